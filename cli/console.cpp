@@ -1,0 +1,53 @@
+#include "cli/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr int kUsualWidth = 100;
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+bool dumb_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return terminal && std::string_view(terminal) == "dumb";
+}
+
+}  // namespace
+
+int terminal_width(int descriptor) {
+  winsize size{};
+  if (!isatty(descriptor)) return 0;
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
+}
+
+report::TableStyle table_style(const ConsoleFlags& flags) {
+  const int width = terminal_width(STDOUT_FILENO);
+  const bool color = width > 0 && !flags.no_color && !is_set("NO_COLOR") && !dumb_terminal();
+  return {color, width > 0 ? width : kUsualWidth};
+}
+
+void write_output(const std::string& path, std::string_view text) {
+  if (path != "-") return write_file(path, text);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written) throw IoError(std::string("cannot write to standard output: ") + std::strerror(errno));
+}
+
+void say(const ConsoleFlags& flags, const std::string& line) {
+  if (!flags.quiet) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+}  // namespace memtune::cli

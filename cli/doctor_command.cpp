@@ -1,0 +1,101 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/app.h"
+#include "core/base/error.h"
+#include "core/sweep/trial_process.h"
+
+namespace memtune::cli {
+namespace {
+
+using sweep::DoctorCheck;
+
+constexpr char kDescription[] = R"(Look at the machine and the build: what is missing, what that costs, how to mend it.
+
+Examples:
+  memtune doctor
+  memtune doctor --json
+
+Exit codes: 0 all that is needed is there, 1 something fails.)";
+
+struct DoctorFlags {
+  bool json = false;
+  ConsoleFlags console;
+};
+
+// What memtune-trial says, or why it says nothing.
+std::vector<DoctorCheck> ask_trial() {
+  const std::filesystem::path log =
+      std::filesystem::temp_directory_path() / ("memtune-doctor-" + std::to_string(getpid()) + ".log");
+  sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor"}, log, std::chrono::minutes(2), {}});
+  std::error_code ignored;
+  std::filesystem::remove(log, ignored);
+  if (auto* checks = std::get_if<std::vector<DoctorCheck>>(&answer)) return std::move(*checks);
+  std::string detail = "gave another answer than was asked for";
+  if (const auto* failure = std::get_if<sweep::Failure>(&answer)) detail = failure->reason;
+  if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) detail = problem->message;
+  return {{"trial process", "fail", detail, "install it again, or build it again with scripts/memtune"}};
+}
+
+std::vector<DoctorCheck> all_checks() {
+  std::vector<DoctorCheck> checks = {{"memtune", "ok", MEMTUNE_VERSION, ""}};
+  try {
+    checks.push_back({"memtune-trial", "ok", sweep::find_trial_program().string(), ""});
+  } catch (const UsageError& error) {
+    checks.push_back({"memtune-trial", "fail", "not found: no trial can run", error.what()});
+    return checks;
+  }
+  for (DoctorCheck& check : ask_trial()) checks.push_back(std::move(check));
+  return checks;
+}
+
+std::string as_json(const std::vector<DoctorCheck>& checks) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const DoctorCheck& check : checks) {
+    list.push_back({{"name", check.name}, {"status", check.status}, {"detail", check.detail}, {"fix", check.fix}});
+  }
+  return nlohmann::json{{"checks", list}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string paint(const std::string& status, bool color) {
+  const std::string padded = status + std::string(status.size() < 4 ? 4 - status.size() : 0, ' ');
+  if (!color) return padded;
+  const char* code = status == "ok" ? "32" : status == "warn" ? "33" : "31";
+  return std::string("\x1b[") + code + "m" + padded + "\x1b[0m";
+}
+
+std::string as_text(const std::vector<DoctorCheck>& checks, bool color) {
+  size_t width = 0;
+  for (const DoctorCheck& check : checks) width = std::max(width, check.name.size());
+  std::string text;
+  for (const DoctorCheck& check : checks) {
+    text += paint(check.status, color) + "  " + check.name + std::string(width - check.name.size() + 2, ' ') +
+            check.detail + "\n";
+    if (check.status != "ok" && !check.fix.empty()) text += std::string(width + 8, ' ') + "-> " + check.fix + "\n";
+  }
+  return text;
+}
+
+int run_command(const DoctorFlags& flags) {
+  const std::vector<DoctorCheck> checks = all_checks();
+  write_output("-", flags.json ? as_json(checks) : as_text(checks, table_style(flags.console).color));
+  const bool failed =
+      std::any_of(checks.begin(), checks.end(), [](const auto& check) { return check.status == "fail"; });
+  say(flags.console, failed ? "next: mend what fails, then memtune doctor again" : "next: memtune sweep");
+  return failed ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<DoctorFlags>();
+  CLI::App* command = app.add_subcommand("doctor", kDescription);
+  command->add_flag("--json", flags->json, "as JSON");
+  add_console_flags(*command, flags->console);
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "cli/app.h"
+#include "cli/finished_run.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/report/trainer.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kDescription[] =
+    R"(Write a strategy as a trainer's configuration: the recommended one, or the one you name.
+
+Examples:
+  memtune export --trainer torchtune
+  memtune export ./memtune-run --trainer axolotl -o memory.yaml
+  memtune export --trainer torchtune --strategy checkpoint:full)";
+
+struct ExportFlags {
+  std::string run = "./memtune-run", trainer, strategy, output = "-";
+  ConsoleFlags console;
+};
+
+int run_command(const ExportFlags& flags) {
+  const auto known = report::trainers();
+  if (std::find(known.begin(), known.end(), flags.trainer) == known.end()) {
+    throw UsageError(unknown_name("trainer", flags.trainer, known));
+  }
+  const FinishedRun run = open_run(flags.run);
+  const report::Row& row = find_row(run.report, flags.strategy);
+  write_output(flags.output, report::export_config(flags.trainer, row, run.report));
+  say(flags.console, "next: put these keys into your " + flags.trainer + " configuration");
+  return kDone;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ExportFlags>();
+  CLI::App* command = app.add_subcommand("export", kDescription);
+  command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
+  const auto known = report::trainers();
+  command->add_option("--trainer", flags->trainer, join(known, " or "))->type_name("NAME")->required();
+  command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)")->type_name("SPEC");
+  command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
+  add_console_flags(*command, flags->console);
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

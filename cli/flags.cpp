@@ -1,0 +1,63 @@
+#include "cli/flags.h"
+
+#include <algorithm>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace memtune::cli {
+
+int64_t integer_flag(const std::string& flag, const std::string& text, int64_t least, int64_t most) {
+  const int64_t value = parse_integer(text, flag);
+  if (value < least || value > most) {
+    throw UsageError(flag + ": " + text + " is out of range; it takes " + std::to_string(least) + " to " +
+                     std::to_string(most));
+  }
+  return value;
+}
+
+std::vector<int64_t> integers_flag(const std::string& flag, const std::vector<std::string>& texts) {
+  std::vector<int64_t> values;
+  for (const std::string& text : texts) {
+    for (const std::string& part : split(text, ',')) {
+      const int64_t value = integer_flag(flag, trim(part), 1, int64_t{1} << 40);
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+  }
+  return values;
+}
+
+int64_t bytes_flag(const std::string& flag, const std::string& text) try {
+  const int64_t bytes = parse_bytes(text);
+  if (bytes == 0) throw UsageError("'" + text + "' is nothing; give a size such as 16GiB");
+  return bytes;
+} catch (const UsageError& error) {
+  throw UsageError(flag + ": " + error.what());
+}
+
+std::chrono::milliseconds duration_flag(const std::string& flag, const std::string& text) {
+  std::string number = trim(text);
+  double seconds = 1;
+  if (!number.empty() && std::string("smh").find(number.back()) != std::string::npos) {
+    seconds = number.back() == 's' ? 1 : number.back() == 'm' ? 60 : 3600;
+    number = trim(number.substr(0, number.size() - 1));
+  }
+  constexpr double kYear = 365 * 86400.0;
+  double value = 0;
+  try {
+    value = parse_number(number, flag) * seconds;
+  } catch (const UsageError&) {
+  }
+  if (!(value >= 0.001 && value <= kYear)) {
+    throw UsageError(flag + ": '" + text + "' is no time; give seconds, or 90s, 5m, 1h");
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(value * 1000 + 0.5));
+}
+
+std::string choice_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+  throw UsageError(flag + ": " + unknown_name("value", text, choices));
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,188 @@
+#include "cli/model_flags.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "cli/app.h"
+#include "cli/flags.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/decoder_profile.h"
+#include "core/config/profile.h"
+
+namespace memtune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using sweep::SweepSettings;
+
+constexpr char kDefaultModel[] = "small";
+constexpr int64_t kMostSteps = 1'000'000;
+
+[[noreturn]] void no_such_model(const std::string& text) {
+  const std::vector<std::string> names = profile_names("models");
+  const std::string near = nearest(text, names);
+  throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                   "; profiles: " + join(names, ", "));
+}
+
+// What needs no LibTorch to be seen: the rest is told by the process that loads it.
+void check_file(const std::string& path) {
+  if (!fs::is_regular_file(path)) throw UsageError(path + " is no regular file; --model takes a TorchScript file");
+  std::ifstream file(path, std::ios::binary);
+  char magic[4] = {};
+  if (!file) throw UsageError("cannot read " + path);
+  if (!file.read(magic, 4) || std::string_view(magic, 4) != std::string_view("PK\x03\x04", 4)) {
+    throw UsageError(path + " is not a TorchScript file (no zip archive); torch.jit.save makes one");
+  }
+}
+
+bool cuda_driver_is_there() {
+  if (fs::exists("/dev/nvidia0") || fs::exists("/proc/driver/nvidia/version")) return true;
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver) dlclose(driver);
+  return driver != nullptr;
+}
+
+bool cuda_is_built() { return fs::exists(sweep::find_trial_program().parent_path() / "libmemtune_cuda.so"); }
+
+std::string choose_device(const ModelFlags& flags) {
+  const std::string& device = flags.device;
+  if (device == "cpu" || device == "cuda") return device;
+  if (device.starts_with("cuda:")) {
+    integer_flag("--device cuda:N", device.substr(5), 0, 63);
+    return device;
+  }
+  if (!device.empty()) throw UsageError("--device: unknown device '" + device + "'; it takes cpu, cuda or cuda:N");
+  if (!cuda_driver_is_there()) return "cpu";
+  if (cuda_is_built()) return "cuda";
+  say(flags.console, "a GPU driver is here, but this build has no CUDA half: the processor plays the device");
+  return "cpu";
+}
+
+std::string floating_dtype(const std::string& flag, const std::string& text) try {
+  const std::string name = config::canonical_dtype(text);
+  if (!name.starts_with("float") && !name.starts_with("bfloat")) {
+    throw UsageError("'" + text + "' holds no fractions; parameters are cast to bf16, fp16 or fp32");
+  }
+  return name;
+} catch (const UsageError& error) {
+  throw UsageError(flag + ": " + error.what());
+}
+
+double parse_learning_rate(const std::string& text) {
+  const double rate = parse_number(text, "--lr");
+  if (!(rate >= 0)) throw UsageError("--lr: " + text + " is negative; a learning rate is 0 or more");
+  return rate;
+}
+
+config::TrainingSettings training_settings(const ModelFlags& flags) {
+  config::TrainingSettings training;
+  if (!flags.loss.empty()) {
+    training.loss = choice_flag("--loss", flags.loss, {"next_token", "cross_entropy", "mse", "returned"});
+  }
+  training.target = flags.target;
+  training.optimizer = choice_flag("--optimizer", flags.optimizer, {"adamw", "sgd"});
+  training.learning_rate = parse_learning_rate(flags.learning_rate);
+  if (!flags.dtype.empty()) training.dtype = floating_dtype("--dtype", flags.dtype);
+  if (!flags.autocast.empty()) training.autocast = floating_dtype("--autocast", flags.autocast);
+  if (training.autocast == "float32" || training.autocast == "float64") {
+    throw UsageError("--autocast: " + flags.autocast + " would cast nothing; it takes bf16 or fp16");
+  }
+  training.seed = integer_flag("--seed", flags.seed, 0, std::numeric_limits<int64_t>::max());
+  training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
+  training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));
+  if (!flags.memory_cap.empty()) training.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
+  training.blocks = flags.blocks;
+  return training;
+}
+
+void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
+  if (!flags.inputs.empty() && !flags.inputs_file.empty()) {
+    throw UsageError("--input and --inputs exclude each other: inputs are made up or come from a file");
+  }
+  for (const std::string& input : flags.inputs) request.inputs.push_back(config::parse_input_spec(input));
+  if (flags.inputs_file.empty()) return;
+  if (!fs::is_regular_file(flags.inputs_file)) throw UsageError("--inputs: no such file: " + flags.inputs_file);
+  request.inputs_file = fs::absolute(flags.inputs_file).string();
+}
+
+void use_profile(const std::string& name, SweepSettings& settings) {
+  const config::Profile& profile = config::find_profile("models", name);
+  const config::DecoderProfile decoder = config::parse_decoder_profile(name, profile.json);
+  settings.model = name + " (profile)";
+  config::TrialRequest& request = settings.request;
+  request.model.profile = profile.json;
+  if (request.inputs.empty() && request.inputs_file.empty()) request.inputs = decoder.inputs;
+  if (request.training.loss.empty()) request.training.loss = decoder.loss;
+  if (request.training.dtype.empty()) request.training.dtype = decoder.dtype;
+}
+
+void choose_model(const ModelFlags& flags, SweepSettings& settings) {
+  if (flags.model.empty()) {
+    say(flags.console, std::string("no --model: taking the built-in profile '") + kDefaultModel + "', a small decoder");
+    return use_profile(kDefaultModel, settings);
+  }
+  if (fs::exists(flags.model)) {
+    check_file(flags.model);
+    settings.model = fs::path(flags.model).filename().string();
+    settings.request.model.path = fs::absolute(flags.model).string();
+    return;
+  }
+  const std::vector<std::string> names = profile_names("models");
+  if (std::find(names.begin(), names.end(), flags.model) == names.end()) no_such_model(flags.model);
+  use_profile(flags.model, settings);
+}
+
+}  // namespace
+
+std::vector<std::string> profile_names(std::string_view kind) {
+  std::vector<std::string> names;
+  for (const config::Profile& profile : config::profiles()) {
+    if (profile.kind == kind) names.emplace_back(profile.name);
+  }
+  return names;
+}
+
+void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
+  out = default_out;
+  command.add_option("--model", model, "TorchScript file, or profile: " + join(profile_names("models"), ", "))
+      ->type_name("FILE|PROFILE");
+  add_list(command, "--input", inputs, "an input to make up: 'tokens:int64[4,4096]<32000'; repeat")->type_name("SPEC");
+  command.add_option("--inputs", inputs_file, "inputs from a safetensors file")->type_name("FILE");
+  command.add_option("--loss", loss, "next_token, cross_entropy, mse, or returned (by the model)")->type_name("NAME");
+  command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
+  command.add_option("--optimizer", optimizer, "adamw or sgd (default: adamw)")->type_name("NAME");
+  command.add_option("--lr", learning_rate, "learning rate (default: 1e-4)")->type_name("NUMBER");
+  command.add_option("--dtype", dtype, "cast parameters to bf16, fp16 or fp32")->type_name("DTYPE");
+  command.add_option("--autocast", autocast, "run forward under autocast to bf16 or fp16")->type_name("DTYPE");
+  command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
+  command.add_option("--steps", steps, "measured steps a trial (default: 5)")->type_name("N");
+  command.add_option("--warmup", warmup, "steps before them (default: 2)")->type_name("N");
+  command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda where there is one)")->type_name("DEVICE");
+  command.add_option("--blocks", blocks, "the repeated blocks, if not found: 'layers.*'")->type_name("GLOB");
+  command.add_option("--memory-cap", memory_cap, "play a smaller device: 24GiB")->type_name("BYTES");
+  command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
+  command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
+  add_console_flags(command, console);
+}
+
+SweepSettings ModelFlags::settings() const {
+  SweepSettings settings;
+  settings.request.training = training_settings(*this);
+  settings.batches = integers_flag("--batch", batches);
+  settings.sequences = integers_flag("--seq", sequences);
+  settings.limit = duration_flag("--timeout", timeout);
+  read_inputs(*this, settings.request);
+  choose_model(*this, settings);
+  settings.request.training.device = choose_device(*this);
+  if (out.empty()) throw UsageError("--out: the folder's name is empty");
+  settings.directory = out;
+  return settings;
+}
+
+}  // namespace memtune::cli

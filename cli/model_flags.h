@@ -1,0 +1,29 @@
+// The flags that sweep and profile share: the model, its inputs and how it is trained.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/console.h"
+#include "core/sweep/sweep.h"
+
+namespace memtune::cli {
+
+struct ModelFlags {
+  std::string model, inputs_file, loss, target, optimizer = "adamw", learning_rate = "1e-4", dtype, autocast;
+  std::string seed = "0", steps = "5", warmup = "2", device, blocks, memory_cap, timeout = "600", out;
+  std::vector<std::string> inputs, batches, sequences;
+  ConsoleFlags console;
+
+  void add_to(CLI::App& command, const std::string& default_out);
+
+  // Everything but strategies, budget and goal. Says on stderr what it chose by itself. Throws UsageError.
+  sweep::SweepSettings settings() const;
+};
+
+// Of "models" or "sweeps".
+std::vector<std::string> profile_names(std::string_view kind);
+
+}  // namespace memtune::cli

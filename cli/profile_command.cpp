@@ -1,0 +1,62 @@
+#include "cli/app.h"
+#include "cli/model_flags.h"
+#include "cli/progress.h"
+#include "core/report/json.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kDescription[] = R"(Run one strategy, always anew, and keep its trace.
+
+Examples:
+  memtune profile
+  memtune profile --model model.pt --input 'tokens:int64[4,4096]<32000' --strategy offload:stream
+  memtune report ./memtune-profile --format perfetto -o trace.json)";
+
+struct ProfileFlags {
+  ModelFlags model;
+  std::string strategy = "none", json;
+};
+
+void write_results(const ProfileFlags& flags, report::Report report) {
+  if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
+  if (flags.json == "-") return;
+  write_output("-", report::table(report, table_style(flags.model.console)));
+  for (const report::Row& row : report.rows) {
+    if (row.measurement.trace.empty()) continue;
+    say(flags.model.console, "trace: " + (std::filesystem::path(flags.model.out) / row.measurement.trace).string());
+  }
+}
+
+int run_command(const ProfileFlags& flags) {
+  Progress progress(flags.model.console);
+  sweep::SweepSettings settings = flags.model.settings();
+  settings.strategies = {flags.strategy};
+  settings.reuse = sweep::Reuse::nothing;
+  const sweep::SweepResult result = sweep::run_sweep(settings, progress);
+  progress.clear();
+  if (!result.report.rows.empty()) write_results(flags, result.report);
+  if (result.interrupted) return kInterrupted;
+  if (result.report.recommendation.strategy.empty()) {
+    say(flags.model.console, "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
+    return kFailed;
+  }
+  say(flags.model.console,
+      "next: memtune report " + flags.model.out + " --format perfetto -o trace.json, and open it in ui.perfetto.dev");
+  return kDone;
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ProfileFlags>();
+  CLI::App* command = app.add_subcommand("profile", kDescription);
+  flags->model.add_to(*command, "./memtune-profile");
+  add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
+  add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
+  command->add_option("--strategy", flags->strategy, "what to run (default: none)")->type_name("SPEC");
+  command->add_option("--json", flags->json, "write the figures as JSON; - is stdout")->type_name("FILE|-");
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

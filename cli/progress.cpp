@@ -1,0 +1,87 @@
+#include "cli/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace memtune::cli {
+namespace {
+
+std::string describe(const sweep::Phase& phase) {
+  if (phase.steps == 0) return phase.name;
+  return phase.name + " " + std::to_string(phase.step) + "/" + std::to_string(phase.steps);
+}
+
+std::string describe(const sweep::TrialSpec& trial) {
+  std::string text = trial.strategy;
+  if (trial.batch) text += ", batch " + std::to_string(*trial.batch);
+  if (trial.sequence) text += ", sequence " + std::to_string(*trial.sequence);
+  return text;
+}
+
+std::string format_time(std::chrono::seconds time) {
+  const int64_t seconds = time.count();
+  if (seconds < 60) return std::to_string(seconds) + " s";
+  if (seconds < 3600) return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
+  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds / 60 % 60) + " min";
+}
+
+}  // namespace
+
+Progress::Progress(const ConsoleFlags& flags) : flags_(flags), terminal_(!flags.quiet && isatty(STDERR_FILENO)) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
+  if (drawn_) std::fputs("\r\x1b[K", stderr);
+  drawn_ = false;
+}
+
+void Progress::noted(const std::string& note) {
+  clear();
+  say(flags_, note);
+}
+
+void Progress::inspecting(const sweep::Phase& phase) { draw("looking at the model", phase); }
+
+void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reused) {
+  to_run_ = trials.size() - reused;
+  if (reused == 0) return;
+  noted("going on: " + std::to_string(reused) + " of " + std::to_string(trials.size()) + " trials are here already");
+}
+
+void Progress::started(const sweep::TrialSpec& trial) {
+  if (ended_ == 0) first_start_ = Clock::now();
+  current_ = describe(trial);
+  draw(current_, {"start", 0, 0});
+}
+
+void Progress::phase(const sweep::Phase& phase) { draw(current_, phase); }
+
+void Progress::ended(const trace::Measurement&) {
+  ++ended_;
+  last_end_ = Clock::now();
+}
+
+std::string Progress::remaining_time() const {
+  if (ended_ == 0) return "";
+  // A trial costs what those before it did on average; the one that runs has used up some of it.
+  const auto each = (last_end_ - first_start_) / static_cast<int64_t>(ended_);
+  const auto used = std::min(Clock::now() - last_end_, each);
+  const auto left = each * static_cast<int64_t>(to_run_ - ended_) - used;
+  return "  about " + format_time(std::chrono::ceil<std::chrono::seconds>(left)) + " left";
+}
+
+void Progress::draw(const std::string& what, const sweep::Phase& phase) {
+  if (!terminal_) return;
+  std::string line;
+  if (to_run_ > 0) line = "[" + std::to_string(std::min(ended_ + 1, to_run_)) + "/" + std::to_string(to_run_) + "] ";
+  line += what + "  " + describe(phase) + remaining_time();
+  const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
+  std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a longer line would wrap and stay
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,43 @@
+// What a sweep is doing, as one line of the terminal that is drawn again and again. Without a terminal it is silent but
+// for notes.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "core/sweep/sweep.h"
+
+namespace memtune::cli {
+
+class Progress : public sweep::SweepListener {
+ public:
+  explicit Progress(const ConsoleFlags& flags);
+  ~Progress() override;
+
+  void noted(const std::string& note) override;
+  void inspecting(const sweep::Phase& phase) override;
+  void planned(const std::vector<sweep::TrialSpec>& trials, size_t reused) override;
+  void started(const sweep::TrialSpec& trial) override;
+  void phase(const sweep::Phase& phase) override;
+  void ended(const trace::Measurement& measurement) override;
+
+  // Takes the line away, so that what follows starts clean.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw(const std::string& what, const sweep::Phase& phase);
+  std::string remaining_time() const;
+
+  ConsoleFlags flags_;
+  bool terminal_;
+  bool drawn_ = false;
+  size_t to_run_ = 0, ended_ = 0;
+  std::string current_;
+  Clock::time_point first_start_ = Clock::now(), last_end_ = Clock::now();
+};
+
+}  // namespace memtune::cli

@@ -1,0 +1,63 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/app.h"
+#include "core/plan/strategy.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kDescription[] = R"(List the strategies, their parameters and what each does.
+
+Examples:
+  memtune strategies
+  memtune strategies --json
+  memtune sweep --strategy none --strategy 'offload:stream,stash=4GiB')";
+
+std::string as_json() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const plan::StrategyInfo& strategy : plan::strategies()) {
+    nlohmann::json parameters = nlohmann::json::array();
+    for (const plan::ParameterInfo& parameter : strategy.parameters) {
+      parameters.push_back({{"name", parameter.name},
+                            {"values", parameter.values},
+                            {"default", parameter.default_value},
+                            {"help", parameter.help}});
+    }
+    list.push_back({{"name", strategy.name}, {"help", strategy.help}, {"parameters", parameters}});
+  }
+  return nlohmann::json{{"strategies", list}}.dump(2) + "\n";
+}
+
+std::string as_text() {
+  std::string text;
+  for (const plan::StrategyInfo& strategy : plan::strategies()) {
+    text += strategy.name + "\n    " + strategy.help + "\n";
+    for (const plan::ParameterInfo& parameter : strategy.parameters) {
+      text += "      " + parameter.name + "=" + parameter.values + "  (default " + parameter.default_value + ")  " +
+              parameter.help + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_strategies(CLI::App& app, Action& action) {
+  struct Flags {
+    bool json = false;
+    ConsoleFlags console;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("strategies", kDescription);
+  command->add_flag("--json", flags->json, "as JSON");
+  add_console_flags(*command, flags->console);
+  command->callback([flags, &action] {
+    action = [flags] {
+      write_output("-", flags->json ? as_json() : as_text());
+      if (!flags->json) say(flags->console, "next: memtune sweep --strategy NAME");
+      return kDone;
+    };
+  });
+}
+
+}  // namespace memtune::cli

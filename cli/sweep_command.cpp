@@ -1,0 +1,128 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/app.h"
+#include "cli/flags.h"
+#include "cli/model_flags.h"
+#include "cli/progress.h"
+#include "core/base/text.h"
+#include "core/config/profile.h"
+#include "core/report/csv.h"
+#include "core/report/json.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kDescription[] = R"(Train a few steps under each strategy, measure, and recommend one.
+
+Examples:
+  memtune sweep
+  memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --dtype bf16 --budget 16GiB
+  memtune sweep --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --json -
+  memtune sweep --strategy none --strategy 'checkpoint:full,inputs=host' --batch 1,2,4
+  memtune sweep --model small --device cpu --memory-cap 200MiB
+
+The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked, 2 usage, 130 stopped.)";
+
+constexpr char kDefaultOut[] = "./memtune-run";
+
+struct SweepFlags {
+  ModelFlags model;
+  std::vector<std::string> strategies;
+  std::string sweep, budget, goal = "throughput", json, csv;
+  bool retry = false, dry_run = false;
+};
+
+// --sweep's, then --strategy's; neither: the default profile's.
+std::vector<std::string> strategies(const SweepFlags& flags) {
+  std::vector<std::string> specs;
+  if (!flags.sweep.empty() || flags.strategies.empty()) {
+    const auto& profile = config::find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
+    specs = nlohmann::json::parse(profile.json).at("strategies").get<std::vector<std::string>>();
+  }
+  for (const std::string& text : flags.strategies) {
+    for (const std::string& spec : split(text, ';')) specs.push_back(trim(spec));
+  }
+  return specs;
+}
+
+sweep::SweepSettings settings(const SweepFlags& flags) {
+  // What needs no model first: a typo is told before a big file is read.
+  const std::vector<std::string> specs = strategies(flags);
+  const int64_t budget = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
+  const sweep::Goal goal = sweep::parse_goal(flags.goal);
+  sweep::SweepSettings settings = flags.model.settings();
+  settings.strategies = specs;
+  settings.budget_bytes = budget;
+  settings.goal = goal;
+  settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
+  settings.dry_run = flags.dry_run;
+  return settings;
+}
+
+void list_trials(const sweep::SweepRecord& record) {
+  std::string text;
+  for (const sweep::TrialSpec& trial : record.trials) {
+    text += trial.strategy;
+    if (trial.batch) text += "  batch " + std::to_string(*trial.batch);
+    if (trial.sequence) text += "  sequence " + std::to_string(*trial.sequence);
+    text += "\n";
+  }
+  write_output("-", text);
+}
+
+void write_results(const SweepFlags& flags, const report::Report& report) {
+  // Files first: a reader of stdout that goes away must not cost them.
+  const bool stdout_taken = flags.json == "-" || flags.csv == "-";
+  if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
+  if (!flags.csv.empty()) write_output(flags.csv, report::csv(report));
+  if (!stdout_taken) write_output("-", report::table(report, table_style(flags.model.console)));
+}
+
+void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
+  const std::string run = flags.model.out == kDefaultOut ? "" : " " + flags.model.out;
+  const ConsoleFlags& console = flags.model.console;
+  if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
+  if (result.report.recommendation.strategy.empty()) {
+    return say(console, "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
+  }
+  say(console, "next: memtune export" + run + " --trainer torchtune, or memtune report" + run +
+                   " --format perfetto -o trace.json");
+}
+
+int run_command(const SweepFlags& flags) {
+  Progress progress(flags.model.console);
+  const sweep::SweepSettings sweep_settings = settings(flags);
+  const sweep::SweepResult result = sweep::run_sweep(sweep_settings, progress);
+  progress.clear();
+  if (flags.dry_run && !result.interrupted) {
+    list_trials(result.record);
+    say(flags.model.console, "next: the same without --dry-run");
+    return kDone;
+  }
+  if (!result.report.rows.empty() || !result.interrupted) write_results(flags, result.report);
+  say_next(flags, result);
+  if (result.interrupted) return kInterrupted;
+  return result.report.recommendation.strategy.empty() ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<SweepFlags>();
+  CLI::App* command = app.add_subcommand("sweep", kDescription);
+  flags->model.add_to(*command, kDefaultOut);
+  add_list(*command, "--batch", flags->model.batches, "batch sizes to try: 1,2,4")->type_name("LIST");
+  add_list(*command, "--seq", flags->model.sequences, "sequence lengths to try: 1024,4096")->type_name("LIST");
+  add_list(*command, "--strategy", flags->strategies, "what to try; repeat, or separate by ';'")->type_name("SPEC");
+  command->add_option("--sweep", flags->sweep, "strategies of a profile: " + join(profile_names("sweeps"), ", "))
+      ->type_name("PROFILE");
+  command->add_option("--budget", flags->budget, "device memory that the answer may use: 16GiB")->type_name("BYTES");
+  command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)")->type_name("GOAL");
+  command->add_flag("--retry", flags->retry, "run failed trials of an earlier sweep again");
+  command->add_flag("--dry-run", flags->dry_run, "list the trials and stop");
+  command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
+  command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

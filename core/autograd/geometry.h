@@ -1,0 +1,32 @@
+// Which part of a storage a tensor is: all that is needed to make the same view of the same bytes again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+namespace memtune::autograd {
+
+struct Geometry {
+  c10::SmallVector<int64_t, 5> sizes, strides;
+  int64_t offset = 0;  // in elements
+  caffe2::TypeMeta dtype;
+
+  explicit Geometry(const at::Tensor& tensor)
+      : sizes(tensor.sizes()), strides(tensor.strides()), offset(tensor.storage_offset()), dtype(tensor.dtype()) {}
+
+  // The same tensor over `storage`, without history.
+  at::Tensor view(const at::Storage& storage) const {
+    auto key = storage.device().is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
+    auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key), dtype);
+    tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+    return tensor;
+  }
+};
+
+// Whether `tensor` is plain bytes that Geometry describes.
+inline bool is_plain(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() && !tensor.is_conj() &&
+         !tensor.is_neg() && (tensor.is_cpu() || tensor.is_cuda());
+}
+
+}  // namespace memtune::autograd

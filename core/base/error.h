@@ -1,0 +1,33 @@
+// What can go wrong, in the kinds that a caller acts on differently. Only a main() prints or exits.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace memtune {
+
+// Base of every error that memtune raises itself. what() is one line that names the thing, the value and the way out.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The person can fix it: a flag, a file, a profile, a model that cannot be used. Exit code 2.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+// The operating system refused: the message holds path, operation and errno text.
+class IoError : public Error {
+ public:
+  using Error::Error;
+};
+
+// The accelerator or its driver failed.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace memtune

@@ -1,0 +1,218 @@
+#include "core/checkpoint/recompute.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
+#include "core/autograd/hooks.h"
+#include "core/base/error.h"
+
+namespace memtune::checkpoint {
+namespace {
+
+using autograd::Buffer;
+using c10::IValue;
+using torch::jit::Stack;
+
+class AutocastScope {
+ public:
+  AutocastScope(c10::DeviceType device, const Autocast& state)
+      : device_(device),
+        before_{at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)} {
+    set(state);
+  }
+  ~AutocastScope() { set(before_); }
+
+ private:
+  void set(const Autocast& state) {
+    at::autocast::set_autocast_enabled(device_, state.enabled);
+    at::autocast::set_autocast_dtype(device_, state.dtype);
+  }
+  c10::DeviceType device_;
+  Autocast before_;
+};
+
+class GeneratorScope {
+ public:
+  GeneratorScope(c10::Device device, const at::Tensor& state) : used_(state.defined()) {
+    if (!used_) return;
+    generator_ = at::globalContext().defaultGenerator(device);
+    before_ = generator_.get_state();
+    generator_.set_state(state);
+  }
+  ~GeneratorScope() {
+    if (used_) generator_.set_state(before_);
+  }
+
+ private:
+  bool used_;
+  at::Generator generator_;
+  at::Tensor before_;
+};
+
+// Collects what autograd saves while an op is run again, in the order of the forward's saves.
+class Capture final : public autograd::Packer {
+ public:
+  explicit Capture(Instance& instance) : instance_(instance) {}
+
+  std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override {
+    auto wanted = instance_.captured.find(saves++);
+    if (wanted != instance_.captured.end()) wanted->second = tensor.detach();
+    return std::make_unique<Nothing>();
+  }
+  int saves = 0;
+
+ private:
+  struct Nothing final : autograd::Ticket {
+    at::Tensor unpack() override { throw Error("a recomputation has no backward of its own"); }
+  };
+  Instance& instance_;
+};
+
+// Running statistics are moved by the forward; a rerun must not move them again.
+bool updates_statistics(const program::Op& op) {
+  return op.name == "aten::batch_norm" || op.name == "aten::instance_norm";
+}
+
+void collect(const IValue& value, std::vector<at::Tensor>& tensors) {
+  if (value.isTensor()) {
+    tensors.push_back(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor);
+  }
+}
+
+}  // namespace
+
+std::vector<at::Tensor> tensors_in(const Stack& values) {
+  std::vector<at::Tensor> tensors;
+  for (const IValue& value : values) collect(value, tensors);
+  return tensors;
+}
+
+void release_if_unneeded(Buffer& buffer) {
+  if (buffer.needed()) return;
+  buffer.resident = at::Storage();
+  buffer.transfer.reset();
+}
+
+Instance::~Instance() {
+  if (done) return;
+  for (Argument& argument : arguments)
+    for (TensorInput& input : argument.tensors)
+      if (input.buffer) {
+        --input.buffer->readers;
+        release_if_unneeded(*input.buffer);
+      }
+}
+
+void Recompute::remember_state(const program::Op& op, Instance& instance) const {
+  instance.autocast = {at::autocast::is_autocast_enabled(device_.type()),
+                       at::autocast::get_autocast_dtype(device_.type())};
+  if (op.random) instance.generator_state = at::globalContext().defaultGenerator(device_).get_state();
+}
+
+at::Storage Recompute::storage_of(Buffer& buffer) {
+  if (buffer.resident) return buffer.resident;
+  if (buffer.transfer) {
+    bring_back_(buffer);
+    return buffer.resident;
+  }
+  if (at::Storage storage = buffer.alive()) return storage;
+  if (!buffer.maker) throw Error("a value is needed again that was dropped and cannot be made again");
+  run(*buffer.maker, &buffer);
+  if (!buffer.resident) throw Error("running " + buffer.maker->op->name + " again did not make its value");
+  return buffer.resident;
+}
+
+at::Tensor Recompute::saved_by(Instance& instance, int save) {
+  at::Tensor& captured = instance.captured[save];
+  if (!captured.defined()) run(instance, nullptr);
+  if (!instance.captured[save].defined())
+    throw Error("running " + instance.op->name + " again did not save what it saved before");
+  return instance.captured[save];
+}
+
+void Recompute::run(Instance& instance, const Buffer* wanted) {
+  Stack stack = make_stack(instance);
+  Stack arguments = stack;
+  Capture capture(instance);
+  {
+    at::AutoGradMode grad(true);
+    AutocastScope autocast(device_.type(), instance.autocast);
+    GeneratorScope generator(device_, instance.generator_state);
+    autograd::HookScope hooks(instance.captured.empty() ? nullptr : &capture);
+    if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
+    instance.op->operation(stack);
+  }
+  if (!instance.captured.empty() && capture.saves != instance.saves)
+    throw Error("running " + instance.op->name + " again saved " + std::to_string(capture.saves) + " tensors, not " +
+                std::to_string(instance.saves) + " as before");
+  ++reruns_;
+  hand_out(instance, arguments, stack, wanted);
+  if (std::exchange(instance.done, true)) return;
+  for (Argument& argument : instance.arguments)
+    for (TensorInput& input : argument.tensors)
+      if (input.buffer) {
+        --input.buffer->readers;
+        release_if_unneeded(*input.buffer);
+      }
+}
+
+Stack Recompute::make_stack(Instance& instance) {
+  Stack stack;
+  for (size_t i = 0; i < instance.arguments.size(); ++i) {
+    bool written = i < instance.op->writes.size() && instance.op->writes[i];
+    // Arguments 3 and 4 are running_mean and running_var.
+    bool statistics = updates_statistics(*instance.op) && (i == 3 || i == 4);
+    stack.push_back(make_argument(instance.arguments[i], written || statistics));
+  }
+  return stack;
+}
+
+IValue Recompute::make_argument(Argument& argument, bool written) {
+  if (argument.form == Argument::Form::plain) return argument.value;
+  if (argument.form == Argument::Form::tensor) return make_input(argument.tensors[0], written);
+  if (argument.form == Argument::Form::list) {
+    c10::List<at::Tensor> list;
+    for (TensorInput& input : argument.tensors) list.push_back(make_input(input, written));
+    return list;
+  }
+  c10::List<std::optional<at::Tensor>> list;
+  for (TensorInput& input : argument.tensors) {
+    at::Tensor tensor = make_input(input, written);
+    list.push_back(tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt);
+  }
+  return list;
+}
+
+// A written input is a copy, since others may need the bytes as they are.
+at::Tensor Recompute::make_input(TensorInput& input, bool written) {
+  at::NoGradGuard no_grad;
+  if (!input.buffer) return written && input.direct.defined() ? input.direct.detach().clone() : input.direct;
+  at::Storage storage = storage_of(*input.buffer);
+  if (written) {
+    at::Tensor bytes = at::empty({static_cast<int64_t>(storage.nbytes())}, at::TensorOptions(device_).dtype(at::kByte));
+    bytes.copy_(at::empty({0}, bytes.options()).set_(storage, 0, {bytes.numel()}, {1}));
+    return input.geometry->view(bytes.storage());
+  }
+  at::Tensor tensor = input.geometry->view(storage);
+  if (input.requires_grad) tensor.requires_grad_();
+  return tensor;
+}
+
+// Outputs that somebody waits for keep their bytes; what an in-place op wrote is the written argument's.
+void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack& results, const Buffer* wanted) {
+  auto made = tensors_in(results);
+  for (Output& output : instance.outputs) {
+    auto buffer = output.buffer.lock();
+    if (!buffer || !(buffer->needed() || buffer.get() == wanted)) continue;
+    at::Tensor tensor = output.index >= 0 ? made.at(output.index) : arguments.at(-1 - output.index).toTensor();
+    if (tensor.dtype() != output.dtype || tensor.numel() != output.elements ||
+        static_cast<int64_t>(tensor.storage().nbytes()) < buffer->bytes)
+      throw Error("running " + instance.op->name + " again made another tensor than before");
+    if (!buffer->resident && !buffer->transfer) buffer->resident = tensor.storage();
+  }
+}
+
+}  // namespace memtune::checkpoint

@@ -1,0 +1,50 @@
+// Activation checkpointing at the granularity of values: makes a dropped value again from what is still there.
+//
+// Ops are rerun one by one, each at most once a step: what a rerun makes is held as long as a saved tensor or another
+// recomputation to come needs it. A rerun happens under the forward's autocast state and random state, in grad mode
+// (some kernels depend on it) but without history, and leaves the module's buffers as they are.
+#pragma once
+
+#include <functional>
+
+#include "core/checkpoint/instance.h"
+
+namespace memtune::checkpoint {
+
+class Recompute {
+ public:
+  // `bring_back` sets Buffer::resident of a buffer whose bytes are elsewhere.
+  Recompute(c10::Device device, std::function<void(autograd::Buffer&)> bring_back)
+      : device_(device), bring_back_(std::move(bring_back)) {}
+
+  // The buffer's bytes on the device, valid in the order of the compute stream. Throws Error when they cannot be made.
+  at::Storage storage_of(autograd::Buffer& buffer);
+
+  // The `save`-th tensor that autograd saved while `instance` ran.
+  at::Tensor saved_by(Instance& instance, int save);
+
+  // State that an op about to run starts from. Cheap: nothing is copied for ops that draw no random numbers.
+  void remember_state(const program::Op& op, Instance& instance) const;
+
+  int64_t reruns() const { return reruns_; }
+
+ private:
+  void run(Instance& instance, const autograd::Buffer* wanted);
+  torch::jit::Stack make_stack(Instance& instance);
+  c10::IValue make_argument(Argument& argument, bool written);
+  at::Tensor make_input(TensorInput& input, bool written);
+  void hand_out(Instance& instance, const torch::jit::Stack& arguments, const torch::jit::Stack& results,
+                const autograd::Buffer* wanted);
+
+  c10::Device device_;
+  std::function<void(autograd::Buffer&)> bring_back_;
+  int64_t reruns_ = 0;
+};
+
+// Drops what the buffer holds when nobody needs it any more.
+void release_if_unneeded(autograd::Buffer& buffer);
+
+// The tensors among `values`, lists flattened, in order; undefined ones included.
+std::vector<at::Tensor> tensors_in(const torch::jit::Stack& values);
+
+}  // namespace memtune::checkpoint

@@ -1,0 +1,109 @@
+#include "core/config/program_facts.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/config/json_object.h"
+
+namespace memtune::config {
+namespace {
+
+using nlohmann::json;
+
+// Large programs have ten thousand ops, so what is not so is left out.
+json op_json(const OpFacts& op) {
+  json out = {{"name", op.name}, {"region", op.region}, {"inputs", op.inputs}, {"outputs", op.outputs}};
+  if (op.block >= 0) out["block"] = op.block;
+  if (op.after_blocks) out["after_blocks"] = true;
+  if (op.view) out["view"] = true;
+  if (op.in_place) out["in_place"] = true;
+  if (op.random) out["random"] = true;
+  if (op.matmul) out["matmul"] = true;
+  if (op.attention) out["attention"] = true;
+  if (!op.source.empty()) out["source"] = op.source;
+  return out;
+}
+
+OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts) {
+  OpFacts op;
+  const int last_value = static_cast<int>(facts.owner.size()) - 1;
+  JsonObject object(json, path);
+  object.require({"name"});
+  object.read("name", op.name);
+  object.read("region", op.region);
+  object.read("block", op.block, -1, static_cast<int>(facts.blocks.size()) - 1);
+  object.read("after_blocks", op.after_blocks);
+  object.read("inputs", op.inputs, 0, last_value);
+  object.read("outputs", op.outputs, 0, last_value);
+  object.read("view", op.view);
+  object.read("in_place", op.in_place);
+  object.read("random", op.random);
+  object.read("matmul", op.matmul);
+  object.read("attention", op.attention);
+  object.read("source", op.source);
+  object.finish();
+  return op;
+}
+
+BlockFacts read_block(const json& json, const std::string& path) {
+  BlockFacts block;
+  JsonObject object(json, path);
+  object.require({"region"});
+  object.read("region", block.region);
+  object.finish();
+  return block;
+}
+
+json tensor_json(const TensorFacts& tensor) {
+  return {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"known", tensor.known}};
+}
+
+TensorFacts read_tensor(const json& json, const std::string& path) {
+  TensorFacts tensor;
+  JsonObject object(json, path);
+  object.read("name", tensor.name);
+  object.read("dtype", tensor.dtype);
+  object.read("shape", tensor.shape, -1);
+  object.read("known", tensor.known);
+  object.finish();
+  return tensor;
+}
+
+}  // namespace
+
+void to_json(json& out, const ProgramFacts& facts) {
+  json ops = json::array();
+  json blocks = json::array();
+  json inputs = json::array();
+  for (const OpFacts& op : facts.ops) ops.push_back(op_json(op));
+  for (const BlockFacts& block : facts.blocks) blocks.push_back({{"region", block.region}});
+  for (const TensorFacts& input : facts.inputs) inputs.push_back(tensor_json(input));
+  out = {{"kind", facts.kind},
+         {"ops", ops},
+         {"blocks", blocks},
+         {"inputs", inputs},
+         {"parameters", facts.parameters},
+         {"parameter_bytes", facts.parameter_bytes},
+         {"notes", facts.notes},
+         {"owner", facts.owner}};
+}
+
+// Numbers are checked against what they count, so that strategies can index without a check of their own.
+void from_json(const json& json, ProgramFacts& facts) {
+  facts = {};
+  JsonObject object(json, "facts");
+  object.require({"kind", "ops", "blocks", "owner"});
+  object.read("kind", facts.kind);
+  object.read("owner", facts.owner, -1, static_cast<int>(object.array("ops").size()) - 1);
+  for (const auto& block : object.array("blocks"))
+    facts.blocks.push_back(read_block(block, object.path("blocks", facts.blocks.size())));
+  for (const auto& op : object.array("ops"))
+    facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts));
+  for (const auto& input : object.array("inputs"))
+    facts.inputs.push_back(read_tensor(input, object.path("inputs", facts.inputs.size())));
+  object.read("parameters", facts.parameters, 0);
+  object.read("parameter_bytes", facts.parameter_bytes, 0);
+  object.read("notes", facts.notes);
+  object.finish();
+}
+
+}  // namespace memtune::config

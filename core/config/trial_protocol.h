@@ -1,0 +1,23 @@
+// How memtune talks to the process that runs a trial. Plain words, so that a test can play either side.
+//
+//   memtune-trial inspect REQUEST.json     load the model, say what it is
+//   memtune-trial run REQUEST.json         run the request's plan, measure
+//   memtune-trial doctor [cpu|cuda|cuda:N] say what the machine and the build can do
+//
+// The trial writes frames, one JSON object a line, to file descriptor 3; stdout and stderr are a log for people.
+//
+//   {"frame": "phase", "name": "load|reference|warmup|measure|trace", "step": 1, "steps": 5}
+//   {"frame": "facts", "facts": ProgramFacts, "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token"}
+//   {"frame": "result", "measurement": Measurement}     also for device_oom, nan, mismatch: results with a reason
+//   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
+//   {"frame": "usage", "message": "..."}                the person's mistake: the command ends with exit code 2
+//   {"frame": "error", "message": "..."}                the trial failed in a way nobody planned for
+//
+// The last frame is one of facts, result, doctor, usage, error; a process that ends without one has crashed.
+#pragma once
+
+namespace memtune::config {
+
+inline constexpr int kFrameDescriptor = 3;
+
+}  // namespace memtune::config

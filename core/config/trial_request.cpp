@@ -1,0 +1,134 @@
+#include "core/config/trial_request.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/json_object.h"
+
+namespace memtune::config {
+namespace {
+
+using nlohmann::json;
+
+void check_name(const std::string& kind, const std::string& text, const std::vector<std::string>& known) {
+  for (const std::string& name : known)
+    if (text == name) return;
+  throw UsageError(unknown_name(kind, text, known));
+}
+
+void check_least(const std::string& what, int64_t value, int64_t least) {
+  if (value < least)
+    throw UsageError(what + " must be at least " + std::to_string(least) + ", not " + std::to_string(value));
+}
+
+void check_device(const std::string& device) {
+  const std::string number = device.starts_with("cuda:") ? device.substr(5) : "0";
+  const bool digits = number.find_first_not_of("0123456789") == std::string::npos;
+  const bool numbered = device.starts_with("cuda:") && digits && !number.empty() && number.size() <= 3;
+  if (!numbered) check_name("device", device, {"cpu", "cuda", "cuda:0"});
+}
+
+void check_floating(const std::string& dtype) {
+  if (dtype.empty()) return;
+  const std::string name = canonical_dtype(dtype);
+  if (name.find("float") == std::string::npos)
+    throw UsageError("dtype '" + dtype +
+                     "' is not a floating-point one; parameters can be float32, float64, float16, "
+                     "bfloat16");
+}
+
+json model_json(const ModelSource& model) { return {{"path", model.path}, {"profile", model.profile}}; }
+
+ModelSource read_model(const json& json, const std::string& path) {
+  ModelSource model;
+  JsonObject object(json, path);
+  object.read("path", model.path);
+  object.read("profile", model.profile);
+  object.finish();
+  return model;
+}
+
+json training_json(const TrainingSettings& training) {
+  return {{"loss", training.loss},           {"target", training.target},
+          {"optimizer", training.optimizer}, {"learning_rate", training.learning_rate},
+          {"dtype", training.dtype},         {"autocast", training.autocast},
+          {"seed", training.seed},           {"steps", training.steps},
+          {"warmup", training.warmup},       {"traced_steps", training.traced_steps},
+          {"device", training.device},       {"memory_cap_bytes", training.memory_cap_bytes},
+          {"blocks", training.blocks},       {"batch", training.batch},
+          {"sequence", training.sequence}};
+}
+
+TrainingSettings read_training(const json& json, const std::string& path) {
+  TrainingSettings training;
+  JsonObject object(json, path);
+  object.read("loss", training.loss);
+  object.read("target", training.target);
+  object.read("optimizer", training.optimizer);
+  object.read("learning_rate", training.learning_rate);
+  object.read("dtype", training.dtype);
+  object.read("autocast", training.autocast);
+  object.read("seed", training.seed);
+  object.read("steps", training.steps);
+  object.read("warmup", training.warmup);
+  object.read("traced_steps", training.traced_steps);
+  object.read("device", training.device);
+  object.read("memory_cap_bytes", training.memory_cap_bytes);
+  object.read("blocks", training.blocks);
+  object.read("batch", training.batch);
+  object.read("sequence", training.sequence);
+  object.finish();
+  check_training(training);
+  return training;
+}
+
+}  // namespace
+
+void check_training(const TrainingSettings& training) {
+  if (!training.loss.empty()) check_name("loss", training.loss, {"next_token", "cross_entropy", "mse", "returned"});
+  check_name("optimizer", training.optimizer, {"adamw", "sgd"});
+  if (!std::isfinite(training.learning_rate) || training.learning_rate < 0)
+    throw UsageError("learning rate must be a finite number of at least 0, not " +
+                     std::to_string(training.learning_rate));
+  check_floating(training.dtype);
+  if (!training.autocast.empty()) check_name("autocast dtype", training.autocast, {"bfloat16", "float16"});
+  check_least("steps", training.steps, 1);
+  check_least("warmup", training.warmup, 0);
+  check_least("traced steps", training.traced_steps, 0);
+  check_least("memory cap", training.memory_cap_bytes, 0);
+  check_least("batch", training.batch, 0);
+  check_least("sequence", training.sequence, 0);
+  check_device(training.device);
+}
+
+void to_json(json& out, const TrialRequest& request) {
+  json inputs = json::array();
+  for (const InputSpec& input : request.inputs) inputs.push_back(to_string(input));
+  out = {{"model", model_json(request.model)},
+         {"inputs", inputs},
+         {"inputs_file", request.inputs_file},
+         {"training", training_json(request.training)},
+         {"plan", request.plan},
+         {"reference", request.reference},
+         {"trace", request.trace}};
+}
+
+void from_json(const json& json, TrialRequest& request) {
+  request = {};
+  std::vector<std::string> inputs;
+  JsonObject object(json, "request");
+  object.require({"model", "training"});
+  request.model = read_model(*object.find("model"), object.path("model"));
+  object.read("inputs", inputs);
+  for (const std::string& input : inputs) request.inputs.push_back(parse_input_spec(input));
+  object.read("inputs_file", request.inputs_file);
+  request.training = read_training(*object.find("training"), object.path("training"));
+  if (const auto* plan = object.find("plan")) from_json(*plan, request.plan);
+  object.read("reference", request.reference);
+  object.read("trace", request.trace);
+  object.finish();
+}
+
+}  // namespace memtune::config

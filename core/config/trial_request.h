@@ -1,0 +1,68 @@
+// Everything one trial process needs to know, as one JSON file: written by the sweep, read by memtune-trial.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/plan.h"
+
+namespace memtune::config {
+
+// "tokens:int64[4,4096]<32000": name, dtype, shape; '<n' draws integers from [0, n). Without a bound integers are drawn
+// from [0, 2) and floats from a standard normal. A name may be empty (":float32[8,3,224,224]"): inputs go by position.
+struct InputSpec {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::optional<int64_t> below;
+};
+InputSpec parse_input_spec(const std::string& text);  // UsageError that shows the form
+std::string to_string(const InputSpec& spec);
+
+// dtype names as memtune writes them: float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool.
+// Accepts fp32, bf16, fp16, float, half, long, int as well. UsageError with the valid names.
+std::string canonical_dtype(const std::string& text);
+
+struct ModelSource {
+  std::string path;     // a TorchScript file; or
+  std::string profile;  // the JSON text of a model profile (profiles/models)
+};
+
+struct TrainingSettings {
+  std::string loss = "";        // next_token | cross_entropy | mse | returned
+  std::string target = "";      // name of the input that is the target; "" looks for labels, target
+  std::string optimizer = "adamw";  // adamw | sgd
+  double learning_rate = 1e-4;
+  std::string dtype = "";       // floating parameters are cast to it; "": as stored
+  std::string autocast = "";    // "" | bfloat16 | float16
+  int64_t seed = 0;
+  int steps = 5;                // measured, >= 1
+  int warmup = 2;               // >= 0
+  int traced_steps = 2;         // with the profiler on, after the measured ones
+  std::string device = "cpu";   // cpu | cuda | cuda:N
+  int64_t memory_cap_bytes = 0; // 0: none
+  std::string blocks = "";      // glob of module paths; "": found by itself
+  int64_t batch = 0;            // replaces the first dimension of every made-up input; 0: as specified
+  int64_t sequence = 0;         // replaces the second dimension of made-up inputs that have one; 0: as specified
+};
+
+// UsageError naming the setting, its value and the valid ones, for all that can be told without the model.
+void check_training(const TrainingSettings& training);
+
+struct TrialRequest {
+  ModelSource model;
+  std::vector<InputSpec> inputs;
+  std::string inputs_file;      // safetensors; "" when inputs are made up
+  TrainingSettings training;
+  Plan plan;
+  std::string reference;        // file with the baseline's loss and gradients; written by the first trial, "" for none
+  std::string trace;            // file to write; "": none
+};
+
+void to_json(nlohmann::json& json, const TrialRequest& request);
+void from_json(const nlohmann::json& json, TrialRequest& request);
+
+}  // namespace memtune::config

@@ -1,0 +1,226 @@
+#include "core/device/cpu_device.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/device/cpu_allocator.h"
+
+namespace memtune::device {
+
+int64_t activity_clock() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class ActivityLog {
+ public:
+  void start() {
+    std::lock_guard lock(mutex_);
+    activities_.clear();
+    lost_ = 0;
+    recording_ = true;
+  }
+  std::vector<Activity> stop(int64_t& lost) {
+    std::lock_guard lock(mutex_);
+    recording_ = false;
+    lost = lost_;
+    return std::move(activities_);
+  }
+  void add(const Activity& activity) noexcept {
+    std::lock_guard lock(mutex_);
+    if (!recording_) return;
+    try {
+      activities_.push_back(activity);
+    } catch (const std::bad_alloc&) {
+      ++lost_;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Activity> activities_;
+  int64_t lost_ = 0;
+  bool recording_ = false;
+};
+
+class Worker {
+ public:
+  Worker() : thread_([this] { run(); }) {}
+  ~Worker() {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  void push(std::function<void()> task) {
+    {
+      std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_one();
+  }
+  static bool here() { return here_; }
+
+ private:
+  void run() noexcept {
+    here_ = true;
+    while (auto task = next()) task();
+  }
+  std::function<void()> next() {  // empty: closing, and all done
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
+    if (tasks_.empty()) return {};
+    auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
+
+  static inline thread_local bool here_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool closing_ = false;
+  std::thread thread_;  // last: runs as soon as it exists
+};
+
+namespace {
+
+class CpuEvent final : public Event {
+ public:
+  explicit CpuEvent(std::shared_ptr<ActivityLog> log) : log_(std::move(log)) {}
+
+  bool done() const override {
+    std::lock_guard lock(mutex_);
+    return done_;
+  }
+  void synchronize() override {
+    std::unique_lock lock(mutex_);
+    if (done_) return;
+    const int64_t start = activity_clock();
+    changed_.wait(lock, [this] { return done_; });
+    // A blocked worker is an empty copy stream; only the blocked thread that trains is compute held up.
+    if (!Worker::here()) log_->add({Activity::Kind::wait, Stream::compute, start, activity_clock(), 0});
+  }
+  void reach() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::shared_ptr<ActivityLog> log_;
+};
+
+class CpuSlab final : public HostSlab {
+ public:
+  static constexpr size_t kAlignment = 4096;
+
+  explicit CpuSlab(int64_t bytes) : bytes_(bytes) {
+    const size_t rounded = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+    data_ = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
+    if (data_ == nullptr) throw DeviceError("the system refuses " + format_bytes(bytes) + " of host memory");
+  }
+  ~CpuSlab() override { std::free(data_); }
+  CpuSlab(const CpuSlab&) = delete;
+  CpuSlab& operator=(const CpuSlab&) = delete;
+
+  char* data() override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  char* data_ = nullptr;
+  int64_t bytes_;
+};
+
+}  // namespace
+
+CpuDevice::CpuDevice()
+    : log_(std::make_shared<ActivityLog>()), out_(std::make_unique<Worker>()), in_(std::make_unique<Worker>()) {
+  cpu_allocator::install();
+}
+
+CpuDevice::~CpuDevice() = default;  // a worker empties its queue before it goes
+
+c10::Device CpuDevice::torch_device() const { return c10::Device(c10::kCPU); }
+
+std::string CpuDevice::name() const {
+  const unsigned cores = std::thread::hardware_concurrency();
+  return "CPU (" + std::to_string(cores) + (cores == 1 ? " core)" : " cores)");
+}
+
+int64_t CpuDevice::total_bytes() const { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+
+std::unique_ptr<HostSlab> CpuDevice::allocate_host(int64_t bytes) { return std::make_unique<CpuSlab>(bytes); }
+
+Worker* CpuDevice::worker(Stream stream) const {
+  if (stream == Stream::compute) return nullptr;
+  return stream == Stream::out ? out_.get() : in_.get();
+}
+
+void CpuDevice::copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) {
+  if (bytes == 0) return;
+  const auto kind = direction == Direction::to_host ? Activity::Kind::copy_out : Activity::Kind::copy_in;
+  auto task = [=, log = log_] {
+    const int64_t start = activity_clock();
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    log->add({kind, stream, start, activity_clock(), bytes});
+  };
+  if (Worker* queue = worker(stream)) {
+    queue->push(std::move(task));
+  } else {
+    task();
+  }
+}
+
+EventPtr CpuDevice::record(Stream stream) {
+  auto event = std::make_shared<CpuEvent>(log_);
+  if (Worker* queue = worker(stream)) {
+    queue->push([event] { event->reach(); });
+  } else {
+    event->reach();
+  }
+  return event;
+}
+
+void CpuDevice::wait(Stream stream, const EventPtr& event) {
+  if (Worker* queue = worker(stream)) {
+    queue->push([event] { event->synchronize(); });
+  } else {
+    event->synchronize();
+  }
+}
+
+void CpuDevice::synchronize() {
+  const EventPtr out = record(Stream::out), in = record(Stream::in);
+  out->synchronize();
+  in->synchronize();
+}
+
+MemoryUse CpuDevice::memory() const {
+  const int64_t now = cpu_allocator::allocated(), peak = cpu_allocator::peak();
+  return {now, peak, now, peak};
+}
+
+void CpuDevice::reset_peak() { cpu_allocator::reset_peak(); }
+void CpuDevice::set_cap(int64_t bytes) { cpu_allocator::set_cap(bytes); }
+
+void CpuDevice::start_recording() { log_->start(); }
+std::vector<Activity> CpuDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }
+
+}  // namespace memtune::device

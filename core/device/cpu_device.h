@@ -1,0 +1,61 @@
+// The processor as the device. Its copy streams are worker threads with a queue each; a copy is a memcpy there.
+// The compute stream is the calling thread: it waits by blocking.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device/device.h"
+
+namespace memtune::device {
+
+// Something a stream did. Times are nanoseconds of activity_clock().
+struct Activity {
+  enum class Kind { copy_out, copy_in, wait };
+  Kind kind = Kind::wait;
+  Stream stream = Stream::compute;  // waits: always compute, the thread that was blocked
+  int64_t start_ns = 0, end_ns = 0;
+  int64_t bytes = 0;
+};
+
+int64_t activity_clock();  // steady, nanoseconds
+
+class ActivityLog;
+class Worker;
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice();            // installs the counting allocator
+  ~CpuDevice() override;  // waits until the streams are empty
+
+  c10::Device torch_device() const override;
+  std::string name() const override;
+  bool emulated() const override { return true; }
+  int64_t total_bytes() const override;
+
+  std::unique_ptr<HostSlab> allocate_host(int64_t bytes) override;
+  void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) override;
+  EventPtr record(Stream stream) override;
+  void wait(Stream stream, const EventPtr& event) override;
+  void synchronize() override;
+
+  MemoryUse memory() const override;
+  int64_t used_bytes() const override { return 0; }
+  void reset_peak() override;
+  void set_cap(int64_t bytes) override;
+  void empty_cache() override {}
+
+  // Activities are kept between start and stop only. stop says how many could not be kept in `lost`.
+  void start_recording();
+  std::vector<Activity> stop_recording(int64_t& lost);
+
+ private:
+  Worker* worker(Stream stream) const;  // null for compute
+
+  std::shared_ptr<ActivityLog> log_;  // events hold it too: they may outlive the device
+  std::unique_ptr<Worker> out_, in_;
+};
+
+}  // namespace memtune::device

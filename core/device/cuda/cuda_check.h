@@ -1,0 +1,18 @@
+// Turns CUDA runtime statuses into DeviceErrors.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "core/base/error.h"
+
+namespace memtune::device {
+
+inline void check_cuda(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  (void)cudaGetLastError();  // LibTorch looks at the last error after its own calls
+  throw DeviceError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
+}
+
+}  // namespace memtune::device

@@ -1,0 +1,212 @@
+// The CUDA device. Compute is LibTorch's current stream; the copy streams come from LibTorch's pool of high-priority
+// streams, so a copy is not held up behind queued kernels.
+#include <ATen/Context.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/device/cuda/cuda_check.h"
+#include "core/device/device.h"
+
+namespace memtune::device {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+// Making an event costs a driver call; engines record one a copy, so they are used again.
+class EventPool {
+ public:
+  EventPool() = default;
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
+  ~EventPool() {
+    for (cudaEvent_t event : free_) (void)cudaEventDestroy(event);  // fails harmlessly when CUDA has shut down
+  }
+
+  cudaEvent_t take() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      cudaEvent_t event = nullptr;
+      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      return event;
+    }
+    cudaEvent_t event = free_.back();
+    free_.pop_back();
+    return event;
+  }
+  void give_back(cudaEvent_t event) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(event);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<cudaEvent_t> free_;
+};
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream) : pool_(std::move(pool)), event_(pool_->take()) {
+    const cudaError_t status = cudaEventRecord(event_, stream);
+    if (status != cudaSuccess) pool_->give_back(event_);
+    check_cuda(status, "cudaEventRecord");
+  }
+  // A stream that already waits for it is not disturbed when the event is recorded again.
+  ~CudaEvent() override { pool_->give_back(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  bool done() const override {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) {
+      (void)cudaGetLastError();
+      return false;
+    }
+    check_cuda(status, "cudaEventQuery");
+    return true;
+  }
+  void synchronize() override { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  cudaEvent_t handle() const { return event_; }
+
+ private:
+  std::shared_ptr<EventPool> pool_;  // outlives the device if need be
+  cudaEvent_t event_;
+};
+
+class PinnedSlab final : public HostSlab {
+ public:
+  explicit PinnedSlab(int64_t bytes) : bytes_(bytes) {
+    // The driver aligns small blocks to less than a page.
+    const cudaError_t status = cudaHostAlloc(&block_, static_cast<size_t>(bytes) + kPage, cudaHostAllocDefault);
+    check_cuda(status, ("page-locked host memory of " + format_bytes(bytes) + " cannot be had: cudaHostAlloc").c_str());
+    const auto address = reinterpret_cast<uintptr_t>(block_);
+    data_ = static_cast<char*>(block_) + (kPage - address % kPage) % kPage;
+  }
+  ~PinnedSlab() override { (void)cudaFreeHost(block_); }
+  PinnedSlab(const PinnedSlab&) = delete;
+  PinnedSlab& operator=(const PinnedSlab&) = delete;
+
+  char* data() override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  void* block_ = nullptr;
+  char* data_ = nullptr;
+  int64_t bytes_;
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(c10::DeviceIndex index)
+      : index_(index),
+        out_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index)),
+        in_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index)),
+        events_(std::make_shared<EventPool>()) {
+    size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    total_bytes_ = static_cast<int64_t>(total);
+    cudaDeviceProp properties;
+    check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    name_ = properties.name;
+  }
+  // Copies in flight use memory that the engines are about to free.
+  ~CudaDevice() override { (void)cudaDeviceSynchronize(); }
+
+  c10::Device torch_device() const override { return c10::Device(c10::kCUDA, index_); }
+  std::string name() const override { return name_; }
+  bool emulated() const override { return false; }
+  int64_t total_bytes() const override { return total_bytes_; }
+
+  std::unique_ptr<HostSlab> allocate_host(int64_t bytes) override { return std::make_unique<PinnedSlab>(bytes); }
+
+  void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) override {
+    if (bytes == 0) return;
+    const auto kind = direction == Direction::to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+    check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, handle(stream)), "cudaMemcpyAsync");
+  }
+  EventPtr record(Stream stream) override { return std::make_shared<CudaEvent>(events_, handle(stream)); }
+  void wait(Stream stream, const EventPtr& event) override {
+    const auto& cuda_event = static_cast<const CudaEvent&>(*event);
+    check_cuda(cudaStreamWaitEvent(handle(stream), cuda_event.handle(), 0), "cudaStreamWaitEvent");
+  }
+  void synchronize() override { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+  MemoryUse memory() const override {
+    constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    const auto stats = allocator::getDeviceStats(index_);
+    const auto& allocated = stats.allocated_bytes[kAll];
+    const auto& reserved = stats.reserved_bytes[kAll];
+    return {allocated.current, allocated.peak, reserved.current, reserved.peak};
+  }
+  int64_t used_bytes() const override {
+    size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return static_cast<int64_t>(total - free);
+  }
+  void reset_peak() override { allocator::resetPeakStats(index_); }
+
+  // The caching allocator takes a share of the device and caps what it reserves. The half byte keeps its rounding down
+  // from losing the last segment.
+  void set_cap(int64_t bytes) override {
+    const double share = (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes_);
+    allocator::setMemoryFraction(bytes == 0 ? 1.0 : std::min(share, 1.0), index_);
+  }
+  void empty_cache() override { allocator::emptyCache(); }
+
+ private:
+  cudaStream_t handle(Stream stream) const {
+    switch (stream) {
+      case Stream::out:
+        return out_.stream();
+      case Stream::in:
+        return in_.stream();
+      case Stream::compute:
+        break;
+    }
+    return c10::cuda::getCurrentCUDAStream(index_).stream();
+  }
+
+  c10::DeviceIndex index_;
+  c10::cuda::CUDAStream out_, in_;
+  std::shared_ptr<EventPool> events_;
+  int64_t total_bytes_ = 0;
+  std::string name_;
+};
+
+void require_device(int index) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) {
+    throw DeviceError("no CUDA device: there is no NVIDIA driver, or it is older than CUDA 13 (580) needs");
+  }
+  if (status != cudaSuccess) throw DeviceError(std::string("no CUDA device: ") + cudaGetErrorString(status));
+  if (index >= count) {
+    throw DeviceError("no CUDA device " + std::to_string(index) + ": there " +
+                      (count == 1 ? "is only cuda:0" : "are " + std::to_string(count)));
+  }
+}
+
+}  // namespace
+}  // namespace memtune::device
+
+extern "C" __attribute__((visibility("default"))) memtune::device::Device* memtune_make_cuda_device(int index) {
+  using memtune::DeviceError;
+  memtune::device::require_device(index);
+  try {
+    if (!at::hasCUDA())
+      throw DeviceError("no CUDA device: LibTorch was asked about CUDA before its CUDA half was loaded");
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
+    return new memtune::device::CudaDevice(static_cast<c10::DeviceIndex>(index));
+  } catch (const c10::Error& error) {
+    throw DeviceError(std::string("no CUDA device: LibTorch says: ") + error.what_without_backtrace());
+  }
+}

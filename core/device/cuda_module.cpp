@@ -1,0 +1,43 @@
+#include "core/device/cuda_module.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+namespace memtune::device {
+namespace {
+
+constexpr const char* kModule = "libmemtune_cuda.so";
+
+std::string last_error() {
+  const char* text = dlerror();
+  std::string line = text ? text : "unknown error";
+  line = line.substr(0, line.find('\n'));
+  return line.size() > 240 ? line.substr(0, 240) + "..." : line;
+}
+
+void* open_module() {
+  const auto beside = cuda_module_path();
+  const bool there = std::filesystem::exists(beside);
+  // Global: LibTorch's CUDA half and ours must see one copy of every symbol.
+  if (void* module = dlopen(there ? beside.c_str() : kModule, RTLD_NOW | RTLD_GLOBAL)) return module;
+  const std::string why = last_error();
+  if (there) throw DeviceError(beside.string() + " cannot be loaded: " + why);
+  throw DeviceError(std::string("no CUDA support here: ") + why +
+                    "; build with -DMEMTUNE_CUDA=ON, or use --device cpu");
+}
+
+}  // namespace
+
+std::filesystem::path cuda_module_path() { return executable_path().parent_path() / kModule; }
+
+void* cuda_symbol(const char* name) {
+  static void* const module = open_module();
+  if (void* symbol = dlsym(module, name)) return symbol;
+  throw DeviceError(std::string(kModule) + " is of another build: " + last_error());
+}
+
+}  // namespace memtune::device

@@ -1,0 +1,79 @@
+// The device a trial runs on, as the engines need it: streams, events, copies, host memory, memory accounting.
+//
+// Two implementations. CUDA (a module loaded at run time) and CPU, where the processor plays the device: its bytes are
+// what the trial's tensors hold, counted by an allocator of ours, and the two copy streams are worker threads, so
+// copies overlap and misordered ones go wrong for real.
+//
+// Thread: everything is called from the thread that trains, except that a HostSlab may be freed anywhere.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace memtune::device {
+
+// Queues of work. compute is the stream the model's ops run on *now* (looked up at every use); out and in belong to the
+// device object and carry copies.
+enum class Stream { compute, out, in };
+
+enum class Direction { to_host, to_device };
+
+// A point in a stream, reached when all work enqueued there before record() is done. Shared: cheap to keep.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool done() const = 0;   // returns at once
+  virtual void synchronize() = 0;  // the calling thread waits
+};
+using EventPtr = std::shared_ptr<Event>;
+
+// Host memory that copies can reach without staging: page-locked on CUDA. Freed with the object.
+class HostSlab {
+ public:
+  virtual ~HostSlab() = default;
+  virtual char* data() = 0;  // 4096-byte aligned
+  virtual int64_t bytes() const = 0;
+};
+
+struct MemoryUse {
+  int64_t allocated = 0, peak_allocated = 0;  // held by tensors
+  int64_t reserved = 0, peak_reserved = 0;    // held by the allocator; on CPU as allocated
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual c10::Device torch_device() const = 0;
+  virtual std::string name() const = 0;  // "NVIDIA H200", "CPU (2 cores)"
+  virtual bool emulated() const = 0;
+  virtual int64_t total_bytes() const = 0;  // of device memory; on CPU the machine's
+
+  // Throws DeviceError with the size when the system refuses (pinned memory exhausted).
+  virtual std::unique_ptr<HostSlab> allocate_host(int64_t bytes) = 0;
+
+  // Enqueues one copy on `stream` and returns at once (on CPU with Stream::compute: copies before it returns).
+  // Both ranges must stay valid until the stream has passed; nothing is retained here.
+  virtual void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) = 0;
+
+  virtual EventPtr record(Stream stream) = 0;                   // returns at once
+  virtual void wait(Stream stream, const EventPtr& event) = 0;  // `stream` waits; on CPU compute waits by blocking
+  virtual void synchronize() = 0;                               // the calling thread waits for all streams
+
+  virtual MemoryUse memory() const = 0;        // cheap: may be asked after every op
+  virtual int64_t used_bytes() const = 0;      // on the whole device, by every process; 0: not known. A driver call
+  virtual void reset_peak() = 0;
+  // From now on at most `bytes` (0: no cap); beyond it allocations throw c10::OutOfMemoryError.
+  virtual void set_cap(int64_t bytes) = 0;
+  virtual void empty_cache() = 0;
+};
+
+// "cpu", "cuda", "cuda:1". The first call decides for the process. UsageError for an unknown name, DeviceError (with
+// what is missing) when there is no such device. On CPU this installs the counting allocator: call it before any tensor
+// is made.
+std::unique_ptr<Device> make_device(const std::string& name);
+
+}  // namespace memtune::device

@@ -1,0 +1,63 @@
+#include "core/offload/host_pool.h"
+
+#include <algorithm>
+
+namespace memtune::offload {
+namespace {
+
+constexpr int64_t kAlignment = 4096;
+
+int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment; }
+
+}  // namespace
+
+HostPool::Lease HostPool::take(int64_t bytes) {
+  bytes = round_up(bytes);
+  auto best = free_.end();
+  for (auto range = free_.begin(); range != free_.end(); ++range)
+    if (range->bytes >= bytes && (best == free_.end() || range->bytes < best->bytes)) best = range;
+  if (best == free_.end()) {
+    grow(bytes);
+    return take(bytes);
+  }
+  Lease lease{best->begin, bytes, best->free_after};
+  best->begin += bytes;
+  best->bytes -= bytes;
+  if (best->bytes == 0) free_.erase(best);
+  leased_ += bytes;
+  peak_leased_ = std::max(peak_leased_, leased_);
+  return lease;
+}
+
+void HostPool::give_back(const Lease& lease, device::EventPtr last_use) {
+  leased_ -= lease.bytes;
+  Range range{lease.data, lease.bytes, {}};
+  if (last_use && !last_use->done()) range.free_after.push_back(std::move(last_use));
+  insert(std::move(range));
+}
+
+void HostPool::grow(int64_t bytes) {
+  slabs_.push_back(device_.allocate_host(std::max(bytes, slab_bytes_)));
+  reserved_ += slabs_.back()->bytes();
+  insert({slabs_.back()->data(), slabs_.back()->bytes(), {}});
+}
+
+// Neighbours become one range again, and its events are those of both that are still to come.
+void HostPool::insert(Range range) {
+  auto next = std::find_if(free_.begin(), free_.end(), [&](const Range& other) { return other.begin > range.begin; });
+  auto here = free_.insert(next, std::move(range));
+  auto merge = [&](std::list<Range>::iterator first, std::list<Range>::iterator second) {
+    first->bytes += second->bytes;
+    for (auto& event : second->free_after) first->free_after.push_back(std::move(event));
+    std::erase_if(first->free_after, [](const device::EventPtr& event) { return event->done(); });
+    free_.erase(second);
+    return first;
+  };
+  if (next != free_.end() && here->begin + here->bytes == next->begin) merge(here, next);
+  if (here != free_.begin()) {
+    auto before = std::prev(here);
+    if (before->begin + before->bytes == here->begin) merge(before, here);
+  }
+}
+
+}  // namespace memtune::offload

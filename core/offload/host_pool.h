@@ -1,0 +1,51 @@
+// Page-locked host memory in slabs, sub-allocated: taking a lease costs no system call once the pool has grown.
+//
+// A lease that comes back may still be read or written by copies in flight: it carries the event behind which its bytes
+// are free, and whoever gets those bytes next receives the events to wait for. Thread: the one that trains.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "core/device/device.h"
+
+namespace memtune::offload {
+
+class HostPool {
+ public:
+  // `slab_bytes`: how much is page-locked at once, at least.
+  HostPool(device::Device& device, int64_t slab_bytes) : device_(device), slab_bytes_(slab_bytes) {}
+
+  struct Lease {
+    char* data = nullptr;
+    int64_t bytes = 0;                       // as taken, rounded up
+    std::vector<device::EventPtr> free_after;  // copies of former holders that may still be running
+  };
+
+  // Best fit; grows by a slab when nothing fits. Throws DeviceError when the system has no more memory to lock.
+  Lease take(int64_t bytes);
+  // `last_use`: behind it nothing touches the bytes any more; null when nothing does already.
+  void give_back(const Lease& lease, device::EventPtr last_use);
+
+  int64_t leased_bytes() const { return leased_; }
+  int64_t reserved_bytes() const { return reserved_; }
+  int64_t peak_leased_bytes() const { return peak_leased_; }
+
+ private:
+  struct Range {
+    char* begin;
+    int64_t bytes;
+    std::vector<device::EventPtr> free_after;
+  };
+  void grow(int64_t bytes);
+  void insert(Range range);
+
+  device::Device& device_;
+  int64_t slab_bytes_;
+  std::vector<std::unique_ptr<device::HostSlab>> slabs_;
+  std::list<Range> free_;  // by address
+  int64_t leased_ = 0, peak_leased_ = 0, reserved_ = 0;
+};
+
+}  // namespace memtune::offload

@@ -1,0 +1,90 @@
+#include "core/profiler/cpu_profiler.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace memtune::profiler {
+namespace {
+
+using device::Activity;
+using device::Stream;
+
+class CpuProfiler final : public Profiler {
+ public:
+  explicit CpuProfiler(device::CpuDevice& device) : device_(device) {}
+
+  void start() override {
+    device_.synchronize();
+    device_.start_recording();
+    start_ns_ = device::activity_clock();
+  }
+  int64_t now_ns() const override { return device::activity_clock() - start_ns_; }
+  void finish(trace::Trace& trace) override;
+
+ private:
+  void add(trace::Trace& trace, const Activity& activity) const;
+  void add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const;
+
+  device::CpuDevice& device_;
+  int64_t start_ns_ = 0;
+};
+
+const char* track_name(Stream stream) {
+  if (stream == Stream::compute) return "compute";
+  return stream == Stream::out ? "copy out" : "copy in";
+}
+
+void CpuProfiler::finish(trace::Trace& trace) {
+  const int64_t end = device::activity_clock();
+  device_.synchronize();
+  int64_t lost = 0;
+  auto activities = device_.stop_recording(lost);
+  trace.lost_records += lost;
+  // Our own wait for the last copies holds nothing up.
+  std::erase_if(activities, [&](const Activity& activity) {
+    return activity.kind == Activity::Kind::wait && activity.start_ns >= end;
+  });
+  std::stable_sort(activities.begin(), activities.end(),
+                   [](const Activity& a, const Activity& b) { return a.start_ns < b.start_ns; });
+  for (const char* name : {"compute", "copy out", "copy in"}) trace.track(name, true);
+  int64_t compute_from = start_ns_;
+  for (const auto& activity : activities) {
+    if (activity.stream == Stream::compute) {
+      add_compute(trace, compute_from, activity.start_ns);
+      compute_from = activity.end_ns;
+    }
+    add(trace, activity);
+  }
+  add_compute(trace, compute_from, end);
+}
+
+void CpuProfiler::add(trace::Trace& trace, const Activity& activity) const {
+  const auto kind = activity.kind == Activity::Kind::wait       ? trace::Kind::wait
+                    : activity.kind == Activity::Kind::copy_out ? trace::Kind::copy_out
+                                                                : trace::Kind::copy_in;
+  trace::Event event;
+  event.kind = kind;
+  event.track = trace.track(track_name(activity.stream), true);
+  event.name = trace.name(trace::to_string(kind));
+  event.start_ns = activity.start_ns - start_ns_;
+  event.end_ns = activity.end_ns - start_ns_;
+  event.bytes = activity.bytes;
+  trace.events.push_back(event);
+}
+
+void CpuProfiler::add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const {
+  if (end_ns <= start_ns) return;
+  trace::Event event;
+  event.kind = trace::Kind::kernel;
+  event.track = trace.track("compute", true);
+  event.name = trace.name("compute");
+  event.start_ns = start_ns - start_ns_;
+  event.end_ns = end_ns - start_ns_;
+  trace.events.push_back(event);
+}
+
+}  // namespace
+
+std::unique_ptr<Profiler> make_cpu_profiler(device::CpuDevice& device) { return std::make_unique<CpuProfiler>(device); }
+
+}  // namespace memtune::profiler

@@ -1,0 +1,263 @@
+#include "core/profiler/cupti_session.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/device/cuda/cuda_check.h"
+#include "core/profiler/kernel_name.h"
+
+namespace memtune::profiler {
+namespace {
+
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                         CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr size_t kBuffersAtHand = 4;  // some 35 000 kernels each
+
+void check_cupti(CUptiResult result, const std::string& call) {
+  if (result == CUPTI_SUCCESS) return;
+  const char* text = nullptr;
+  (void)cuptiGetResultString(result, &text);
+  std::string message = call + ": " + (text ? text : "error " + std::to_string(result));
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    message += "; another tool (Nsight, a debugger, a profiler) holds CUPTI in this process";
+  }
+  throw DeviceError(message);
+}
+
+void CUPTIAPI buffer_requested(uint8_t** buffer, size_t* size, size_t* most_records) {
+  *buffer = CuptiBuffers::get().give();
+  *size = *buffer ? CuptiBuffers::kBytes : 0;
+  *most_records = 0;  // as many as fit
+}
+
+void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
+  CuptiBuffers::get().take(buffer, valid_bytes);
+  size_t dropped = 0;
+  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS) {
+    CuptiBuffers::get().count_dropped(dropped);
+  }
+}
+
+void register_callbacks() {
+  static const CUptiResult result = [] {
+    uint8_t zeroed = 1;  // our buffers are zero: CUPTI need not clear them on the training thread
+    size_t size = sizeof zeroed;
+    (void)cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
+    return cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
+  }();
+  check_cupti(result, "cuptiActivityRegisterCallbacks");
+}
+
+// Page-locked copies and pageable ones have the same kind; the memory on the host side tells them apart.
+struct CopyKind {
+  trace::Kind kind;
+  const char* name;
+};
+CopyKind copy_kind(const CUpti_ActivityMemcpy6& copy) {
+  switch (copy.copyKind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return {trace::Kind::copy_out,
+              copy.dstKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ? "copy out, pageable" : "copy out"};
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return {trace::Kind::copy_in,
+              copy.srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ? "copy in, pageable" : "copy in"};
+    default:
+      return {trace::Kind::copy_device, "copy on device"};
+  }
+}
+
+// A stream is named after the most telling thing it did; smaller is more telling.
+int role_rank(trace::Kind kind) {
+  if (kind == trace::Kind::kernel) return 0;
+  if (kind == trace::Kind::copy_out) return 1;
+  return kind == trace::Kind::copy_in ? 2 : 3;
+}
+constexpr const char* kRoles[] = {"compute stream ", "copy out stream ", "copy in stream ", "stream "};
+
+}  // namespace
+
+CuptiBuffers& CuptiBuffers::get() {
+  static auto* buffers = new CuptiBuffers;
+  return *buffers;
+}
+
+void CuptiBuffers::reserve(size_t count) {
+  std::lock_guard lock(mutex_);
+  while (empty_.size() < count) empty_.push_back(std::make_unique<uint8_t[]>(kBytes));
+}
+
+uint8_t* CuptiBuffers::give() {
+  std::lock_guard lock(mutex_);
+  try {
+    if (empty_.empty()) empty_.push_back(std::make_unique<uint8_t[]>(kBytes));
+    filled_.reserve(filled_.size() + given_.size() + 1);  // so that take() never allocates
+    given_.push_back(nullptr);
+    given_.back() = std::move(empty_.back());
+    empty_.pop_back();
+    return given_.back().get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // CUPTI drops records and counts them
+  }
+}
+
+void CuptiBuffers::take(uint8_t* data, size_t valid_bytes) {
+  std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(given_.begin(), given_.end(), [&](const auto& buffer) { return buffer.get() == data; });
+  if (found == given_.end()) return;
+  filled_.push_back({std::move(*found), valid_bytes});
+  given_.erase(found);
+}
+
+std::vector<CuptiBuffers::Filled> CuptiBuffers::filled() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(filled_, {});
+}
+
+void CuptiBuffers::put_back(std::vector<Filled> buffers) {
+  std::lock_guard lock(mutex_);
+  for (auto& buffer : buffers) {
+    std::memset(buffer.data.get(), 0, kBytes);
+    empty_.push_back(std::move(buffer.data));
+  }
+}
+
+void CuptiBuffers::count_dropped(size_t records) {
+  std::lock_guard lock(mutex_);
+  dropped_ += static_cast<int64_t>(records);
+}
+
+int64_t CuptiBuffers::dropped() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(dropped_, 0);
+}
+
+CuptiProfiler::~CuptiProfiler() { stop(); }
+
+void CuptiProfiler::start() {
+  auto& buffers = CuptiBuffers::get();
+  buffers.reserve(kBuffersAtHand);
+  register_callbacks();
+  device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // nothing from before in the trace
+  recording_ = true;
+  try {
+    for (const auto kind : kKinds) check_cupti(cuptiActivityEnable(kind), "cuptiActivityEnable");
+    check_cupti(cuptiGetTimestamp(&base_), "cuptiGetTimestamp");
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void CuptiProfiler::stop() noexcept {
+  if (!std::exchange(recording_, false)) return;
+  for (const auto kind : kKinds) (void)cuptiActivityDisable(kind);
+}
+
+int64_t CuptiProfiler::now_ns() const {
+  uint64_t now = 0;
+  check_cupti(cuptiGetTimestamp(&now), "cuptiGetTimestamp");
+  return static_cast<int64_t>(now - base_);
+}
+
+void CuptiProfiler::finish(trace::Trace& trace) {
+  device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  check_cupti(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
+  stop();
+  check_cupti(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
+
+  auto buffers = CuptiBuffers::get().filled();
+  for (const auto& buffer : buffers) read(buffer, trace);
+  CuptiBuffers::get().put_back(std::move(buffers));
+  trace.lost_records += CuptiBuffers::get().dropped();
+  place(trace);
+}
+
+void CuptiProfiler::read(const CuptiBuffers::Filled& buffer, trace::Trace& trace) {
+  CUpti_Activity* activity = nullptr;
+  CUptiResult result = CUPTI_SUCCESS;
+  while (buffer.valid_bytes > 0 &&
+         (result = cuptiActivityGetNextRecord(buffer.data.get(), buffer.valid_bytes, &activity)) == CUPTI_SUCCESS) {
+    read(*activity, trace);
+  }
+  // Any other ending means a record that cannot be read, and no way to the ones behind it.
+  if (result != CUPTI_SUCCESS && result != CUPTI_ERROR_MAX_LIMIT_REACHED) ++trace.lost_records;
+}
+
+void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
+  switch (activity.kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(activity);
+      const auto [name, added] = names_.try_emplace(kernel.name ? kernel.name : "");
+      if (added) name->second = trace.name(kernel_name(kernel.name));
+      add(trace::Kind::kernel, kernel.streamId, name->second, kernel.start, kernel.end, 0, kernel.correlationId, trace);
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(activity);
+      const auto [kind, name] = copy_kind(copy);
+      add(kind, copy.streamId, trace.name(name), copy.start, copy.end, copy.bytes, copy.correlationId, trace);
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+      const auto& set = reinterpret_cast<const CUpti_ActivityMemset4&>(activity);
+      add(trace::Kind::memset, set.streamId, trace.name("memset"), set.start, set.end, set.bytes, set.correlationId,
+          trace);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void CuptiProfiler::add(trace::Kind kind, uint32_t stream, uint32_t name, uint64_t start, uint64_t end, uint64_t bytes,
+                        uint32_t correlation, trace::Trace& trace) {
+  if (start == 0 || end < start) {  // CUPTI had no memory for its times
+    ++trace.lost_records;
+    return;
+  }
+  if (end < base_) return;  // left over from before
+  Record record;
+  record.event.kind = kind;
+  record.event.name = name;
+  record.event.start_ns = static_cast<int64_t>(start - base_);
+  record.event.end_ns = static_cast<int64_t>(end - base_);
+  record.event.bytes = static_cast<int64_t>(bytes);
+  record.event.correlation = correlation;
+  record.stream = stream;
+  records_.push_back(record);
+}
+
+void CuptiProfiler::place(trace::Trace& trace) {
+  std::map<uint32_t, int> ranks;  // by stream
+  for (const auto& record : records_) {
+    const int rank = role_rank(record.event.kind);
+    const auto [entry, added] = ranks.try_emplace(record.stream, rank);
+    if (!added) entry->second = std::min(entry->second, rank);
+  }
+  std::map<uint32_t, uint32_t> tracks;
+  for (int rank = 0; rank < 4; ++rank) {
+    for (const auto& [stream, of] : ranks) {
+      if (of == rank) tracks[stream] = trace.track(kRoles[rank] + std::to_string(stream), true);
+    }
+  }
+  std::stable_sort(records_.begin(), records_.end(),
+                   [](const Record& a, const Record& b) { return a.event.start_ns < b.event.start_ns; });
+  for (auto& record : records_) {
+    record.event.track = tracks[record.stream];
+    trace.events.push_back(record.event);
+  }
+  records_.clear();
+  names_.clear();
+}
+
+}  // namespace memtune::profiler
+
+extern "C" __attribute__((visibility("default"))) memtune::profiler::Profiler* memtune_make_cupti_profiler() {
+  return new memtune::profiler::CuptiProfiler;
+}

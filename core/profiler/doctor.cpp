@@ -1,0 +1,185 @@
+#include "core/profiler/doctor.h"
+
+#include <c10/core/Allocator.h>
+#include <dlfcn.h>
+#include <torch/headeronly/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/device/cuda_module.h"
+#include "core/profiler/profiler.h"
+
+namespace memtune::profiler {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int kCudaVersion = 13000;    // that LibTorch was built for
+constexpr double kSlowLinkGbPerS = 8;  // a PCIe 3 slot with 8 lanes
+constexpr int64_t kLittleTempBytes = 10240 * kMiB;
+
+// What it costs to be without CUDA; `lack` is fail when a CUDA device was asked for.
+std::string without_cuda(Status lack) {
+  if (lack == Status::fail) return "; trials on CUDA cannot run";
+  return "; trials run on the CPU device, an emulation: peaks and gradients hold for it, times say nothing about a GPU";
+}
+
+std::string decimal(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
+}
+
+// "580.65.06" of the kernel's module, or "".
+std::string driver_release() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;) {
+    if (word.size() > 4 && word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != word.npos) {
+      return word;
+    }
+  }
+  return "";
+}
+
+// What the driver's library says (13000: CUDA 13.0), 0 without one.
+int driver_cuda_version() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (library == nullptr) return 0;
+  using GetVersion = int (*)(int*);
+  const auto get_version = reinterpret_cast<GetVersion>(dlsym(library, "cuDriverGetVersion"));
+  int version = 0;
+  return get_version != nullptr && get_version(&version) == 0 ? version : 0;
+}
+
+Check check_libtorch() { return {"LibTorch", Status::ok, TORCH_VERSION, ""}; }
+
+Check check_driver(Status lack) {
+  const int version = driver_cuda_version();
+  const std::string release = driver_release();
+  if (version == 0) {
+    return {"NVIDIA driver", lack, std::string("there is none") + without_cuda(lack), "install a driver, 580 or newer"};
+  }
+  const std::string found = (release.empty() ? "" : release + ", ") + "for CUDA " + std::to_string(version / 1000) +
+                            "." + std::to_string(version % 1000 / 10);
+  if (version >= kCudaVersion) return {"NVIDIA driver", Status::ok, found, ""};
+  return {"NVIDIA driver", lack, found + ": too old for LibTorch's CUDA 13" + without_cuda(lack),
+          "install 580 or newer"};
+}
+
+Check check_module(Status lack) {
+  const auto path = device::cuda_module_path();
+  if (std::filesystem::exists(path)) return {"CUDA module", Status::ok, path.string(), ""};
+  return {"CUDA module", lack, path.string() + " does not exist" + without_cuda(lack), "build with -DMEMTUNE_CUDA=ON"};
+}
+
+Check check_device(const device::Device& device) {
+  const std::string total = format_bytes(device.total_bytes());
+  if (device.emulated())
+    return {"device", Status::ok, device.name() + ", " + total + " of memory, emulating a device", ""};
+  const int64_t used = device.used_bytes();
+  const Check check{"device", Status::ok,
+                    device.name() + ", " + format_bytes(device.total_bytes() - used) + " of " + total + " free", ""};
+  if (used * 10 < device.total_bytes()) return check;
+  return {"device", Status::warn, check.detail + ": something else uses it, times will be noisy",
+          "stop other processes"};
+}
+
+bool has_copy(const trace::Trace& trace, int64_t bytes) {
+  for (const auto& event : trace.events) {
+    if (event.kind == trace::Kind::copy_out && event.bytes == bytes) return true;
+  }
+  return false;
+}
+
+constexpr const char* kNoOtherProfiler = "run outside other profilers and debuggers";
+
+std::string profiler_name(const device::Device& device) { return device.emulated() ? "profiler" : "CUPTI"; }
+
+// Records one copy and looks for it.
+Check check_profiler(device::Device& device) {
+  const std::string name = profiler_name(device);
+  const auto host = device.allocate_host(kMiB);
+  const auto memory = c10::GetAllocator(device.torch_device().type())->allocate(kMiB);
+  trace::Trace trace;
+  const auto profiler = make_profiler(device);
+  profiler->start();
+  device.copy(host->data(), memory.get(), kMiB, device::Direction::to_host, device::Stream::out);
+  profiler->finish(trace);
+  if (!has_copy(trace, kMiB))
+    return {name, Status::fail, "it works but misses a copy: no overlap can be measured", kNoOtherProfiler};
+  if (std::getenv("KINETO_USE_DAEMON") != nullptr) {
+    return {name, Status::warn, "KINETO_USE_DAEMON lets LibTorch use CUPTI at the same time",
+            "unset KINETO_USE_DAEMON"};
+  }
+  return {name, Status::ok, "a traced copy was found", ""};
+}
+
+Check check_pinned(device::Device& device, int64_t bytes) {
+  const auto start = std::chrono::steady_clock::now();
+  device.allocate_host(bytes);
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return {"pinned memory", Status::ok, format_bytes(bytes) + " in " + decimal(ms) + " ms", ""};
+}
+
+Check check_link(device::Device& device) {
+  const Link link = probe_link(device);
+  const std::string rates = decimal(link.out_gb_per_s) + " GB/s out, " + decimal(link.in_gb_per_s) + " GB/s in";
+  if (device.emulated()) return {"link", Status::ok, rates + " (memcpy)", ""};
+  if (std::min(link.out_gb_per_s, link.in_gb_per_s) >= kSlowLinkGbPerS) return {"link", Status::ok, rates, ""};
+  return {"link", Status::warn, rates + ": offloading will be slow", "check the slot's width (nvidia-smi -q)"};
+}
+
+Check check_temp_folder() {
+  const auto path = std::filesystem::temp_directory_path();
+  const auto free = static_cast<int64_t>(std::filesystem::space(path).available);
+  const std::string detail = path.string() + " has " + format_bytes(free) + " free";
+  if (free >= kLittleTempBytes) return {"temporary folder", Status::ok, detail, ""};
+  return {"temporary folder", Status::warn, detail + ": runs of large models may not fit", "free some, or set TMPDIR"};
+}
+
+// Runs one check; what it throws is its result.
+template <class Run>
+Check attempt(const std::string& name, const std::string& fix, Run run) {
+  try {
+    return run();
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    return {name, Status::fail, error.what(), fix};
+  }
+}
+
+}  // namespace
+
+std::string to_string(Status status) { return status == Status::ok ? "ok" : status == Status::warn ? "warn" : "fail"; }
+
+std::vector<Check> run_doctor(const std::string& name) {
+  const bool on_cpu = name == "cpu";
+  const Status lack = on_cpu ? Status::warn : Status::fail;
+  std::vector<Check> checks{check_libtorch(), check_driver(lack), check_module(lack)};
+  std::unique_ptr<device::Device> device;
+  checks.push_back(attempt("device", on_cpu ? "" : "see above, or use --device cpu", [&] {
+    device = device::make_device(name);
+    return check_device(*device);
+  }));
+  if (device) {
+    checks.push_back(attempt(profiler_name(*device), kNoOtherProfiler, [&] { return check_profiler(*device); }));
+    for (const int64_t bytes : {64 * kMiB, 1024 * kMiB}) {
+      if (on_cpu) break;  // there is nothing to page-lock
+      checks.push_back(attempt("pinned memory", "raise the memory and memlock limits of the shell or container",
+                               [&] { return check_pinned(*device, bytes); }));
+    }
+    checks.push_back(attempt("link", "", [&] { return check_link(*device); }));
+  }
+  checks.push_back(
+      attempt("temporary folder", "set TMPDIR to a folder that exists", [] { return check_temp_folder(); }));
+  return checks;
+}
+
+}  // namespace memtune::profiler

@@ -1,0 +1,23 @@
+// What this machine and this build can do for trials, by trying it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace memtune::profiler {
+
+enum class Status { ok, warn, fail };
+std::string to_string(Status status);
+
+struct Check {
+  std::string name;
+  Status status = Status::ok;
+  std::string detail;  // what was found, and what a lack costs
+  std::string fix;     // "" when there is nothing to do
+};
+
+// `device` as make_device takes it. Never throws for a lack: that is a check that failed. UsageError for an unknown
+// name.
+std::vector<Check> run_doctor(const std::string& device);
+
+}  // namespace memtune::profiler

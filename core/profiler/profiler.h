@@ -1,0 +1,33 @@
+// What the device did and when, for some traced steps: kernels, copies, waits as trace events.
+// CUDA: CUPTI activity records. CPU: what the emulated streams did, and compute as the time between waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/device/device.h"
+#include "core/trace/event.h"
+
+namespace memtune::profiler {
+
+class Profiler {
+ public:
+  virtual ~Profiler() = default;
+  // Begins to record; the trace's clock starts here. Throws DeviceError when the profiler cannot be used.
+  virtual void start() = 0;
+  // Nanoseconds since start() on the clock of the events: host-side events (ops, regions) use it too.
+  virtual int64_t now_ns() const = 0;
+  // Waits for the device, ends recording and appends the events to `trace`. Lost records are counted there.
+  virtual void finish(trace::Trace& trace) = 0;
+};
+
+// One at a time in a process.
+std::unique_ptr<Profiler> make_profiler(device::Device& device);
+
+// Copy rate of the idle link, in 1e9 bytes a second per direction: median of some 64 MiB page-locked copies.
+struct Link {
+  double out_gb_per_s = 0, in_gb_per_s = 0;
+};
+Link probe_link(device::Device& device);
+
+}  // namespace memtune::profiler

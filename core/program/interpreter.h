@@ -1,0 +1,53 @@
+// Runs a Program: op by op through boxed calls, under autograd and autocast as the caller set them. Values die at their
+// last use, so the peak is that of eager Python.
+#pragma once
+
+#include "core/program/program.h"
+
+namespace memtune::program {
+
+// Sees every registered operator's call: what goes in, what comes out. Exceptions pass through run().
+class OpObserver {
+ public:
+  virtual ~OpObserver() = default;
+  virtual void before(const Op& op, const torch::jit::Stack& inputs) = 0;
+  virtual void after(const Op& op, const torch::jit::Stack& outputs) = 0;
+};
+
+class Interpreter {
+ public:
+  explicit Interpreter(const Program& program);
+
+  // `inputs` in the order of Program::body.inputs; an undefined tensor is None. Whatever happens, no value is held afterwards.
+  // Throws what the ops throw; UsageError for what cannot be run.
+  c10::IValue run(std::vector<c10::IValue> inputs, OpObserver* observer = nullptr);
+
+  // "aten::linear at model.py:42": the op that ran when run() threw.
+  std::string where() const;
+
+ private:
+  void run_body(const Body& body, std::vector<c10::IValue> inputs, std::vector<c10::IValue>& outputs);
+  void run_op(const Op& op);
+  void run_branch(const Op& op);
+  void run_loop(const Op& op);
+  void take_inputs(const Op& op);
+  void call(const Op& op);
+  void enter();
+  void exit();
+  void clear();
+
+  const Program& program_;
+  std::vector<c10::IValue> environment_;  // by slot; constants are filled in once
+  torch::jit::Stack stack_;               // of the op that runs
+  OpObserver* observer_ = nullptr;
+  const Op* running_ = nullptr;
+
+  struct Context {  // the autocast state before an entered region
+    c10::DeviceType device = c10::DeviceType::CPU;
+    bool enabled = false;
+    at::ScalarType dtype = at::kFloat;
+  };
+  std::vector<Context> contexts_;
+};
+
+}  // namespace memtune::program

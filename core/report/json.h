@@ -1,0 +1,19 @@
+// The answer for scripts. The names are a contract: they may be added to, never changed.
+//
+//   {"trials": [{"strategy": .., "outcome": .., ...}], "recommendation": {"strategy": .., "reason": .., "fits": ..},
+//    "version": .., "model": .., "device": .., "settings": .., "reference": .., "emulated": .., "notes": [..]}
+//
+// A trial is trace::to_json(Measurement) with "pareto" and "recommended", and "batch" and "sequence" where they are
+// axes.
+#pragma once
+
+#include <string>
+
+#include "core/report/report.h"
+
+namespace memtune::report {
+
+// Indented, ends with a line feed.
+std::string to_json_text(const Report& report);
+
+}  // namespace memtune::report

@@ -1,0 +1,159 @@
+#include "core/report/table.h"
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "core/report/columns.h"
+#include "core/report/layout.h"
+
+namespace memtune::report {
+namespace {
+
+using trace::Measurement;
+
+constexpr const char* kIndent = " ";
+constexpr int kProseWidth = 110;  // longer lines are hard to read, however wide the terminal
+
+class Table {
+ public:
+  Table(const Report& report, TableStyle style) : report_(report), style_(style) {
+    for (const Row* row : ranked(report)) {
+      (row->measurement.outcome == trace::Outcome::ok ? worked_ : failed_).push_back(row);
+      strategy_width_ = std::max(strategy_width_, display_width(row->measurement.strategy));
+    }
+  }
+
+  std::string print() {
+    put_title();
+    if (report_.rows.empty()) text_ += std::string(kIndent) + "no trials\n";
+    if (!worked_.empty()) put_worked();
+    for (const Row* row : failed_) put_failed(*row);
+    put_legend();
+    put_recommendation();
+    put_notes();
+    return std::move(text_);
+  }
+
+ private:
+  std::string painted(const std::string& text, Paint paint) const {
+    constexpr const char* kCodes[] = {"", "1", "2", "1;32", "31", "33"};  // in the order of Paint
+    if (!style_.color || paint == Paint::plain || text.empty()) return text;
+    return std::string("\x1b[") + kCodes[static_cast<int>(paint)] + "m" + text + "\x1b[0m";
+  }
+
+  // Prose behind `lead`, its further lines indented as far.
+  void put_text(const std::string& lead, const std::string& text, Paint lead_paint, Paint paint = Paint::plain) {
+    int lead_width = display_width(lead);
+    std::string before = painted(lead, lead_paint);
+    for (const std::string& line : wrap(text, std::max(24, std::min(style_.width, kProseWidth) - lead_width))) {
+      text_ += before + painted(line, paint) + "\n";
+      before = std::string(lead_width, ' ');
+    }
+  }
+
+  void put_title() {
+    std::string title = report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + report_.device;
+    if (!title.empty()) put_text(kIndent, title, Paint::plain, Paint::bold);
+    if (!report_.settings.empty()) put_text(kIndent, report_.settings, Paint::plain, Paint::dim);
+    if (!text_.empty()) text_ += "\n";
+  }
+
+  void put_worked() {
+    std::vector<Column> columns = make_columns(report_, worked_);
+    columns[1].head = pad_right("strategy", strategy_width_);  // as wide as in the lines of failed trials
+    drop_to_fit(columns, style_.width);
+    put_line(columns, [](const Column& column) { return Cell{column.head, Paint::bold}; });
+    put_rule(line_width(columns) - 1);
+    for (size_t i = 0; i < worked_.size(); ++i)
+      put_line(columns, [i](const Column& column) { return column.cells[i]; });
+    if (!failed_.empty()) put_rule(line_width(columns) - 1);
+  }
+
+  template <typename CellOf>
+  void put_line(const std::vector<Column>& columns, CellOf cell_of) {
+    std::string line;
+    for (const Column& column : columns) {
+      Cell cell = cell_of(column);
+      std::string blanks(column.width() - display_width(cell.text), ' ');
+      std::string text = painted(cell.text, cell.paint);
+      line += std::string(column.gap, ' ') + (column.words ? text + blanks : blanks + text);
+    }
+    text_ += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+
+  void put_rule(int width) {
+    std::string rule;
+    for (int i = 0; i < width; ++i) rule += "─";
+    text_ += kIndent + painted(rule, Paint::dim) + "\n";
+  }
+
+  void put_failed(const Row& row) {
+    const Measurement& m = row.measurement;
+    std::string text = to_string(m.outcome);
+    if (row.batch) text += ", batch " + std::to_string(*row.batch);
+    if (row.sequence) text += ", seq " + std::to_string(*row.sequence);
+    if (!m.reason.empty()) text += ": " + m.reason;
+    put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", text, Paint::bad);
+  }
+
+  void put_legend() {
+    auto any = [&](bool Row::*mark) {
+      return std::any_of(worked_.begin(), worked_.end(), [&](const Row* row) { return row->*mark; });
+    };
+    std::vector<std::string> parts;
+    if (any(&Row::recommended)) parts.push_back("* recommended");
+    if (any(&Row::pareto)) parts.push_back("• no other is both faster and smaller");
+    if (!worked_.empty() && reference_label(report_) != report_.reference) parts.push_back("ref: " + report_.reference);
+    if (parts.empty()) return;
+    text_ += "\n";
+    put_text(kIndent, join(parts, " · "), Paint::plain, Paint::dim);
+  }
+
+  void put_recommendation() {
+    const Recommendation& advice = report_.recommendation;
+    if (advice.strategy.empty() && advice.reason.empty()) return;
+    std::string name = advice.strategy;
+    if (advice.batch) name += ", batch " + std::to_string(*advice.batch);
+    if (advice.sequence) name += ", seq " + std::to_string(*advice.sequence);
+    text_ += "\n";
+    if (advice.fits && !advice.strategy.empty()) {
+      put_text(" Recommended: ", name + (advice.reason.empty() ? "" : ": " + advice.reason), Paint::good);
+    } else {
+      put_text(" No recommendation: ", advice.reason, Paint::bad);
+    }
+  }
+
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes = report_.notes;
+    for (const Row* row : worked_) {
+      const Measurement& m = row->measurement;
+      if (!m.noisy) continue;
+      notes.push_back("the steps of " + m.strategy + " differ by " + fixed(100 * spread(m.step_ms), 0) +
+                      " %: its time is not to be relied on");
+    }
+    if (report_.emulated) {
+      notes.push_back(
+          "the CPU played the device: right for memory, for correctness and for the order of strategies; "
+          "it says nothing about the speed of a GPU");
+    }
+    return notes;
+  }
+
+  void put_notes() {
+    std::vector<std::string> lines = notes();
+    if (!lines.empty()) text_ += "\n";
+    for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, Paint::dim);
+  }
+
+  const Report& report_;
+  TableStyle style_;
+  std::vector<const Row*> worked_, failed_;
+  int strategy_width_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string table(const Report& report, TableStyle style) { return Table(report, style).print(); }
+
+}  // namespace memtune::report

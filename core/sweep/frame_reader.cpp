@@ -1,0 +1,66 @@
+#include "core/sweep/frame_reader.h"
+
+#include <exception>
+#include <nlohmann/json.hpp>
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kLongestFrame = size_t{256} << 20;  // a trial gone wrong must not fill this process's memory
+
+ModelFacts read_facts(const json& frame) {
+  ModelFacts facts;
+  facts.program = frame.at("facts").get<config::ProgramFacts>();
+  facts.inputs = frame.at("inputs").get<std::vector<std::string>>();
+  facts.loss = frame.at("loss").get<std::string>();
+  return facts;
+}
+
+std::vector<DoctorCheck> read_checks(const json& frame) {
+  std::vector<DoctorCheck> checks;
+  for (const json& check : frame.at("checks")) {
+    checks.push_back({check.at("name"), check.at("status"), check.value("detail", ""), check.value("fix", "")});
+  }
+  return checks;
+}
+
+std::optional<TrialAnswer> read_answer(const std::string& kind, const json& frame) {
+  if (kind == "facts") return read_facts(frame);
+  if (kind == "result") return frame.at("measurement").get<trace::Measurement>();
+  if (kind == "doctor") return read_checks(frame);
+  if (kind == "usage") return UsageProblem{frame.at("message")};
+  if (kind == "error") return Failure{trace::Outcome::error, frame.at("message")};
+  return std::nullopt;
+}
+
+}  // namespace
+
+void FrameReader::add(std::string_view bytes) {
+  buffer_ += bytes;
+  size_t start = 0;
+  for (size_t end; (end = buffer_.find('\n', start)) != std::string::npos; start = end + 1) {
+    read_line(buffer_.substr(start, end - start));
+  }
+  buffer_.erase(0, start);
+  if (buffer_.size() > kLongestFrame) {
+    if (damage_.empty()) damage_ = "a frame without an end";
+    buffer_.clear();
+  }
+}
+
+void FrameReader::read_line(const std::string& line) try {
+  const json frame = json::parse(line);
+  const std::string kind = frame.at("frame");
+  if (kind == "phase") {
+    phase_ = {frame.at("name"), frame.value("step", 0), frame.value("steps", 0)};
+    if (progress_) progress_(phase_);
+  } else if (auto answer = read_answer(kind, frame)) {
+    answer_ = std::move(answer);
+  }
+} catch (const std::exception& error) {
+  if (damage_.empty()) damage_ = "a frame that makes no sense: '" + line.substr(0, 60) + "'";
+}
+
+}  // namespace memtune::sweep

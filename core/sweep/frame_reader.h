@@ -1,0 +1,35 @@
+// The trial's half of the conversation, as far as it has been heard: bytes in, phases and one answer out.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/sweep/trial_process.h"
+
+namespace memtune::sweep {
+
+class FrameReader {
+ public:
+  explicit FrameReader(std::function<void(const Phase&)> progress) : progress_(std::move(progress)) {}
+
+  void add(std::string_view bytes);
+
+  // The last frame of those that end a trial, once there is one.
+  const std::optional<TrialAnswer>& answer() const { return answer_; }
+  const Phase& phase() const { return phase_; }
+  // What is wrong with the first frame that made no sense; "" when all did.
+  const std::string& damage() const { return damage_; }
+
+ private:
+  void read_line(const std::string& line);
+
+  std::function<void(const Phase&)> progress_;
+  std::string buffer_;
+  std::optional<TrialAnswer> answer_;
+  Phase phase_;
+  std::string damage_;
+};
+
+}  // namespace memtune::sweep

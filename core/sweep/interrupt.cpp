@@ -1,0 +1,35 @@
+#include "core/sweep/interrupt.h"
+
+#include <array>
+
+namespace memtune::sweep {
+namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+volatile std::sig_atomic_t interrupted_by = 0;
+
+void remember(int signal) {
+  interrupted_by = signal;
+  for (int other : kSignals) std::signal(other, SIG_DFL);  // whichever comes next ends the process
+}
+
+}  // namespace
+
+InterruptScope::InterruptScope() : previous_(kSignals.size()) {
+  interrupted_by = 0;
+  struct sigaction action {};
+  action.sa_handler = remember;
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &previous_[i]);
+    // nohup and background jobs ignore some of them on purpose.
+    if (previous_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+InterruptScope::~InterruptScope() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
+}
+
+bool interrupted() { return interrupted_by != 0; }
+
+}  // namespace memtune::sweep

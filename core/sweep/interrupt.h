@@ -1,0 +1,25 @@
+// Ctrl-C and its kin while a sweep runs: the first signal asks for a clean end, the second ends the process at once
+// (a trial notices that its parent is gone).
+#pragma once
+
+#include <csignal>
+#include <vector>
+
+namespace memtune::sweep {
+
+// Catches SIGINT, SIGTERM and SIGHUP while alive. One at a time.
+class InterruptScope {
+ public:
+  InterruptScope();
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+ private:
+  std::vector<struct sigaction> previous_;
+};
+
+// A signal has come since the scope began.
+bool interrupted();
+
+}  // namespace memtune::sweep

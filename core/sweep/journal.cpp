@@ -1,0 +1,88 @@
+#include "core/sweep/journal.h"
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kCheckDigits = 16;
+
+std::string check_of(std::string_view record) { return hash_hex(record).substr(0, kCheckDigits); }
+
+}  // namespace
+
+Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
+  if (std::filesystem::exists(path_)) read();
+}
+
+void Journal::read() {
+  const std::string text = read_file(path_);
+  size_t good_end = 0;               // behind the last line that was read
+  std::vector<std::string> damaged;  // line numbers since then
+  size_t start = 0;
+  for (int number = 1; start < text.size(); ++number) {
+    const size_t end = text.find('\n', start);
+    if (end != std::string::npos && apply(text.substr(start, end - start))) {
+      good_end = end + 1;
+      for (const std::string& line : damaged)
+        notes_.push_back(path_.string() + ": line " + line + " is damaged; skipped");
+      damaged.clear();
+    } else {
+      damaged.push_back(std::to_string(number));
+    }
+    if (end == std::string::npos) break;
+    start = end + 1;
+  }
+  if (good_end == text.size()) return;
+  std::error_code error;
+  std::filesystem::resize_file(path_, good_end, error);
+  if (error) throw IoError("cannot cut " + path_.string() + ": " + error.message());
+  notes_.push_back(path_.string() + ": the end was damaged or cut off; dropped " +
+                   std::to_string(text.size() - good_end) + " bytes");
+}
+
+bool Journal::apply(const std::string& line) try {
+  if (line.size() <= kCheckDigits + 1 || line[kCheckDigits] != ' ') return false;
+  const std::string record = line.substr(kCheckDigits + 1);
+  if (check_of(record) != line.substr(0, kCheckDigits)) return false;
+  const json entry = json::parse(record);
+  const std::string key = entry.at("key");
+  JournalEntry& known = entries_[key];
+  known.key = key;
+  if (entry.at("event") == "start") {
+    known.folder = entry.at("folder");
+    known.strategy = entry.at("strategy");
+    known.outcome.clear();
+  } else {
+    known.outcome = entry.at("outcome");
+  }
+  return true;
+} catch (const json::exception&) {
+  return false;
+}
+
+void Journal::append(const std::string& record) { append_file(path_, check_of(record) + " " + record + "\n"); }
+
+void Journal::start(const std::string& key, const std::string& folder, const std::string& strategy) {
+  append(json{{"event", "start"}, {"key", key}, {"folder", folder}, {"strategy", strategy}}.dump());
+  entries_[key] = {key, folder, strategy, ""};
+}
+
+void Journal::end(const std::string& key, const std::string& outcome) {
+  append(json{{"event", "end"}, {"key", key}, {"outcome", outcome}}.dump());
+  entries_[key].outcome = outcome;
+}
+
+const JournalEntry* Journal::find(const std::string& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,165 @@
+#include "core/sweep/run_directory.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+
+// Reasons quote logs, which need not be UTF-8.
+std::string to_text(const json& value) { return value.dump(1, '\t', false, json::error_handler_t::replace) + "\n"; }
+
+json optional_to_json(const std::optional<int64_t>& value) { return value ? json(*value) : json(nullptr); }
+
+std::optional<int64_t> optional_from_json(const json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<int64_t>());
+}
+
+json to_json(const TrialSpec& spec) {
+  return {{"strategy", spec.strategy},
+          {"batch", optional_to_json(spec.batch)},
+          {"sequence", optional_to_json(spec.sequence)},
+          {"key", spec.key},
+          {"folder", spec.folder}};
+}
+
+TrialSpec spec_from_json(const json& value) {
+  return {value.at("strategy"), optional_from_json(value.at("batch")), optional_from_json(value.at("sequence")),
+          value.at("key"), value.at("folder")};
+}
+
+// "checkpoint:full,inputs=host" -> "checkpoint-full-inputs-host"
+std::string slug(const std::string& strategy) {
+  std::string text;
+  for (const unsigned char c : strategy) {
+    if (std::isalnum(c)) {
+      text += static_cast<char>(std::tolower(c));
+    } else if (!text.empty() && text.back() != '-') {
+      text += '-';
+    }
+  }
+  return text.substr(0, 60);
+}
+
+std::string settings_line(const SweepRecord& record) {
+  const config::TrainingSettings& training = record.request.training;
+  std::vector<std::string> parts = record.facts.inputs;
+  if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
+  parts.push_back(training.optimizer);
+  if (!training.dtype.empty()) parts.push_back(training.dtype);
+  if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
+  if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));
+  parts.push_back(std::to_string(training.steps) + " steps after " + std::to_string(training.warmup));
+  return join(parts, ", ");
+}
+
+// The strategy whose gradients the others were compared with.
+std::string reference_of(const report::Report& report) {
+  for (const report::Row& row : report.rows) {
+    if (!row.measurement.gradients.against.empty()) return row.measurement.gradients.against;
+  }
+  for (const report::Row& row : report.rows) {
+    if (usable(row.measurement)) return row.measurement.strategy;
+  }
+  return "none";
+}
+
+}  // namespace
+
+void RunDirectory::write_record(const SweepRecord& record) const {
+  json trials = json::array();
+  for (const TrialSpec& spec : record.trials) trials.push_back(to_json(spec));
+  const json value = {{"version", MEMTUNE_VERSION},
+                      {"model", record.model},
+                      {"machine", record.machine},
+                      {"request", record.request},
+                      {"inspect_key", record.inspect_key},
+                      {"facts", record.facts.program},
+                      {"inputs", record.facts.inputs},
+                      {"loss", record.facts.loss},
+                      {"budget_bytes", record.budget_bytes},
+                      {"goal", to_string(record.goal)},
+                      {"trials", trials}};
+  write_file(root_ / "sweep.json", to_text(value));
+}
+
+SweepRecord RunDirectory::read_record() const {
+  const std::filesystem::path path = root_ / "sweep.json";
+  if (!std::filesystem::exists(path)) {
+    throw UsageError("no sweep in " + root_.string() + " (it has no sweep.json); memtune sweep --out " +
+                     root_.string() + " makes one");
+  }
+  try {
+    const json value = json::parse(read_file(path));
+    SweepRecord record;
+    record.model = value.at("model");
+    record.machine = value.at("machine");
+    record.request = value.at("request").get<config::TrialRequest>();
+    record.inspect_key = value.at("inspect_key");
+    record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
+    record.budget_bytes = value.at("budget_bytes");
+    record.goal = parse_goal(value.at("goal"));
+    for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
+    return record;
+  } catch (const std::exception& error) {
+    throw UsageError(path.string() + " is damaged (" + error.what() + "); the same sweep again mends it");
+  }
+}
+
+void RunDirectory::write_measurement(const std::string& folder, const trace::Measurement& measurement) const {
+  write_file(root_ / folder / "measurement.json", to_text(measurement));
+}
+
+std::optional<trace::Measurement> RunDirectory::read_measurement(const std::string& folder) const try {
+  return json::parse(read_file(root_ / folder / "measurement.json")).get<trace::Measurement>();
+} catch (const std::exception&) {
+  return std::nullopt;
+}
+
+std::string RunDirectory::new_folder(const TrialSpec& spec) const {
+  int highest = 0;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(root_ / "trials", none)) {
+    highest = std::max(highest, std::atoi(entry.path().filename().c_str()));
+  }
+  std::string name = std::to_string(highest + 1) + "-" + slug(spec.strategy);
+  if (spec.batch) name += "-b" + std::to_string(*spec.batch);
+  if (spec.sequence) name += "-s" + std::to_string(*spec.sequence);
+  return "trials/" + name;
+}
+
+report::Report make_report(const RunDirectory& directory, const SweepRecord& record) {
+  report::Report report;
+  report.version = MEMTUNE_VERSION;
+  report.model = record.model;
+  report.device = record.machine;
+  report.settings = settings_line(record);
+  report.notes = record.facts.program.notes;
+  for (const TrialSpec& spec : record.trials) {
+    if (auto measurement = directory.read_measurement(spec.folder)) {
+      if (!measurement->device.empty()) report.device = measurement->device;
+      report.emulated |= measurement->emulated;
+      report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence});
+    }
+  }
+  const size_t missing = record.trials.size() - report.rows.size();
+  if (missing > 0) {
+    report.notes.push_back(std::to_string(missing) + " of " + std::to_string(record.trials.size()) +
+                           " trials have not run; the same sweep again goes on where it stopped");
+  }
+  report.reference = reference_of(report);
+  report.recommendation = recommend(report.rows, record.budget_bytes, record.goal);
+  mark_rows(report.rows, report.recommendation);
+  return report;
+}
+
+}  // namespace memtune::sweep

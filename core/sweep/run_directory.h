@@ -1,0 +1,68 @@
+// The folder of a sweep, which holds all that reports need:
+//
+//   sweep.json                     settings, facts and the list of trials
+//   journal.jsonl  lock            what has begun and ended; who is at it
+//   reference-<setting>.bin        loss and gradients that trials of one setting are compared with
+//   inspect/                       request and log of the first look at the model
+//   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/trial_request.h"
+#include "core/report/report.h"
+#include "core/sweep/recommend.h"
+#include "core/sweep/trial_process.h"
+
+namespace memtune::sweep {
+
+// One trial of a sweep, in the order of running.
+struct TrialSpec {
+  std::string strategy;
+  std::optional<int64_t> batch, sequence;  // set when an axis
+  std::string key;
+  std::string folder;  // relative to the run directory
+};
+
+// sweep.json.
+struct SweepRecord {
+  std::string model;  // for people: "model.pt", "small (profile)"
+  std::string machine;
+  config::TrialRequest request;  // what all trials share
+  std::string inspect_key;       // facts are those of this setting
+  ModelFacts facts;
+  std::vector<TrialSpec> trials;
+  int64_t budget_bytes = 0;  // 0: none
+  Goal goal = Goal::throughput;
+};
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
+
+  std::filesystem::path operator/(const std::filesystem::path& relative) const { return root_ / relative; }
+  const std::filesystem::path& root() const { return root_; }
+
+  void write_record(const SweepRecord& record) const;
+  // UsageError when there is no sweep here or its sweep.json is damaged.
+  SweepRecord read_record() const;
+
+  void write_measurement(const std::string& folder, const trace::Measurement& measurement) const;
+  // Nothing when it is missing or makes no sense.
+  std::optional<trace::Measurement> read_measurement(const std::string& folder) const;
+
+  // "trials/3-checkpoint-full": with a number that no folder here has yet.
+  std::string new_folder(const TrialSpec& spec) const;
+
+ private:
+  std::filesystem::path root_;
+};
+
+// What is there of a sweep, finished or not, with its recommendation.
+report::Report make_report(const RunDirectory& directory, const SweepRecord& record);
+
+}  // namespace memtune::sweep

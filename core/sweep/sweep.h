@@ -1,0 +1,51 @@
+// The loop: look at the model, check all strategies, run a trial for each, keep everything on disk as it comes.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/sweep/run_directory.h"
+
+namespace memtune::sweep {
+
+// Which results of earlier runs in the same directory, of the very same trial, stand for a new one.
+enum class Reuse { finished, worked, nothing };
+
+struct SweepSettings {
+  std::string model;             // for people: "model.pt", "small (profile)"
+  config::TrialRequest request;  // model, inputs and training settings; the rest is filled in for each trial
+  std::vector<std::string> strategies;
+  std::vector<int64_t> batches, sequences;  // axes; empty: as the inputs say
+  int64_t budget_bytes = 0;                 // 0: the memory cap, if there is one
+  Goal goal = Goal::throughput;
+  std::filesystem::path directory;
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
+  Reuse reuse = Reuse::finished;
+  bool dry_run = false;  // list the trials only
+};
+
+// Told what happens while it happens. Every call returns soon.
+class SweepListener {
+ public:
+  virtual ~SweepListener() = default;
+  virtual void noted(const std::string& /*note*/) {}
+  virtual void inspecting(const Phase&) {}
+  virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/) {}
+  virtual void started(const TrialSpec&) {}
+  virtual void phase(const Phase&) {}
+  virtual void ended(const trace::Measurement&) {}
+};
+
+struct SweepResult {
+  SweepRecord record;
+  report::Report report;
+  bool interrupted = false;  // a signal ended it early; what was finished is in the report
+};
+
+// Throws UsageError for what the person can fix (all bad strategies at once, before any trial), IoError for the run
+// directory, Error when the model cannot even be looked at. A trial that fails is a row, not an error.
+SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener);
+
+}  // namespace memtune::sweep

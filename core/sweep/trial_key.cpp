@@ -1,0 +1,81 @@
+#include "core/sweep/trial_key.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+
+namespace memtune::sweep {
+namespace {
+
+std::string hash_if_there(const std::filesystem::path& path) {
+  return std::filesystem::exists(path) ? hash_file(path) : "";
+}
+
+}  // namespace
+
+std::string hash_file(const std::filesystem::path& path) {
+  const auto fail = [&](const char* what) {
+    return IoError(std::string(what) + path.string() + ": " + strerror(errno));
+  };
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw fail("cannot open ");
+  struct stat status {};
+  fstat(fd, &status);
+  const auto size = static_cast<size_t>(status.st_size);
+  void* bytes = size == 0 ? nullptr : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (bytes == MAP_FAILED) throw fail("cannot read ");
+  std::string hash = hash_hex(bytes, size);
+  if (bytes) munmap(bytes, size);
+  return hash;
+}
+
+std::string machine(const std::string& device) {
+  if (device == "cpu") return "cpu, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+  std::multiset<std::string> models;
+  std::error_code none;
+  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
+    std::ifstream file(gpu.path() / "information");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("Model:")) models.insert(trim(line.substr(6)));
+    }
+  }
+  std::string text = device;
+  for (const std::string& model : models) text += ", " + model;
+  return text;
+}
+
+TrialKeys::TrialKeys(const config::TrialRequest& request, const std::filesystem::path& program)
+    : model_(request.model.path.empty() ? hash_hex(request.model.profile) : hash_file(request.model.path)),
+      inputs_file_(request.inputs_file.empty() ? "" : hash_file(request.inputs_file)),
+      program_(hash_file(program) + hash_if_there(program.parent_path() / "libmemtune_cuda.so")),
+      machine_(machine(request.training.device)) {}
+
+std::string TrialKeys::trial(const config::TrialRequest& request) const {
+  config::TrialRequest content = request;
+  content.model = {};
+  content.inputs_file = content.reference = content.trace = "";
+  const nlohmann::json key = {{"model", model_},     {"inputs_file", inputs_file_}, {"program", program_},
+                              {"machine", machine_}, {"version", MEMTUNE_VERSION},  {"request", content}};
+  return hash_hex(key.dump());
+}
+
+std::string TrialKeys::setting(config::TrialRequest request) const {
+  request.plan = {};
+  return trial(request);
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,62 @@
+// One run of memtune-trial: a process of its own, because a device context cannot be forked, a peak cannot be trusted
+// after another's fragmentation, and whatever kills a trial must not take the sweep along.
+//
+//   spawn -> frames on descriptor 3 -> one TrialAnswer; nothing that the trial does throws here.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/config/program_facts.h"
+#include "core/trace/measurement.h"
+
+namespace memtune::sweep {
+
+// What the trial is doing: "measure" step 2 of 5. steps is 0 where the phase has none.
+struct Phase {
+  std::string name;
+  int step = 0, steps = 0;
+};
+
+struct ModelFacts {
+  config::ProgramFacts program;
+  std::vector<std::string> inputs;  // as specs, guessed shapes filled in
+  std::string loss;
+};
+
+struct DoctorCheck {
+  std::string name, status, detail, fix;  // status: ok | warn | fail
+};
+
+// The person's mistake, in the trial's words.
+struct UsageProblem {
+  std::string message;
+};
+
+// The process ended without an answer.
+struct Failure {
+  trace::Outcome outcome = trace::Outcome::error;  // host_oom | timeout | crash | error | interrupted
+  std::string reason;                              // one line
+};
+
+using TrialAnswer = std::variant<ModelFacts, trace::Measurement, std::vector<DoctorCheck>, UsageProblem, Failure>;
+
+struct TrialCommand {
+  std::vector<std::string> arguments;                         // {"run", "request.json"}
+  std::filesystem::path log;                                  // takes stdout and stderr; replaced
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, two seconds, SIGKILL to the whole group
+  std::function<void(const Phase&)> progress;                 // may be empty
+};
+
+// $MEMTUNE_TRIAL, else beside this program, else in libexec/memtune of the prefix it is installed in.
+// UsageError when there is none.
+std::filesystem::path find_trial_program();
+
+// Waits for the trial to end. Throws IoError when it cannot be started at all.
+TrialAnswer run_trial_process(const TrialCommand& command);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,227 @@
+#include "core/trace/file.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <type_traits>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+namespace memtune::trace {
+namespace {
+
+using Json = nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "the trace file is written as the memory holds it");
+
+constexpr std::string_view kMagic = "MTTRACE1";
+constexpr size_t kRecordBytes = size_t{1} << 20;  // a record is closed once it holds that many
+
+enum class Record : uint8_t { header = 1, names, events, memory, end };
+
+uint32_t check_of(std::string_view payload) {
+  return static_cast<uint32_t>(XXH3_64bits(payload.data(), payload.size()));
+}
+
+template <typename Value>
+void put(std::string& bytes, Value value) {
+  static_assert(std::is_trivially_copyable_v<Value> && std::has_unique_object_representations_v<Value>);
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Collects records of one type; a full one is closed and the next begun.
+class RecordWriter {
+ public:
+  RecordWriter(std::string& file, Record type) : file_(file), empty_(1, static_cast<char>(type)), payload_(empty_) {}
+  std::string& payload() { return payload_; }
+  void item_done() {
+    if (payload_.size() >= kRecordBytes) close();
+  }
+  void close() {
+    put(file_, static_cast<uint32_t>(payload_.size()));
+    put(file_, check_of(payload_));
+    file_ += payload_;
+    payload_ = empty_;
+  }
+
+ private:
+  std::string& file_;
+  const std::string empty_;
+  std::string payload_;
+};
+
+void write_header(std::string& file, const Trace& trace) {
+  Json tracks = Json::array();
+  for (const Track& track : trace.tracks) tracks.push_back({{"name", track.name}, {"device", track.device}});
+  const Json header = {{"strategy", trace.strategy},
+                       {"device", trace.device},
+                       {"tracks", std::move(tracks)},
+                       {"lost_records", trace.lost_records}};
+  RecordWriter record(file, Record::header);
+  record.payload() += header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  record.close();
+}
+
+void put_item(std::string& bytes, const std::string& name) {
+  put(bytes, static_cast<uint32_t>(name.size()));
+  bytes += name;
+}
+
+void put_item(std::string& bytes, const Event& event) {
+  put(bytes, event.kind);
+  put(bytes, event.track);
+  put(bytes, event.name);
+  put(bytes, event.start_ns);
+  put(bytes, event.end_ns);
+  put(bytes, event.bytes);
+  put(bytes, event.correlation);
+}
+
+void put_item(std::string& bytes, const MemorySample& sample) {
+  put(bytes, sample.time_ns);
+  put(bytes, sample.allocated_bytes);
+}
+
+template <typename Item>
+void write_items(std::string& file, Record type, const std::vector<Item>& items) {
+  RecordWriter record(file, type);
+  for (const Item& item : items) {
+    put_item(record.payload(), item);
+    record.item_done();
+  }
+  record.close();
+}
+
+// Thrown and caught in this file alone: the tail from here on cannot be trusted.
+struct Damaged {};
+
+class Cursor {
+ public:
+  explicit Cursor(std::string_view rest) : rest_(rest) {}
+  bool done() const { return rest_.empty(); }
+  std::string_view take(size_t size) {
+    if (size > rest_.size()) throw Damaged{};
+    const std::string_view taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return taken;
+  }
+  template <typename Value>
+  void get(Value& value) {
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+void get_item(Cursor& payload, const Trace&, std::string& name) {
+  uint32_t size = 0;
+  payload.get(size);
+  name = payload.take(size);
+}
+
+void get_item(Cursor& payload, const Trace& trace, Event& event) {
+  uint8_t kind = 0;
+  payload.get(kind);
+  payload.get(event.track);
+  payload.get(event.name);
+  payload.get(event.start_ns);
+  payload.get(event.end_ns);
+  payload.get(event.bytes);
+  payload.get(event.correlation);
+  event.kind = static_cast<Kind>(kind);
+  // Whoever reads a trace may index with these unchecked.
+  const bool known = kind <= static_cast<uint8_t>(Kind::region);
+  if (!known || event.track >= trace.tracks.size() || event.name >= trace.names.size()) throw Damaged{};
+}
+
+void get_item(Cursor& payload, const Trace&, MemorySample& sample) {
+  payload.get(sample.time_ns);
+  payload.get(sample.allocated_bytes);
+}
+
+template <typename Item>
+void read_items(Cursor& payload, const Trace& trace, std::vector<Item>& items) {
+  while (!payload.done()) {
+    Item item;
+    get_item(payload, trace, item);
+    items.push_back(std::move(item));
+  }
+}
+
+void read_header(std::string_view payload, Trace& trace) try {
+  const Json header = Json::parse(payload);
+  header.at("strategy").get_to(trace.strategy);
+  header.at("device").get_to(trace.device);
+  header.at("lost_records").get_to(trace.lost_records);
+  for (const Json& track : header.at("tracks"))
+    trace.tracks.push_back({track.at("name").get<std::string>(), track.at("device").get<bool>()});
+} catch (const Json::exception&) {
+  throw Damaged{};
+}
+
+std::string_view checked_payload(Cursor& file) {
+  uint32_t size = 0, check = 0;
+  file.get(size);
+  file.get(check);
+  const std::string_view payload = file.take(size);
+  if (payload.empty() || check_of(payload) != check) throw Damaged{};
+  return payload;
+}
+
+// Answers whether it was the end. Types of later versions are passed over.
+bool read_record(std::string_view payload, Trace& trace) {
+  const auto type = static_cast<Record>(payload[0]);
+  payload.remove_prefix(1);
+  Cursor items(payload);
+  switch (type) {
+    case Record::header:
+      read_header(payload, trace);
+      break;
+    case Record::names:
+      read_items(items, trace, trace.names);
+      break;
+    case Record::events:
+      read_items(items, trace, trace.events);
+      break;
+    case Record::memory:
+      read_items(items, trace, trace.memory);
+      break;
+    case Record::end:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void write_trace(const std::filesystem::path& path, const Trace& trace) {
+  std::string file(kMagic);
+  write_header(file, trace);
+  write_items(file, Record::names, trace.names);
+  write_items(file, Record::events, trace.events);
+  write_items(file, Record::memory, trace.memory);
+  RecordWriter(file, Record::end).close();
+  write_file(path, file);
+}
+
+ReadTrace read_trace(const std::filesystem::path& path) {
+  const std::string content = read_file(path);
+  if (!content.starts_with(kMagic)) throw UsageError("'" + path.string() + "' is not a trace file of memtune");
+  ReadTrace read;
+  Cursor file(std::string_view(content).substr(kMagic.size()));
+  try {
+    while (!read_record(checked_payload(file), read.trace)) continue;
+    read.cut = !file.done();
+  } catch (const Damaged&) {
+    read.cut = true;
+  }
+  return read;
+}
+
+}  // namespace memtune::trace

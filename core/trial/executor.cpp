@@ -1,0 +1,363 @@
+#include "core/trial/executor.h"
+
+#include <ATen/autocast_mode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/error.h"
+
+namespace memtune::trial {
+
+using autograd::Buffer;
+using autograd::BufferPtr;
+using autograd::Geometry;
+using c10::IValue;
+using checkpoint::Argument;
+using checkpoint::Instance;
+using checkpoint::InstancePtr;
+using checkpoint::TensorInput;
+using config::Place;
+using torch::jit::Stack;
+
+namespace {
+
+const c10::StorageImpl* storage_of_tensor(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
+
+// Under autocast a weight is cast once and shared by all its users: it belongs to the parameter and is left alone.
+bool is_cast_parameter(const at::Tensor& tensor) {
+  auto node = tensor.grad_fn();
+  while (node && node->num_outputs() > 0) {
+    auto next = node->next_edge(0).function;
+    if (node->name() == "ToCopyBackward0") return next && next->name() == "torch::autograd::AccumulateGrad";
+    if (node->name() != "TBackward0" && node->name() != "ViewBackward0" && node->name() != "TransposeBackward0")
+      return false;
+    node = next;
+  }
+  return false;
+}
+
+constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;
+
+}  // namespace
+
+// What autograd holds for one saved tensor. Resolved once to one of three: a tensor that is left alone, a view of a
+// buffer, or a private value that its op makes again. Pending while the op that made it runs.
+class SavedTensor final : public autograd::Ticket {
+ public:
+  SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
+      : executor_(executor),
+        geometry_(tensor),
+        counter_(tensor.unsafeGetTensorImpl()->version_counter()),
+        version_(counter_.current_version()),
+        save_(save),
+        cast_parameter_(at::autocast::is_autocast_enabled(tensor.device().type()) && is_cast_parameter(tensor)),
+        tensor_(tensor.detach()) {}
+
+  ~SavedTensor() override {
+    std::erase(executor_.pending_, this);
+    if (buffer_) {
+      --buffer_->tickets;
+      checkpoint::release_if_unneeded(*buffer_);
+    }
+    if (instance_) instance_->captured.erase(save_);
+  }
+
+  at::Tensor unpack() override {
+    TORCH_CHECK(counter_.current_version() == version_,
+                "one of the variables needed for gradient computation has been modified by an inplace operation: a "
+                "saved tensor of ", geometry_.dtype.name(), " is at version ", counter_.current_version(),
+                "; expected version ", version_, " instead");
+    if (buffer_) return geometry_.view(executor_.storage_of(*buffer_));
+    if (instance_) return executor_.saved_by(*instance_, save_);
+    return tensor_;
+  }
+
+  const at::Tensor& tensor() const { return tensor_; }
+  uint32_t version() const { return version_; }
+  bool cast_parameter() const { return cast_parameter_; }
+
+  void become(const BufferPtr& buffer) {
+    ++buffer->tickets;
+    executor_.need(buffer);
+    buffer_ = buffer;
+    tensor_.reset();
+  }
+  void become(const InstancePtr& instance) {
+    instance->captured[save_];
+    instance_ = instance;
+    tensor_.reset();
+  }
+
+ private:
+  Executor& executor_;
+  Geometry geometry_;
+  c10::VariableVersion counter_;
+  uint32_t version_;
+  int save_;
+  bool cast_parameter_;
+  at::Tensor tensor_;
+  BufferPtr buffer_;
+  InstancePtr instance_;
+};
+
+Executor::Executor(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
+                   device::Device& device)
+    : program_(program),
+      facts_(facts),
+      plan_(plan),
+      device_(device),
+      placements_(program.ops),
+      offload_(device, plan.transfer, device.emulated() ? kCpuSlab : kCudaSlab),
+      recompute_(device.torch_device(), [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
+  for (const auto& placement : plan.placements) {
+    if (placement.op < 0 || placement.op >= program.ops)
+      throw UsageError("the plan places op " + std::to_string(placement.op) + " (" + placement.name +
+                       "), the model has " + std::to_string(program.ops) + " ops");
+    placements_[placement.op] = &placement;
+  }
+  for (const auto& parameter : program.module.parameters()) parameters_.insert(storage_of_tensor(parameter));
+}
+
+Executor::~Executor() = default;
+
+void Executor::begin_step() {
+  buffers_.clear();
+  all_.clear();
+  flushed_ = false;
+  op_ = nullptr;
+  instance_.reset();
+  offload_.begin_step();
+}
+
+// From here on only what autograd saved keeps values, and what they are made from, alive.
+void Executor::end_forward() {
+  buffers_.clear();
+  instance_.reset();
+  op_ = nullptr;
+}
+
+bool Executor::recomputes(const program::Op& op) const {
+  const auto* place = placement(op.id);
+  if (!place) return false;
+  return place->saved == Place::recompute ||
+         std::find(place->outputs.begin(), place->outputs.end(), Place::recompute) != place->outputs.end();
+}
+
+bool Executor::is_ours(const at::Tensor& tensor) const {
+  return tensor.defined() && autograd::is_plain(tensor) && tensor.device() == device_.torch_device() &&
+         !parameters_.count(storage_of_tensor(tensor));
+}
+
+BufferPtr Executor::find(const at::Tensor& tensor) const {
+  auto found = buffers_.find(storage_of_tensor(tensor));
+  return found == buffers_.end() ? nullptr : found->second;
+}
+
+BufferPtr Executor::find_or_add(const at::Tensor& tensor) {
+  BufferPtr& buffer = buffers_[storage_of_tensor(tensor)];
+  if (!buffer) buffer = std::make_shared<Buffer>(tensor);  // from outside: stays
+  return buffer;
+}
+
+void Executor::before(const program::Op& op, const Stack& inputs) {
+  op_ = &op;
+  saves_ = 0;
+  pending_.clear();
+  written_.clear();
+  inputs_.clear();
+  if (!flushed_ && facts_.ops[op.id].after_blocks) {
+    offload_.flush();  // the head and the loss need most memory
+    flushed_ = true;
+  }
+  for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
+    if (is_ours(tensor)) inputs_.push_back(storage_of_tensor(tensor));
+  note_written(op, inputs);
+  bool outside = std::any_of(written_.begin(), written_.end(), [](const Written& w) { return !w.old || w.old->op < 0; });
+  instance_ = recomputes(op) && !outside ? record(op, inputs) : nullptr;
+  for (const Written& written : written_)
+    if (written.old) protect(*written.old);
+}
+
+void Executor::note_written(const program::Op& op, const Stack& inputs) {
+  for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {
+    if (!op.writes[i] || !inputs[i].isTensor() || !is_ours(inputs[i].toTensor())) continue;
+    const at::Tensor& tensor = inputs[i].toTensor();
+    written_.push_back({storage_of_tensor(tensor), static_cast<int>(i), tensor.detach(),
+                        tensor.unsafeGetTensorImpl()->version_counter().current_version(), find(tensor)});
+  }
+}
+
+// The storage is about to be overwritten: what recomputations will start from is copied. (A saved tensor is not: its
+// backward would be wrong without hooks too, and unpack says so.)
+void Executor::protect(Buffer& buffer) {
+  offload_.before_overwrite(buffer);
+  if (buffer.readers == 0 || !buffer.resident) return;
+  at::NoGradGuard no_grad;
+  auto options = at::TensorOptions(device_.torch_device()).dtype(at::kByte);
+  at::Tensor live = at::empty({0}, options);
+  live.set_(buffer.resident, 0, {static_cast<int64_t>(buffer.resident.nbytes())}, {1});
+  buffer.resident = live.clone().storage();
+}
+
+InstancePtr Executor::record(const program::Op& op, const Stack& inputs) {
+  auto instance = std::make_shared<Instance>();
+  instance->op = &op;
+  recompute_.remember_state(op, *instance);
+  for (const IValue& value : inputs) {
+    Argument argument;
+    if (value.isTensor()) {
+      argument.form = Argument::Form::tensor;
+      argument.tensors.push_back(record_input(value.toTensor()));
+    } else if (value.isTensorList()) {
+      argument.form = Argument::Form::list;
+      for (const at::Tensor& tensor : value.toTensorVector()) argument.tensors.push_back(record_input(tensor));
+    } else if (value.isList() && value.type()->isSubtypeOf(*c10::ListType::ofOptionalTensors())) {
+      argument.form = Argument::Form::optional_list;
+      for (const IValue& element : value.toListRef())
+        argument.tensors.push_back(record_input(element.isNone() ? at::Tensor() : element.toTensor()));
+    } else {
+      argument.value = value;
+    }
+    instance->arguments.push_back(std::move(argument));
+  }
+  return instance;
+}
+
+TensorInput Executor::record_input(const at::Tensor& tensor) {
+  TensorInput input;
+  if (!tensor.defined()) return input;
+  input.requires_grad = tensor.requires_grad();
+  if (!is_ours(tensor)) {
+    input.direct = tensor.is_leaf() ? tensor : tensor.detach().requires_grad_(input.requires_grad);
+    return input;
+  }
+  input.buffer = find_or_add(tensor);
+  input.geometry.emplace(tensor);
+  ++input.buffer->readers;
+  need(input.buffer);
+  return input;
+}
+
+// Somebody will want the buffer's bytes after the forward is done with them.
+void Executor::need(const BufferPtr& buffer) {
+  if (buffer->resident || buffer->transfer || buffer->place == Place::recompute) return;
+  if (buffer->place == Place::host)
+    offload_.send(buffer);
+  else
+    buffer->resident = buffer->alive();
+}
+
+void Executor::after(const program::Op& op, const Stack& outputs) {
+  replace_written(op);
+  add_outputs(op, outputs);
+  if (instance_) instance_->saves = saves_;
+  auto pending = std::move(pending_);
+  pending_.clear();
+  for (SavedTensor* saved : pending) resolve(*saved);
+  written_.clear();
+  instance_.reset();
+  op_ = nullptr;
+}
+
+void Executor::replace_written(const program::Op& op) {
+  for (Written& written : written_) {
+    buffers_.erase(written.storage);
+    if (written.old) written.old->overwritten = true;
+    bool from_outside = !written.old || written.old->op < 0;
+    const auto* place = placement(op.id);
+    Place wanted = place && !place->outputs.empty() ? place->outputs[0] : Place::keep;
+    if (from_outside) wanted = Place::keep;
+    auto buffer = add_buffer(op, written.tensor, wanted, -1 - written.argument);
+    if (from_outside) buffer->op = -1;
+  }
+}
+
+void Executor::add_outputs(const program::Op& op, const Stack& outputs) {
+  const auto* place = placement(op.id);
+  int index = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Place wanted = place && i < place->outputs.size() ? place->outputs[i] : Place::keep;
+    Stack one = {outputs[i]};
+    for (const at::Tensor& tensor : checkpoint::tensors_in(one)) {
+      bool known = !is_ours(tensor) || find(tensor) ||
+                   std::find(inputs_.begin(), inputs_.end(), storage_of_tensor(tensor)) != inputs_.end();
+      if (!known) add_buffer(op, tensor, wanted, index);
+      ++index;
+    }
+  }
+}
+
+BufferPtr Executor::add_buffer(const program::Op& op, const at::Tensor& tensor, Place place, int index) {
+  auto buffer = std::make_shared<Buffer>(tensor);
+  buffer->op = op.id;
+  buffer->place = place == Place::recompute && !instance_ ? Place::keep : place;
+  if (buffer->place == Place::recompute) {
+    buffer->maker = instance_;
+    instance_->outputs.push_back({buffer, index, tensor.dtype(), tensor.numel()});
+  }
+  buffers_[storage_of_tensor(tensor)] = buffer;
+  all_.push_back(buffer);
+  return buffer;
+}
+
+std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
+  auto saved = std::make_unique<SavedTensor>(*this, tensor, saves_++);
+  if (!op_ || !is_ours(tensor)) return saved;
+  auto storage = storage_of_tensor(tensor);
+  bool written = std::any_of(written_.begin(), written_.end(), [&](const Written& w) { return w.storage == storage; });
+  BufferPtr buffer = find(tensor);
+  if (buffer && !written)
+    saved->become(buffer);
+  else if (written || std::find(inputs_.begin(), inputs_.end(), storage) == inputs_.end())
+    pending_.push_back(saved.get());
+  return saved;
+}
+
+// The op has returned: what it saved is now an output, a written argument, or its own private value.
+void Executor::resolve(SavedTensor& saved) {
+  const at::Tensor& tensor = saved.tensor();
+  for (const Written& written : written_)
+    if (written.storage == storage_of_tensor(tensor) && saved.version() == written.version) {
+      if (written.old) saved.become(written.old);
+      return;
+    }
+  if (BufferPtr buffer = find(tensor)) return saved.become(buffer);
+  const auto* place = placement(op_->id);
+  auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
+  if (!place || place->saved == Place::keep || bytes < plan_.saved_min_bytes || saved.cast_parameter()) return;
+  if (place->saved == Place::host) return saved.become(add_buffer(*op_, tensor, Place::host, 0));
+  if (instance_ && written_.empty()) saved.become(instance_);
+}
+
+at::Storage Executor::storage_of(Buffer& buffer) {
+  at::Storage storage = recompute_.storage_of(buffer);
+  offload_.prefetch();
+  return storage;
+}
+
+at::Tensor Executor::saved_by(Instance& instance, int save) {
+  at::Tensor tensor = recompute_.saved_by(instance, save);
+  offload_.prefetch();
+  return tensor;
+}
+
+std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
+  std::map<std::string, int64_t> bytes;
+  std::unordered_set<Impl> counted;
+  for (const auto& weak : all_) {
+    auto buffer = weak.lock();
+    if (!buffer) continue;
+    at::Storage storage = buffer->resident ? buffer->resident : buffer->alive();
+    if (!storage || !counted.insert(storage.unsafeGetStorageImpl()).second) continue;
+    const auto& fact = facts_.ops[std::max(buffer->op, 0)];
+    bytes[fact.region + "/" + fact.name] += buffer->bytes;
+  }
+  std::vector<Owner> owners;
+  for (auto& [name, count] : bytes) owners.push_back({name, count});
+  std::sort(owners.begin(), owners.end(), [](const Owner& a, const Owner& b) { return a.bytes > b.bytes; });
+  if (owners.size() > most) owners.resize(most);
+  return owners;
+}
+
+}  // namespace memtune::trial

@@ -1,0 +1,100 @@
+// Runs a plan: sees every op of the forward and every tensor that autograd saves, and gives each value its place.
+//
+// One forward and backward at a time, on one thread:
+//
+//   executor.begin_step();
+//   { autograd::HookScope hooks(&executor); loss = interpreter.run(inputs, &executor); }
+//   executor.end_forward();
+//   loss.backward();
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/autograd/hooks.h"
+#include "core/checkpoint/recompute.h"
+#include "core/config/plan.h"
+#include "core/device/device.h"
+#include "core/offload/offload.h"
+#include "core/program/interpreter.h"
+
+namespace memtune::trial {
+
+class SavedTensor;
+
+class Executor final : public program::OpObserver, public autograd::Packer {
+ public:
+  // Everything passed must outlive the executor. UsageError when the plan names an op that the program does not have.
+  Executor(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
+           device::Device& device);
+  ~Executor() override;
+
+  void begin_step();
+  void end_forward();
+
+  void before(const program::Op& op, const torch::jit::Stack& inputs) override;
+  void after(const program::Op& op, const torch::jit::Stack& outputs) override;
+  std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
+
+  const offload::Offload& offload() const { return offload_; }
+  int64_t reruns() const { return recompute_.reruns(); }
+
+  struct Owner {
+    std::string name;  // "layers.3.w1/aten::linear"
+    int64_t bytes = 0;
+  };
+  // Who holds most device memory now, of the values of this step.
+  std::vector<Owner> largest_owners(size_t most) const;
+
+ private:
+  friend class SavedTensor;
+  using Impl = const c10::StorageImpl*;
+
+  struct Written {       // a storage that the running op writes into
+    Impl storage;
+    int argument;
+    at::Tensor tensor;
+    uint32_t version;    // before the op
+    autograd::BufferPtr old;
+  };
+
+  const config::OpPlacement* placement(int op) const { return placements_[op]; }
+  bool recomputes(const program::Op& op) const;
+  bool is_ours(const at::Tensor& tensor) const;
+  autograd::BufferPtr find(const at::Tensor& tensor) const;
+  autograd::BufferPtr find_or_add(const at::Tensor& tensor);
+  void note_written(const program::Op& op, const torch::jit::Stack& inputs);
+  void protect(autograd::Buffer& buffer);
+  checkpoint::InstancePtr record(const program::Op& op, const torch::jit::Stack& inputs);
+  checkpoint::TensorInput record_input(const at::Tensor& tensor);
+  void need(const autograd::BufferPtr& buffer);
+  void replace_written(const program::Op& op);
+  void add_outputs(const program::Op& op, const torch::jit::Stack& outputs);
+  autograd::BufferPtr add_buffer(const program::Op& op, const at::Tensor& tensor, config::Place place, int index);
+  void resolve(SavedTensor& saved);
+  at::Storage storage_of(autograd::Buffer& buffer);
+  at::Tensor saved_by(checkpoint::Instance& instance, int save);
+
+  const program::Program& program_;
+  const config::ProgramFacts& facts_;
+  const config::Plan& plan_;
+  device::Device& device_;
+  std::vector<const config::OpPlacement*> placements_;  // by op
+  std::unordered_set<Impl> parameters_;
+  offload::Offload offload_;
+  checkpoint::Recompute recompute_;
+
+  std::unordered_map<Impl, autograd::BufferPtr> buffers_;  // of this forward
+  std::vector<std::weak_ptr<autograd::Buffer>> all_;       // of this step
+  bool flushed_ = false;
+
+  // The running op.
+  const program::Op* op_ = nullptr;
+  checkpoint::InstancePtr instance_;
+  std::vector<Written> written_;
+  std::vector<Impl> inputs_;
+  std::vector<SavedTensor*> pending_;  // saved by it, of storages that are not known yet
+  int saves_ = 0;
+};
+
+}  // namespace memtune::trial

@@ -1,0 +1,97 @@
+#include "core/trial/input_guess.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <set>
+
+namespace memtune::trial {
+namespace {
+
+using program::Body;
+using program::Op;
+using program::OpKind;
+using program::Program;
+using program::Slot;
+
+struct Consumer {
+  std::string op;
+  at::Tensor weight;
+  int64_t groups = 1;
+};
+
+// Follows one input through casts, copies and branches to the first op that has a weight.
+class Finder {
+ public:
+  Finder(const Program& program, Slot input) : program_(program), same_{input} {}
+
+  std::optional<Consumer> find() {
+    visit(program_.body);
+    return found_;
+  }
+
+ private:
+  void visit(const Body& body) {
+    for (const Op& op : body.ops) {
+      if (found_) return;
+      if (op.kind == OpKind::get_attribute && op.object) note_weight(op);
+      if (op.kind == OpKind::call && !op.inputs.empty()) visit_call(op);
+      for (const Body& inner : op.bodies) visit(inner);
+      if (op.kind == OpKind::branch) visit_results(op);
+    }
+  }
+
+  void note_weight(const Op& op) {
+    c10::IValue value = op.object->getAttr(op.node->s(c10::attr::name));
+    if (value.isTensor()) weights_[op.outputs[0]] = value.toTensor();
+  }
+
+  void visit_call(const Op& op) {
+    static const std::set<std::string> passes = {"aten::to", "aten::contiguous", "aten::detach", "aten::clone"};
+    static const std::map<std::string, size_t> groups = {{"aten::conv2d", 6}, {"aten::_convolution", 8}};
+    if (passes.count(op.name) && same_.count(op.inputs[0])) same_.insert(op.outputs[0]);
+    bool embedding = op.name == "aten::embedding";
+    bool layer = op.name == "aten::linear" || groups.count(op.name);
+    if (!embedding && !layer) return;
+    auto weight = weights_.find(op.inputs[embedding ? 0 : 1]);
+    if (weight == weights_.end() || !same_.count(op.inputs[embedding ? 1 : 0])) return;
+    found_ = {op.name, weight->second, 1};
+    auto position = groups.find(op.name);
+    if (position == groups.end()) return;
+    const c10::IValue& count = program_.constants[op.inputs[position->second]];
+    if (count.isInt()) found_->groups = count.toInt();
+  }
+
+  void visit_results(const Op& op) {
+    for (size_t i = 0; i < op.outputs.size(); ++i)
+      for (const Body& inner : op.bodies)
+        if (same_.count(inner.outputs[i])) same_.insert(op.outputs[i]);
+  }
+
+  const Program& program_;
+  std::set<Slot> same_;  // slots with the input's content
+  std::map<Slot, at::Tensor> weights_;
+  std::optional<Consumer> found_;
+};
+
+}  // namespace
+
+std::optional<int64_t> embedding_rows(const Program& program, Slot input) {
+  auto consumer = Finder(program, input).find();
+  if (!consumer || consumer->op != "aten::embedding") return std::nullopt;
+  return consumer->weight.size(0);
+}
+
+std::optional<config::InputSpec> guess_input(const Program& program, Slot input, const std::string& name) {
+  auto consumer = Finder(program, input).find();
+  if (!consumer) return std::nullopt;
+  const at::Tensor& weight = consumer->weight;
+  if (consumer->op == "aten::embedding") return config::InputSpec{name, "int64", {2, 128}, weight.size(0)};
+  if (consumer->op == "aten::linear") return config::InputSpec{name, "float32", {8, weight.size(1)}, std::nullopt};
+  if (weight.dim() != 4) return std::nullopt;
+  // Stems of networks for large images have large kernels, those for small images 3 by 3.
+  int64_t side = weight.size(2) > 3 ? 224 : 32;
+  return config::InputSpec{name, "float32", {8, weight.size(1) * consumer->groups, side, side}, std::nullopt};
+}
+
+}  // namespace memtune::trial

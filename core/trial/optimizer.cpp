@@ -1,0 +1,101 @@
+#include "core/trial/optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace memtune::trial {
+namespace {
+
+// What one fused call takes: parameters of one dtype on one device.
+struct Group {
+  std::vector<at::Tensor> parameters, gradients;
+  std::vector<at::Tensor> first, second, steps;  // of AdamW
+};
+
+class Fused : public Optimizer {
+ public:
+  Fused(double learning_rate, std::vector<at::Tensor> parameters)
+      : learning_rate_(learning_rate), parameters_(std::move(parameters)) {}
+
+  void step() final {
+    at::NoGradGuard no_grad;
+    std::map<std::pair<int, int>, Group> groups;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& parameter = parameters_[i];
+      if (!parameter.grad().defined()) continue;
+      Group& group = groups[{static_cast<int>(parameter.scalar_type()), parameter.get_device()}];
+      group.parameters.push_back(parameter);
+      group.gradients.push_back(parameter.grad());
+      add_state(i, group);
+    }
+    for (auto& [key, group] : groups) update(group);
+    groups.clear();
+    for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  }
+
+ protected:
+  virtual void add_state(size_t, Group&) {}
+  virtual void update(Group& group) = 0;
+
+  double learning_rate_;
+  std::vector<at::Tensor> parameters_;
+};
+
+class AdamW final : public Fused {
+ public:
+  AdamW(double learning_rate, std::vector<at::Tensor> parameters)
+      : Fused(learning_rate, std::move(parameters)), states_(parameters_.size()) {}
+
+ private:
+  struct State {
+    at::Tensor first, second, step;
+  };
+
+  // A parameter gets its state with its first gradient: one that never has one never has a state.
+  void add_state(size_t i, Group& group) override {
+    State& state = states_[i];
+    if (!state.step.defined()) {
+      state.first = at::zeros_like(parameters_[i], at::MemoryFormat::Preserve);
+      state.second = at::zeros_like(parameters_[i], at::MemoryFormat::Preserve);
+      state.step = at::zeros({}, parameters_[i].options().dtype(at::kFloat));
+    }
+    group.first.push_back(state.first);
+    group.second.push_back(state.second);
+    group.steps.push_back(state.step);
+  }
+
+  void update(Group& group) override {
+    at::_foreach_add_(group.steps, 1);
+    at::_fused_adamw_(group.parameters, group.gradients, group.first, group.second, /*max_exp_avg_sqs=*/{}, group.steps,
+                      learning_rate_, /*beta1=*/0.9, /*beta2=*/0.999, /*weight_decay=*/0.01, /*eps=*/1e-8,
+                      /*amsgrad=*/false, /*maximize=*/false);
+  }
+
+  std::vector<State> states_;
+};
+
+class Sgd final : public Fused {
+  using Fused::Fused;
+
+  void update(Group& group) override {
+    at::_fused_sgd_(group.parameters, group.gradients, /*momentum_buffer_list=*/{}, /*weight_decay=*/0, /*momentum=*/0,
+                    learning_rate_, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const std::string& name, double learning_rate,
+                                          std::vector<at::Tensor> parameters) {
+  if (name == "adamw") return std::make_unique<AdamW>(learning_rate, std::move(parameters));
+  if (name == "sgd") return std::make_unique<Sgd>(learning_rate, std::move(parameters));
+  static const std::vector<std::string> known = {"adamw", "sgd"};
+  throw UsageError(unknown_name("optimizer", name, known));
+}
+
+}  // namespace memtune::trial

@@ -1,0 +1,115 @@
+#include "core/trial/session.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/trial_request.h"
+
+namespace memtune::trial {
+namespace {
+
+// Autocast around the forward and the loss, as trainers have it; the backward follows the forward's dtypes.
+class AutocastScope {
+ public:
+  AutocastScope(c10::DeviceType device, const std::string& dtype) : device_(device), used_(!dtype.empty()) {
+    if (!used_) return;
+    at::autocast::set_autocast_dtype(device, dtype == "float16" ? at::kHalf : at::kBFloat16);
+    at::autocast::set_autocast_enabled(device, true);
+    at::autocast::increment_nesting();
+  }
+  ~AutocastScope() {
+    if (!used_) return;
+    at::autocast::decrement_nesting();
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, false);
+  }
+
+ private:
+  c10::DeviceType device_;
+  bool used_;
+};
+
+std::vector<std::string> argument_names(const torch::jit::Module& module) {
+  std::vector<std::string> names;
+  const auto& arguments = module.get_method("forward").function().getSchema().arguments();
+  for (size_t i = 1; i < arguments.size(); ++i) names.push_back(arguments[i].name());
+  return names;
+}
+
+std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+std::string describe(const Batch& batch) {
+  std::vector<std::string> specs;
+  for (const auto& spec : batch.specs) specs.push_back(config::to_string(spec));
+  return join(specs, " ");
+}
+
+}  // namespace
+
+std::string first_line(const std::exception& error) {
+  auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+Session::Session(const config::TrialRequest& request) : request_(request) {
+  const auto& training = request.training;
+  loss_ = program::parse_loss(training.loss);
+  device_ = device::make_device(training.device);
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+  model_ = program::load_model(request.model, training.dtype, device_->torch_device(), training.seed);
+  std::string target = choose_target(request, loss_, argument_names(model_.module));
+  program_ = std::make_unique<program::Program>(
+      program::lower(model_.module, loss_, target, device_->torch_device()));
+  facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
+  facts_.kind = model_.kind;
+  facts_.notes.insert(facts_.notes.begin(), model_.notes.begin(), model_.notes.end());
+  batch_ = make_batch(request, loss_, *program_, device_->torch_device());
+  parameters_ = program::unique_parameters(model_.module);
+  interpreter_ = std::make_unique<program::Interpreter>(*program_);
+}
+
+void Session::check_inputs() {
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers;
+  for (const auto& buffer : model_.module.buffers()) buffers.emplace_back(buffer, buffer.clone());
+  at::NoGradGuard no_grad;
+  try {
+    AutocastScope autocast(device_->torch_device().type(), request_.training.autocast);
+    auto loss = interpreter_->run(to_values(batch_.tensors));
+    if (!loss.isTensor() || loss.toTensor().numel() != 1)
+      throw UsageError("the loss is no single number: with --loss returned the model must answer with its loss");
+  } catch (const c10::OutOfMemoryError&) {
+    device_->empty_cache();  // a trial says so, with what it needs
+  } catch (const c10::Error& error) {
+    throw UsageError("the model rejects " + describe(batch_) + ": " + first_line(error) + " (" +
+                     interpreter_->where() + ")");
+  }
+  for (auto& [buffer, before] : buffers) buffer.copy_(before);
+}
+
+at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* observer) {
+  in_forward_ = true;
+  at::Tensor loss;
+  if (executor) executor->begin_step();
+  {
+    AutocastScope autocast(device_->torch_device().type(), request_.training.autocast);
+    autograd::HookScope hooks(executor);
+    loss = interpreter_->run(to_values(batch_.tensors), observer ? observer : executor).toTensor();
+  }
+  if (executor) executor->end_forward();
+  in_forward_ = false;
+  loss.backward();
+  return loss.detach();
+}
+
+void Session::drop_gradients() {
+  for (auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
+}
+
+}  // namespace memtune::trial

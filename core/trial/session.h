@@ -1,0 +1,60 @@
+// A model that is ready to train: loaded, lowered, with its batch; and one training step of it under a plan.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/config/trial_request.h"
+#include "core/device/device.h"
+#include "core/program/interpreter.h"
+#include "core/program/load.h"
+#include "core/program/lowering.h"
+#include "core/trial/executor.h"
+#include "core/trial/inputs.h"
+#include "core/trial/optimizer.h"
+#include "core/trial/reference.h"
+
+namespace memtune::trial {
+
+class Session {
+ public:
+  // UsageError for whatever the person can fix: file, inputs, names.
+  explicit Session(const config::TrialRequest& request);
+
+  // One forward without gradients, so that inputs the model rejects are told before any trial. Buffers and generators
+  // are left as they were.
+  void check_inputs();
+
+  // Forward and backward. `executor` null: plain autograd, no hooks. Gradients are left on the parameters.
+  // The loss is still on the device.
+  at::Tensor forward_backward(Executor* executor, program::OpObserver* observer);
+
+  device::Device& device() { return *device_; }
+  const config::ProgramFacts& facts() const { return facts_; }
+  const program::Program& program() const { return *program_; }
+  const Batch& batch() const { return batch_; }
+  program::Loss loss() const { return loss_; }
+  const NamedParameters& parameters() const { return parameters_; }
+  // "aten::linear at model.py:42" after a forward that threw; "" when the backward did.
+  std::string where() const { return in_forward_ ? interpreter_->where() : ""; }
+  bool in_forward() const { return in_forward_; }
+
+  void drop_gradients();
+
+ private:
+  const config::TrialRequest& request_;
+  std::unique_ptr<device::Device> device_;
+  program::Loss loss_;
+  program::LoadedModel model_;
+  std::unique_ptr<program::Program> program_;
+  config::ProgramFacts facts_;
+  Batch batch_;
+  NamedParameters parameters_;
+  std::unique_ptr<program::Interpreter> interpreter_;
+  bool in_forward_ = false;
+};
+
+// The first line of an exception's message without LibTorch's backtrace.
+std::string first_line(const std::exception& error);
+
+}  // namespace memtune::trial

@@ -1,0 +1,270 @@
+#include "core/trial/trial.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/profiler/profiler.h"
+#include "core/trace/file.h"
+#include "core/trace/overlap.h"
+#include "core/trial/session.h"
+#include "core/trial/step_trace.h"
+
+namespace memtune::trial {
+namespace {
+
+using trace::Measurement;
+using trace::Outcome;
+
+// Kernels whose result does not depend on the order of atomics, for the step that is compared bit for bit. Fresh memory
+// is left as it is: LibTorch would fill it with NaN.
+class Deterministic {
+ public:
+  Deterministic() { set(true); }
+  ~Deterministic() { set(false); }
+
+ private:
+  static void set(bool on) {
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/true);
+  }
+};
+
+class Trial {
+ public:
+  Trial(const config::TrialRequest& request, Frames& frames)
+      : request_(request), frames_(frames), session_(request) {
+    result_.strategy = request.plan.strategy;
+    result_.device = session_.device().name();
+    result_.emulated = session_.device().emulated();
+    if (!request.plan.keeps_everything()) executor_.emplace(session_.program(), session_.facts(), request.plan, session_.device());
+  }
+
+  Measurement run() {
+    try {
+      reference();
+      session_.device().set_cap(request_.training.memory_cap_bytes);
+      optimizer_ = make_optimizer(request_.training.optimizer, request_.training.learning_rate, tensors());
+      at::manual_seed(request_.training.seed);
+      phase_ = "warmup";
+      for (int i = 0; i < request_.training.warmup; ++i) {
+        frames_.phase(phase_, i + 1, request_.training.warmup);
+        step(executor());
+      }
+      measure();
+      if (request_.training.traced_steps > 0) trace_steps();
+    } catch (const c10::OutOfMemoryError& error) {
+      out_of_memory(error);
+    }
+    if (result_.outcome == Outcome::ok) judge();
+    return std::move(result_);
+  }
+
+ private:
+  Executor* executor() { return executor_ ? &*executor_ : nullptr; }
+
+  std::vector<at::Tensor> tensors() const {
+    std::vector<at::Tensor> result;
+    for (const auto& [name, tensor] : session_.parameters()) result.push_back(tensor);
+    return result;
+  }
+
+  // Loss and gradients of the untouched model, written when nobody did before, else compared. Not under the cap: the
+  // baseline may need more than the card that is emulated has.
+  void reference() {
+    phase_ = "reference";
+    frames_.phase(phase_, 1, 1);
+    Deterministic deterministic;
+    double loss = reference_step(executor());
+    result_.loss.push_back(loss);
+    if (request_.reference.empty()) return session_.drop_gradients();
+    if (std::filesystem::exists(request_.reference)) {
+      result_.gradients = compare_with_reference(request_.reference, loss, session_.parameters());
+    } else {
+      write_reference(request_.reference, request_.plan.strategy, loss, session_.parameters());
+      session_.drop_gradients();
+      // The same once more: what the model itself does not repeat cannot be asked of a strategy.
+      loss = reference_step(executor());
+      result_.gradients = compare_with_reference(request_.reference, loss, session_.parameters());
+    }
+    session_.drop_gradients();
+  }
+
+  double reference_step(Executor* executor) {
+    at::manual_seed(request_.training.seed);
+    return session_.forward_backward(executor, executor).item<double>();
+  }
+
+  // Wall time of a whole step: forward, backward, optimizer, the loss read, the device idle.
+  double step(Executor* executor, StepTrace* trace = nullptr) {
+    auto start = std::chrono::steady_clock::now();
+    int64_t start_ns = trace ? trace->now_ns() : 0;
+    at::Tensor loss = session_.forward_backward(executor, trace ? trace : static_cast<program::OpObserver*>(executor));
+    if (trace) trace->phase("forward and backward", start_ns);
+    int64_t optimizer_ns = trace ? trace->now_ns() : 0;
+    optimizer_->step();
+    if (trace) trace->phase("optimizer", optimizer_ns);
+    last_loss_ = loss.item<double>();
+    session_.device().synchronize();
+    if (trace) trace->phase("step", start_ns);
+    if (!std::isfinite(last_loss_) && result_.outcome == Outcome::ok) {
+      result_.outcome = Outcome::nan;
+      result_.reason = "the loss is " + std::to_string(last_loss_) + " in " + phase_;
+    }
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  void measure() {
+    phase_ = "measure";
+    device::Device& device = session_.device();
+    device.synchronize();
+    device.reset_peak();
+    result_.floor_bytes = device.memory().allocated;
+    int64_t reruns = executor() ? executor()->reruns() : 0;
+    std::vector<double> samples;
+    for (int i = 0; i < request_.training.steps; ++i) {
+      frames_.phase(phase_, i + 1, request_.training.steps);
+      samples.push_back(step(executor()));
+      result_.loss.push_back(last_loss_);
+    }
+    device::MemoryUse memory = device.memory();
+    result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved, device.used_bytes()};
+    result_.step_ms = trace::summarize(samples);
+    result_.noisy = trace::spread(result_.step_ms) > 0.05;
+    double seconds = result_.step_ms.median / 1e3;
+    result_.samples_per_s = static_cast<double>(session_.batch().samples) / seconds;
+    result_.tokens_per_s = static_cast<double>(session_.batch().tokens) / seconds;
+    if (!executor()) return;
+    result_.recomputed_ops = (executor()->reruns() - reruns) / request_.training.steps;
+    result_.transfer.out_bytes = executor()->offload().counters().out_bytes;
+    result_.transfer.in_bytes = executor()->offload().counters().in_bytes;
+    result_.host_bytes = executor()->offload().pool().reserved_bytes();
+  }
+
+  // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.
+  void trace_steps() {
+    phase_ = "trace";
+    if (!executor_) executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device());
+    auto profiler = profiler::make_profiler(session_.device());
+    trace::Trace trace;
+    trace.strategy = request_.plan.strategy;
+    trace.device = result_.device;
+    std::vector<double> samples;
+    step(executor());
+    profiler->start();
+    StepTrace step_trace(session_.facts(), session_.device(), *profiler, trace, executor());
+    for (int i = 0; i < request_.training.traced_steps; ++i) {
+      frames_.phase(phase_, i + 1, request_.training.traced_steps);
+      samples.push_back(step(executor(), &step_trace));
+    }
+    profiler->finish(trace);
+    result_.profiler_overhead = trace::summarize(samples).median / result_.step_ms.median - 1;
+    int64_t out = result_.transfer.out_bytes, in = result_.transfer.in_bytes;
+    result_.transfer = trace::measure_overlap(trace, request_.training.traced_steps);
+    result_.transfer.out_bytes = out;  // as counted: the model's own copies are not the engine's
+    result_.transfer.in_bytes = in;
+    if (out > 0) {
+      auto link = profiler::probe_link(session_.device());
+      result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
+      result_.transfer.link_in_gb_per_s = link.in_gb_per_s;
+    }
+    if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
+  }
+
+  // Bit for bit, unless the baseline does not repeat itself; then within twice what it differs by.
+  void judge() {
+    const auto& gradients = result_.gradients;
+    if (!gradients.compared || gradients.equal) return;
+    std::string noise_file = request_.reference + ".noise";
+    if (gradients.against == request_.plan.strategy) {
+      std::ofstream(noise_file) << gradients.max_abs_difference;
+      return;
+    }
+    double noise = 0;
+    std::ifstream(noise_file) >> noise;
+    if (gradients.max_abs_difference <= 2 * noise) {
+      result_.reason = "gradients differ by no more than the baseline's own two runs";
+      return;
+    }
+    result_.outcome = Outcome::mismatch;
+    result_.reason = "gradients differ from " + gradients.against + "'s, most in " + gradients.worst + " by " +
+                     std::to_string(gradients.max_abs_difference);
+  }
+
+  void out_of_memory(const c10::OutOfMemoryError& error) {
+    result_.outcome = Outcome::device_oom;
+    std::string where = session_.where();
+    result_.reason = "out of device memory in " + phase_ + " (" +
+                     (session_.in_forward() ? "forward, " + where : std::string("backward or optimizer")) + "): " +
+                     first_line(error);
+    auto owners = find_owners();
+    std::vector<std::string> parts;
+    for (const auto& owner : owners) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
+    if (!parts.empty()) result_.reason += "; largest of the step: " + join(parts, ", ");
+  }
+
+  // Without hooks nobody knows who holds what: the step is run once more with them, up to the same end.
+  std::vector<Executor::Owner> find_owners() {
+    if (!executor_) {
+      session_.drop_gradients();
+      session_.device().empty_cache();
+      executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device());
+      Last last{*executor_};
+      try {
+        session_.forward_backward(&*executor_, &last);
+      } catch (const c10::OutOfMemoryError&) {
+      }
+      return last.owners;
+    }
+    return executor_->largest_owners(3);
+  }
+
+  // Asks after every op, since at the throw the values are gone already.
+  struct Last final : program::OpObserver {
+    explicit Last(Executor& executor) : executor(executor) {}
+    void before(const program::Op& op, const torch::jit::Stack& inputs) override { executor.before(op, inputs); }
+    void after(const program::Op& op, const torch::jit::Stack& outputs) override {
+      executor.after(op, outputs);
+      owners = executor.largest_owners(3);
+    }
+    Executor& executor;
+    std::vector<Executor::Owner> owners;
+  };
+
+  const config::TrialRequest& request_;
+  Frames& frames_;
+  Session session_;
+  std::optional<Executor> executor_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Measurement result_;
+  std::string phase_ = "load";
+  double last_loss_ = 0;
+};
+
+}  // namespace
+
+Measurement run_trial(const config::TrialRequest& request, Frames& frames) {
+  frames.phase("load", 1, 1);
+  return Trial(request, frames).run();
+}
+
+void inspect(const config::TrialRequest& request, Frames& frames) {
+  frames.phase("load", 1, 1);
+  Session session(request);
+  session.check_inputs();
+  config::ProgramFacts facts = session.facts();
+  std::vector<std::string> inputs;
+  for (const auto& spec : session.batch().specs) inputs.push_back(config::to_string(spec));
+  frames.send({{"frame", "facts"}, {"facts", facts}, {"inputs", inputs}, {"loss", program::to_string(session.loss())}});
+}
+
+}  // namespace memtune::trial

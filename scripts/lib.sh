@@ -1,0 +1,190 @@
+# Shared by scripts/memtune and scripts/test: install what is missing, configure, build. Speaks on stderr, and only when
+# it does something. Settings from the environment:
+#
+#   MEMTUNE_TORCH_PYTHON  a python that has torch 2.11    } instead of the copy that is
+#   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
+#   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, safetensors, numpy
+#   MEMTUNE_CACHE         where downloads live; default $XDG_CACHE_HOME/memtune, shared by all clones
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cache=${MEMTUNE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/memtune}
+[[ $cache == /* ]] || cache=$PWD/$cache
+
+torch_version=2.11.0
+venv=$cache/python-$torch_version
+# shellcheck disable=SC2034  # read as ${!list}
+tool_packages="torch==$torch_version nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
+# shellcheck disable=SC2034
+cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft==12.0.0.61 nvidia-nccl-cu13==2.28.9
+  nvidia-cusparselt-cu13==0.8.0 nvidia-cusparse==12.6.3.3 nvidia-nvshmem-cu13==3.4.5 nvidia-curand==10.4.0.35
+  nvidia-nvjitlink==13.0.88 nvidia-cufile==1.15.1.6 nvidia-cusolver==12.0.4.66 nvidia-cuda-nvrtc==13.0.88"
+# shellcheck disable=SC2034
+test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 safetensors numpy"
+
+torch_dir=${MEMTUNE_TORCH_DIR:-}
+torch_python=${MEMTUNE_TORCH_PYTHON:-}
+[[ $torch_dir || $torch_python ]] || torch_python=$venv/bin/python
+test_python=${MEMTUNE_TEST_PYTHON:-${MEMTUNE_TORCH_PYTHON:-$venv/bin/python}}
+
+say() { printf 'memtune: %s\n' "$*" >&2; }
+die() { say "$@"; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# --- what the system has to bring -------------------------------------------------------------------------------------
+
+has_header() {
+  [[ -e /usr/include/$1 || -e /usr/local/include/$1 ]] || echo "#include <$1>" | "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1
+}
+has_cmake() {
+  has cmake && printf '3.25\ncmake version %s\n' "$(cmake --version)" | grep -o '[0-9]\+\.[0-9]\+[0-9.]*' | sort -VC
+}
+has_venv() {  # sets python; the first python3 in PATH may be one without its standard modules
+  for python in python3 /usr/bin/python3; do
+    "$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 && return
+  done
+  return 1
+}
+
+# need PACKAGE WHAT CHECK...: notes Debian's PACKAGE and WHAT it is for everyone else, unless CHECK succeeds.
+need() {
+  "${@:3}" || { missing+=("$1"); missing_text+=("$(printf '  %-42s (Debian: %s)' "$2" "$1")"); }
+}
+
+find_missing() {  # [test]
+  missing=() missing_text=()
+  need g++ "g++, a C++20 compiler" has "${CXX:-g++}"
+  need cmake "cmake 3.25 or newer" has_cmake
+  need ninja-build "ninja" has ninja
+  need pkg-config "pkg-config" has pkg-config
+  need libcli11-dev "CLI11's header CLI/CLI.hpp" has_header CLI/CLI.hpp
+  need nlohmann-json3-dev "the header nlohmann/json.hpp" has_header nlohmann/json.hpp
+  need doctest-dev "the header doctest/doctest.h" has_header doctest/doctest.h
+  need libxxhash-dev "xxHash's header xxhash.h" has_header xxhash.h
+  need python3 "python3" has python3
+  if [[ $torch_python == "$venv"/* || ${1:-} == test && $test_python == "$venv"/* ]] && has python3; then
+    need python3-venv "python 3.10 or newer with venv and pip" has_venv
+  fi
+  if [[ ${1:-} == test ]]; then
+    need clang-format "clang-format" has clang-format
+    need clang-tidy "clang-tidy" has clang-tidy
+  fi
+  ((${#missing[@]} == 0))
+}
+
+install_system() {  # [test]
+  find_missing "$@" && return
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+  if ((EUID != 0)); then
+    if [[ -t 0 ]]; then apt=(sudo "${apt[@]}"); else apt=(sudo -n "${apt[@]}"); fi
+  fi
+  if has apt-get && has "${apt[0]}"; then
+    has ccache || missing+=(ccache)  # only for speed: never a reason to stop
+    has python3 || missing+=(python3-venv)
+    say "installing Debian packages: ${missing[*]}"
+    "${apt[@]}" update >&2 || say "apt-get update failed"
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 || say "apt-get install failed"
+    hash -r
+    find_missing "$@" && return
+  fi
+  say "these are missing and have to be installed first:"
+  printf '%s\n' "${missing_text[@]}" >&2
+  exit 1
+}
+
+# --- LibTorch and Python ----------------------------------------------------------------------------------------------
+
+has_nvidia_driver() { [[ -e /proc/driver/nvidia/version || -e /dev/nvidia0 ]] || has nvidia-smi; }
+
+# Sets of Python packages, each with a stamp that holds what was installed.
+python_sets() {  # [test]
+  [[ $torch_python != "$venv"/* ]] || printf 'tool '
+  [[ $torch_python != "$venv"/* ]] || ! has_nvidia_driver || printf 'cuda '
+  [[ ${1:-} != test || $test_python != "$venv"/* ]] || printf 'test'
+}
+
+python_ready() {  # SET...
+  local set list
+  for set; do
+    list=${set}_packages
+    [[ -x $venv/bin/python && -e $venv/.memtune-$set && $(<"$venv/.memtune-$set") == "${!list}" ]] || return 1
+  done
+}
+
+# Two scripts may run at once, and either may be killed: a lock, and a mark that stays behind when pip was cut short.
+install_python() {  # SET...
+  python_ready "$@" && return
+  mkdir -p "$cache"
+  (
+    flock -n 9 || { say "another memtune installs into $cache: waiting"; flock 9; }
+    python_ready "$@" && exit
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || { has_venv && "$python" -m venv --clear "$venv"; } ||
+      die "python3 -m venv $venv failed"
+    for set; do
+      python_ready "$set" || install_set "$set"
+    done
+  ) 9>"$cache/lock" || exit 1
+}
+
+install_set() {
+  local list=$1_packages mark=$venv/.memtune-installing arguments=() packages
+  read -ra packages -d '' <<<"${!list}" || true
+  [[ $1 == test ]] || arguments+=(--no-deps)
+  [[ ! -e $mark ]] || arguments+=(--ignore-installed)
+  say "installing into $venv: ${packages[*]}"
+  : >"$mark"
+  "$venv/bin/python" -m pip install --disable-pip-version-check "${arguments[@]}" "${packages[@]}" >&2 ||
+    die "pip could not install them; a LibTorch of your own is taken from MEMTUNE_TORCH_PYTHON or MEMTUNE_TORCH_DIR"
+  printf '%s' "${!list}" >"$venv/.memtune-$1"
+  rm "$mark"
+}
+
+# A python the person brought may lack what the tests import.
+check_test_python() {
+  local absent
+  absent=$("$test_python" -c 'from importlib.util import find_spec
+print(*[m for m in ("torch", "torchvision", "transformers", "safetensors", "numpy") if not find_spec(m)])') ||
+    die "$test_python does not run"
+  [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
+}
+
+# --- the build --------------------------------------------------------------------------------------------------------
+
+# Some 2 GiB a compiler job: LibTorch's headers are large.
+jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
+  echo $((memory < 1 ? 1 : memory < cores ? memory : cores))
+}
+
+settings() {
+  printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
+}
+
+# Nothing that the tool is made of is newer than the last build's start (folders change when files come and go).
+up_to_date() {  # PRESET
+  local build=$root/build/$1
+  [[ -x $build/bin/memtune && -e $build/.memtune-built && $(<"$build/.memtune-built") == "$(settings)" ]] || return 1
+  cd "$root" || return
+  [[ -z $(find core cli gui profiles cmake CMakeLists.txt CMakePresets.json \
+    -newer "$build/.memtune-built" -print -quit 2>/dev/null) ]]
+}
+
+build() {  # PRESET TARGET
+  local build=$root/build/$1 arguments=()
+  [[ $1 == asan ]] || readarray -t arguments < <(settings)
+  mkdir -p "$build"
+  (
+    flock -n 9 || { say "another memtune builds in $build: waiting"; flock 9; }
+    settings >"$build/.memtune-building"
+    if [[ ! -e $build/build.ninja ]] || ! cmp -s "$build/.memtune-building" "$build/.memtune-configured"; then
+      say "configuring build/$1"
+      cmake -S "$root" --preset "$1" --log-level=WARNING "${arguments[@]}" >&2 || exit
+      cp "$build/.memtune-building" "$build/.memtune-configured"
+    fi
+    say "building build/$1 ($2)"
+    cmake --build "$build" --target "$2" -j "$(jobs)" >&2 || exit
+    mv "$build/.memtune-building" "$build/.memtune-built"
+  ) 9>"$build/.memtune-lock"
+}

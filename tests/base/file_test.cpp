@@ -1,0 +1,187 @@
+// Everything that a sweep keeps goes through these files: a lost or half-written one would lose hours of trials.
+#include "core/base/file.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "memtune-file-XXXXXX").string();
+    path = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  size_t entries() const { return std::distance(fs::directory_iterator(path), fs::directory_iterator()); }
+  fs::path path;
+};
+
+// Files of this process may not grow past `bytes` while it lives: writes fail as on a full disk.
+struct FileSizeLimit {
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    handler = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+  }
+  rlimit before{};
+  sighandler_t handler;
+};
+
+// A child that takes the lock, says so, and then waits to be killed.
+pid_t start_holder(const fs::path& lock) {
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const FileLock held(lock);
+    if (::write(ready[1], "x", 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  char byte;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  return child;
+}
+
+}  // namespace
+
+TEST_CASE("what was written is read back, empty and binary too") {
+  const Folder folder;
+  const fs::path path = folder.path / "a";
+  for (const std::string& content : {std::string(), std::string("text\n"), std::string("\0\xff\n\0", 4),
+                                     std::string(4096, 'x'), std::string(1'000'003, 'y')}) {
+    write_file(path, content);
+    CHECK(read_file(path) == content);
+  }
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("files without a size are read to their end") { CHECK(read_file("/proc/self/status").starts_with("Name:")); }
+
+TEST_CASE("a missing file is named with the system's reason") {
+  const Folder folder;
+  const std::string missing = (folder.path / "no/file").string();
+  CHECK_THROWS_WITH_AS(read_file(missing), ("cannot read '" + missing + "': No such file or directory").c_str(),
+                       IoError);
+  CHECK_THROWS_WITH_AS(append_file(missing, "x"),
+                       ("cannot append to '" + missing + "': No such file or directory").c_str(), IoError);
+  CHECK_THROWS_AS(write_file(missing, "x"), IoError);
+  CHECK_THROWS_WITH_AS(read_file(folder.path), ("cannot read '" + folder.path.string() + "': Is a directory").c_str(),
+                       IoError);
+  CHECK_THROWS_WITH_AS(write_file(folder.path, "x"),
+                       ("cannot write '" + folder.path.string() + "': Is a directory").c_str(), IoError);
+}
+
+TEST_CASE("a failed write keeps the old content and leaves nothing behind") {
+  const Folder folder;
+  const fs::path path = folder.path / "a";
+  write_file(path, "old");
+  {
+    const FileSizeLimit full(1000);
+    CHECK_THROWS_AS(write_file(path, std::string(5000, 'n')), IoError);
+  }
+  CHECK(read_file(path) == "old");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a failed append takes its part of a record back") {
+  const Folder folder;
+  const fs::path path = folder.path / "journal";
+  append_file(path, "one\n");
+  {
+    const FileSizeLimit full(1000);
+    CHECK_THROWS_AS(append_file(path, std::string(5000, 'n')), IoError);
+  }
+  append_file(path, "two\n");
+  CHECK(read_file(path) == "one\ntwo\n");
+}
+
+TEST_CASE("readers see the old or the new content while writers replace it") {
+  const Folder folder;
+  const fs::path path = folder.path / "a";
+  const std::string contents[] = {std::string(200'000, 'a'), std::string(300'000, 'b')};
+  write_file(path, contents[0]);
+  std::thread first([&] {
+    for (int i = 0; i < 20; ++i) write_file(path, contents[0]);
+  });
+  std::thread second([&] {
+    for (int i = 0; i < 20; ++i) write_file(path, contents[1]);
+  });
+  int parts = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string seen = read_file(path);
+    parts += seen != contents[0] && seen != contents[1];
+  }
+  first.join();
+  second.join();
+  CHECK(parts == 0);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("writing through a symbolic link replaces the file that it names") {
+  const Folder folder;
+  write_file(folder.path / "real", "old");
+  fs::create_symlink("real", folder.path / "link");
+  write_file(folder.path / "link", "new");
+  CHECK(fs::is_symlink(folder.path / "link"));
+  CHECK(read_file(folder.path / "real") == "new");
+}
+
+TEST_CASE("a pipe is written to, not replaced") {
+  const Folder folder;
+  const fs::path path = folder.path / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::string seen;
+  std::thread reader([&] { seen = read_file(path); });
+  write_file(path, "through");
+  reader.join();
+  CHECK(seen == "through");
+  CHECK(fs::is_fifo(path));
+}
+
+TEST_CASE("a lock in use names the process that holds it") {
+  const Folder folder;
+  const fs::path path = folder.path / "lock";
+  const FileLock held(path);
+  const std::string message = "'" + path.string() + "' is locked by process " + std::to_string(::getpid()) +
+                              "; wait until it ends or use another folder";
+  CHECK_THROWS_WITH_AS(FileLock{path}, message.c_str(), UsageError);
+}
+
+TEST_CASE("a lock is free again after its end or a kill of its process") {
+  const Folder folder;
+  const fs::path path = folder.path / "lock";
+  { const FileLock first(path); }
+  { const FileLock second(path); }
+  const pid_t child = start_holder(path);
+  CHECK_THROWS_AS(FileLock{path}, UsageError);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const FileLock third(path);
+  CHECK(read_file(path) == std::to_string(::getpid()) + "\n");
+}
+
+TEST_CASE("the executable's path is absolute and exists") {
+  CHECK(executable_path().is_absolute());
+  CHECK(fs::is_regular_file(executable_path()));
+}

@@ -1,0 +1,120 @@
+// The program as a person meets it: what each command prints, where, and how it ends.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_program.h"
+
+using memtune::test::Ended;
+using memtune::test::slurp;
+using memtune::test::Workplace;
+using nlohmann::json;
+
+TEST_CASE("sweep without --model says what it takes, and prints a table and what to do next") {
+  const Workplace place;
+  const Ended ended = place.memtune("sweep --sweep quick");
+  CHECK(ended.code == 0);
+  CHECK(ended.out.find("checkpoint:full") != std::string::npos);
+  CHECK(ended.out.find("Recommended: none") != std::string::npos);
+  CHECK(ended.out.find('\x1b') == std::string::npos);
+  CHECK(ended.err ==
+        "no --model: taking the built-in profile 'small', a small decoder\n"
+        "next: memtune export --trainer torchtune, or memtune report --format perfetto -o trace.json\n");
+}
+
+TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
+  const Workplace place;
+  const Ended ended = place.memtune("sweep -q --model tiny --sweep quick --json - --csv table.csv");
+  CHECK(ended.code == 0);
+  CHECK(ended.err == "");
+  const json answer = json::parse(ended.out);
+  CHECK(answer.at("trials").size() == 3);
+  CHECK(answer.at("trials")[0].at("strategy") == "none");
+  CHECK(answer.at("recommendation").at("fits") == true);
+  CHECK(memtune::test::count_lines(slurp(place.folder.path / "table.csv")) == 4);
+}
+
+TEST_CASE("a budget changes the answer, and one too small gets the least that works") {
+  const Workplace place;
+  const json tight = json::parse(place.memtune("sweep -q --sweep quick --budget 12GiB --json -").out);
+  CHECK(tight.at("recommendation").at("strategy") == "offload:stream");
+  const json none = json::parse(place.memtune("sweep -q --sweep quick --budget 1GiB --json -").out);
+  CHECK(none.at("recommendation").at("fits") == false);
+  CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
+}
+
+TEST_CASE("strategies come repeated or separated, with commas in them") {
+  const Workplace place;
+  const Ended ended =
+      place.memtune("sweep -q --dry-run --strategy 'none; checkpoint:full,inputs=host' --strategy offload:sync");
+  CHECK(ended.out == "none\ncheckpoint:full,inputs=host\noffload:sync\n");
+}
+
+TEST_CASE("a sweep in which nothing works fails, and says where to look") {
+  const Workplace place;
+  const Ended ended = place.memtune("sweep --strategy none", "none=crash");
+  CHECK(ended.code == 1);
+  CHECK(ended.out.find("SIGSEGV") != std::string::npos);
+  CHECK(ended.err.find("next: memtune doctor; logs are in ./memtune-run/trials/*/log.txt\n") != std::string::npos);
+}
+
+TEST_CASE("report shows a sweep again in every format") {
+  const Workplace place;
+  const Ended sweep = place.memtune("sweep -q --sweep quick --json -");
+  CHECK(json::parse(place.memtune("report --format json -q").out) == json::parse(sweep.out));
+  CHECK(place.memtune("report").out.find("Recommended: none") != std::string::npos);
+  CHECK(memtune::test::count_lines(place.memtune("report ./memtune-run --format csv").out) == 4);
+  const Ended perfetto = place.memtune("report --format perfetto --trial offload:stream -o trace.json");
+  CHECK(perfetto.err == "next: open trace.json in ui.perfetto.dev\n");
+  CHECK(json::parse(slurp(place.folder.path / "trace.json")).contains("traceEvents"));
+}
+
+TEST_CASE("export writes the recommended strategy, or the one that is named") {
+  const Workplace place;
+  place.memtune("sweep -q --sweep quick");
+  const Ended named = place.memtune("export --trainer torchtune --strategy checkpoint:full -o tune.yaml");
+  CHECK(named.code == 0);
+  CHECK(slurp(place.folder.path / "tune.yaml").find("enable_activation_checkpointing: True") != std::string::npos);
+  CHECK(place.memtune("export --trainer torchtune").out.find("enable_activation_checkpointing: False") !=
+        std::string::npos);
+}
+
+TEST_CASE("profile runs its strategy each time and says where the trace is") {
+  const Workplace place;
+  place.memtune("profile --strategy checkpoint:full");
+  const Ended ended = place.memtune("profile --strategy checkpoint:full");
+  CHECK(ended.code == 0);
+  CHECK(ended.err.find("trace: ./memtune-profile/trials/1-checkpoint-full/trace.mttrace\n") != std::string::npos);
+  CHECK(place.starts() == "inspect\ncheckpoint:full\ncheckpoint:full\n");
+}
+
+TEST_CASE("strategies lists every strategy with its parameters") {
+  const Workplace place;
+  CHECK(place.memtune("strategies").out.find("offload:stream\n") != std::string::npos);
+  const json list = json::parse(place.memtune("strategies --json").out).at("strategies");
+  CHECK(list.at(0).at("name") == "none");
+  CHECK(list.back().at("parameters").size() > 0);
+}
+
+TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
+  const Workplace place;
+  const Ended ended = place.memtune("doctor");
+  CHECK(ended.code == 0);
+  CHECK(ended.out.find("warn  CUPTI          not found\n") != std::string::npos);
+  CHECK(ended.out.find("-> install it\n") != std::string::npos);
+  const Ended broken = place.memtune("doctor --json", "doctor=crash");
+  CHECK(broken.code == 1);
+  CHECK(json::parse(broken.out).at("checks").back().at("status") == "fail");
+}
+
+TEST_CASE("help begins with examples, and --version is one line") {
+  const Workplace place;
+  CHECK(place.memtune("--version").out == "memtune 0.1.0\n");
+  for (const char* command : {"", "sweep", "profile", "strategies", "report", "export", "doctor"}) {
+    const Ended help = place.memtune(std::string(command) + " --help");
+    CHECK(help.code == 0);
+    const size_t examples = help.out.find("Examples:\n  memtune");
+    REQUIRE(examples != std::string::npos);
+    CHECK(examples < help.out.find("--help"));
+  }
+}

@@ -1,0 +1,82 @@
+// A sweep may be stopped at any moment, kindly or not; the same command then finishes it with the same answer.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/support/run_program.h"
+
+using memtune::test::Ended;
+using memtune::test::slurp;
+using memtune::test::Variable;
+using memtune::test::Workplace;
+using nlohmann::json;
+
+namespace {
+
+constexpr char kSweep[] = "sweep -q --sweep quick --json answer.json";
+
+// Starts a sweep and signals it once `strategy` runs; the exit code as a shell tells it.
+int stop_in(const Workplace& place, const std::string& strategy, int signal) {
+  const Variable rules("FAKE_TRIAL", strategy + "=sleep");
+  const std::string line = place.shell_line(kSweep);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+    std::_Exit(127);
+  }
+  while (place.starts().find(strategy) == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  kill(pid, signal);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+json uninterrupted() {
+  const Workplace place;
+  place.memtune(kSweep);
+  return json::parse(slurp(place.folder.path / "answer.json"));
+}
+
+}  // namespace
+
+TEST_CASE("after SIGKILL in the middle only what was not finished runs, and the answer is the same") {
+  const Workplace place;
+  CHECK(stop_in(place, "checkpoint:full", SIGKILL) == 128 + SIGKILL);
+  CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\n");
+  const Ended ended = place.memtune(kSweep);
+  CHECK(ended.code == 0);
+  CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\ncheckpoint:full\noffload:stream\n");
+  CHECK(json::parse(slurp(place.folder.path / "answer.json")) == uninterrupted());
+}
+
+TEST_CASE("after SIGKILL in the first look the sweep starts afresh") {
+  const Workplace place;
+  CHECK(stop_in(place, "inspect", SIGKILL) == 128 + SIGKILL);
+  CHECK(place.memtune(kSweep).code == 0);
+  CHECK(json::parse(slurp(place.folder.path / "answer.json")) == uninterrupted());
+}
+
+TEST_CASE("Ctrl-C ends the running trial, keeps what is done, writes it, and exits with 130") {
+  const Workplace place;
+  CHECK(stop_in(place, "checkpoint:full", SIGINT) == 130);
+  const json partial = json::parse(slurp(place.folder.path / "answer.json"));
+  REQUIRE(partial.at("trials").size() == 2);
+  CHECK(partial.at("trials")[0].at("outcome") == "ok");
+  CHECK(partial.at("trials")[1].at("outcome") == "interrupted");
+  CHECK(partial.at("notes").back() == "1 of 3 trials have not run; the same sweep again goes on where it stopped");
+  CHECK(place.memtune(kSweep).code == 0);
+  CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\ncheckpoint:full\noffload:stream\n");
+  CHECK(json::parse(slurp(place.folder.path / "answer.json")) == uninterrupted());
+}
+
+TEST_CASE("what is reused is said") {
+  const Workplace place;
+  place.memtune("sweep --model tiny --sweep quick");
+  const Ended again = place.memtune("sweep --model tiny --sweep quick");
+  CHECK(again.err.starts_with("going on: 3 of 3 trials are here already\n"));
+}

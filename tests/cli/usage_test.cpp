@@ -1,0 +1,97 @@
+// Whatever a person mistypes gets one line that says what is wrong and what would do, exit code 2, and nothing is run.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/run_program.h"
+
+using memtune::test::count_lines;
+using memtune::test::Ended;
+using memtune::test::Workplace;
+
+TEST_CASE("bad flags and values are refused in one line, before anything runs") {
+  const Workplace place;
+  std::ofstream(place.folder.path / "text.pt") << "not a model";
+  std::ofstream(place.folder.path / "empty.pt");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"sweep --model nope.pt", "no such file or profile: 'nope.pt'"},
+      {"sweep --model smal", "no such file or profile: 'smal'; did you mean 'small'?"},
+      {"sweep --model text.pt", "text.pt is not a TorchScript file (no zip archive)"},
+      {"sweep --model empty.pt", "empty.pt is not a TorchScript file (no zip archive)"},
+      {"sweep --model .", ". is no regular file"},
+      {"sweep --budget '12 potatoes'", "--budget: "},
+      {"sweep --budget 0", "--budget: '0' is nothing; give a size such as 16GiB"},
+      {"sweep --memory-cap -1GiB", "--memory-cap: "},
+      {"sweep --steps -3", "--steps: -3 is out of range; it takes 1 to 1000000"},
+      {"sweep --steps 0", "--steps: 0 is out of range"},
+      {"sweep --steps five", "--steps: 'five'"},
+      {"sweep --warmup -1", "--warmup: -1 is out of range; it takes 0 to 1000000"},
+      {"sweep --lr -1", "--lr: -1 is negative"},
+      {"sweep --loss mes", "--loss: unknown value 'mes'; did you mean 'mse'?"},
+      {"sweep --optimizer adam", "--optimizer: unknown value 'adam'"},
+      {"sweep --dtype int64", "--dtype: 'int64' holds no fractions"},
+      {"sweep --dtype bf17", "--dtype: "},
+      {"sweep --autocast fp32", "--autocast: fp32 would cast nothing"},
+      {"sweep --device gpu", "--device: unknown device 'gpu'; it takes cpu, cuda or cuda:N"},
+      {"sweep --goal speed", "unknown goal 'speed'"},
+      {"sweep --batch 1,0", "--batch: 0 is out of range"},
+      {"sweep --timeout soon", "--timeout: 'soon' is no time; give seconds, or 90s, 5m, 1h"},
+      {"sweep --timeout 0", "--timeout: '0' is no time"},
+      {"sweep --input 'tokens'", "tokens"},
+      {"sweep --input 'x:float32[2]' --inputs a.safetensors", "--input and --inputs exclude each other"},
+      {"sweep --inputs a.safetensors", "--inputs: no such file: a.safetensors"},
+      {"sweep --strategy checkpoint:every=0", "every"},
+      {"sweep --strategy offload:steam", "offload:stream"},
+      {"sweep --sweep defalt", "did you mean 'default'?"},
+      {"sweep --stpes 3", "unknown flag '--stpes'; did you mean '--steps'?"},
+      {"sweep --steps", "--steps"},
+      {"sweep surplus", "unexpected argument 'surplus'"},
+      {"swep", "unknown command 'swep'; did you mean 'sweep'?"},
+      {"report", "no sweep in ./memtune-run"},
+      {"report --format xml", "--format: unknown value 'xml'"},
+      {"export", "--trainer"},
+      {"export --trainer torchtun", "unknown trainer 'torchtun'; did you mean 'torchtune'?"},
+      {"export --trainer torchtune", "no sweep in ./memtune-run"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    CAPTURE(arguments);
+    const Ended ended = place.memtune(arguments + (arguments.starts_with("sweep") ? " -q" : ""));
+    CHECK(ended.code == 2);
+    CHECK(ended.out == "");
+    CHECK_MESSAGE(ended.err.starts_with("memtune: "), ended.err);
+    CHECK_MESSAGE(ended.err.find(message) != std::string::npos, ended.err);
+    CHECK_MESSAGE(count_lines(ended.err) == 1, ended.err);
+  }
+  CHECK(place.starts() == "");
+  CHECK_FALSE(std::filesystem::exists(place.folder.path / "memtune-run"));
+}
+
+TEST_CASE("without arguments the help goes to stderr") {
+  const Workplace place;
+  const Ended ended = place.memtune("");
+  CHECK(ended.code == 2);
+  CHECK(ended.err.find("Examples:") != std::string::npos);
+}
+
+TEST_CASE("a trial that a report or an export asks for must exist") {
+  const Workplace place;
+  place.memtune("sweep -q --sweep quick", "offload:stream=device_oom");
+  const Ended unknown = place.memtune("export --trainer torchtune --strategy checkpoint:op");
+  CHECK(unknown.code == 2);
+  CHECK(unknown.err.find("unknown trial 'checkpoint:op'") != std::string::npos);
+  const Ended traceless = place.memtune("report --format perfetto --trial offload:stream");
+  CHECK(traceless.code == 2);
+  CHECK(traceless.err == "memtune: offload:stream has no trace: it ended in device_oom\n");
+}
+
+TEST_CASE("what cannot be written fails with the reason") {
+  const Workplace place;
+  place.memtune("sweep -q --sweep quick");
+  const Ended ended = place.memtune("report -q -o /no/such/folder/file");
+  CHECK(ended.code == 1);
+  CHECK(ended.err.find("/no/such/folder") != std::string::npos);
+  CHECK(count_lines(ended.err) == 1);
+}

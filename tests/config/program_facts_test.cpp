@@ -1,0 +1,81 @@
+// Facts cross a process boundary: strategies index with what arrives, so wrong numbers must stop here.
+#include "core/config/program_facts.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+using namespace memtune::config;
+using nlohmann::json;
+
+namespace {
+
+ProgramFacts example() {
+  ProgramFacts facts;
+  facts.kind = "scripted";
+  facts.blocks = {{"layers.0"}};
+  facts.ops.resize(2);
+  facts.ops[0].name = "aten::linear";
+  facts.ops[0].region = "layers.0.up";
+  facts.ops[0].block = 0;
+  facts.ops[0].inputs = {0};
+  facts.ops[0].outputs = {1};
+  facts.ops[0].matmul = true;
+  facts.ops[0].source = "model.py:42";
+  facts.ops[1].name = "aten::dropout_";
+  facts.ops[1].after_blocks = facts.ops[1].view = facts.ops[1].in_place = true;
+  facts.ops[1].random = facts.ops[1].attention = true;
+  facts.ops[1].inputs = {1};
+  facts.ops[1].outputs = {2};
+  facts.inputs = {{"x", "float32", {2, 3}, true}};
+  facts.parameters = 5;
+  facts.parameter_bytes = 20;
+  facts.notes = {"dropout is fixed by the trace"};
+  facts.owner = {-1, 0, 0};
+  return facts;
+}
+
+void check_refused(const json& patch, const std::string& message) {
+  json facts = example();
+  facts.merge_patch(patch);
+  CHECK_THROWS_WITH_AS(facts.get<ProgramFacts>(), message.c_str(), UsageError);
+}
+
+}  // namespace
+
+TEST_CASE("facts survive their file") {
+  const json written = example();
+  const ProgramFacts facts = json::parse(written.dump()).get<ProgramFacts>();
+  CHECK(json(facts) == written);
+  REQUIRE(facts.ops.size() == 2);
+  CHECK(facts.ops[0].block == 0);
+  CHECK(facts.ops[0].matmul);
+  CHECK_FALSE(facts.ops[0].view);
+  CHECK(facts.ops[0].source == "model.py:42");
+  CHECK(facts.ops[1].block == -1);
+  CHECK((facts.ops[1].after_blocks && facts.ops[1].view && facts.ops[1].in_place));
+  CHECK((facts.ops[1].random && facts.ops[1].attention));
+  CHECK(facts.inputs[0].shape == std::vector<int64_t>{2, 3});
+  CHECK(facts.inputs[0].known);
+  CHECK(facts.parameter_bytes == 20);
+  CHECK(facts.notes.size() == 1);
+  CHECK(facts.owner == std::vector<int>{-1, 0, 0});
+}
+
+TEST_CASE("the facts of nothing are facts") {
+  const ProgramFacts facts = json(ProgramFacts{}).get<ProgramFacts>();
+  CHECK(facts.ops.empty());
+  CHECK(facts.owner.empty());
+}
+
+TEST_CASE("numbers that count nothing are refused") {
+  check_refused({{"owner", {-1, 0, 2}}}, "facts.owner[2] must be an integer from -1 to 1, not 2");
+  check_refused({{"ops", {{{"name", "a"}, {"inputs", {3}}}, {{"name", "b"}}}}},
+                "facts.ops[0].inputs[0] must be an integer from 0 to 2, not 3");
+  check_refused({{"ops", {{{"name", "a"}}, {{"name", "b"}, {"block", 1}}}}},
+                "facts.ops[1].block must be an integer from -1 to 0, not 1");
+  check_refused({{"ops", {{{"name", "a"}}, {{"nome", "b"}}}}}, "facts.ops[1].name is missing");
+}

@@ -1,0 +1,118 @@
+// The request is the whole of what a trial process knows: a field that gets lost would measure something else.
+#include "core/config/trial_request.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+using namespace memtune::config;
+using nlohmann::json;
+
+namespace {
+
+TrialRequest example() {
+  TrialRequest request;
+  request.model = {"model.pt", "{}"};
+  request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
+  request.inputs_file = "sample.safetensors";
+  request.training = {"mse", "labels", "sgd", 0.5, "bfloat16", "float16", 11, 12, 13, 14, "cuda:1", 15, "h.*", 16, 17};
+  request.plan.strategy = "none";
+  request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
+  request.reference = "reference.bin";
+  request.trace = "trace.bin";
+  return request;
+}
+
+template <typename Change>
+void check_refused(Change change, const std::string& message) {
+  TrainingSettings training;
+  change(training);
+  CHECK_THROWS_WITH_AS(check_training(training), message.c_str(), UsageError);
+}
+
+}  // namespace
+
+TEST_CASE("a request survives its file, every field of it") {
+  const json written = example();
+  const TrialRequest request = json::parse(written.dump()).get<TrialRequest>();
+  CHECK(json(request) == written);
+  CHECK(request.model.path == "model.pt");
+  CHECK(request.model.profile == "{}");
+  REQUIRE(request.inputs.size() == 2);
+  CHECK(request.inputs[0].below == 256);
+  CHECK(request.inputs_file == "sample.safetensors");
+  CHECK(request.plan.placements.size() == 1);
+  CHECK(request.reference == "reference.bin");
+  CHECK(request.trace == "trace.bin");
+}
+
+TEST_CASE("training settings survive the file, every field of them") {
+  const TrainingSettings training = json(example()).get<TrialRequest>().training;
+  CHECK(training.loss == "mse");
+  CHECK(training.target == "labels");
+  CHECK(training.optimizer == "sgd");
+  CHECK(training.learning_rate == 0.5);
+  CHECK(training.dtype == "bfloat16");
+  CHECK(training.autocast == "float16");
+  CHECK(training.seed == 11);
+  CHECK(training.steps == 12);
+  CHECK(training.warmup == 13);
+  CHECK(training.traced_steps == 14);
+  CHECK(training.device == "cuda:1");
+  CHECK(training.memory_cap_bytes == 15);
+  CHECK(training.blocks == "h.*");
+  CHECK(training.batch == 16);
+  CHECK(training.sequence == 17);
+}
+
+TEST_CASE("what a request leaves out has its default") {
+  const TrialRequest request = json::parse(R"({"model": {}, "training": {}})").get<TrialRequest>();
+  CHECK(request.training.optimizer == "adamw");
+  CHECK(request.training.device == "cpu");
+  CHECK(request.inputs.empty());
+  CHECK(request.plan.keeps_everything());
+}
+
+TEST_CASE("default training settings are valid, and every device form is") {
+  TrainingSettings training;
+  for (const std::string device : {"cpu", "cuda", "cuda:0", "cuda:12"}) {
+    training.device = device;
+    CHECK_NOTHROW(check_training(training));
+  }
+}
+
+TEST_CASE("wrong training settings are named with the valid ones") {
+  check_refused([](auto& training) { training.loss = "nexttoken"; },
+                "unknown loss 'nexttoken'; did you mean 'next_token'? Known: next_token, cross_entropy, mse, returned");
+  check_refused([](auto& training) { training.optimizer = "adam"; },
+                "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, sgd");
+  check_refused([](auto& training) { training.steps = 0; }, "steps must be at least 1, not 0");
+  check_refused([](auto& training) { training.steps = -3; }, "steps must be at least 1, not -3");
+  check_refused([](auto& training) { training.warmup = -1; }, "warmup must be at least 0, not -1");
+  check_refused([](auto& training) { training.learning_rate = -1; },
+                "learning rate must be a finite number of at least 0, not -1.000000");
+  check_refused([](auto& training) { training.dtype = "int8"; },
+                "dtype 'int8' is not a floating-point one; parameters can be float32, float64, float16, bfloat16");
+  check_refused([](auto& training) { training.autocast = "float64"; },
+                "unknown autocast dtype 'float64'; did you mean 'float16'? Known: bfloat16, float16");
+}
+
+TEST_CASE("a wrong device is refused") {
+  TrainingSettings training;
+  for (const std::string device : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1000", ""}) {
+    training.device = device;
+    CHECK_THROWS_AS(check_training(training), UsageError);
+  }
+}
+
+TEST_CASE("a wrong request is told field and value") {
+  CHECK_THROWS_WITH_AS(json::parse(R"({"training": {}})").get<TrialRequest>(), "request.model is missing", UsageError);
+  CHECK_THROWS_WITH_AS(json::parse(R"({"model": {}, "training": {"steps": "5"}})").get<TrialRequest>(),
+                       "request.training.steps must be an integer, not \"5\"", UsageError);
+  CHECK_THROWS_WITH_AS(json::parse(R"({"model": {}, "training": {"step": 5}})").get<TrialRequest>(),
+                       doctest::Contains("unknown field of request.training 'step'; did you mean 'steps'?"),
+                       UsageError);
+}

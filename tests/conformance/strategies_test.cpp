@@ -1,0 +1,254 @@
+// One suite that every strategy joins: whatever a model does, loss and gradients have the bits of plain autograd, and
+// the engines hold nothing afterwards. Each case is a thing that engines in the field got wrong.
+#include <doctest/doctest.h>
+
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* source;
+};
+
+// x: [4, 8]. a and b are parameters [8, 8]; mean and variance are buffers [8].
+const Case kCases[] = {
+    {"matmuls and activations", R"(
+def forward(self, x):
+    return x + torch.matmul(torch.gelu(torch.matmul(x, self.a)), self.b)
+)"},
+    {"dropout, whose mask a rerun has to repeat", R"(
+def forward(self, x):
+    return x + torch.dropout(torch.matmul(torch.dropout(x, 0.3, True), self.a), 0.5, True)
+)"},
+    {"in-place activation of a normalised value, and running statistics", R"(
+def forward(self, x):
+    y = torch.batch_norm(torch.matmul(x, self.a), None, None, self.mean, self.variance, True, 0.1, 1e-5, False)
+    y = torch.relu_(y)
+    y = torch.matmul(y, self.b)
+    y.add_(x)
+    return torch.relu_(y)
+)"},
+    {"in-place write into the block's own input", R"(
+def forward(self, x):
+    x = torch.relu_(x)
+    y = torch.matmul(x, self.a)
+    return torch.matmul(torch.sigmoid(y), self.b) + x
+)"},
+    {"in-place writes through slices", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    z = torch.zeros_like(y)
+    z[:, 0:4] = y[:, 4:8]
+    z[:, 4:8] = torch.tanh(y[:, 0:4])
+    return torch.matmul(z * z, self.b) + x
+)"},
+    {"a tensor and its transpose, square", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    m = torch.matmul(y.t(), y)
+    return x + torch.matmul(y, torch.tanh(torch.matmul(m, m.t())))
+)"},
+    {"slices, broadcasts and views of one storage", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    p = y[:, 1:5]
+    q = y[:, 3:7]
+    r = y[:, :1].expand(4, 4)
+    s = torch.cat([p * q, q * r], 1)
+    return torch.matmul(s, self.b).view([2, 2, 8]).permute([1, 0, 2]).reshape([4, 8]) + x
+)"},
+    {"values that several ops save, and one that nobody uses", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    unused = torch.exp(y)
+    return torch.sin(y) * torch.cos(y) + y * torch.matmul(y, self.b) + x
+)"},
+    {"attention with a private log-sum-exp", R"(
+def forward(self, x):
+    q = torch.matmul(x, self.a).view([1, 2, 2, 8])
+    k = torch.matmul(x, self.b).view([1, 2, 2, 8])
+    o = torch.scaled_dot_product_attention(q, k, q, None, 0.0, True)
+    return o.reshape([4, 8]) + x
+)"},
+    {"attention with dropout inside", R"(
+def forward(self, x):
+    q = torch.matmul(x, self.a).view([1, 2, 2, 8])
+    k = torch.matmul(x, self.b).view([1, 2, 2, 8])
+    o = torch.scaled_dot_product_attention(q, k, q, None, 0.4, False)
+    return o.reshape([4, 8]) + x
+)"},
+    {"a branch on data and a loop", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    if bool(y.sum() > 0):
+        y = torch.tanh(y)
+    else:
+        y = torch.sigmoid(y) * y
+    for i in range(3):
+        y = torch.matmul(y, self.b) * 0.5 + x
+        if i == 1:
+            y = torch.relu(y)
+    return y
+)"},
+    {"routing by data: rows go to one of two experts", R"(
+def forward(self, x):
+    score, choice = torch.max(torch.matmul(x, self.a)[:, :2], 1)
+    out = torch.zeros_like(x)
+    for e in range(2):
+        rows = torch.nonzero(choice == e).flatten()
+        if rows.numel() > 0:
+            part = torch.index_select(x, 0, rows)
+            part = torch.matmul(torch.gelu(part), self.b) * float(e + 1)
+            out = torch.index_add(out, 0, rows, part * torch.index_select(score, 0, rows).unsqueeze(1))
+    return out + x
+)"},
+    {"lists, tuples and dictionaries of tensors", R"(
+def forward(self, x):
+    parts = torch.chunk(torch.matmul(x, self.a), 2, 1)
+    kept = [torch.tanh(parts[0]), torch.sigmoid(parts[1])]
+    kept.append(kept[0] * kept[1])
+    d = {"sum": kept[2] + kept[0], "product": kept[1] * kept[2]}
+    pair = (d["sum"], d["product"])
+    return torch.matmul(torch.cat([pair[0], pair[1]], 1), self.b) + x
+)"},
+    {"a random mask drawn by hand", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    mask = torch.bernoulli(torch.full_like(y, 0.5))
+    return torch.matmul(torch.tanh(y * mask), self.b) + x * torch.rand_like(x)
+)"},
+    {"one weight used twice", R"(
+def forward(self, x):
+    y = torch.tanh(torch.matmul(x, self.a))
+    return torch.matmul(y, self.a.t()) + torch.matmul(x, self.b)
+)"},
+};
+
+TEST_CASE("every strategy gives the bits of plain autograd and leaves nothing behind") {
+  for (const Case& c : kCases) {
+    CAPTURE(std::string(c.name));
+    // The in-place write into the input is only legal where nobody saved it before: fresh models for each run.
+    Step plain = Model(c.source, 4).plain();
+    REQUIRE(plain.loss.isfinite().item<bool>());
+    for (const auto& strategy : all_strategies()) {
+      CAPTURE(strategy);
+      Step step = Model(c.source, 4).under(strategy);
+      CHECK(same(step, plain));
+      CHECK(step.leased_after == 0);
+    }
+  }
+}
+
+TEST_CASE("the strategies of the suite are all that there are") {
+  for (const auto& info : plan::strategies()) {
+    bool joined = false;
+    for (const auto& strategy : all_strategies())
+      joined = joined || strategy.rfind(info.name.substr(0, info.name.find('=')), 0) == 0;
+    CHECK_MESSAGE(joined, info.name);
+  }
+}
+
+TEST_CASE("strategies do what they are named for") {
+  Model model(kCases[0].source, 4);
+  CHECK(model.under("none").reruns == 0);
+  Step full = model.under("checkpoint:full");
+  // Of each block: two matmuls and a gelu come back; the residual sum is the next block's input and stays.
+  CHECK(full.reruns >= 4 * 2);
+  CHECK(full.out_bytes == 0);
+  CHECK(model.under("checkpoint:every=2").reruns == full.reruns / 2);
+  Step inputs = model.under("checkpoint:full,inputs=host");
+  CHECK(inputs.reruns == full.reruns);
+  // The inputs of blocks 1 to 3, [4, 8] floats each; that of block 0 is the program's own input and stays.
+  CHECK(inputs.out_bytes == 3 * 4 * 8 * 4);
+  Step stream = model.under("offload:stream,stash=0B");
+  CHECK(stream.reruns == 0);
+  CHECK(stream.out_bytes > inputs.out_bytes);
+  CHECK(stream.in_bytes == stream.out_bytes);
+}
+
+TEST_CASE("running statistics move once a step, however often the op is run") {
+  Model plain(kCases[2].source, 4), checkpointed(kCases[2].source, 4);
+  plain.plain();
+  checkpointed.under("checkpoint:full");
+  auto a = plain.module().buffers(), b = checkpointed.module().buffers();
+  auto other = b.begin();
+  int compared = 0;
+  for (const auto& buffer : a) {
+    CHECK(at::equal(buffer, *other));
+    ++other;
+    ++compared;
+  }
+  CHECK(compared == 8);
+}
+
+TEST_CASE("a graph may be walked twice") {
+  for (const auto& strategy : all_strategies()) {
+    CAPTURE(strategy);
+    Model model(kCases[1].source, 3);
+    program::Program program = program::lower(model.module(), program::Loss::returned, "", c10::kCPU);
+    auto facts = program::facts(program, program::find_blocks(program, "block*"));
+    auto plan = plan::make_plan(strategy, facts);
+    plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+    trial::Executor executor(program, facts, plan, cpu());
+    program::Interpreter interpreter(program);
+    auto first_gradient = [&] { return (*model.module().parameters().begin()).grad().clone(); };
+    executor.begin_step();
+    at::Tensor loss;
+    {
+      autograd::HookScope hooks(&executor);
+      loss = interpreter.run({model.input()}, &executor).toTensor();
+    }
+    executor.end_forward();
+    loss.backward({}, /*retain_graph=*/true);
+    at::Tensor once = first_gradient();
+    loss.backward();
+    CHECK(at::equal(first_gradient(), once * 2));
+    loss.reset();
+    CHECK(executor.offload().pool().leased_bytes() == 0);
+  }
+}
+
+TEST_CASE("a graph that dies without a backward gives everything back") {
+  for (const auto& strategy : all_strategies()) {
+    CAPTURE(strategy);
+    Model model(kCases[1].source, 3);
+    program::Program program = program::lower(model.module(), program::Loss::returned, "", c10::kCPU);
+    auto facts = program::facts(program, program::find_blocks(program, "block*"));
+    auto plan = plan::make_plan(strategy, facts);
+    plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+    trial::Executor executor(program, facts, plan, cpu());
+    program::Interpreter interpreter(program);
+    int64_t before = cpu().memory().allocated;
+    for (int i = 0; i < 3; ++i) {
+      executor.begin_step();
+      autograd::HookScope hooks(&executor);
+      interpreter.run({model.input()}, &executor);
+      executor.end_forward();
+    }
+    CHECK(executor.offload().pool().leased_bytes() == 0);
+    CHECK(cpu().memory().allocated == before);
+  }
+}
+
+TEST_CASE("a saved tensor that was overwritten is an error, as in autograd itself") {
+  const char* source = R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    z = torch.sigmoid(y)
+    z.mul_(2.0)
+    return torch.matmul(z, self.b)
+)";
+  Model plain(source, 1);
+  CHECK_THROWS_AS(plain.plain(), c10::Error);
+  for (const auto& strategy : all_strategies()) {
+    if (strategy == "checkpoint:every=2" || strategy == "checkpoint:every=2,inputs=host") continue;  // one block only
+    CAPTURE(strategy);
+    Model model(source, 1);
+    CHECK_THROWS_WITH_AS(model.under(strategy), doctest::Contains("modified by an inplace operation"), c10::Error);
+  }
+}
+
+}  // namespace
+}  // namespace memtune::tests

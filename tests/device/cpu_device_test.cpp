@@ -1,0 +1,185 @@
+// The engines' ordering is tested on this device: its streams must really run beside the caller and really wait.
+#include "core/device/cpu_device.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/device/gate.h"
+
+using namespace memtune::device;
+using memtune::testing::Gate;
+
+namespace {
+
+void copy_out(Device& device, std::string& to, const std::string& from, Stream stream = Stream::out) {
+  device.copy(to.data(), from.data(), static_cast<int64_t>(from.size()), Direction::to_host, stream);
+}
+
+}  // namespace
+
+TEST_CASE("a copy on a side stream runs beside the caller") {
+  CpuDevice device;
+  auto gate = std::make_shared<Gate>();
+  std::string from = "abcd", to = "....";
+  device.wait(Stream::out, gate);
+  copy_out(device, to, from);
+  const auto copied = device.record(Stream::out);
+  CHECK_FALSE(copied->done());  // nothing blocked us
+  CHECK(to == "....");
+  gate->open();
+  copied->synchronize();
+  CHECK(copied->done());
+  CHECK(to == "abcd");
+}
+
+TEST_CASE("a source that is overwritten too early gives the wrong copy, as on a real device") {
+  CpuDevice device;
+  auto gate = std::make_shared<Gate>();
+  std::string from = "abcd", to = "....";
+  device.wait(Stream::out, gate);
+  copy_out(device, to, from);
+  from = "XXXX";
+  gate->open();
+  device.synchronize();
+  CHECK(to == "XXXX");
+}
+
+TEST_CASE("one stream waits for an event of the other") {
+  CpuDevice device;
+  auto gate = std::make_shared<Gate>();
+  std::string first = "abcd", host = "....", second = "....";
+  device.wait(Stream::out, gate);
+  copy_out(device, host, first);
+  device.wait(Stream::in, device.record(Stream::out));
+  device.copy(second.data(), host.data(), 4, Direction::to_device, Stream::in);
+  const auto arrived = device.record(Stream::in);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK_FALSE(arrived->done());
+  gate->open();
+  arrived->synchronize();
+  CHECK(second == "abcd");
+}
+
+TEST_CASE("compute waits by blocking until the event is reached") {
+  CpuDevice device;
+  auto gate = std::make_shared<Gate>();
+  std::atomic<bool> opened{false};
+  device.wait(Stream::out, gate);
+  const auto event = device.record(Stream::out);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    opened = true;
+    gate->open();
+  });
+  device.wait(Stream::compute, event);
+  CHECK(opened);
+  opener.join();
+}
+
+TEST_CASE("compute copies before it returns, and its events are reached at once") {
+  CpuDevice device;
+  std::string from = "abcd", to = "....";
+  copy_out(device, to, from, Stream::compute);
+  CHECK(to == "abcd");
+  CHECK(device.record(Stream::compute)->done());
+}
+
+TEST_CASE("a device that goes finishes its copies first, and events outlive it") {
+  std::string from(1 << 20, 'a'), to(1 << 20, '.');
+  EventPtr event;
+  {
+    CpuDevice device;
+    for (int i = 0; i < 20; ++i) copy_out(device, to, from);
+    event = device.record(Stream::out);
+  }
+  CHECK(event->done());
+  event->synchronize();
+  CHECK(to == from);
+}
+
+TEST_CASE("nothing to copy is no error") {
+  CpuDevice device;
+  device.copy(nullptr, nullptr, 0, Direction::to_host, Stream::out);
+  device.copy(nullptr, nullptr, 0, Direction::to_device, Stream::compute);
+  device.synchronize();
+}
+
+TEST_CASE("activities are kept only while they are recorded") {
+  CpuDevice device;
+  auto gate = std::make_shared<Gate>();
+  std::string from = "abcd", to = "....";
+  int64_t lost = -1;
+  copy_out(device, to, from);
+  device.synchronize();
+
+  device.start_recording();
+  device.wait(Stream::out, gate);
+  copy_out(device, to, from);
+  const auto copied = device.record(Stream::out);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    gate->open();
+  });
+  device.wait(Stream::compute, copied);
+  device.wait(Stream::compute, copied);  // reached already: no wait
+  opener.join();
+  const auto activities = device.stop_recording(lost);
+
+  CHECK(lost == 0);
+  REQUIRE(activities.size() == 2);
+  const auto& copy = activities[0];
+  CHECK(copy.kind == Activity::Kind::copy_out);
+  CHECK(copy.stream == Stream::out);
+  CHECK(copy.bytes == 4);
+  const auto& wait = activities[1];
+  CHECK(wait.kind == Activity::Kind::wait);
+  CHECK(wait.stream == Stream::compute);
+  CHECK(wait.end_ns - wait.start_ns > 10'000'000);
+  CHECK(wait.end_ns >= copy.end_ns);
+
+  copy_out(device, to, from);
+  device.synchronize();
+  CHECK(device.stop_recording(lost).empty());
+}
+
+TEST_CASE("host slabs are page-aligned, also odd and empty ones") {
+  CpuDevice device;
+  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{4097}, int64_t{1} << 20}) {
+    const auto slab = device.allocate_host(bytes);
+    CHECK(slab->bytes() == bytes);
+    CHECK(reinterpret_cast<uintptr_t>(slab->data()) % 4096 == 0);
+  }
+}
+
+TEST_CASE("memory use is what tensors hold, capped on demand") {
+  CpuDevice device;
+  device.reset_peak();
+  const int64_t before = device.memory().allocated;
+  const auto tensor = at::empty({256}, at::kFloat);
+  const MemoryUse use = device.memory();
+  CHECK(use.allocated - before == 1024);
+  CHECK(use.peak_allocated - before == 1024);
+  CHECK(use.reserved == use.allocated);
+  CHECK(use.peak_reserved == use.peak_allocated);
+  CHECK(device.used_bytes() == 0);
+  const auto slab = device.allocate_host(1 << 20);  // the host's, not the device's
+  CHECK(device.memory().allocated == use.allocated);
+
+  device.set_cap(use.allocated + 100);
+  CHECK_THROWS_AS(at::empty({101}, at::kByte), c10::OutOfMemoryError);
+  device.set_cap(0);
+  CHECK(at::empty({101}, at::kByte).numel() == 101);
+}
+
+TEST_CASE("it says that it is an emulation, and of what") {
+  CpuDevice device;
+  CHECK(device.emulated());
+  CHECK(device.torch_device() == c10::Device(c10::kCPU));
+  CHECK(device.name().rfind("CPU (", 0) == 0);
+  CHECK(device.total_bytes() > (int64_t{64} << 20));
+}

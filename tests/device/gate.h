@@ -1,0 +1,35 @@
+// An event that the test reaches by hand: it holds a stream for as long as the test wants.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "core/device/device.h"
+
+namespace memtune::testing {
+
+class Gate final : public device::Event {
+ public:
+  bool done() const override {
+    std::lock_guard lock(mutex_);
+    return open_;
+  }
+  void synchronize() override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void open() {
+    {
+      std::lock_guard lock(mutex_);
+      open_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+}  // namespace memtune::testing

@@ -1,0 +1,125 @@
+// The CUDA device behind the interface that all engines use: copies arrive, events order, memory is counted and capped.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/device/device.h"
+
+using namespace memtune;
+using namespace memtune::device;
+
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+at::Tensor on_device(const Device& device, int64_t bytes) {
+  return at::empty({bytes}, at::TensorOptions(at::kByte).device(device.torch_device()));
+}
+
+}  // namespace
+
+TEST_CASE("bytes go out to page-locked memory and come back") {
+  const auto device = make_device("cuda");
+  const int64_t bytes = 8 * kMiB + 3;
+  const auto slab = device->allocate_host(bytes);
+  CHECK(reinterpret_cast<uintptr_t>(slab->data()) % 4096 == 0);
+  const auto from = at::randint(256, {bytes}, at::TensorOptions(at::kByte).device(device->torch_device()));
+  auto to = on_device(*device, bytes).zero_();
+  device->wait(Stream::out, device->record(Stream::compute));
+  device->copy(slab->data(), from.data_ptr(), bytes, Direction::to_host, Stream::out);
+  device->wait(Stream::in, device->record(Stream::out));
+  device->wait(Stream::in, device->record(Stream::compute));
+  device->copy(to.data_ptr(), slab->data(), bytes, Direction::to_device, Stream::in);
+  device->wait(Stream::compute, device->record(Stream::in));
+  CHECK(at::equal(from, to));
+  CHECK(std::memcmp(slab->data(), from.cpu().data_ptr(), static_cast<size_t>(bytes)) == 0);
+}
+
+TEST_CASE("page-locked slabs are page-aligned, also small and empty ones") {
+  const auto device = make_device("cuda");
+  for (const int64_t bytes : {0, 1, 600, 5000}) {
+    const auto first = device->allocate_host(bytes), second = device->allocate_host(bytes);
+    CHECK(first->bytes() == bytes);
+    CHECK(reinterpret_cast<uintptr_t>(first->data()) % 4096 == 0);
+    CHECK(reinterpret_cast<uintptr_t>(second->data()) % 4096 == 0);
+  }
+}
+
+TEST_CASE("a copy waits for the kernels before its event") {
+  const auto device = make_device("cuda");
+  const int64_t bytes = 256 * kMiB;
+  const auto slab = device->allocate_host(bytes);
+  auto tensor = on_device(*device, bytes);
+  for (int round = 1; round <= 5; ++round) {
+    for (int i = 0; i < 20; ++i) tensor.fill_(100 + i);  // keeps the device busy
+    tensor.fill_(round);
+    device->wait(Stream::out, device->record(Stream::compute));
+    device->copy(slab->data(), tensor.data_ptr(), bytes, Direction::to_host, Stream::out);
+    const auto copied = device->record(Stream::out);
+    CHECK_FALSE(copied->done());
+    copied->synchronize();
+    CHECK(copied->done());
+    CHECK(slab->data()[0] == round);
+    CHECK(slab->data()[bytes - 1] == round);
+  }
+}
+
+TEST_CASE("many events, kept and dropped, stay independent of each other") {
+  const auto device = make_device("cuda");
+  auto tensor = on_device(*device, 64 * kMiB);
+  std::vector<EventPtr> kept;
+  for (int i = 0; i < 200; ++i) {
+    tensor.fill_(i);
+    const auto event = device->record(Stream::compute);
+    if (i % 3 == 0) kept.push_back(event);
+  }
+  device->synchronize();
+  for (const auto& event : kept) CHECK(event->done());
+}
+
+TEST_CASE("memory figures follow tensors and know the whole device") {
+  const auto device = make_device("cuda");
+  device->empty_cache();
+  device->reset_peak();
+  const MemoryUse before = device->memory();
+  {
+    const auto tensor = on_device(*device, 64 * kMiB);
+    CHECK(device->memory().allocated - before.allocated == 64 * kMiB);
+  }
+  const MemoryUse after = device->memory();
+  CHECK(after.allocated == before.allocated);
+  CHECK(after.peak_allocated - before.allocated == 64 * kMiB);
+  CHECK(after.peak_reserved >= 64 * kMiB);
+  CHECK(device->used_bytes() > 0);
+  CHECK(device->used_bytes() < device->total_bytes());
+  device->empty_cache();
+  CHECK(device->memory().reserved < after.reserved);
+}
+
+TEST_CASE("beyond the cap allocations throw out of memory, and without it they work again") {
+  const auto device = make_device("cuda");
+  device->empty_cache();
+  device->set_cap(256 * kMiB);
+  CHECK_THROWS_AS(on_device(*device, 512 * kMiB), c10::OutOfMemoryError);
+  CHECK(on_device(*device, 64 * kMiB).numel() == 64 * kMiB);
+  device->set_cap(0);
+  CHECK(on_device(*device, 512 * kMiB).numel() == 512 * kMiB);
+  device->empty_cache();
+}
+
+TEST_CASE("page-locked memory beyond all bounds is a device error, and leaves no error behind") {
+  const auto device = make_device("cuda");
+  CHECK_THROWS_WITH_AS(device->allocate_host(int64_t{1} << 50), doctest::Contains("1 PiB"), DeviceError);
+  CHECK((at::ones({4}, at::TensorOptions(device->torch_device())) + 1).sum().item<float>() == 8);
+}
+
+TEST_CASE("the device has a name, and one that does not exist is refused") {
+  const auto device = make_device("cuda:0");
+  CHECK_FALSE(device->emulated());
+  CHECK_FALSE(device->name().empty());
+  CHECK(device->torch_device() == c10::Device(c10::kCUDA, 0));
+  CHECK_THROWS_AS(make_device("cuda:63"), UsageError);  // another device than this process uses
+}

@@ -1,0 +1,111 @@
+// Overlap is computed from CUPTI's records: a kernel and both copies must show up with their bytes and in their order.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/device/device.h"
+#include "core/profiler/doctor.h"
+#include "core/profiler/profiler.h"
+
+using namespace memtune;
+using namespace memtune::device;
+using trace::Kind;
+
+namespace {
+
+constexpr int64_t kBytes = int64_t{8} << 20;
+constexpr int64_t kClockSlack = 100'000;  // ns between the device's clock and the host's
+
+std::vector<trace::Event> of_kind(const trace::Trace& trace, Kind kind) {
+  std::vector<trace::Event> events;
+  for (const auto& event : trace.events) {
+    if (event.kind == kind) events.push_back(event);
+  }
+  return events;
+}
+
+bool on_track(const trace::Trace& trace, const trace::Event& event, const std::string& prefix) {
+  return trace.tracks.at(event.track).name.rfind(prefix, 0) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice over") {
+  const auto device = make_device("cuda");
+  const auto slab = device->allocate_host(kBytes);
+  auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(device->torch_device()));
+  tensor.add_(1);  // loads the kernel: that may copy, too
+  const auto profiler = profiler::make_profiler(*device);
+  for (int round = 0; round < 2; ++round) {
+    CAPTURE(round);
+    trace::Trace trace;
+    profiler->start();
+    tensor.add_(1);
+    device->wait(Stream::out, device->record(Stream::compute));
+    device->copy(slab->data(), tensor.data_ptr(), kBytes, Direction::to_host, Stream::out);
+    device->wait(Stream::in, device->record(Stream::out));
+    device->copy(tensor.data_ptr(), slab->data(), kBytes, Direction::to_device, Stream::in);
+    device->synchronize();
+    const int64_t end = profiler->now_ns();
+    profiler->finish(trace);
+
+    CHECK(trace.lost_records == 0);
+    const auto kernels = of_kind(trace, Kind::kernel), outs = of_kind(trace, Kind::copy_out),
+               ins = of_kind(trace, Kind::copy_in);
+    REQUIRE(kernels.size() == 1);
+    REQUIRE(outs.size() == 1);
+    REQUIRE(ins.size() == 1);
+    CHECK(on_track(trace, kernels[0], "compute stream "));
+    CHECK(trace.names.at(kernels[0].name).find("elementwise") != std::string::npos);
+    CHECK(on_track(trace, outs[0], "copy out stream "));
+    CHECK(outs[0].bytes == kBytes);
+    CHECK(trace.names.at(outs[0].name) == "copy out");  // page-locked
+    CHECK(on_track(trace, ins[0], "copy in stream "));
+    CHECK(ins[0].bytes == kBytes);
+
+    CHECK(kernels[0].start_ns >= -kClockSlack);
+    CHECK(kernels[0].start_ns < kernels[0].end_ns);
+    CHECK(kernels[0].end_ns <= outs[0].start_ns);
+    CHECK(outs[0].end_ns <= ins[0].start_ns);
+    CHECK(ins[0].end_ns <= end + kClockSlack);
+  }
+}
+
+TEST_CASE("a copy from ordinary memory is marked as such") {
+  const auto device = make_device("cuda");
+  const auto profiler = profiler::make_profiler(*device);
+  const auto host = at::ones({kBytes}, at::kByte);
+  trace::Trace trace;
+  profiler->start();
+  const auto copy = host.to(device->torch_device());
+  profiler->finish(trace);
+  const auto ins = of_kind(trace, Kind::copy_in);
+  REQUIRE_FALSE(ins.empty());
+  CHECK(trace.names.at(ins[0].name) == "copy in, pageable");
+}
+
+TEST_CASE("many kernels are all there") {
+  const auto device = make_device("cuda");
+  const auto profiler = profiler::make_profiler(*device);
+  auto tensor = at::ones({16}, at::TensorOptions(device->torch_device()));
+  trace::Trace trace;
+  profiler->start();
+  for (int i = 0; i < 50'000; ++i) tensor.add_(1);
+  profiler->finish(trace);
+  CHECK(trace.lost_records == 0);
+  CHECK(of_kind(trace, Kind::kernel).size() == 50'000);
+}
+
+TEST_CASE("the link is probed in both directions, and the doctor finds nothing missing") {
+  const auto device = make_device("cuda");
+  const auto link = profiler::probe_link(*device);
+  MESSAGE(link.out_gb_per_s << " GB/s out, " << link.in_gb_per_s << " GB/s in");
+  CHECK(link.out_gb_per_s > 1);
+  CHECK(link.in_gb_per_s > 1);
+  for (const auto& check : profiler::run_doctor("cuda")) {
+    CAPTURE(check.name);
+    MESSAGE(check.name << ": " << check.detail);
+    CHECK(check.status != profiler::Status::fail);
+  }
+}

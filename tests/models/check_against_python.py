@@ -1,0 +1,174 @@
+"""Runs memtune on every model of make_models.py and compares with what Python computed.
+
+    python check_against_python.py --models build/models --memtune build/release/bin/memtune [--device cuda]
+
+For each model one `memtune sweep` under all strategies, one step, no warm-up. Every trial must be ok, its gradients
+equal to those of `none`, and offloading must have moved something. The loss of `none` must be Python's: bit for bit on
+a CPU when the model is deterministic, close otherwise. Prints a line for each model and `N passed, N failed`; exit
+code 1 on a failure, or when fewer models were checked than --at-least. Needs Python's standard library only.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from typing import List, Tuple
+
+STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:full,inputs=host", "offload:sync,min=0",
+              "offload:stream,min=0")
+NO_BLOCKS = "no repeated blocks"
+# Relative difference allowed where bits cannot be compared: other kernels, or other random numbers.
+CLOSE = {"cuda": 2e-2, "random": 0.3}
+
+
+class Failure(Exception):
+    """A model's result that is not as it should be; the text says how."""
+
+
+def float32_bits(value: float) -> bytes:
+    return struct.pack("<f", value)
+
+
+def last_lines(text: str) -> str:
+    return " | ".join(text.strip().splitlines()[-3:])[-400:]
+
+
+def sweep(options, model: dict, strategies: List[str]) -> subprocess.CompletedProcess:
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as run:
+        command = [options.memtune, "sweep", "--model", os.path.join(options.models, model["file"]),
+                   "--inputs", os.path.join(options.models, model["inputs"]), "--loss", model["loss_kind"],
+                   "--device", options.device, "--steps", "1", "--warmup", "0", "--json", "-",
+                   "--out", os.path.join(run, "run"), *options.extra]
+        for strategy in strategies:
+            command += ["--strategy", strategy]
+        # As many threads as Python had: the order of sums depends on it.
+        environment = dict(os.environ, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=options.timeout)
+
+
+def run(options, model: dict) -> Tuple[dict, List[str]]:
+    """The sweep's JSON and the strategies that it ran. A model without blocks cannot be checkpointed."""
+    strategies = list(options.strategy)
+    done = sweep(options, model, strategies)
+    if done.returncode == 2 and NO_BLOCKS in done.stderr and "no-blocks" in model["tags"]:
+        strategies = [s for s in strategies if not s.startswith("checkpoint")]
+        done = sweep(options, model, strategies)
+    if done.returncode != 0:
+        raise Failure(f"exit code {done.returncode}: {last_lines(done.stderr)}")
+    try:
+        return json.loads(done.stdout), strategies
+    except ValueError:
+        raise Failure(f"stdout is no JSON: {done.stdout[:200]!r}") from None
+
+
+def compare_loss(options, model: dict, loss: float) -> str:
+    """What to say of the loss of `none`; Failure when it is too far from Python's."""
+    with open(os.path.join(options.models, model["expected"])) as file:
+        expected = json.load(file)["loss"]
+    if not math.isfinite(loss):
+        raise Failure(f"loss {loss}, Python's is {expected}")
+    if float32_bits(loss) == float32_bits(expected):
+        return "loss equal"
+    difference = abs(loss - expected) / abs(expected)
+    allowed = 0.0 if options.device == "cpu" else CLOSE["cuda"]
+    if not model["deterministic"]:
+        allowed = CLOSE["random"]
+    said = f"loss {loss:.7g}, Python's {expected:.7g}, differs by {difference:.1e}"
+    if difference > allowed:
+        raise Failure(said)
+    return said
+
+
+def compare_trials(trials: List[dict], strategies: List[str]):
+    """One ok trial with equal gradients for each strategy; Failure that lists what is not so."""
+    wrong = []
+    if len(trials) != len(strategies):
+        names = ", ".join(trial["strategy"] for trial in trials)
+        wrong.append(f"{len(trials)} trials for {len(strategies)} strategies ({names})")
+    for trial in trials:
+        if trial["outcome"] != "ok":
+            wrong.append(f"{trial['strategy']}: {trial['outcome']} ({trial.get('reason', '')})")
+        elif trial["gradients"]["equal"] is not True:
+            wrong.append(f"{trial['strategy']}: gradients differ by {trial['gradients']['max_abs_difference']}")
+        elif trial["strategy"].startswith("offload") and not (trial["transfer"]["out_bytes"] > 0
+                                                              and trial["transfer"]["in_bytes"] > 0):
+            wrong.append(f"{trial['strategy']}: moved nothing")
+    if wrong:
+        raise Failure("; ".join(wrong))
+
+
+def check(options, model: dict) -> str:
+    answer, strategies = run(options, model)
+    trials = answer["trials"]
+    compare_trials(trials, strategies)
+    none = [t for t in trials if t["strategy"] == "none"]
+    if len(none) != 1:
+        raise Failure(f"{len(none)} trials of 'none'")
+    return f"{len(trials)} strategies, {compare_loss(options, model, none[0]['loss'][0])}"
+
+
+def line_of(options, model: dict) -> Tuple[bool, str]:
+    start = time.monotonic()
+    try:
+        passed, said = True, check(options, model)
+    except Failure as failure:
+        passed, said = False, str(failure)
+    except subprocess.TimeoutExpired:
+        passed, said = False, f"no answer after {options.timeout} s"
+    except (KeyError, IndexError, TypeError) as error:
+        passed, said = False, f"the JSON breaks the contract: {type(error).__name__} {error}"
+    return passed, f"{'ok  ' if passed else 'FAIL'} {model['name']:24} {time.monotonic() - start:5.1f} s  {said}"
+
+
+def parse_arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--models", required=True, help="a folder made by make_models.py")
+    p.add_argument("--memtune", required=True, help="the program")
+    p.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
+    p.add_argument("--strategy", action="append", help=f"repeats; default: {' '.join(STRATEGIES)}")
+    p.add_argument("--only", default="", help="models whose name holds this")
+    p.add_argument("--at-least", type=int, default=10, help="fail when fewer models were checked (default 10)")
+    p.add_argument("--jobs", type=int, default=1, help="models at a time")
+    p.add_argument("--timeout", type=float, default=600, help="seconds for one model")
+    p.add_argument("extra", nargs="*", help="after --: further arguments of memtune sweep")
+    options = p.parse_args()
+    options.strategy = options.strategy or list(STRATEGIES)
+    if "none" not in options.strategy:
+        options.strategy.insert(0, "none")
+    if not os.access(options.memtune, os.X_OK):
+        p.error(f"no program at {options.memtune}")
+    return options
+
+
+def main() -> int:
+    options = parse_arguments()
+    try:
+        with open(os.path.join(options.models, "model_index.json")) as file:
+            index = json.load(file)
+    except OSError as error:
+        print(f"check_against_python.py: {error}; run make_models.py --out {options.models}", file=sys.stderr)
+        return 2
+    models = [m for m in index["models"] if options.only in m["name"]]
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for passed, line in pool.map(lambda model: line_of(options, model), models):
+            print(line, flush=True)
+            failed += not passed
+    for library in index["missing_libraries"]:
+        print(f"not checked: the models of {library}, which is not installed")
+    print(f"{len(models) - failed} passed, {failed} failed")
+    if len(models) < options.at_least:
+        print(f"check_against_python.py: {len(models)} models checked, {options.at_least} wanted (--at-least)",
+              file=sys.stderr)
+        return 1
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

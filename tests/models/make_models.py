@@ -1,0 +1,77 @@
+"""Writes small TorchScript models, inputs for them and what Python computes with them.
+
+    python make_models.py --out build/models              # a minute at most; nothing when all is up to date
+    python make_models.py --out build/models --only vit   # those whose name holds "vit"
+
+    OUT/model_index.json              models (name, kind, file, inputs, expected, loss_kind, deterministic, tags),
+                                      what could not be exported, bad files, the libraries that are missing
+    OUT/NAME_KIND/model.pt            random weights in float32, training mode; KIND is script or trace
+    OUT/NAME_KIND/inputs.safetensors  named as forward's arguments, and the loss's target
+    OUT/NAME_KIND/expected.json       loss and checksums of the gradients, from plain Python on two threads
+    OUT/bad/                          files that a loader must refuse
+
+Needs torch alone; torchvision and transformers add their models when they are installed.
+"""
+
+import argparse
+import glob
+import hashlib
+import importlib.metadata
+import json
+import os
+import sys
+import warnings
+
+LIBRARIES = ("torch", "torchvision", "transformers")
+
+
+def version(library: str) -> str:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+def stamp(only: str) -> str:
+    """Changes when these scripts, the models they import or the libraries' versions do. Imports none of them."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    bench = [os.path.join(here, "..", "..", "bench", name) for name in ("model.py", "safetensors_file.py")]
+    digest = hashlib.sha256(only.encode())
+    for path in sorted(glob.glob(os.path.join(here, "*.py"))) + bench:
+        if os.path.basename(path) != "check_against_python.py":
+            with open(path, "rb") as file:
+                digest.update(file.read())
+    return ", ".join([f"{name} {version(name)}" for name in LIBRARIES] + [digest.hexdigest()[:16]])
+
+
+def up_to_date(out: str, current: str) -> bool:
+    try:
+        with open(os.path.join(out, "model_index.json")) as file:
+            index = json.load(file)
+    except (OSError, ValueError):
+        return False
+    files = [m[key] for m in index["models"] for key in ("file", "inputs", "expected")] + list(index["bad"])
+    return index["stamp"] == current and all(os.path.exists(os.path.join(out, f)) for f in files)
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--out", required=True, help="folder")
+    p.add_argument("--only", default="", help="part of a model's name; the index then lists these alone")
+    p.add_argument("--force", action="store_true", help="also when all is up to date")
+    options = p.parse_args()
+    current = stamp(options.only)
+    if not options.force and up_to_date(options.out, current):
+        print(f"{options.out} is up to date")
+        return 0
+    warnings.filterwarnings("ignore")
+    from write_models import write_all  # here, because it imports every library
+    index = {"stamp": current, **write_all(options.out, options.only)}
+    with open(os.path.join(options.out, "model_index.json"), "w") as file:
+        json.dump(index, file, indent=1)
+    print(f"{len(index['models'])} models in {options.out}, {len(index['not_exported'])} not exported")
+    return 1 if index["not_exported"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Exports the models of the zoo and works out in Python what they should give; make_models.py is the program."""
+
+import copy
+import inspect
+import json
+import os
+import time
+import zipfile
+from typing import Dict, Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import library_models
+import own_models  # noqa: F401  (registers its models)
+from safetensors_file import save_safetensors
+from zoo import MODELS, Model
+
+SEED = 0
+THREADS = 2
+
+
+def loss_of(kind: str, output: Tensor, inputs: Dict[str, Tensor]) -> Tensor:
+    """The losses as memtune defines them."""
+    target = inputs.get("labels", inputs.get("target"))
+    if kind == "next_token":
+        if target is None:
+            target = next(t for t in inputs.values() if not t.is_floating_point())
+        return F.cross_entropy(output[:, :-1].flatten(0, 1).float(), target[:, 1:].flatten())
+    if kind == "cross_entropy":
+        return F.cross_entropy(output.float(), target)
+    if kind == "mse":
+        return F.mse_loss(output.float(), target.float())
+    return output
+
+
+def checksums(gradient: Optional[Tensor]):
+    if gradient is None:
+        return None
+    g = gradient.double()
+    return {"sum": g.sum().item(), "l2": g.norm().item(), "shape": list(g.shape)}
+
+
+def train_once(module: nn.Module, loss_kind: str, arguments, inputs):
+    """Loss and gradients of one forward and backward; the seed is set just before the forward."""
+    module.train()
+    torch.manual_seed(SEED)
+    loss = loss_of(loss_kind, module(*arguments), inputs)
+    loss.backward()
+    return loss.item(), {name: p.grad for name, p in module.named_parameters() if p.requires_grad}
+
+
+def differing(a: Dict[str, Optional[Tensor]], b: Dict[str, Optional[Tensor]]):
+    """Names of the gradients that are not equal bit for bit."""
+    return [name for name in sorted({*a, *b})
+            if (a.get(name) is None) != (b.get(name) is None)
+            or a.get(name) is not None and not torch.equal(a[name], b[name])]
+
+
+def export(module: nn.Module, kind: str, arguments, path: str):
+    # A copy: recording runs the model once, which moves batch-norm statistics.
+    module = copy.deepcopy(module).train()
+    if kind == "script":
+        torch.jit.script(module).save(path)
+    else:
+        torch.jit.trace(module, arguments, check_trace=False).save(path)
+
+
+def write_model(model: Model, kind: str, out: str) -> dict:
+    """One folder; returns its entry of the index. Raises what torch raises when it cannot export the model."""
+    torch.manual_seed(SEED)
+    module, inputs = model.build()
+    names = [name for name in inspect.signature(module.forward).parameters if name in inputs]
+    arguments = tuple(inputs[name] for name in names)
+    folder = f"{model.name}_{kind}"
+    os.makedirs(os.path.join(out, folder), exist_ok=True)
+    path = os.path.join(out, folder, "model.pt")
+    export(module, kind, arguments, path)
+    save_safetensors(inputs, os.path.join(out, folder, "inputs.safetensors"))
+
+    loss, gradients = train_once(module, model.loss, arguments, inputs)
+    loss_loaded, gradients_loaded = train_once(torch.jit.load(path), model.loss, arguments, inputs)
+    unequal = differing(gradients, gradients_loaded)
+    expected = {"loss": loss, "loss_hex": loss.hex(), "loss_kind": model.loss, "deterministic": model.deterministic,
+                "gradients": {name: checksums(g) for name, g in gradients.items()},
+                "torchscript": {"loss": loss_loaded, "loss_hex": loss_loaded.hex(),
+                                "equal": loss == loss_loaded and not unequal, "unequal_gradients": unequal,
+                                "gradients": {name: checksums(g) for name, g in gradients_loaded.items()}},
+                "arguments": names, "torch": torch.__version__, "threads": THREADS, "seed": SEED}
+    with open(os.path.join(out, folder, "expected.json"), "w") as file:
+        json.dump(expected, file, indent=1)
+    return {"name": folder, "kind": kind, "file": f"{folder}/model.pt", "inputs": f"{folder}/inputs.safetensors",
+            "expected": f"{folder}/expected.json", "loss_kind": model.loss, "deterministic": model.deterministic,
+            "torchscript_equal": expected["torchscript"]["equal"], "tags": list(model.tags)}
+
+
+def write_bad_files(out: str, good: str) -> Dict[str, str]:
+    """Files that are no trainable TorchScript; path -> what is wrong."""
+    folder = os.path.join(out, "bad")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "not_a_zip.pt"), "w") as file:
+        file.write("this is no model\n")
+    open(os.path.join(folder, "empty.pt"), "w").close()
+    with zipfile.ZipFile(os.path.join(folder, "other_zip.pt"), "w") as archive:
+        archive.writestr("readme.txt", "this is no model\n")
+    with open(good, "rb") as source, open(os.path.join(folder, "cut.pt"), "wb") as file:
+        data = source.read()
+        file.write(data[:len(data) * 6 // 10])
+    linear = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    torch.save(linear.state_dict(), os.path.join(folder, "state_dict.pt"))
+    torch.jit.freeze(torch.jit.script(linear.eval())).save(os.path.join(folder, "frozen.pt"))
+    return {"bad/not_a_zip.pt": "text", "bad/empty.pt": "no bytes", "bad/other_zip.pt": "a zip without TorchScript",
+            "bad/cut.pt": "the first 60 % of a TorchScript file", "bad/state_dict.pt": "torch.save of a state_dict",
+            "bad/frozen.pt": "torch.jit.freeze: no parameters"}
+
+
+def write_all(out: str, only: str) -> dict:
+    """Every model whose name holds `only`, and the bad files; returns the index. SystemExit when there is none."""
+    torch.set_num_threads(THREADS)
+    os.makedirs(out, exist_ok=True)
+    models, failed = [], []
+    for model in [m for m in MODELS if only in m.name]:
+        for kind in model.kinds:
+            start = time.perf_counter()
+            try:
+                models.append(write_model(model, kind, out))
+                note = "" if models[-1]["torchscript_equal"] else "  (TorchScript differs from eager)"
+            except Exception as error:  # a model that this torch cannot export: listed, not fatal by itself
+                failed.append({"name": model.name, "kind": kind, "error": f"{type(error).__name__}: {error}"[:400]})
+                note = f"  NOT EXPORTED: {' '.join(failed[-1]['error'].split())[:160]}"
+            print(f"{model.name}_{kind}  {time.perf_counter() - start:.1f} s{note}", flush=True)
+    if not models:
+        raise SystemExit(f"make_models.py: no model's name holds '{only}'; known: {', '.join(m.name for m in MODELS)}")
+    bad = write_bad_files(out, os.path.join(out, models[0]["file"]))
+    return {"models": models, "not_exported": failed, "bad": bad, "missing_libraries": library_models.MISSING}

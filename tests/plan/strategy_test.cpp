@@ -1,0 +1,286 @@
+// What each strategy places, on a program small enough to see every value.
+//
+//   0 embedding  (outside)                     h0
+//   1-6   block 0    linear l, view v, silu_ s, linear m, attention a, add: a + h0   -> h1
+//   7-12  block 1    the same, from h1                                               -> h2
+//   13-18 block 2    the same, from h2                                               -> h3
+//   19 norm, 20 linear (after the blocks)
+#include "core/plan/strategy.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+using namespace memtune::plan;
+using config::OpFacts;
+using config::OpPlacement;
+using config::Place;
+using config::Plan;
+using config::ProgramFacts;
+
+namespace {
+
+class Builder {
+ public:
+  int input() { return value(-1); }
+
+  // An op that makes new memory; returns its output.
+  int op(const std::string& name, std::vector<int> inputs) {
+    return emit(name, std::move(inputs), static_cast<int>(facts.ops.size()));
+  }
+
+  // An op whose output is its first input's memory.
+  int alias(const std::string& name, std::vector<int> inputs) {
+    const int owner = facts.owner[inputs[0]];
+    const int output = emit(name, std::move(inputs), owner);
+    const bool in_place = name.ends_with('_');
+    last().in_place = in_place;
+    last().view = !in_place;
+    return output;
+  }
+
+  OpFacts& last() { return facts.ops.back(); }
+
+  ProgramFacts facts;
+  int block = -1;
+  bool after = false;
+
+ private:
+  int value(int owner) {
+    facts.owner.push_back(owner);
+    return static_cast<int>(facts.owner.size()) - 1;
+  }
+
+  int emit(const std::string& name, std::vector<int> inputs, int owner) {
+    OpFacts op;
+    op.name = name;
+    op.region = block >= 0 ? "layers." + std::to_string(block) : "";
+    op.block = block;
+    op.after_blocks = after;
+    op.matmul = name == "aten::linear";
+    op.attention = name == "aten::scaled_dot_product_attention";
+    op.inputs = std::move(inputs);
+    op.outputs = {value(owner)};
+    facts.ops.push_back(op);
+    return facts.ops.back().outputs[0];
+  }
+};
+
+int add_block(Builder& builder, int hidden) {
+  const int l = builder.op("aten::linear", {hidden});
+  const int v = builder.alias("aten::view", {l});
+  const int s = builder.alias("aten::silu_", {v});
+  const int m = builder.op("aten::linear", {s});
+  const int a = builder.op("aten::scaled_dot_product_attention", {m});
+  return builder.op("aten::add", {a, hidden});
+}
+
+ProgramFacts three_blocks() {
+  Builder builder;
+  int hidden = builder.op("aten::embedding", {builder.input()});
+  for (builder.block = 0; builder.block < 3; ++builder.block) {
+    builder.facts.blocks.push_back({"layers." + std::to_string(builder.block)});
+    hidden = add_block(builder, hidden);
+  }
+  builder.block = -1;
+  builder.after = true;
+  builder.op("aten::linear", {builder.op("aten::rms_norm", {hidden})});
+  return builder.facts;
+}
+
+// "1 recompute/recompute": op, place of its first output, place of its private values.
+std::string placed(const Plan& plan) {
+  std::string text;
+  for (const OpPlacement& placement : plan.placements) {
+    text += text.empty() ? "" : ", ";
+    text += std::to_string(placement.op) + " ";
+    for (Place place : placement.outputs) text += to_string(place) + "/";
+    text += to_string(placement.saved);
+  }
+  return text;
+}
+
+std::string placed(const std::string& spec, const ProgramFacts& facts = three_blocks()) {
+  return placed(make_plan(spec, facts));
+}
+
+void check_refused(const std::string& spec, const ProgramFacts& facts, const std::string& message) {
+  CHECK_THROWS_WITH_AS(make_plan(spec, facts), message.c_str(), UsageError);
+}
+
+}  // namespace
+
+TEST_CASE("none places nothing") {
+  const Plan plan = make_plan("none", three_blocks());
+  CHECK(plan.strategy == "none");
+  CHECK(plan.placements.empty());
+  CHECK(plan.keeps_everything());
+  CHECK(make_plan("none", {}).keeps_everything());
+}
+
+TEST_CASE("checkpoint:full recomputes what stays within a block and keeps what crosses") {
+  CHECK(placed("checkpoint:full") ==
+        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute, "
+        "7 recompute/recompute, 10 recompute/recompute, 11 recompute/recompute, 12 keep/recompute, "
+        "13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
+}
+
+TEST_CASE("placements carry region and op for their readers") {
+  CHECK(make_plan("checkpoint:full", three_blocks()).placements[0].name == "layers.0/aten::linear");
+  CHECK(make_plan("offload:sync", three_blocks()).placements[0].name == "aten::embedding");
+}
+
+TEST_CASE("inputs=host moves the inputs of blocks, the first one's included, and not the last output") {
+  const Plan plan = make_plan("checkpoint:full,inputs=host", three_blocks());
+  CHECK(placed(plan) ==
+        "0 host/keep, 1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 host/recompute, "
+        "7 recompute/recompute, 10 recompute/recompute, 11 recompute/recompute, 12 host/recompute, "
+        "13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
+  CHECK(plan.transfer.side_stream);
+  CHECK(plan.transfer.prefetch_bytes == 1 << 30);
+}
+
+TEST_CASE("checkpoint:every=2 leaves every second block alone") {
+  CHECK(placed("checkpoint:every=2") ==
+        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute, "
+        "13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
+  CHECK(placed("checkpoint:every=3") ==
+        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute");
+  CHECK(placed("checkpoint:every=1") == placed("checkpoint:full"));
+}
+
+TEST_CASE("with every=2, inputs=host moves the inputs of checkpointed blocks only") {
+  CHECK(placed("checkpoint:every=2,inputs=host") ==
+        "0 host/keep, 1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute, "
+        "12 host/keep, 13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
+}
+
+TEST_CASE("checkpoint:op keeps attention and every other matmul, beginning with the first of each block") {
+  CHECK(placed("checkpoint:op") ==
+        "4 recompute/recompute, 6 keep/recompute, 10 recompute/recompute, 12 keep/recompute, "
+        "16 recompute/recompute, 18 keep/recompute");
+}
+
+TEST_CASE("checkpoint:op follows its save list") {
+  const std::string adds = "6 keep/recompute, 12 keep/recompute, 18 keep/recompute";
+  CHECK(placed("checkpoint:op,save=matmul-all+attention") == adds);
+  CHECK(placed("checkpoint:op,save=linear+aten::scaled_dot_product_attention") == adds);
+  CHECK(placed("checkpoint:op,save=matmul-all+attention+add") == "");
+  CHECK(placed("checkpoint:op,save=add") ==
+        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 7 recompute/recompute, "
+        "10 recompute/recompute, 11 recompute/recompute, 13 recompute/recompute, 16 recompute/recompute, "
+        "17 recompute/recompute");
+}
+
+TEST_CASE("a kept op that is a block's input still goes to host when asked") {
+  CHECK(placed("checkpoint:op,save=matmul-all+attention+add,inputs=host") == "0 host/keep, 6 host/keep, 12 host/keep");
+}
+
+TEST_CASE("a save list may only name ops that the blocks have and that make memory") {
+  const std::string known = " Known: attention, matmul, matmul-all, add, linear, scaled_dot_product_attention";
+  check_refused("checkpoint:op,save=liner", three_blocks(),
+                "checkpoint:op: save: unknown op 'liner'; did you mean 'linear'?" + known);
+  check_refused("checkpoint:op,save=aten::matmul", three_blocks(),
+                "checkpoint:op: save: unknown op 'matmul'. Known: add, linear, scaled_dot_product_attention");
+  check_refused("checkpoint:op,save=silu_", three_blocks(), "checkpoint:op: save: unknown op 'silu_'." + known);
+  check_refused("checkpoint:op,save=embedding", three_blocks(), "checkpoint:op: save: unknown op 'embedding'." + known);
+}
+
+TEST_CASE("memory that leaves its block through a view, an in-place result or a list stays") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}, {"b"}};
+  builder.block = 0;
+  const int seen = builder.op("aten::relu", {builder.input()});
+  const int written = builder.op("aten::relu", {seen});
+  const int listed = builder.op("aten::relu", {written});
+  const int inner = builder.op("aten::relu", {listed});
+  const int view = builder.alias("aten::view", {seen});
+  const int result = builder.alias("aten::add_", {written, inner});
+  builder.facts.owner[listed] = builder.facts.owner[inner];  // what meets in a list may be one memory
+  const int list = builder.alias("prim::ListConstruct", {inner, listed});
+  builder.block = 1;
+  builder.op("aten::mul", {view, result});
+  builder.op("aten::cat", {list});
+  CHECK(placed("checkpoint:full", builder.facts) ==
+        "0 keep/recompute, 1 keep/recompute, 2 keep/recompute, 3 keep/recompute, 7 recompute/recompute, "
+        "8 recompute/recompute");
+}
+
+TEST_CASE("a value used two blocks later is an input of that block") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}, {"b"}, {"c"}};
+  builder.block = 0;
+  const int skip = builder.op("aten::relu", {builder.input()});
+  const int hidden = builder.op("aten::relu", {skip});
+  builder.block = 1;
+  const int next = builder.op("aten::relu", {hidden});
+  builder.block = 2;
+  builder.op("aten::add", {next, skip});
+  CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
+        "0 host/recompute, 1 host/recompute, 2 host/recompute, 3 recompute/recompute");
+  CHECK(placed("checkpoint:every=2,inputs=host", builder.facts) ==
+        "0 host/recompute, 1 keep/recompute, 2 host/keep, 3 recompute/recompute");
+}
+
+TEST_CASE("control flow itself is never placed, the ops within are") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}};
+  builder.block = 0;
+  const int in = builder.input();
+  builder.op("prim::If", {in});
+  builder.op("aten::relu", {in});
+  CHECK(placed("checkpoint:full", builder.facts) == "1 recompute/recompute");
+  CHECK(placed("offload:stream", builder.facts) == "1 host/host");
+}
+
+TEST_CASE("every output of an op is placed") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}};
+  builder.block = 0;
+  builder.op("aten::lstm", {builder.input()});
+  builder.facts.owner.push_back(0);
+  builder.last().outputs.push_back(2);
+  builder.facts.owner = {-1, 0, 0};
+  CHECK(placed("checkpoint:full", builder.facts) == "0 recompute/recompute/recompute");
+}
+
+TEST_CASE("offload moves what every op makes, but for what comes behind the last block") {
+  const std::string body =
+      "0 host/host, 1 host/host, 4 host/host, 5 host/host, 6 host/host, 7 host/host, 10 host/host, "
+      "11 host/host, 12 host/host, 13 host/host, 16 host/host, 17 host/host, 18 host/host";
+  for (const std::string name : {"offload:sync", "offload:stream"}) {
+    CHECK(placed(name) == body);
+    CHECK(placed(name + ",head=move") == body + ", 19 host/host, 20 host/host");
+  }
+}
+
+TEST_CASE("offload:sync copies on the compute stream and nothing ahead") {
+  const Plan plan = make_plan("offload:sync,min=0", three_blocks());
+  CHECK_FALSE(plan.transfer.side_stream);
+  CHECK(plan.transfer.prefetch_bytes == 0);
+  CHECK(plan.transfer.min_bytes == 0);
+  CHECK(plan.saved_min_bytes == 0);
+}
+
+TEST_CASE("offload:stream hands its parameters to the transfers") {
+  const Plan plan = make_plan("offload:stream,stash=3KiB,min=2KiB,prefetch=1KiB", three_blocks());
+  CHECK(plan.strategy == "offload:stream,stash=3KiB,min=2KiB,prefetch=1KiB");
+  CHECK(plan.transfer.side_stream);
+  CHECK(plan.transfer.stash_bytes == 3072);
+  CHECK(plan.transfer.min_bytes == 2048);
+  CHECK(plan.saved_min_bytes == 2048);
+  CHECK(plan.transfer.prefetch_bytes == 1024);
+}
+
+TEST_CASE("checkpoints need blocks, and no more of them than there are") {
+  for (const std::string spec :
+       {"checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:full,inputs=host"})
+    check_refused(spec, {}, "no repeated blocks were found in the model; name them with --blocks 'layers.*'");
+  check_refused("checkpoint:every=4", three_blocks(), "checkpoint:every=4: n must be at most the number of blocks, 3");
+  CHECK_THROWS_AS(make_plan("checkpoint:ful", three_blocks()), UsageError);
+}
+
+TEST_CASE("offload needs no blocks") { CHECK(make_plan("offload:stream", {}).placements.empty()); }

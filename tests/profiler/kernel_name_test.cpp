@@ -1,0 +1,23 @@
+// Kernel names of LibTorch run to hundreds of characters; a trace is read by their first ones.
+#include "core/profiler/kernel_name.h"
+
+#include <doctest/doctest.h>
+
+using memtune::profiler::kernel_name;
+
+TEST_CASE("names that are not mangled stay") {
+  CHECK(kernel_name("sm90_xmma_gemm_bf16") == "sm90_xmma_gemm_bf16");
+  CHECK(kernel_name("") == "");
+  CHECK(kernel_name(nullptr) == "kernel");
+}
+
+TEST_CASE("return type, parameters and LibTorch's namespaces go") {
+  CHECK(kernel_name("_ZN2at6native12add_kernel_1EPfi") == "add_kernel_1");
+  CHECK(kernel_name("_ZN2at6native6kernelIfLi4EEEvPT_i") == "kernel<float, 4>");
+  CHECK(kernel_name("_ZN2at6native12_GLOBAL__N_16kernelIfEEvPT_") == "kernel<float>");
+}
+
+TEST_CASE("a long name is cut to 100 characters") {
+  const std::string name = kernel_name(std::string(300, 'k').c_str());
+  CHECK(name == std::string(97, 'k') + "...");
+}

@@ -1,0 +1,233 @@
+// The interpreter must be indistinguishable from TorchScript's own executor: the same loss, the same gradients, bit for
+// bit, and no value held longer.
+#include "core/program/interpreter.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include "core/base/error.h"
+#include "core/program/lowering.h"
+
+namespace memtune::program {
+namespace {
+
+using torch::jit::Module;
+
+const c10::Device kCpu(c10::kCPU);
+
+at::Tensor random(at::IntArrayRef shape, int seed) {
+  at::manual_seed(static_cast<uint64_t>(seed));
+  return at::randn(shape);
+}
+
+Module linear(int seed) {
+  Module module("Linear");
+  module.register_parameter("weight", random({6, 6}, seed).requires_grad_(), false);
+  module.define("def forward(self, x):\n    return torch.linear(x, self.weight)\n");
+  return module;
+}
+
+Module model(const std::string& source) {
+  Module module("Model");
+  module.register_module("first", linear(1));
+  module.register_module("second", linear(2));
+  module.register_attribute("calls", c10::IntType::get(), 0);
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.register_buffer("mean", at::zeros({6}));
+  module.define(source);
+  return module;
+}
+
+struct Result {
+  at::Tensor output;
+  std::vector<at::Tensor> gradients;
+  at::Tensor mean;
+  int64_t calls;
+};
+
+template <typename Run>
+Result train(Module& module, const Run& run) {
+  at::manual_seed(7);
+  at::Tensor output = run();
+  output.sum().backward();
+  Result result{output.detach(), {}, module.attr("mean").toTensor().clone(), module.attr("calls").toInt()};
+  for (const at::Tensor& parameter : module.parameters()) result.gradients.push_back(parameter.grad());
+  return result;
+}
+
+// Runs the source through both and compares everything that can be seen from outside.
+void check_equal_to_torchscript(const std::string& source) {
+  torch::jit::getProfilingMode() = false;
+  at::Tensor x = random({4, 6}, 3);
+  Module ours = model(source), theirs = model(source);
+  Program program = lower(ours, Loss::none, "", kCpu);
+  Interpreter interpreter(program);
+  Result a = train(ours, [&] { return interpreter.run({x}).toTensor(); });
+  Result b = train(theirs, [&] { return theirs.forward({x}).toTensor(); });
+  CHECK(at::equal(a.output, b.output));
+  CHECK(at::equal(a.mean, b.mean));
+  CHECK(a.calls == b.calls);
+  REQUIRE(a.gradients.size() == b.gradients.size());
+  for (size_t i = 0; i < a.gradients.size(); ++i) {
+    REQUIRE(a.gradients[i].defined() == b.gradients[i].defined());
+    if (a.gradients[i].defined()) CHECK(at::equal(a.gradients[i], b.gradients[i]));
+  }
+}
+
+TEST_CASE("calls, branches and loops give TorchScript's bits") {
+  check_equal_to_torchscript(R"(
+def forward(self, x):
+    y = self.first.forward(x)
+    if bool(y.sum() > 0):
+        y = torch.tanh(y)
+    else:
+        y = torch.sigmoid(self.second.forward(y))
+    for i in range(3):
+        if i == 1:
+            continue
+        y = y + x * (0.5 * i)
+    n = 0
+    while n < 2:
+        y = self.second.forward(y)
+        n += 1
+    return y
+)");
+}
+
+TEST_CASE("lists, tuples and dicts give TorchScript's bits") {
+  check_equal_to_torchscript(R"(
+def forward(self, x):
+    rows: List[Tensor] = []
+    for row in x.unbind(0):
+        rows.append(torch.tanh(self.first.forward(row)))
+    a, b = torch.stack(rows).chunk(2, 1)
+    pair = (a, b, 2)
+    if x.size(0) > 2:
+        pair = (b, a, 3)
+    c, d, n = pair
+    table: Dict[str, Tensor] = {"c": c, "d": d}
+    total = torch.zeros_like(c)
+    for name, value in table.items():
+        total = total + value * n
+    return torch.cat([total, table["d"]], 1) * self.second.forward(x)
+)");
+}
+
+TEST_CASE("values written in place and attributes that change give TorchScript's bits") {
+  check_equal_to_torchscript(R"(
+def forward(self, x):
+    y = self.first.forward(x)
+    y[:, 0] = x[:, 1] * 2.0
+    y[1:3] += 1.0
+    y.view([-1])[2:5].zero_()
+    y.mul_(0.5).add_(x)
+    z = torch.relu_(self.second.forward(y))
+    if self.training:
+        self.calls = self.calls + 1
+        self.mean = self.mean * 0.9 + z.detach().mean(0) * 0.1
+    return z + self.mean
+)");
+}
+
+TEST_CASE("random numbers are drawn in TorchScript's order") {
+  check_equal_to_torchscript(R"(
+def forward(self, x):
+    y = torch.dropout(self.first.forward(x), 0.5, self.training)
+    noise = torch.rand_like(y)
+    return torch.dropout(self.second.forward(y), 0.25, True) * noise
+)");
+}
+
+TEST_CASE("an argument with a default that is no tensor keeps it, an optional tensor may be missing") {
+  Module module("Model");
+  module.define(R"(
+def forward(self, x, mask: Optional[Tensor] = None, scale: float = 3.0):
+    if mask is not None:
+        x = x * mask
+    return x * scale
+)");
+  Program program = lower(module, Loss::none, "", kCpu);
+  CHECK(program.input_names == std::vector<std::string>{"x", "mask"});
+  Interpreter interpreter(program);
+  at::Tensor two = at::full({2}, 2.0);
+  CHECK(interpreter.run({two, at::Tensor()}).toTensor()[0].item<float>() == 6);
+  CHECK(interpreter.run({two, two}).toTensor()[0].item<float>() == 12);
+}
+
+TEST_CASE("an argument that is no tensor and has no default is refused by name") {
+  Module module("Model");
+  module.define("def forward(self, x, sizes: List[int]):\n    return x.view(sizes)\n");
+  CHECK_THROWS_WITH_AS(lower(module, Loss::none, "", kCpu),
+                       "forward's argument 'sizes' is a List[int] without a default: memtune gives a model tensors only",
+                       UsageError);
+}
+
+TEST_CASE("the losses are those of the Python training loop") {
+  Module module("Model");
+  module.define("def forward(self, x):\n    return x\n");
+  at::Tensor logits = random({2, 5, 4}, 5), tokens = at::arange(10).remainder(4).view({2, 5});
+  auto loss_of = [&](Loss loss, const at::Tensor& output, const at::Tensor& target) {
+    Program program = lower(module, loss, "target", kCpu);
+    return Interpreter(program).run({output, target}).toTensor();
+  };
+  at::Tensor expected = at::cross_entropy_loss(logits.slice(1, 0, 4).reshape({8, 4}), tokens.slice(1, 1).reshape({8}));
+  CHECK(at::equal(loss_of(Loss::next_token, logits, tokens), expected));
+  CHECK(at::equal(loss_of(Loss::cross_entropy, logits[0], tokens[0]), at::cross_entropy_loss(logits[0], tokens[0])));
+  CHECK(loss_of(Loss::mse, at::full({3}, 2.0), at::full({3}, 5.0)).item<float>() == 9);
+}
+
+TEST_CASE("of a tuple the first element is compared, of a dict its logits") {
+  for (const char* answer : {"(x, x + 1)", "{\"other\": x + 1, \"logits\": x}"}) {
+    Module module("Model");
+    module.define(std::string("def forward(self, x):\n    return ") + answer + "\n");
+    Program program = lower(module, Loss::mse, "target", kCpu);
+    CHECK(Interpreter(program).run({at::ones({3}), at::ones({3})}).toTensor().item<float>() == 0);
+  }
+}
+
+class Recorder final : public OpObserver {
+ public:
+  void before(const Op& op, const torch::jit::Stack& inputs) override {
+    for (const auto& input : inputs)
+      if (input.isTensor()) uses.emplace_back(op.name, input.toTensor().use_count());
+  }
+  void after(const Op&, const torch::jit::Stack&) override {}
+  std::vector<std::pair<std::string, size_t>> uses;
+};
+
+TEST_CASE("the last use of a value hands over the only reference") {
+  Module module("Model");
+  module.define("def forward(self, x):\n    y = x * 2\n    z = torch.tanh(y)\n    return torch.exp(y + z)\n");
+  Program program = lower(module, Loss::none, "", kCpu);
+  Recorder recorder;
+  Interpreter(program).run({at::ones({3})}, &recorder);
+  // The recorder's own call of toTensor() adds one; tanh's y is used again by add.
+  std::vector<std::pair<std::string, size_t>> expected = {
+      {"aten::mul", 2}, {"aten::tanh", 3}, {"aten::add", 2}, {"aten::add", 2}, {"aten::exp", 2}};
+  CHECK(recorder.uses == expected);
+}
+
+TEST_CASE("nothing is held and no mode is left changed when an op throws") {
+  Module module("Model");
+  module.define("def forward(self, x):\n    y = x * 2\n    return y.view([7])\n");
+  Program program = lower(module, Loss::none, "", kCpu);
+  Interpreter interpreter(program);
+  at::Tensor x = at::ones({3});
+  CHECK_THROWS_AS(interpreter.run({x}), c10::Error);
+  CHECK(x.use_count() == 1);
+  CHECK(interpreter.where().starts_with("aten::view"));
+  CHECK(c10::GradMode::is_enabled());
+}
+
+TEST_CASE("a module without a body to speak of runs") {
+  Module module("Model");
+  module.define("def forward(self, x):\n    return x\n");
+  Program program = lower(module, Loss::none, "", kCpu);
+  CHECK(program.ops == 0);
+  CHECK(Interpreter(program).run({at::ones({2})}).toTensor().numel() == 2);
+}
+
+}  // namespace
+}  // namespace memtune::program

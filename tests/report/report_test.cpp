@@ -1,0 +1,58 @@
+// The order of the answer and what each trial is compared with: two decisions that table, CSV and exports share.
+#include "core/report/report.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/report/sample.h"
+
+using namespace memtune::report;
+using memtune::trace::Outcome;
+
+namespace {
+
+std::vector<std::string> order(const Report& report) {
+  std::vector<std::string> names;
+  for (const Row* row : ranked(report)) names.push_back(row->measurement.strategy);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("trials that worked come first, the fastest ahead; failed ones keep their order") {
+  Report report;
+  report.rows = {failed("z", Outcome::timeout, ""), worked("slow", 3, 0, 1), failed("a", Outcome::crash, ""),
+                 worked("fast", 1, 0, 1)};
+  CHECK(order(report) == std::vector<std::string>{"fast", "slow", "z", "a"});
+}
+
+TEST_CASE("with a batch axis the most samples a second come first") {
+  Report report;
+  report.rows = {worked("small", 100, 0, 1), worked("large", 150, 0, 1)};
+  report.rows[0].batch = 1;
+  report.rows[1].batch = 2;
+  report.rows[0].measurement.samples_per_s = 10;
+  report.rows[1].measurement.samples_per_s = 13.3;
+  CHECK(order(report) == std::vector<std::string>{"large", "small"});
+  report.rows[1].batch = 1;
+  CHECK(order(report) == std::vector<std::string>{"small", "large"});
+}
+
+TEST_CASE("a trial is compared with the reference of its own batch") {
+  Report report;
+  report.rows = {worked("none", 1, 0, 1), worked("none", 2, 0, 1), worked("other", 3, 0, 1)};
+  report.rows[0].batch = 1;
+  report.rows[1].batch = 2;
+  report.rows[2].batch = 2;
+  CHECK(reference_row(report, report.rows[2]) == &report.rows[1]);
+  CHECK(reference_row(report, report.rows[1]) == &report.rows[1]);
+  report.rows[2].sequence = 128;
+  CHECK(reference_row(report, report.rows[2]) == nullptr);
+}
+
+TEST_CASE("a reference that failed is none") {
+  Report report;
+  report.rows = {failed("none", Outcome::device_oom, ""), worked("other", 3, 0, 1)};
+  CHECK(reference_row(report, report.rows[1]) == nullptr);
+}
+
+TEST_CASE("a report without trials has no order to find") { CHECK(ranked(Report{}).empty()); }

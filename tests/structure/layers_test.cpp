@@ -1,0 +1,136 @@
+// Why: folders keep to their layer only if something fails when an #include points up. Reads the sources themselves.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Bottom up. Folders on one line never include each other.
+const std::vector<std::vector<std::string>> kLayers = {
+    {"base"},
+    {"config", "trace"},
+    {"program", "device", "autograd"},
+    {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"trial"},
+    {"sweep"},
+    {"cli", "gui"},
+};
+
+int layer_of(const std::string& folder) {
+  for (size_t layer = 0; layer < kLayers.size(); ++layer) {
+    if (std::ranges::count(kLayers[layer], folder) > 0) return static_cast<int>(layer);
+  }
+  return -1;
+}
+
+// These build in seconds on any machine.
+const std::set<std::string> kTorchFree = {"base", "config", "trace", "report", "plan", "sweep", "cli", "gui"};
+
+// "core/base/text.h" -> "base", "cli/main.cpp" -> "cli", "ATen/ATen.h" -> ""
+std::string folder_of(const std::string& path) {
+  std::smatch match;
+  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))/.+"))) return "";
+  return match[1].matched ? match[1] : match[2];
+}
+
+bool is_torch_or_cuda(const std::string& included) {
+  return std::regex_match(included, std::regex("(torch/|ATen/|c10/|caffe2/|cuda|cupti).*"));
+}
+
+// What is wrong with `file` including `included`; "" when nothing is.
+std::string objection(const std::string& file, const std::string& included, bool quoted) {
+  const std::string from = folder_of(file);
+  const std::string to = folder_of(included);
+  const std::string arrow = file + " includes " + included + ": ";
+  if (layer_of(from) < 0) return file + ": its folder is in no layer";
+  if (kTorchFree.contains(from) && is_torch_or_cuda(included)) {
+    return arrow + from + " is free of LibTorch and CUDA";
+  }
+  if (from != "cli" && included.starts_with("CLI/")) return arrow + "only cli parses command lines";
+  if (file.ends_with(".h") && included == "nlohmann/json.hpp") return arrow + "headers take nlohmann/json_fwd.hpp";
+  if (!quoted) return "";
+  if (to.empty()) return arrow + "write the path from the root of the sources";
+  if (layer_of(to) < 0) return arrow + to + " is in no layer";
+  if (from != to && layer_of(to) >= layer_of(from)) return arrow + "the arrow does not point down";
+  return "";
+}
+
+struct Findings {
+  int files = 0;
+  int includes = 0;
+  std::vector<std::string> objections;
+};
+
+void read_includes(const fs::path& path, const std::string& name, Findings& findings) {
+  static const std::regex kInclude("\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"].*");
+  std::ifstream stream(path);
+  for (std::string line; std::getline(stream, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, kInclude)) continue;
+    ++findings.includes;
+    auto text = objection(name, match[2], match[1] == "\"");
+    if (!text.empty()) findings.objections.push_back(text);
+  }
+}
+
+Findings read_sources(const fs::path& root) {
+  Findings findings;
+  for (const char* top : {"core", "cli", "gui"}) {
+    if (!fs::exists(root / top)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const auto extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp") continue;
+      ++findings.files;
+      read_includes(entry.path(), fs::relative(entry.path(), root).generic_string(), findings);
+    }
+  }
+  return findings;
+}
+
+TEST_CASE("every include of core, cli and gui points down") {
+  const auto findings = read_sources(MEMTUNE_SOURCE_DIR);
+  for (const auto& text : findings.objections) FAIL_CHECK(text);
+  // Fewer would mean that the sources were not found.
+  CHECK(findings.files >= 40);
+  CHECK(findings.includes >= 150);
+}
+
+TEST_CASE("an arrow that points up or sideways is refused") {
+  CHECK(objection("core/base/text.h", "core/plan/strategy.h", true) ==
+        "core/base/text.h includes core/plan/strategy.h: the arrow does not point down");
+  CHECK(objection("core/plan/strategy.cpp", "core/report/table.h", true) ==
+        "core/plan/strategy.cpp includes core/report/table.h: the arrow does not point down");
+  CHECK(objection("core/trace/file.cpp", "core/config/plan.h", true) != "");
+  CHECK(objection("core/sweep/sweep.cpp", "core/plan/strategy.h", true) == "");
+  CHECK(objection("core/plan/strategy.cpp", "core/plan/strategy.h", true) == "");
+}
+
+TEST_CASE("the LibTorch-free folders may not include LibTorch or CUDA") {
+  CHECK(objection("core/sweep/sweep.cpp", "torch/script.h", false) ==
+        "core/sweep/sweep.cpp includes torch/script.h: sweep is free of LibTorch and CUDA");
+  CHECK(objection("cli/main.cpp", "cuda_runtime.h", false) != "");
+  CHECK(objection("core/plan/strategy.h", "ATen/ATen.h", false) != "");
+  CHECK(objection("core/device/device.h", "ATen/ATen.h", false) == "");
+}
+
+TEST_CASE("libraries stay where they belong") {
+  CHECK(objection("core/config/plan.h", "nlohmann/json.hpp", false) != "");
+  CHECK(objection("core/config/plan.cpp", "nlohmann/json.hpp", false) == "");
+  CHECK(objection("core/sweep/sweep.cpp", "CLI/CLI.hpp", false) != "");
+}
+
+TEST_CASE("an unknown folder and a relative include are refused") {
+  CHECK(objection("core/misc/x.h", "string", false) == "core/misc/x.h: its folder is in no layer");
+  CHECK(objection("core/base/text.cpp", "text.h", true) ==
+        "core/base/text.cpp includes text.h: write the path from the root of the sources");
+}
+
+}  // namespace

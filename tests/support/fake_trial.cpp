@@ -1,0 +1,228 @@
+// Plays memtune-trial's side of the protocol, well or badly, so that the sweep is tested without LibTorch.
+//
+//   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor); others: ok
+//   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, or inspect
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/config/program_facts.h"
+#include "core/config/trial_protocol.h"
+#include "core/config/trial_request.h"
+#include "core/trace/event.h"
+#include "core/trace/file.h"
+#include "core/trace/measurement.h"
+
+namespace {
+
+using namespace memtune;
+using nlohmann::json;
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+void send_text(const std::string& text) {
+  if (write(config::kFrameDescriptor, text.data(), text.size()) < 0) std::_Exit(1);
+}
+void send(const json& frame) { send_text(frame.dump() + "\n"); }
+
+void send_phase(const std::string& name, int step = 0, int steps = 0) {
+  send({{"frame", "phase"}, {"name", name}, {"step", step}, {"steps", steps}});
+}
+
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+std::string behaviour_of(const std::string& name) {
+  const char* rules = std::getenv("FAKE_TRIAL");
+  for (const std::string& rule : split(rules ? rules : "", ';')) {
+    const size_t equals = rule.rfind('=');
+    if (equals != std::string::npos && rule.substr(0, equals) == name) return rule.substr(equals + 1);
+  }
+  return "ok";
+}
+
+void log_start(const std::string& name) {
+  if (const char* path = std::getenv("FAKE_TRIAL_LOG")) std::ofstream(path, std::ios::app) << name << "\n";
+}
+
+// A decoder-like chain: two matmuls and an attention a block, then a head and a loss.
+config::ProgramFacts facts(int blocks) {
+  config::ProgramFacts facts;
+  facts.kind = "scripted";
+  facts.owner = {-1};
+  const auto add = [&](const std::string& name, const std::string& region, int block) {
+    config::OpFacts op;
+    op.name = name;
+    op.region = region;
+    op.block = block;
+    op.after_blocks = block < 0;
+    op.matmul = name == "aten::linear";
+    op.attention = name == "aten::scaled_dot_product_attention";
+    op.inputs = {static_cast<int>(facts.owner.size()) - 1};
+    op.outputs = {static_cast<int>(facts.owner.size())};
+    facts.owner.push_back(static_cast<int>(facts.ops.size()));
+    facts.ops.push_back(op);
+  };
+  for (int block = 0; block < blocks; ++block) {
+    const std::string region = "layers." + std::to_string(block);
+    facts.blocks.push_back({region});
+    for (const char* op : {"aten::linear", "aten::scaled_dot_product_attention", "aten::linear", "aten::silu"}) {
+      add(op, region, block);
+    }
+  }
+  add("aten::linear", "head", -1);
+  add("aten::cross_entropy_loss", "loss", -1);
+  facts.parameters = 1000;
+  facts.parameter_bytes = 4000;
+  return facts;
+}
+
+trace::Measurement measure(const config::TrialRequest& request) {
+  struct Figures {
+    const char* strategy;
+    double ms;
+    int64_t gib;
+  };
+  constexpr Figures kFigures[] = {
+      {"none", 100, 32}, {"checkpoint:full", 125, 8}, {"checkpoint:every=2", 112, 20}, {"offload:stream", 110, 12}};
+  trace::Measurement measurement;
+  measurement.strategy = request.plan.strategy;
+  double ms = 200;
+  measurement.peak_bytes.allocated = 6 * kGiB;
+  for (const Figures& figures : kFigures) {
+    if (request.plan.strategy != figures.strategy) continue;
+    ms = figures.ms;
+    measurement.peak_bytes.allocated = figures.gib * kGiB;
+  }
+  const int64_t batch = std::max<int64_t>(1, request.training.batch);
+  ms *= static_cast<double>(batch);
+  measurement.step_ms = trace::summarize(std::vector<double>(static_cast<size_t>(request.training.steps), ms));
+  measurement.samples_per_s = 1000 * static_cast<double>(batch) / ms;
+  measurement.peak_bytes.reserved = measurement.peak_bytes.allocated;
+  measurement.loss = {2.5, 2.25};
+  measurement.emulated = true;
+  measurement.device = "fake device";
+  return measurement;
+}
+
+void compare(const config::TrialRequest& request, trace::Measurement& measurement) {
+  if (!std::filesystem::exists(request.reference)) {
+    write_file(request.reference, request.plan.strategy);
+    return;
+  }
+  measurement.gradients.compared = measurement.gradients.equal = true;
+  measurement.gradients.against = read_file(request.reference);
+}
+
+void write_trace(const config::TrialRequest& request) {
+  trace::Trace trace;
+  trace.strategy = request.plan.strategy;
+  trace.device = "fake device";
+  trace.events.push_back({trace::Kind::kernel, trace.track("compute", true), trace.name("matmul"), 0, 1000});
+  trace::write_trace(request.trace, trace);
+}
+
+[[noreturn]] void hang() {
+  std::signal(SIGTERM, SIG_IGN);
+  while (true) sleep_ms(1000);
+}
+
+// A process that outlives its parent and holds the pipe open.
+void leave_child() {
+  if (fork() == 0) hang();
+}
+
+[[noreturn]] void die_of(int signal) {
+  std::signal(signal, SIG_DFL);  // sanitizers catch some
+  std::raise(signal);
+  std::abort();
+}
+
+// What goes wrong before there is a result; returns when nothing does.
+void misbehave(const std::string& behaviour) {
+  if (behaviour == "crash") std::cerr << "loading\nsomething is rotten\n" << std::flush, die_of(SIGSEGV);
+  if (behaviour == "killed") die_of(SIGKILL);
+  if (behaviour == "hang") hang();
+  if (behaviour == "sleep") sleep_ms(60'000);
+  if (behaviour == "environment") {
+    const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG");
+    const char* daemon = std::getenv("KINETO_USE_DAEMON");
+    const std::string words = std::string(workspace ? workspace : "unset") + " " + (daemon ? daemon : "unset");
+    send({{"frame", "error"}, {"message", words}}), std::exit(1);
+  }
+  if (behaviour == "garbage") send_text("no { json\n"), std::exit(0);
+  if (behaviour == "silent") std::cerr << "gave up\n", std::exit(3);
+  if (behaviour == "slow") sleep_ms(400);
+  if (behaviour == "leaves-child") leave_child();
+  if (behaviour == "usage") send({{"frame", "usage"}, {"message", "the model rejects the input"}}), std::exit(2);
+  if (behaviour == "error") send({{"frame", "error"}, {"message", "nobody planned for this"}}), std::exit(1);
+}
+
+void run(const config::TrialRequest& request, const std::string& behaviour) {
+  send_phase("load");
+  send_phase("measure", 1, request.training.steps);
+  misbehave(behaviour);
+  trace::Measurement measurement = measure(request);
+  if (behaviour == "nan") {
+    measurement.outcome = trace::Outcome::nan;
+    measurement.loss = {2.5, std::nan("")};
+  }
+  if (behaviour == "device_oom") {
+    measurement = {};
+    measurement.outcome = trace::Outcome::device_oom;
+    measurement.reason = "asked for 2 GiB, 1 GiB free";
+  } else {
+    compare(request, measurement);
+    write_trace(request);
+  }
+  if (behaviour == "differs") measurement.gradients.equal = false;
+  send({{"frame", "result"}, {"measurement", measurement}});
+  if (behaviour == "lingers") hang();
+}
+
+void inspect(const config::TrialRequest& request) {
+  send_phase("load");
+  std::vector<std::string> inputs;
+  for (const config::InputSpec& input : request.inputs) inputs.push_back(to_string(input));
+  send({{"frame", "facts"}, {"facts", facts(4)}, {"inputs", inputs}, {"loss", "next_token"}});
+}
+
+void doctor() {
+  send({{"frame", "doctor"},
+        {"checks",
+         {{{"name", "LibTorch"}, {"status", "ok"}, {"detail", "2.11.0"}, {"fix", ""}},
+          {{"name", "CUPTI"}, {"status", "warn"}, {"detail", "not found"}, {"fix", "install it"}}}}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string command = argc > 1 ? argv[1] : "";
+  if (command == "doctor") {
+    misbehave(behaviour_of(command));
+    doctor();
+    return 0;
+  }
+  const auto request = json::parse(read_file(argv[2])).get<config::TrialRequest>();
+  const std::string name = command == "inspect" ? command : request.plan.strategy;
+  log_start(name);
+  if (command == "inspect") {
+    misbehave(behaviour_of(name));
+    inspect(request);
+  } else {
+    run(request, behaviour_of(name));
+  }
+}

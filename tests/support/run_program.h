@@ -1,0 +1,84 @@
+// Runs memtune as a person would: arguments in, exit code, stdout and stderr out; with memtune-fake-trial for its
+// trials.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace memtune::test {
+
+inline std::string slurp(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+inline size_t count_lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// A folder that is gone with it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "memtune-test-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::filesystem::path path;
+};
+
+// An environment variable for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+struct Ended {
+  int code = 0;
+  std::string out, err;
+};
+
+// A folder in which memtune is run. `behaviour` is FAKE_TRIAL's text.
+struct Workplace {
+  ScratchFolder folder;
+  Variable trial{"MEMTUNE_TRIAL", MEMTUNE_FAKE_TRIAL};
+  Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
+
+  std::string shell_line(const std::string& arguments) const {
+    const std::string at = "cd '" + folder.path.string() + "' && ";
+    return at + "exec " MEMTUNE_PROGRAM " " + arguments + " >out 2>err </dev/null";
+  }
+
+  // `arguments` as typed into a shell.
+  Ended memtune(const std::string& arguments, const std::string& behaviour = "") const {
+    const Variable rules("FAKE_TRIAL", behaviour);
+    const int status = std::system(shell_line(arguments).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(folder.path / "out"),
+            slurp(folder.path / "err")};
+  }
+
+  // What the fake trial was started for so far, a line each.
+  std::string starts() const { return slurp(folder.path / "starts"); }
+};
+
+}  // namespace memtune::test

@@ -1,0 +1,148 @@
+// A training step of a small module under a strategy, for tests of the engines: TorchScript source in, loss, gradients
+// and what the engines hold afterwards out.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/autograd/hooks.h"
+#include "core/plan/strategy.h"
+#include "core/program/interpreter.h"
+#include "core/program/lowering.h"
+#include "core/trial/executor.h"
+
+namespace memtune::tests {
+
+struct Step {
+  at::Tensor loss;
+  std::vector<at::Tensor> gradients;  // by parameter; undefined where none arrived
+  int64_t reruns = 0, out_bytes = 0, in_bytes = 0;
+  int64_t leased_after = 0;           // host bytes still leased when the step was over
+};
+
+inline device::Device& cpu() {
+  static auto device = device::make_device("cpu");
+  return *device;
+}
+
+// A model of `blocks` modules of class Block whose forward is `source` (def forward(self, x)), applied one after the
+// other to an input [4, width]; `parameters` of each block are drawn [width, width]. The loss is the mean square.
+class Model {
+ public:
+  Model(const std::string& source, int blocks, int width = 8, std::vector<std::string> parameters = {"a", "b"})
+      : module_("Model"), width_(width) {
+    at::manual_seed(7);
+    std::string forward = "def forward(self, x):\n";
+    for (int i = 0; i < blocks; ++i) {
+      torch::jit::Module block("Block");
+      block.register_attribute("training", c10::BoolType::get(), true);
+      for (const auto& name : parameters)
+        block.register_parameter(name, (at::randn({width, width}) * 0.4).requires_grad_(), false);
+      block.register_parameter("mean", at::zeros({width}), true);
+      block.register_parameter("variance", at::ones({width}), true);
+      block.define(source);
+      module_.register_module("block" + std::to_string(i), block);
+      forward += "    x = self.block" + std::to_string(i) + ".forward(x)\n";
+    }
+    module_.define(forward + "    return (x * x).mean()\n");
+    input_ = at::randn({4, width});
+  }
+
+  const torch::jit::Module& module() const { return module_; }
+  at::Tensor input() const { return input_.clone(); }
+
+  // Plain TorchScript and autograd: what every strategy has to give.
+  Step plain() {
+    at::manual_seed(1);
+    clear();
+    Step step;
+    step.loss = module_.forward({input()}).toTensor();
+    step.loss.backward();
+    step.loss = step.loss.detach();
+    take(step);
+    return step;
+  }
+
+  // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
+  Step under(const std::string& strategy) {
+    program::Program program = program::lower(module_, program::Loss::returned, "", c10::kCPU);
+    auto facts = program::facts(program, program::find_blocks(program, "block*"));
+    auto plan = plan::make_plan(strategy, facts);
+    plan.saved_min_bytes = 0;
+    plan.transfer.min_bytes = 0;
+    return under(program, facts, plan);
+  }
+
+  Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan) {
+    at::manual_seed(1);
+    clear();
+    Step step;
+    trial::Executor executor(program, facts, plan, cpu());
+    program::Interpreter interpreter(program);
+    executor.begin_step();
+    at::Tensor loss;  // its graph must go before the executor, also when the backward throws
+    {
+      autograd::HookScope hooks(&executor);
+      loss = interpreter.run({input()}, &executor).toTensor();
+    }
+    executor.end_forward();
+    loss.backward();
+    step.loss = std::exchange(loss, {}).detach();
+    take(step);
+    step.reruns = executor.reruns();
+    step.out_bytes = executor.offload().counters().out_bytes;
+    step.in_bytes = executor.offload().counters().in_bytes;
+    step.leased_after = executor.offload().pool().leased_bytes();
+    return step;
+  }
+
+  void clear() {
+    for (at::Tensor parameter : module_.parameters()) parameter.mutable_grad().reset();
+  }
+
+ private:
+  void take(Step& step) {
+    for (const at::Tensor& parameter : module_.parameters())
+      step.gradients.push_back(parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
+  }
+
+  torch::jit::Module module_;
+  at::Tensor input_;
+  int width_;
+};
+
+inline bool same(const at::Tensor& a, const at::Tensor& b) {
+  if (a.defined() != b.defined()) return false;
+  return !a.defined() || at::equal(a, b);
+}
+
+inline bool same(const Step& a, const Step& b) {
+  if (!same(a.loss, b.loss) || a.gradients.size() != b.gradients.size()) return false;
+  for (size_t i = 0; i < a.gradients.size(); ++i)
+    if (!same(a.gradients[i], b.gradients[i])) return false;
+  return true;
+}
+
+// Every strategy memtune has, with the parameters that change what the engines do.
+inline std::vector<std::string> all_strategies() {
+  return {"none",
+          "checkpoint:full",
+          "checkpoint:full,inputs=host",
+          "checkpoint:every=2",
+          "checkpoint:every=2,inputs=host",
+          "checkpoint:op",
+          "checkpoint:op,inputs=host",
+          "checkpoint:op,save=matmul-all",
+          "offload:sync",
+          "offload:sync,head=move",
+          "offload:stream",
+          "offload:stream,stash=1KiB",
+          "offload:stream,stash=0B,prefetch=0B",
+          "offload:stream,head=move,prefetch=1KiB"};
+}
+
+}  // namespace memtune::tests

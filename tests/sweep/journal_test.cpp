@@ -1,0 +1,102 @@
+// A sweep goes on from its journal alone, so a journal that was cut or damaged anywhere must never lie.
+#include "core/sweep/journal.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/run_program.h"
+
+using memtune::sweep::Journal;
+using memtune::test::ScratchFolder;
+using memtune::test::slurp;
+
+namespace {
+
+void write(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string two_trials(const std::filesystem::path& path) {
+  Journal journal(path);
+  journal.start("aa", "trials/1-none", "none");
+  journal.end("aa", "ok");
+  journal.start("bb", "trials/2-checkpoint-full", "checkpoint:full");
+  return slurp(path);
+}
+
+}  // namespace
+
+TEST_CASE("a journal that does not exist yet is empty") {
+  const ScratchFolder folder;
+  const Journal journal(folder.path / "journal.jsonl");
+  CHECK(journal.size() == 0);
+  CHECK(journal.find("aa") == nullptr);
+  CHECK(journal.notes().empty());
+}
+
+TEST_CASE("what was written is read again: one trial ended, one was begun") {
+  const ScratchFolder folder;
+  two_trials(folder.path / "journal.jsonl");
+  const Journal journal(folder.path / "journal.jsonl");
+  REQUIRE(journal.size() == 2);
+  CHECK(journal.find("aa")->outcome == "ok");
+  CHECK(journal.find("aa")->folder == "trials/1-none");
+  CHECK(journal.find("bb")->outcome == "");
+  CHECK(journal.find("bb")->strategy == "checkpoint:full");
+  CHECK(journal.notes().empty());
+}
+
+TEST_CASE("a trial that is begun again has not ended") {
+  const ScratchFolder folder;
+  two_trials(folder.path / "journal.jsonl");
+  Journal(folder.path / "journal.jsonl").start("aa", "trials/1-none", "none");
+  CHECK(Journal(folder.path / "journal.jsonl").find("aa")->outcome == "");
+}
+
+TEST_CASE("cut at every byte, the journal keeps its whole lines and takes new ones") {
+  const ScratchFolder folder;
+  const auto path = folder.path / "journal.jsonl";
+  const std::string whole = two_trials(folder.path / "whole");
+  for (size_t cut = 0; cut < whole.size(); ++cut) {
+    write(path, whole.substr(0, cut));
+    const size_t lines = memtune::test::count_lines(whole.substr(0, cut));
+    const bool clean = cut == 0 || whole[cut - 1] == '\n';
+    {
+      Journal journal(path);
+      CHECK(journal.size() == (lines == 0 ? 0 : lines < 3 ? 1 : 2));
+      CHECK(journal.notes().size() == (clean ? 0 : 1));
+      journal.end("aa", "nan");
+    }
+    CHECK(Journal(path).notes().empty());
+    CHECK(Journal(path).find("aa")->outcome == "nan");
+  }
+}
+
+TEST_CASE("a flipped byte costs its line alone and is told") {
+  const ScratchFolder folder;
+  const auto path = folder.path / "journal.jsonl";
+  const std::string whole = two_trials(folder.path / "whole");
+  const size_t second_line = whole.find('\n') + 1, third_line = whole.find('\n', second_line) + 1;
+  for (size_t at = second_line; at < third_line - 1; ++at) {
+    std::string damaged = whole;
+    damaged[at] ^= 1;
+    write(path, damaged);
+    const Journal journal(path);
+    CHECK(journal.find("aa")->outcome == "");
+    CHECK(journal.find("bb") != nullptr);
+    CHECK_MESSAGE(!journal.notes().empty(), at);
+  }
+}
+
+TEST_CASE("the note of a damaged line names file and line") {
+  const ScratchFolder folder;
+  const auto path = folder.path / "journal.jsonl";
+  std::string whole = two_trials(path);
+  whole[whole.find('\n') + 3] = '!';
+  write(path, whole);
+  const Journal journal(path);
+  REQUIRE(journal.notes().size() == 1);
+  CHECK(journal.notes()[0] == path.string() + ": line 2 is damaged; skipped");
+}

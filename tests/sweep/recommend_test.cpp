@@ -1,0 +1,132 @@
+// The recommendation is the product's answer: every rule of it with figures that can be checked by hand.
+#include "core/sweep/recommend.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/base/error.h"
+
+using memtune::report::Recommendation;
+using memtune::report::Row;
+using namespace memtune::sweep;
+
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+Row row(const std::string& strategy, double ms, int64_t gib) {
+  Row row;
+  row.measurement.strategy = strategy;
+  row.measurement.step_ms.median = ms;
+  row.measurement.peak_bytes.allocated = gib * kGiB;
+  return row;
+}
+
+std::vector<Row> usual() {
+  return {row("none", 100, 36), row("checkpoint:full", 124, 13), row("offload:stream", 200, 10)};
+}
+
+}  // namespace
+
+TEST_CASE("without trials there is nothing to recommend") {
+  const Recommendation advice = recommend({}, 0, Goal::throughput);
+  CHECK(advice.strategy == "");
+  CHECK(advice.reason == "no trial has run");
+  CHECK_FALSE(advice.fits);
+}
+
+TEST_CASE("without a budget the fastest wins, and the price of less memory is told") {
+  const Recommendation advice = recommend(usual(), 0, Goal::throughput);
+  CHECK(advice.strategy == "none");
+  CHECK(advice.fits);
+  CHECK(advice.reason ==
+        "the fastest of 3 that worked: 100 ms a step, 36 GiB at the peak; checkpoint:full saves 23 GiB for 24 % more "
+        "time");
+}
+
+TEST_CASE("a budget leaves out what is larger; a peak of exactly the budget fits") {
+  const Recommendation advice = recommend(usual(), 13 * kGiB, Goal::throughput);
+  CHECK(advice.strategy == "checkpoint:full");
+  CHECK(advice.fits);
+  CHECK(advice.reason ==
+        "the fastest of 2 within 13 GiB: 124 ms a step, 13 GiB at the peak; none needs 36 GiB; offload:stream saves "
+        "3 GiB for 61 % more time");
+  CHECK(recommend(usual(), 13 * kGiB - 1, Goal::throughput).strategy == "offload:stream");
+}
+
+TEST_CASE("the only one is called so") {
+  CHECK(recommend(std::vector{row("none", 100, 36)}, 0, Goal::throughput).reason ==
+        "the only one that worked: 100 ms a step, 36 GiB at the peak");
+  CHECK(recommend(usual(), 10 * kGiB, Goal::throughput).reason ==
+        "the only one within 10 GiB: 200 ms a step, 10 GiB at the peak; none needs 36 GiB; nothing needs less memory");
+}
+
+TEST_CASE("when nothing fits, the least that works is named") {
+  const Recommendation advice = recommend(usual(), 8 * kGiB, Goal::throughput);
+  CHECK(advice.strategy == "offload:stream");
+  CHECK_FALSE(advice.fits);
+  CHECK(advice.reason == "nothing fits 8 GiB: the least that works is offload:stream with 10 GiB");
+}
+
+TEST_CASE("of those within one percent of the fastest the smallest peak wins") {
+  const std::vector<Row> rows = {row("none", 100, 36), row("checkpoint:op", 100.9, 20),
+                                 row("offload:stream", 101.1, 10)};
+  const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  CHECK(advice.strategy == "checkpoint:op");
+  CHECK(advice.reason.starts_with("as fast as none with 16 GiB less of 3 that worked: 100.9 ms a step"));
+}
+
+TEST_CASE("the goal memory takes the smallest peak, and the faster of two as small") {
+  const std::vector<Row> rows = {row("a", 100, 20), row("b", 150, 10), row("c", 140, 10)};
+  const Recommendation advice = recommend(rows, 0, Goal::memory);
+  CHECK(advice.strategy == "c");
+  CHECK(advice.reason == "the least memory of 3 that worked: 140 ms a step, 10 GiB at the peak");
+}
+
+TEST_CASE("failed trials and wrong gradients are never recommended, however fast") {
+  std::vector<Row> rows = usual();
+  rows[0].measurement.outcome = memtune::trace::Outcome::device_oom;
+  rows.push_back(row("checkpoint:op", 90, 5));
+  rows.back().measurement.gradients.compared = true;
+  const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  CHECK(advice.strategy == "checkpoint:full");
+  CHECK(advice.reason.find("none ends in device_oom") != std::string::npos);
+  CHECK(advice.reason.find("checkpoint:op is faster, but its gradients differ") != std::string::npos);
+}
+
+TEST_CASE("a step time that is no number is never recommended") {
+  std::vector<Row> rows = {row("none", std::nan(""), 1), row("checkpoint:full", 0, 1)};
+  CHECK(recommend(rows, 0, Goal::throughput).reason == "no trial worked");
+  rows.push_back(row("offload:sync", 5, 100));
+  CHECK(recommend(rows, 0, Goal::throughput).strategy == "offload:sync");
+}
+
+TEST_CASE("batch sizes are compared by the time for the same work") {
+  std::vector<Row> rows = {row("none", 100, 10), row("none", 150, 18)};
+  rows[0].batch = 1, rows[0].measurement.samples_per_s = 10;
+  rows[1].batch = 2, rows[1].measurement.samples_per_s = 13.3;
+  const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  CHECK(advice.batch == 2);
+  CHECK(advice.reason.find("none at batch 1 saves 8 GiB for 33 % more time") != std::string::npos);
+}
+
+TEST_CASE("the Pareto front leaves out what another row beats in both") {
+  std::vector<Row> rows = usual();
+  rows.push_back(row("checkpoint:every=2", 130, 20));  // beaten by checkpoint:full
+  rows.push_back(row("offload:sync", 200, 10));        // equal to offload:stream: neither beats the other
+  mark_rows(rows, recommend(rows, 0, Goal::throughput));
+  CHECK(rows[0].pareto);
+  CHECK(rows[1].pareto);
+  CHECK(rows[2].pareto);
+  CHECK_FALSE(rows[3].pareto);
+  CHECK(rows[4].pareto);
+  CHECK(rows[0].recommended);
+  CHECK_FALSE(rows[1].recommended);
+}
+
+TEST_CASE("an unknown goal is refused with the goals that there are") {
+  CHECK_THROWS_WITH_AS(parse_goal("memori"), "unknown goal 'memori'; did you mean 'memory'? Known: throughput, memory",
+                       memtune::UsageError);
+}

@@ -1,0 +1,206 @@
+// The loop over trials: what is run, what is kept, what is run again.
+#include "core/sweep/sweep.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using memtune::trace::Outcome;
+
+namespace {
+
+struct Bench {
+  test::ScratchFolder folder;
+  test::Variable trial{"MEMTUNE_TRIAL", MEMTUNE_FAKE_TRIAL};
+  test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
+  SweepSettings settings;
+  SweepListener listener;
+
+  Bench() {
+    settings.model = "tiny";
+    settings.request.model.profile = "{}";
+    settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
+    settings.strategies = {"checkpoint:full", "none", "offload:stream"};
+    settings.directory = folder.path / "run";
+  }
+
+  SweepResult run(const std::string& behaviour = "") {
+    const test::Variable rules("FAKE_TRIAL", behaviour);
+    return run_sweep(settings, listener);
+  }
+  // Since the last call.
+  std::string starts() {
+    std::string text = test::slurp(folder.path / "starts");
+    std::filesystem::remove(folder.path / "starts");
+    return text;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the baseline runs first, then the others as given; all are rows") {
+  Bench bench;
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
+  REQUIRE(result.report.rows.size() == 3);
+  CHECK(result.report.rows[1].measurement.strategy == "checkpoint:full");
+  CHECK(result.report.rows[1].measurement.gradients.against == "none");
+  CHECK(result.report.recommendation.strategy == "none");
+  CHECK_FALSE(result.interrupted);
+}
+
+TEST_CASE("the same sweep again runs nothing, not even the first look") {
+  Bench bench;
+  const SweepResult first = bench.run();
+  bench.starts();
+  const SweepResult second = bench.run();
+  CHECK(bench.starts() == "");
+  CHECK(second.report.recommendation.reason == first.report.recommendation.reason);
+  CHECK(second.report.rows.size() == 3);
+}
+
+TEST_CASE("a trial whose end is not in the journal runs again, in its own folder") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  const auto journal = bench.settings.directory / "journal.jsonl";
+  const std::string text = read_file(journal);
+  write_file(journal, text.substr(0, text.size() - 20));  // as if cut off in the last end
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "offload:stream\n");
+  CHECK(result.report.rows[2].measurement.plan == "trials/3-offload-stream/plan.json");
+}
+
+TEST_CASE("a measurement that cannot be read is made again") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  std::ofstream(bench.settings.directory / "trials/2-checkpoint-full/measurement.json") << "{";
+  bench.run();
+  CHECK(bench.starts() == "checkpoint:full\n");
+}
+
+TEST_CASE("the baseline runs again when what it left for comparison is gone") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  for (const auto& entry : std::filesystem::directory_iterator(bench.settings.directory)) {
+    if (entry.path().filename().string().starts_with("reference-")) std::filesystem::remove(entry.path());
+  }
+  bench.run();
+  CHECK(bench.starts() == "none\n");
+}
+
+TEST_CASE("other settings are other trials, beside the old ones") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  bench.settings.request.training.steps = 3;
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
+  CHECK(result.report.rows.size() == 3);
+  CHECK(result.report.rows[0].measurement.step_ms.samples.size() == 3);
+  bench.settings.request.training.steps = 5;
+  bench.run();
+  CHECK(bench.starts() == "inspect\n");
+}
+
+TEST_CASE("failures are rows with reasons, and the sweep goes on") {
+  Bench bench;
+  const SweepResult result = bench.run("none=device_oom;checkpoint:full=crash");
+  const auto& rows = result.report.rows;
+  CHECK(rows[0].measurement.outcome == Outcome::device_oom);
+  CHECK(rows[1].measurement.outcome == Outcome::crash);
+  CHECK(rows[1].measurement.trace == "");
+  CHECK(rows[2].measurement.outcome == Outcome::ok);
+  CHECK(result.report.recommendation.strategy == "offload:stream");
+  bench.starts();
+  bench.run();
+  CHECK(bench.starts() == "");
+  bench.settings.reuse = Reuse::worked;
+  CHECK(bench.run().report.recommendation.strategy == "none");
+  CHECK(bench.starts() == "none\ncheckpoint:full\n");
+}
+
+TEST_CASE("all bad strategies are told at once, and nothing is made or run") {
+  Bench bench;
+  bench.settings.strategies = {"none", "checkpoint:every=0", "checkpoint:every=2", "offlaod:sync"};
+  try {
+    bench.run();
+    FAIL("two bad strategies went through");
+  } catch (const UsageError& error) {
+    const std::string message = error.what();
+    CHECK(message.find("every") != std::string::npos);
+    CHECK(message.find("offlaod") != std::string::npos);
+  }
+  CHECK(bench.starts() == "");
+  CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
+}
+
+TEST_CASE("what only the model can tell is refused after the first look, and no folder stays") {
+  Bench bench;
+  bench.settings.strategies = {"none", "checkpoint:every=5"};  // the fake model has four blocks
+  CHECK_THROWS_AS(bench.run(), UsageError);
+  CHECK(bench.starts() == "inspect\n");
+  CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
+}
+
+TEST_CASE("a model that the trial refuses is the person's to mend; one that breaks it is not") {
+  Bench bench;
+  CHECK_THROWS_WITH_AS(bench.run("inspect=usage"), "the model rejects the input", UsageError);
+  CHECK_THROWS_WITH_AS(bench.run("none=usage"), "the model rejects the input", UsageError);
+  CHECK_THROWS_WITH_AS(bench.run("inspect=error"), "cannot look at the model: nobody planned for this", Error);
+}
+
+TEST_CASE("a mistake that shows after a trial has worked costs its own row only") {
+  Bench bench;
+  const SweepResult result = bench.run("offload:stream=usage");
+  CHECK(result.report.rows[2].measurement.outcome == Outcome::error);
+  CHECK(result.report.rows[2].measurement.reason == "the model rejects the input");
+}
+
+TEST_CASE("batch sizes are an axis: each has its own baseline") {
+  Bench bench;
+  bench.settings.strategies = {"none", "checkpoint:full"};
+  bench.settings.batches = {1, 2};
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\nnone\ncheckpoint:full\n");
+  REQUIRE(result.report.rows.size() == 4);
+  CHECK(result.report.rows[2].batch == 2);
+  CHECK_FALSE(result.report.rows[2].measurement.gradients.compared);
+  CHECK(result.report.rows[3].measurement.gradients.compared);
+  CHECK(result.report.rows[3].measurement.plan == "trials/4-checkpoint-full-b2/plan.json");
+}
+
+TEST_CASE("one batch size is a setting, not an axis") {
+  Bench bench;
+  bench.settings.batches = {2};
+  CHECK_FALSE(bench.run().report.rows[0].batch.has_value());
+}
+
+TEST_CASE("a cap on memory is the budget when none is given") {
+  Bench bench;
+  bench.settings.request.training.memory_cap_bytes = int64_t{10} << 30;
+  CHECK(bench.run().report.recommendation.strategy == "checkpoint:full");
+}
+
+TEST_CASE("a dry run lists the trials and leaves nothing") {
+  Bench bench;
+  bench.settings.dry_run = true;
+  CHECK(bench.run().record.trials.size() == 3);
+  CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
+}
+
+TEST_CASE("a second sweep in the same folder is told who holds it") {
+  Bench bench;
+  bench.run();
+  const FileLock holder(bench.settings.directory / "lock");
+  CHECK_THROWS_AS(bench.run(), UsageError);
+}

@@ -1,0 +1,66 @@
+// A key too narrow would show old figures for a new question; one too wide would run finished trials again.
+#include "core/sweep/trial_key.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using memtune::sweep::TrialKeys;
+
+namespace {
+
+config::TrialRequest request(const std::filesystem::path& model) {
+  config::TrialRequest request;
+  request.model.path = model.string();
+  request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
+  request.plan.strategy = "none";
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a file's hash is its content's, the empty file's too") {
+  const test::ScratchFolder folder;
+  std::ofstream(folder.path / "a") << "content";
+  std::ofstream(folder.path / "b");
+  CHECK(sweep::hash_file(folder.path / "a") == hash_hex("content"));
+  CHECK(sweep::hash_file(folder.path / "b") == hash_hex(""));
+  CHECK_THROWS_WITH_AS(sweep::hash_file(folder.path / "c"),
+                       ("cannot open " + (folder.path / "c").string() + ": No such file or directory").c_str(),
+                       IoError);
+}
+
+TEST_CASE("keys follow the content of the model, the settings and the plan, and not where files lie") {
+  const test::ScratchFolder folder;
+  std::ofstream(folder.path / "model.pt") << "weights";
+  std::ofstream(folder.path / "same.pt") << "weights";
+  std::ofstream(folder.path / "other.pt") << "weight5";
+  std::ofstream(folder.path / "program") << "v1";
+  const config::TrialRequest base = request(folder.path / "model.pt");
+  const TrialKeys keys(base, folder.path / "program");
+  const std::string key = keys.trial(base);
+  CHECK(key.size() == 32);
+
+  config::TrialRequest moved = request(folder.path / "same.pt");
+  moved.trace = "elsewhere/trace", moved.reference = "elsewhere/reference";
+  CHECK(TrialKeys(moved, folder.path / "program").trial(moved) == key);
+
+  const config::TrialRequest other_model = request(folder.path / "other.pt");
+  CHECK(TrialKeys(other_model, folder.path / "program").trial(other_model) != key);
+  config::TrialRequest other = base;
+  other.training.batch = 8;
+  CHECK(keys.trial(other) != key);
+  CHECK(keys.setting(other) != keys.setting(base));
+  other = base;
+  other.plan.strategy = "checkpoint:full";
+  CHECK(keys.trial(other) != key);
+  CHECK(keys.setting(other) == keys.setting(base));
+
+  std::ofstream(folder.path / "program") << "v2";
+  CHECK(TrialKeys(base, folder.path / "program").trial(base) != key);
+}

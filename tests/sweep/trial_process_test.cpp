@@ -1,0 +1,152 @@
+// A trial may end in any way a process can; each must come back as one typed answer, in time, with nothing left behind.
+#include "core/sweep/trial_process.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/config/trial_request.h"
+#include "core/sweep/frame_reader.h"
+#include "core/sweep/interrupt.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using namespace std::chrono_literals;
+using memtune::trace::Outcome;
+
+namespace {
+
+struct Stage {
+  test::ScratchFolder folder;
+  test::Variable trial{"MEMTUNE_TRIAL", MEMTUNE_FAKE_TRIAL};
+  std::vector<std::string> phases;
+
+  TrialAnswer run(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
+    const test::Variable rules("FAKE_TRIAL", "none=" + behaviour);
+    config::TrialRequest request;
+    request.plan.strategy = "none";
+    request.reference = (folder.path / "reference").string();
+    request.trace = (folder.path / "trace").string();
+    write_file(folder.path / "request.json", nlohmann::json(request).dump());
+    return run_trial_process(
+        {{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", limit, [this](const Phase& phase) {
+           phases.push_back(phase.name);
+         }});
+  }
+
+  Failure failure(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
+    const TrialAnswer answer = run(behaviour, limit);
+    REQUIRE(std::holds_alternative<Failure>(answer));
+    return std::get<Failure>(answer);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a trial that works gives its measurement, and phases on the way") {
+  Stage stage;
+  const TrialAnswer answer = stage.run("ok");
+  REQUIRE(std::holds_alternative<trace::Measurement>(answer));
+  CHECK(std::get<trace::Measurement>(answer).step_ms.median == 100);
+  CHECK(stage.phases == std::vector<std::string>{"load", "measure"});
+}
+
+TEST_CASE("a signal is a crash with its name, the phase and the last words") {
+  const Failure failure = Stage().failure("crash");
+  CHECK(failure.outcome == Outcome::crash);
+  CHECK(failure.reason ==
+        "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; its last words: loading | something is rotten");
+}
+
+TEST_CASE("a kill that is not ours is the host running out of memory") {
+  const Failure failure = Stage().failure("killed");
+  CHECK(failure.outcome == Outcome::host_oom);
+  CHECK(
+      failure.reason.starts_with("killed by the kernel in phase measure, step 1 of 5, most likely out of host memory"));
+}
+
+TEST_CASE("a trial that hangs, deaf to SIGTERM, is ended in time") {
+  const auto start = std::chrono::steady_clock::now();
+  const Failure failure = Stage().failure("hang", 500ms);
+  CHECK(failure.outcome == Outcome::timeout);
+  CHECK(failure.reason == "no end within 0.500 s, in phase measure, step 1 of 5");
+  CHECK(std::chrono::steady_clock::now() - start < 5s);
+}
+
+TEST_CASE("an end without a result is an error with exit code and last words") {
+  const Failure failure = Stage().failure("silent");
+  CHECK(failure.outcome == Outcome::error);
+  CHECK(failure.reason ==
+        "ended with exit code 3 and no result in phase measure, step 1 of 5; its last words: gave up");
+}
+
+TEST_CASE("frames that make no sense are an error that quotes them") {
+  const Failure failure = Stage().failure("garbage");
+  CHECK(failure.outcome == Outcome::error);
+  CHECK(failure.reason.find("a frame that makes no sense: 'no { json'") != std::string::npos);
+}
+
+TEST_CASE("what the trial itself calls an error or the person's mistake is passed on") {
+  CHECK(Stage().failure("error").reason == "nobody planned for this");
+  const TrialAnswer answer = Stage().run("usage");
+  REQUIRE(std::holds_alternative<UsageProblem>(answer));
+  CHECK(std::get<UsageProblem>(answer).message == "the model rejects the input");
+}
+
+TEST_CASE("a result with a loss that is no number is a result") {
+  const TrialAnswer answer = Stage().run("nan");
+  REQUIRE(std::holds_alternative<trace::Measurement>(answer));
+  CHECK(std::get<trace::Measurement>(answer).outcome == Outcome::nan);
+}
+
+TEST_CASE(
+    "the trial's environment makes cuBLAS deterministic, unless it says how itself, and keeps kineto's daemon out") {
+  const test::Variable daemon("KINETO_USE_DAEMON", "1");
+  CHECK(Stage().failure("environment").reason == ":4096:8 unset");
+  const test::Variable workspace("CUBLAS_WORKSPACE_CONFIG", ":16:8");
+  CHECK(Stage().failure("environment").reason == ":16:8 unset");
+}
+
+TEST_CASE("a result counts even when the process hangs afterwards, until the limit") {
+  const TrialAnswer answer = Stage().run("lingers", 1s);
+  CHECK(std::holds_alternative<trace::Measurement>(answer));
+}
+
+TEST_CASE("a child that keeps the pipe open does not keep the sweep waiting") {
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(std::holds_alternative<trace::Measurement>(Stage().run("leaves-child")));
+  CHECK(std::chrono::steady_clock::now() - start < 5s);
+}
+
+TEST_CASE("a signal to this process ends the trial as interrupted") {
+  Stage stage;
+  const InterruptScope scope;
+  CHECK_FALSE(interrupted());
+  raise(SIGINT);
+  CHECK(interrupted());
+  const Failure failure = stage.failure("sleep");
+  CHECK(failure.outcome == Outcome::interrupted);
+}
+
+TEST_CASE("a trial program that does not exist is refused by name") {
+  const test::Variable trial("MEMTUNE_TRIAL", "/no/such/program");
+  CHECK_THROWS_WITH_AS(find_trial_program(), "MEMTUNE_TRIAL=/no/such/program is no program", UsageError);
+}
+
+TEST_CASE("frames may come in any pieces") {
+  const std::string text = "{\"frame\": \"phase\", \"name\": \"load\"}\n{\"frame\": \"usage\", \"message\": \"no\"}\n";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    FrameReader reader(nullptr);
+    reader.add(text.substr(0, cut));
+    CHECK(reader.answer().has_value() == (cut == text.size()));
+    reader.add(text.substr(cut));
+    REQUIRE(reader.answer());
+    CHECK(reader.phase().name == "load");
+    CHECK(reader.damage() == "");
+  }
+}
