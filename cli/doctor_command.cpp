@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
+#include "cli/model_flags.h"
 #include "core/base/error.h"
 #include "core/sweep/trial_process.h"
 
@@ -17,20 +18,22 @@ constexpr char kDescription[] = R"(Look at the machine and the build: what is mi
 
 Examples:
   memtune doctor
+  memtune doctor --device cuda:1
   memtune doctor --json
 
 Exit codes: 0 all that is needed is there, 1 something fails.)";
 
 struct DoctorFlags {
   bool json = false;
+  std::string device;
   ConsoleFlags console;
 };
 
 // What memtune-trial says, or why it says nothing.
-std::vector<DoctorCheck> ask_trial() {
+std::vector<DoctorCheck> ask_trial(const std::string& device) {
   const std::filesystem::path log =
       std::filesystem::temp_directory_path() / ("memtune-doctor-" + std::to_string(getpid()) + ".log");
-  sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor"}, log, std::chrono::minutes(2), {}});
+  sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor", device}, log, std::chrono::minutes(2), {}});
   std::error_code ignored;
   std::filesystem::remove(log, ignored);
   if (auto* checks = std::get_if<std::vector<DoctorCheck>>(&answer)) return std::move(*checks);
@@ -40,7 +43,7 @@ std::vector<DoctorCheck> ask_trial() {
   return {{"trial process", "fail", detail, "install it again, or build it again with scripts/memtune"}};
 }
 
-std::vector<DoctorCheck> all_checks() {
+std::vector<DoctorCheck> all_checks(const std::string& device) {
   std::vector<DoctorCheck> checks = {{"memtune", "ok", MEMTUNE_VERSION, ""}};
   try {
     checks.push_back({"memtune-trial", "ok", sweep::find_trial_program().string(), ""});
@@ -48,7 +51,7 @@ std::vector<DoctorCheck> all_checks() {
     checks.push_back({"memtune-trial", "fail", "not found: no trial can run", error.what()});
     return checks;
   }
-  for (DoctorCheck& check : ask_trial()) checks.push_back(std::move(check));
+  for (DoctorCheck& check : ask_trial(device)) checks.push_back(std::move(check));
   return checks;
 }
 
@@ -80,7 +83,7 @@ std::string as_text(const std::vector<DoctorCheck>& checks, bool color) {
 }
 
 int run_command(const DoctorFlags& flags) {
-  const std::vector<DoctorCheck> checks = all_checks();
+  const std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, flags.console));
   write_output("-", flags.json ? as_json(checks) : as_text(checks, table_style(flags.console).color));
   const bool failed =
       std::any_of(checks.begin(), checks.end(), [](const auto& check) { return check.status == "fail"; });
@@ -94,6 +97,8 @@ void add_doctor(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DoctorFlags>();
   CLI::App* command = app.add_subcommand("doctor", kDescription);
   command->add_flag("--json", flags->json, "as JSON");
+  command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda where there is one)")
+      ->type_name("DEVICE");
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }

@@ -50,20 +50,6 @@ bool cuda_driver_is_there() {
 
 bool cuda_is_built() { return fs::exists(sweep::find_trial_program().parent_path() / "libmemtune_cuda.so"); }
 
-std::string choose_device(const ModelFlags& flags) {
-  const std::string& device = flags.device;
-  if (device == "cpu" || device == "cuda") return device;
-  if (device.starts_with("cuda:")) {
-    integer_flag("--device cuda:N", device.substr(5), 0, 63);
-    return device;
-  }
-  if (!device.empty()) throw UsageError("--device: unknown device '" + device + "'; it takes cpu, cuda or cuda:N");
-  if (!cuda_driver_is_there()) return "cpu";
-  if (cuda_is_built()) return "cuda";
-  say(flags.console, "a GPU driver is here, but this build has no CUDA half: the processor plays the device");
-  return "cpu";
-}
-
 std::string floating_dtype(const std::string& flag, const std::string& text) try {
   const std::string name = config::canonical_dtype(text);
   if (!name.starts_with("float") && !name.starts_with("bfloat")) {
@@ -140,6 +126,19 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
 
 }  // namespace
 
+std::string choose_device(const std::string& device, const ConsoleFlags& console) {
+  if (device == "cpu" || device == "cuda") return device;
+  if (device.starts_with("cuda:")) {
+    integer_flag("--device cuda:N", device.substr(5), 0, 63);
+    return device;
+  }
+  if (!device.empty()) throw UsageError("--device: unknown device '" + device + "'; it takes cpu, cuda or cuda:N");
+  if (!cuda_driver_is_there()) return "cpu";
+  if (cuda_is_built()) return "cuda";
+  say(console, "a GPU driver is here, but this build has no CUDA half: the processor plays the device");
+  return "cpu";
+}
+
 std::vector<std::string> profile_names(std::string_view kind) {
   std::vector<std::string> names;
   for (const config::Profile& profile : config::profiles()) {
@@ -179,7 +178,7 @@ SweepSettings ModelFlags::settings() const {
   settings.limit = duration_flag("--timeout", timeout);
   read_inputs(*this, settings.request);
   choose_model(*this, settings);
-  settings.request.training.device = choose_device(*this);
+  settings.request.training.device = choose_device(device, console);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
   settings.directory = out;
   return settings;

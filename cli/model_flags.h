@@ -23,6 +23,9 @@ struct ModelFlags {
   sweep::SweepSettings settings() const;
 };
 
+// `device` as given, checked; "": cuda where a driver and the CUDA half of the build are there, else cpu.
+std::string choose_device(const std::string& device, const ConsoleFlags& console);
+
 // Of "models" or "sweeps".
 std::vector<std::string> profile_names(std::string_view kind);
 

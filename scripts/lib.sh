@@ -56,7 +56,6 @@ find_missing() {  # [test]
   need g++ "g++, a C++20 compiler" has "${CXX:-g++}"
   need cmake "cmake 3.25 or newer" has_cmake
   need ninja-build "ninja" has ninja
-  need pkg-config "pkg-config" has pkg-config
   need libcli11-dev "CLI11's header CLI/CLI.hpp" has_header CLI/CLI.hpp
   need nlohmann-json3-dev "the header nlohmann/json.hpp" has_header nlohmann/json.hpp
   need doctest-dev "the header doctest/doctest.h" has_header doctest/doctest.h

@@ -1,7 +1,6 @@
 // The engine that answers for saved-tensor hooks has to be set before anything touches autograd, as in memtune-trial.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
-
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include "core/autograd/hooks.h"

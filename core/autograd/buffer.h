@@ -1,6 +1,6 @@
-// The bytes of one value of a training step, wherever they are. A value belongs to a storage, not to a tensor: all views
-// of it, and everyone who saved one, share a Buffer. An in-place write makes a new Buffer (the old one's bytes are gone
-// unless somebody kept them), so a Buffer's content never changes.
+// The bytes of one value of a training step, wherever they are. A value belongs to a storage, not to a tensor: all
+// views of it, and everyone who saved one, share a Buffer. An in-place write makes a new Buffer (the old one's bytes
+// are gone unless somebody kept them), so a Buffer's content never changes.
 //
 //   made by an op -> needed by tickets (autograd saved it) and readers (a recompute starts from it)
 //   keep:       resident holds the storage until nobody needs it

@@ -1,8 +1,8 @@
 // Saved-tensor hooks without Python: an engine subclass answers autograd's question for default hooks.
 //
-// install_engine() is the first thing main does. Inside a HookScope every tensor that autograd saves on this thread goes
-// to the packer; the innermost scope decides; HookPause means none. A ticket lives as long as the saved tensor: what it
-// holds is released in its destructor, also when it was never unpacked.
+// install_engine() is the first thing main does. Inside a HookScope every tensor that autograd saves on this thread
+// goes to the packer; the innermost scope decides; HookPause means none. A ticket lives as long as the saved tensor:
+// what it holds is released in its destructor, also when it was never unpacked.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
-// One executed op, remembered so that it can be run again: what went in (as buffers and views of them), the random state
-// and autocast as they were, what came out. Instances and buffers form the chain that a recompute walks; it lives as
-// long as something needs it.
+// One executed op, remembered so that it can be run again: what went in (as buffers and views of them), the random
+// state and autocast as they were, what came out. Instances and buffers form the chain that a recompute walks; it lives
+// as long as something needs it.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -20,7 +20,7 @@ struct TensorInput {
   autograd::BufferPtr buffer;                  // null: `direct` is used as it is
   std::optional<autograd::Geometry> geometry;  // of the view
   bool requires_grad = false;
-  at::Tensor direct;                           // parameters, tensors of other kinds, undefined ones
+  at::Tensor direct;  // parameters, tensors of other kinds, undefined ones
 };
 
 // One argument: a plain value, a tensor, or a list of tensors (optional ones too).

@@ -17,8 +17,7 @@ using torch::jit::Stack;
 class AutocastScope {
  public:
   AutocastScope(c10::DeviceType device, const Autocast& state)
-      : device_(device),
-        before_{at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)} {
+      : device_(device), before_{at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)} {
     set(state);
   }
   ~AutocastScope() { set(before_); }

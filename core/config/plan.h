@@ -20,15 +20,15 @@ Place parse_place(const std::string& text);  // UsageError with the valid names
 // What becomes of the values of one op. `op` is its number in ProgramFacts::ops (position in program order).
 struct OpPlacement {
   int op = 0;
-  std::string name;              // "layers.0.attn/aten::linear", for readers; checked against the program when loaded
-  std::vector<Place> outputs;    // one an output; missing ones are keep
-  Place saved = Place::keep;     // private values the op saves for its own backward (log-sum-exp, a dropout mask)
+  std::string name;            // "layers.0.attn/aten::linear", for readers; checked against the program when loaded
+  std::vector<Place> outputs;  // one an output; missing ones are keep
+  Place saved = Place::keep;   // private values the op saves for its own backward (log-sum-exp, a dropout mask)
 };
 
 // How copies between device and host are scheduled. Bytes everywhere.
 struct TransferSettings {
-  bool side_stream = true;              // false: copies on the compute stream, nothing overlaps (offload:sync)
-  int64_t min_bytes = 1 << 20;          // smaller storages stay on the device
+  bool side_stream = true;                    // false: copies on the compute stream, nothing overlaps (offload:sync)
+  int64_t min_bytes = 1 << 20;                // smaller storages stay on the device
   int64_t stash_bytes = int64_t{2} << 30;     // sources kept while their copy out runs; the forward waits beyond it
   int64_t prefetch_bytes = int64_t{1} << 30;  // copies back issued ahead of the value in use; 0: none ahead
 };

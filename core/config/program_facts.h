@@ -18,32 +18,32 @@ struct TensorFacts {
 
 // One op. Values are numbered over the whole program; a value is a tensor (or a list or tuple of tensors).
 struct OpFacts {
-  std::string name;          // "aten::linear"; control flow is "prim::If", "prim::Loop"
-  std::string region;        // module path: "layers.0.attn.wq"; "" at the top; "loss" for the loss
-  int block = -1;            // index into ProgramFacts::blocks; -1: in none
-  bool after_blocks = false; // behind the last block: final norm, output head, loss
-  std::vector<int> inputs;   // value numbers of tensor inputs, parameters excluded
-  std::vector<int> outputs;  // value numbers of tensor outputs
-  bool view = false;         // outputs share memory with an input
-  bool in_place = false;     // writes into an input
-  bool random = false;       // draws from the generator
-  bool matmul = false;       // linear, mm, bmm, addmm, matmul, convolution ...
-  bool attention = false;    // scaled dot product attention in any form
-  std::string source;        // "model.py:42" as the model's author knows it, or ""
+  std::string name;           // "aten::linear"; control flow is "prim::If", "prim::Loop"
+  std::string region;         // module path: "layers.0.attn.wq"; "" at the top; "loss" for the loss
+  int block = -1;             // index into ProgramFacts::blocks; -1: in none
+  bool after_blocks = false;  // behind the last block: final norm, output head, loss
+  std::vector<int> inputs;    // value numbers of tensor inputs, parameters excluded
+  std::vector<int> outputs;   // value numbers of tensor outputs
+  bool view = false;          // outputs share memory with an input
+  bool in_place = false;      // writes into an input
+  bool random = false;        // draws from the generator
+  bool matmul = false;        // linear, mm, bmm, addmm, matmul, convolution ...
+  bool attention = false;     // scaled dot product attention in any form
+  std::string source;         // "model.py:42" as the model's author knows it, or ""
 };
 
 struct BlockFacts {
-  std::string region;        // "layers.3"
+  std::string region;  // "layers.3"
 };
 
 struct ProgramFacts {
-  std::string kind;          // "scripted" | "traced" | "profile"
+  std::string kind;  // "scripted" | "traced" | "profile"
   std::vector<OpFacts> ops;
   std::vector<BlockFacts> blocks;
   std::vector<TensorFacts> inputs;  // of forward, in order
   int64_t parameters = 0;           // elements, tied ones once
   int64_t parameter_bytes = 0;
-  std::vector<std::string> notes;   // what the person should know ("dropout is fixed by the trace", ...)
+  std::vector<std::string> notes;  // what the person should know ("dropout is fixed by the trace", ...)
 
   // Value number -> number of the op that makes it, through views and in-place ops: the op that owns the memory.
   // -1 for program inputs. Values that only may share memory (in a list, out of a branch) have one number, the first.

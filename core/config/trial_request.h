@@ -32,21 +32,21 @@ struct ModelSource {
 };
 
 struct TrainingSettings {
-  std::string loss = "";        // next_token | cross_entropy | mse | returned
-  std::string target = "";      // name of the input that is the target; "" looks for labels, target
+  std::string loss = "";            // next_token | cross_entropy | mse | returned
+  std::string target = "";          // name of the input that is the target; "" looks for labels, target
   std::string optimizer = "adamw";  // adamw | sgd
   double learning_rate = 1e-4;
-  std::string dtype = "";       // floating parameters are cast to it; "": as stored
-  std::string autocast = "";    // "" | bfloat16 | float16
+  std::string dtype = "";     // floating parameters are cast to it; "": as stored
+  std::string autocast = "";  // "" | bfloat16 | float16
   int64_t seed = 0;
-  int steps = 5;                // measured, >= 1
-  int warmup = 2;               // >= 0
-  int traced_steps = 2;         // with the profiler on, after the measured ones
-  std::string device = "cpu";   // cpu | cuda | cuda:N
-  int64_t memory_cap_bytes = 0; // 0: none
-  std::string blocks = "";      // glob of module paths; "": found by itself
-  int64_t batch = 0;            // replaces the first dimension of every made-up input; 0: as specified
-  int64_t sequence = 0;         // replaces the second dimension of made-up inputs that have one; 0: as specified
+  int steps = 5;                 // measured, >= 1
+  int warmup = 2;                // >= 0
+  int traced_steps = 2;          // with the profiler on, after the measured ones
+  std::string device = "cpu";    // cpu | cuda | cuda:N
+  int64_t memory_cap_bytes = 0;  // 0: none
+  std::string blocks = "";       // glob of module paths; "": found by itself
+  int64_t batch = 0;             // replaces the first dimension of every made-up input; 0: as specified
+  int64_t sequence = 0;          // replaces the second dimension of made-up inputs that have one; 0: as specified
 };
 
 // UsageError naming the setting, its value and the valid ones, for all that can be told without the model.
@@ -55,11 +55,11 @@ void check_training(const TrainingSettings& training);
 struct TrialRequest {
   ModelSource model;
   std::vector<InputSpec> inputs;
-  std::string inputs_file;      // safetensors; "" when inputs are made up
+  std::string inputs_file;  // safetensors; "" when inputs are made up
   TrainingSettings training;
   Plan plan;
-  std::string reference;        // file with the baseline's loss and gradients; written by the first trial, "" for none
-  std::string trace;            // file to write; "": none
+  std::string reference;  // file with the baseline's loss and gradients; written by the first trial, "" for none
+  std::string trace;      // file to write; "": none
 };
 
 void to_json(nlohmann::json& json, const TrialRequest& request);

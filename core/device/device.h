@@ -63,8 +63,8 @@ class Device {
   virtual void wait(Stream stream, const EventPtr& event) = 0;  // `stream` waits; on CPU compute waits by blocking
   virtual void synchronize() = 0;                               // the calling thread waits for all streams
 
-  virtual MemoryUse memory() const = 0;        // cheap: may be asked after every op
-  virtual int64_t used_bytes() const = 0;      // on the whole device, by every process; 0: not known. A driver call
+  virtual MemoryUse memory() const = 0;    // cheap: may be asked after every op
+  virtual int64_t used_bytes() const = 0;  // on the whole device, by every process; 0: not known. A driver call
   virtual void reset_peak() = 0;
   // From now on at most `bytes` (0: no cap); beyond it allocations throw c10::OutOfMemoryError.
   virtual void set_cap(int64_t bytes) = 0;

@@ -19,7 +19,7 @@ class HostPool {
 
   struct Lease {
     char* data = nullptr;
-    int64_t bytes = 0;                       // as taken, rounded up
+    int64_t bytes = 0;                         // as taken, rounded up
     std::vector<device::EventPtr> free_after;  // copies of former holders that may still be running
   };
 

@@ -61,8 +61,7 @@ void Offload::unstash(Transfer& transfer) {
 void Offload::flush() { retire(-1); }
 
 void Offload::before_overwrite(const autograd::Buffer& buffer) {
-  if (buffer.transfer && buffer.transfer->state_ == Transfer::State::stashed)
-    unstash(*buffer.transfer);
+  if (buffer.transfer && buffer.transfer->state_ == Transfer::State::stashed) unstash(*buffer.transfer);
 }
 
 void Offload::start_back(Transfer& transfer) {

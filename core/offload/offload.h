@@ -36,8 +36,8 @@ class Transfer {
   int64_t bytes_;
   State state_ = State::stashed;
   HostPool::Lease lease_;
-  at::Storage source_;       // stashed
-  at::Storage target_;       // coming back
+  at::Storage source_;  // stashed
+  at::Storage target_;  // coming back
   device::EventPtr out_done_, in_done_;
 };
 

@@ -18,8 +18,8 @@ using config::ProgramFacts;
 
 constexpr int kOutside = -1;  // the "block" of an op that is in none
 
-// prim ops only bind, pack and branch: what they hand on was made by others. A "view" may copy (reshape, contiguous), and
-// an in-place op makes the memory's next value: both have a place of their own.
+// prim ops only bind, pack and branch: what they hand on was made by others. A "view" may copy (reshape, contiguous),
+// and an in-place op makes the memory's next value: both have a place of their own.
 bool makes_values(const OpFacts& op) { return !op.name.starts_with("prim::") && !op.outputs.empty(); }
 bool makes_memory(const OpFacts& op) { return makes_values(op) && !op.view && !op.in_place; }
 

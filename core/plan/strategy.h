@@ -2,7 +2,8 @@
 //
 //   none
 //   checkpoint:full | checkpoint:every=2 | checkpoint:op      [,inputs=keep|host] [op: ,save=matmul+attention]
-//   offload:sync | offload:stream                            [,stash=2GiB] [,min=1MiB] [,prefetch=1GiB] [,head=keep|move]
+//   offload:sync | offload:stream                            [,stash=2GiB] [,min=1MiB] [,prefetch=1GiB]
+//   [,head=keep|move]
 //
 //   Plan plan = make_plan("checkpoint:full,inputs=host", facts);
 #pragma once
@@ -24,8 +25,8 @@ struct ParameterInfo {
 };
 
 struct StrategyInfo {
-  std::string name;           // "checkpoint:full"
-  std::string help;           // what it does, in a line
+  std::string name;  // "checkpoint:full"
+  std::string help;  // what it does, in a line
   std::vector<ParameterInfo> parameters;
 };
 

@@ -66,8 +66,7 @@ CopyKind copy_kind(const CUpti_ActivityMemcpy6& copy) {
     case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
       return {trace::Kind::copy_in,
               copy.srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ? "copy in, pageable" : "copy in"};
-    default:
-      return {trace::Kind::copy_device, "copy on device"};
+    default: return {trace::Kind::copy_device, "copy on device"};
   }
 }
 
@@ -210,8 +209,7 @@ void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
           trace);
       break;
     }
-    default:
-      break;
+    default: break;
   }
 }
 

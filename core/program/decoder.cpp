@@ -50,7 +50,8 @@ def forward(self, x, cos, sin):
 class Builder {
  public:
   Builder(const config::DecoderProfile& profile, at::ScalarType dtype, c10::Device device, int64_t seed)
-      : p_(profile), options_(at::TensorOptions(dtype).device(device)),
+      : p_(profile),
+        options_(at::TensorOptions(dtype).device(device)),
         generator_(at::globalContext().defaultGenerator(device).clone()) {
     generator_.set_current_seed(static_cast<uint64_t>(seed));
   }
@@ -73,7 +74,9 @@ class Builder {
     return result;
   }
 
-  at::Tensor normal(at::IntArrayRef shape) { return at::empty(shape, options_).normal_(0, kWeightDeviation, generator_); }
+  at::Tensor normal(at::IntArrayRef shape) {
+    return at::empty(shape, options_).normal_(0, kWeightDeviation, generator_);
+  }
 
   static Module weighted(const char* type, const at::Tensor& weight, const char* source) {
     Module result = module(type);

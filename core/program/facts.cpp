@@ -11,10 +11,10 @@
 namespace memtune::program {
 namespace {
 
-const std::set<std::string> kMatmuls = {
-    "aten::linear", "aten::mm",      "aten::matmul",      "aten::bmm",          "aten::addmm",
-    "aten::einsum", "aten::baddbmm", "aten::_convolution", "aten::convolution", "aten::conv1d",
-    "aten::conv2d", "aten::conv3d",  "aten::addbmm",      "aten::bilinear"};
+const std::set<std::string> kMatmuls = {"aten::linear",      "aten::mm",      "aten::matmul",  "aten::bmm",
+                                        "aten::addmm",       "aten::einsum",  "aten::baddbmm", "aten::_convolution",
+                                        "aten::convolution", "aten::conv1d",  "aten::conv2d",  "aten::conv3d",
+                                        "aten::addbmm",      "aten::bilinear"};
 const std::set<std::string> kAttention = {"aten::scaled_dot_product_attention", "aten::_native_multi_head_attention"};
 const std::set<std::string> kContainers = {"Sequential", "ModuleList", "ModuleDict", ""};
 
@@ -58,9 +58,10 @@ std::vector<int> matching_calls(const Program& program, const std::string& glob)
     if (!program.calls[i].path.empty()) paths.push_back(program.calls[i].path);
   }
   if (calls.empty())
-    throw UsageError("no module matches --blocks '" + glob + "'; the model has " +
-                     (paths.empty() ? "no submodules" : join(std::span(paths).first(std::min<size_t>(paths.size(), 8)), ", ")) +
-                     (paths.size() > 8 ? ", ..." : ""));
+    throw UsageError(
+        "no module matches --blocks '" + glob + "'; the model has " +
+        (paths.empty() ? "no submodules" : join(std::span(paths).first(std::min<size_t>(paths.size(), 8)), ", ")) +
+        (paths.size() > 8 ? ", ..." : ""));
   return outermost(program, calls);
 }
 

@@ -182,9 +182,7 @@ void Interpreter::call(const Op& op) {
     case OpKind::is_instance: return answer(is_instance(op, stack_[0]));
     case OpKind::uninitialized: return answer(IValue());
     case OpKind::enter: return enter();
-    case OpKind::exit:
-      exit();
-      return answer(IValue());
+    case OpKind::exit: exit(); return answer(IValue());
     default: break;
   }
   if (observer_) observer_->before(op, stack_);

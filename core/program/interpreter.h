@@ -18,8 +18,8 @@ class Interpreter {
  public:
   explicit Interpreter(const Program& program);
 
-  // `inputs` in the order of Program::body.inputs; an undefined tensor is None. Whatever happens, no value is held afterwards.
-  // Throws what the ops throw; UsageError for what cannot be run.
+  // `inputs` in the order of Program::body.inputs; an undefined tensor is None. Whatever happens, no value is held
+  // afterwards. Throws what the ops throw; UsageError for what cannot be run.
   c10::IValue run(std::vector<c10::IValue> inputs, OpObserver* observer = nullptr);
 
   // "aten::linear at model.py:42": the op that ran when run() threw.

@@ -53,11 +53,13 @@ void check_is_whole_zip(const std::string& path) {
   if (error || size == 0) refuse(path, "it is empty");
   std::string start(4, '\0');
   file.read(start.data(), 4);
-  if (start.compare(0, 4, "PK\3\4") != 0) refuse(path, std::string("it is no zip archive, so no TorchScript") + kHowToSave);
+  if (start.compare(0, 4, "PK\3\4") != 0)
+    refuse(path, std::string("it is no zip archive, so no TorchScript") + kHowToSave);
   std::string tail(static_cast<size_t>(std::min<std::streamoff>(size, 65536 + 22)), '\0');
   file.seekg(size - static_cast<std::streamoff>(tail.size()));
   file.read(tail.data(), static_cast<std::streamsize>(tail.size()));
-  if (tail.find("PK\5\6") == std::string::npos) refuse(path, "it is damaged or cut off: the archive's directory is missing");
+  if (tail.find("PK\5\6") == std::string::npos)
+    refuse(path, "it is damaged or cut off: the archive's directory is missing");
 }
 
 std::vector<std::string> record_names(const std::string& path) {
@@ -110,7 +112,8 @@ void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarTy
       at::Tensor tensor = value.toTensor();
       bool cast = dtype && tensor.is_floating_point();
       at::ScalarType wanted = cast ? *dtype : tensor.scalar_type();
-      if (tensor.device() != device || tensor.scalar_type() != wanted) tensor.set_data(tensor.detach().to(device, wanted));
+      if (tensor.device() != device || tensor.scalar_type() != wanted)
+        tensor.set_data(tensor.detach().to(device, wanted));
     }
     return value.isObject() && !seen.insert(value.toObject().get()).second;
   });

@@ -17,8 +17,8 @@ struct LoadedModel {
 
 // Loads source.path (TorchScript, scripted or traced) or builds source.profile, in training mode, on `device`, floating
 // parameters and buffers cast to `dtype` (canonical name; "": as stored). Weights of a profile are drawn from `seed`.
-// Integer buffers keep their type; tied parameters stay tied. `sequence`: the longest that a profile's model will see; 0:
-// as the profile says.
+// Integer buffers keep their type; tied parameters stay tied. `sequence`: the longest that a profile's model will see;
+// 0: as the profile says.
 //
 // UsageError, one line each: no such file; not a zip archive; a zip without TorchScript code (a state dict, a
 // torch.export archive, something else: each by name, with what to do instead); a damaged or cut file; a frozen module

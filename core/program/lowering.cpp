@@ -171,9 +171,7 @@ class Lowering {
         return bind(node, gather(graph->outputs()));
       }
       case c10::aten::wait:
-      case prim::unchecked_cast:
-        known_[node->output()] = input(0);
-        return;
+      case prim::unchecked_cast: known_[node->output()] = input(0); return;
       case c10::aten::warn: return;
       case prim::TupleConstruct:
         known_[node->output()] = Known{TupleRef{gather(node->inputs()), node->output()->type()}};
@@ -186,8 +184,8 @@ class Lowering {
         auto* tuple = std::get_if<TupleRef>(&input(0).what);
         if (!tuple) throw refused(node, "a slice of a tuple that is only known at run time");
         auto begin = tuple->elements.begin();
-        known_[node->output()] = Known{
-            TupleRef{{begin + node->i(attr::beg), begin + node->i(attr::end)}, node->output()->type()}};
+        known_[node->output()] =
+            Known{TupleRef{{begin + node->i(attr::beg), begin + node->i(attr::end)}, node->output()->type()}};
         return;
       }
       case prim::ListConstruct: return emit(OpKind::list, node, call, body);
@@ -240,7 +238,8 @@ class Lowering {
 
   // A trace bakes in where it ran; here it runs on device_.
   c10::IValue on_device(const c10::IValue& value) const {
-    if (value.isTensor() && value.toTensor().defined() && !value.toTensor().is_meta()) return value.toTensor().to(device_);
+    if (value.isTensor() && value.toTensor().defined() && !value.toTensor().is_meta())
+      return value.toTensor().to(device_);
     if (value.isDevice() && !value.toDevice().is_meta()) return device_;
     return value;
   }
@@ -279,9 +278,7 @@ class Lowering {
     bind(node, inline_graph(type->getMethod(name), arguments, call, body));
   }
 
-  static bool is_autocast(const jit::Node* node) {
-    return class_name(node->input(0)->type()) == "autocast";
-  }
+  static bool is_autocast(const jit::Node* node) { return class_name(node->input(0)->type()) == "autocast"; }
 
   // no_grad, record_function and a model's own: their methods, with None for what __exit__ is told of an exception.
   void lower_context(const jit::Node* node, const char* method, int nones, int call, Body& body) {

@@ -1,5 +1,5 @@
-// What a run of a model leaves behind besides its answer, undone: buffers, attributes, state in lists and dicts, and the
-// random generators.
+// What a run of a model leaves behind besides its answer, undone: buffers, attributes, state in lists and dicts, and
+// the random generators.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>

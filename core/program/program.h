@@ -52,19 +52,19 @@ struct Op {
   int id = 0;  // position in program order, bodies included
   OpKind kind = OpKind::call;
   const torch::jit::Node* node = nullptr;
-  mutable torch::jit::Operation operation{nullptr};   // kind == call; its call operator is not const
-  std::optional<c10::OperatorHandle> handle;          // when the dispatcher knows it
-  std::vector<bool> writes;                           // arguments written in place, by the schema
+  mutable torch::jit::Operation operation{nullptr};  // kind == call; its call operator is not const
+  std::optional<c10::OperatorHandle> handle;         // when the dispatcher knows it
+  std::vector<bool> writes;                          // arguments written in place, by the schema
   bool vararg = false;
-  bool random = false;                                // draws from the device's generator
-  std::string name;                                   // "aten::linear"
-  c10::intrusive_ptr<c10::ivalue::Object> object;     // get/set_attribute of a module
-  int64_t index = 0;                                  // tuple_index
-  int call = 0;                                       // index into Program::calls
+  bool random = false;                             // draws from the device's generator
+  std::string name;                                // "aten::linear"
+  c10::intrusive_ptr<c10::ivalue::Object> object;  // get/set_attribute of a module
+  int64_t index = 0;                               // tuple_index
+  int call = 0;                                    // index into Program::calls
   std::vector<Slot> inputs, outputs;
-  std::vector<bool> last_use;                         // inputs[i] dies here: it is moved
-  std::vector<Slot> dead;                             // slots that die when the op is done (unused outputs, captures)
-  std::vector<Body> bodies;                           // branch: then, else; loop: one
+  std::vector<bool> last_use;  // inputs[i] dies here: it is moved
+  std::vector<Slot> dead;      // slots that die when the op is done (unused outputs, captures)
+  std::vector<Body> bodies;    // branch: then, else; loop: one
 };
 
 struct Body {
@@ -72,14 +72,14 @@ struct Body {
   std::vector<Op> ops;
   std::vector<Slot> outputs;
   std::vector<bool> output_last_use;  // outputs[i] dies with the body: it is moved
-  std::vector<Slot> dead_at_entry;  // outer slots that only the other branch uses
+  std::vector<Slot> dead_at_entry;    // outer slots that only the other branch uses
 };
 
 struct Program {
   torch::jit::Module module;
-  Body body;                            // inputs: forward's arguments, then the target when the loss needs one
-  std::vector<std::string> input_names; // in the order of body.inputs
-  std::vector<c10::IValue> constants;   // by slot; None where the slot is no constant
+  Body body;                             // inputs: forward's arguments, then the target when the loss needs one
+  std::vector<std::string> input_names;  // in the order of body.inputs
+  std::vector<c10::IValue> constants;    // by slot; None where the slot is no constant
   std::vector<bool> is_constant;
   std::vector<Call> calls;
   std::vector<std::string> notes;

@@ -18,19 +18,14 @@ std::string quoted(const std::string& text) {
 
 const char* category(const trace::Event& event) {
   switch (event.kind) {
-    case trace::Kind::kernel:
-      return "kernel";
+    case trace::Kind::kernel: return "kernel";
     case trace::Kind::copy_out:
     case trace::Kind::copy_in:
-    case trace::Kind::copy_device:
-      return "gpu_memcpy";
-    case trace::Kind::memset:
-      return "gpu_memset";
-    case trace::Kind::op:
-      return "cpu_op";
+    case trace::Kind::copy_device: return "gpu_memcpy";
+    case trace::Kind::memset: return "gpu_memset";
+    case trace::Kind::op: return "cpu_op";
     case trace::Kind::wait:
-    case trace::Kind::region:
-      break;
+    case trace::Kind::region: break;
   }
   return "user_annotation";
 }

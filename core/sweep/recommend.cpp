@@ -96,8 +96,7 @@ std::string why_not_none(std::span<const Row> rows, const Row& chosen, int64_t b
 std::string wrong_but_faster(std::span<const Row> rows, const Row& chosen) {
   for (const Row& row : rows) {
     const Measurement& trial = row.measurement;
-    const bool differs = trial.gradients.compared && !trial.gradients.equal;
-    if (trial.outcome == trace::Outcome::ok && differs && cost(trial) < cost(chosen.measurement)) {
+    if (trial.outcome == trace::Outcome::mismatch && cost(trial) > 0 && cost(trial) < cost(chosen.measurement)) {
       return "; " + label(row) + " is faster, but its gradients differ";
     }
   }
@@ -146,8 +145,7 @@ Goal parse_goal(const std::string& text) {
 }
 
 bool usable(const Measurement& trial) {
-  const bool wrong = trial.gradients.compared && !trial.gradients.equal;
-  return trial.outcome == trace::Outcome::ok && !wrong && std::isfinite(cost(trial)) && cost(trial) > 0;
+  return trial.outcome == trace::Outcome::ok && std::isfinite(cost(trial)) && cost(trial) > 0;
 }
 
 Recommendation recommend(std::span<const Row> rows, int64_t budget, Goal goal) {

@@ -6,22 +6,14 @@ namespace memtune::trace {
 
 std::string to_string(Kind kind) {
   switch (kind) {
-    case Kind::kernel:
-      return "kernel";
-    case Kind::copy_out:
-      return "copy_out";
-    case Kind::copy_in:
-      return "copy_in";
-    case Kind::copy_device:
-      return "copy_device";
-    case Kind::memset:
-      return "memset";
-    case Kind::wait:
-      return "wait";
-    case Kind::op:
-      return "op";
-    case Kind::region:
-      return "region";
+    case Kind::kernel: return "kernel";
+    case Kind::copy_out: return "copy_out";
+    case Kind::copy_in: return "copy_in";
+    case Kind::copy_device: return "copy_device";
+    case Kind::memset: return "memset";
+    case Kind::wait: return "wait";
+    case Kind::op: return "op";
+    case Kind::region: return "region";
   }
   return "?";
 }

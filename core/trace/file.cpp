@@ -180,20 +180,11 @@ bool read_record(std::string_view payload, Trace& trace) {
   payload.remove_prefix(1);
   Cursor items(payload);
   switch (type) {
-    case Record::header:
-      read_header(payload, trace);
-      break;
-    case Record::names:
-      read_items(items, trace, trace.names);
-      break;
-    case Record::events:
-      read_items(items, trace, trace.events);
-      break;
-    case Record::memory:
-      read_items(items, trace, trace.memory);
-      break;
-    case Record::end:
-      return true;
+    case Record::header: read_header(payload, trace); break;
+    case Record::names: read_items(items, trace, trace.names); break;
+    case Record::events: read_items(items, trace, trace.events); break;
+    case Record::memory: read_items(items, trace, trace.memory); break;
+    case Record::end: return true;
   }
   return false;
 }

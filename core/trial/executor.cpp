@@ -66,8 +66,9 @@ class SavedTensor final : public autograd::Ticket {
   at::Tensor unpack() override {
     TORCH_CHECK(counter_.current_version() == version_,
                 "one of the variables needed for gradient computation has been modified by an inplace operation: a "
-                "saved tensor of ", geometry_.dtype.name(), " is at version ", counter_.current_version(),
-                "; expected version ", version_, " instead");
+                "saved tensor of ",
+                geometry_.dtype.name(), " is at version ", counter_.current_version(), "; expected version ", version_,
+                " instead");
     if (buffer_) return geometry_.view(executor_.storage_of(*buffer_));
     if (instance_) return executor_.saved_by(*instance_, save_);
     return tensor_;
@@ -173,7 +174,8 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
     if (is_ours(tensor)) inputs_.push_back(storage_of_tensor(tensor));
   note_written(op, inputs);
-  bool outside = std::any_of(written_.begin(), written_.end(), [](const Written& w) { return !w.old || w.old->op < 0; });
+  bool outside =
+      std::any_of(written_.begin(), written_.end(), [](const Written& w) { return !w.old || w.old->op < 0; });
   instance_ = recomputes(op) && !outside ? record(op, inputs) : nullptr;
   for (const Written& written : written_)
     if (written.old) protect(*written.old);
@@ -332,7 +334,8 @@ void Executor::resolve(SavedTensor& saved) {
 
 at::Storage Executor::storage_of(Buffer& buffer) {
   at::Storage storage = recompute_.storage_of(buffer);
-  offload_.prefetch();
+  // While the head's and the loss's backward run, memory is needed most.
+  if (buffer.op < 0 || !facts_.ops[buffer.op].after_blocks) offload_.prefetch();
   return storage;
 }
 

@@ -50,11 +50,11 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   friend class SavedTensor;
   using Impl = const c10::StorageImpl*;
 
-  struct Written {       // a storage that the running op writes into
+  struct Written {  // a storage that the running op writes into
     Impl storage;
     int argument;
     at::Tensor tensor;
-    uint32_t version;    // before the op
+    uint32_t version;  // before the op
     autograd::BufferPtr old;
   };
 

@@ -46,8 +46,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 // Everything that the request says about inputs, in order, with names: a spec without one goes by its position.
 struct Described {
-  std::vector<InputSpec> specs;                                // of the file's tensors as well
-  std::map<std::string, at::Tensor> file;                      // by name
+  std::vector<InputSpec> specs;            // of the file's tensors as well
+  std::map<std::string, at::Tensor> file;  // by name
   std::vector<std::string> names() const {
     std::vector<std::string> result;
     for (const auto& spec : specs) result.push_back(spec.name);
@@ -94,8 +94,13 @@ std::string first_integer(const Described& described, const std::vector<std::str
 class BatchMaker {
  public:
   BatchMaker(const config::TrialRequest& request, Loss loss, const program::Program& program, c10::Device device)
-      : request_(request), loss_(loss), program_(program), device_(device), names_(program.input_names),
-        described_(describe(request, names_)), generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
+      : request_(request),
+        loss_(loss),
+        program_(program),
+        device_(device),
+        names_(program.input_names),
+        described_(describe(request, names_)),
+        generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
     generator_.set_current_seed(static_cast<uint64_t>(request.training.seed));
     target_ = choose_target(request, loss, forward_arguments());
   }
@@ -163,8 +168,8 @@ class BatchMaker {
     if (!rows || !tensor.defined() || tensor.numel() == 0 || !at::isIntegralType(tensor.scalar_type(), false)) return;
     int64_t least = tensor.min().item<int64_t>(), most = tensor.max().item<int64_t>();
     if (least < 0 || most >= *rows)
-      throw UsageError("input '" + name + "' has numbers from " + std::to_string(least) + " to " + std::to_string(most) +
-                       ", the embedding it goes into has " + std::to_string(*rows) + " rows");
+      throw UsageError("input '" + name + "' has numbers from " + std::to_string(least) + " to " +
+                       std::to_string(most) + ", the embedding it goes into has " + std::to_string(*rows) + " rows");
   }
 
   InputSpec sized(InputSpec spec) const {
@@ -218,7 +223,8 @@ class BatchMaker {
     at::Tensor answer = run_once();
     InputSpec spec{target_, "float32", answer.sizes().vec(), std::nullopt};
     if (loss_ == Loss::cross_entropy) {
-      if (answer.dim() == 0) throw UsageError("the loss cross_entropy needs classes, the model answers with one number");
+      if (answer.dim() == 0)
+        throw UsageError("the loss cross_entropy needs classes, the model answers with one number");
       int64_t dimension = std::min<int64_t>(1, answer.dim() - 1);  // [batch, classes, ...] or [classes]
       spec.dtype = "int64";
       spec.below = answer.size(dimension);

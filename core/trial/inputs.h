@@ -13,10 +13,10 @@
 namespace memtune::trial {
 
 struct Batch {
-  std::vector<at::Tensor> tensors;        // in the order of Program::input_names; on the device
-  std::vector<config::InputSpec> specs;   // of the same, as resolved
-  int64_t samples = 0;                    // first dimension of the first input
-  int64_t tokens = 0;                     // samples * sequence when an integer input is [batch, sequence], else 0
+  std::vector<at::Tensor> tensors;       // in the order of Program::input_names; on the device
+  std::vector<config::InputSpec> specs;  // of the same, as resolved
+  int64_t samples = 0;                   // first dimension of the first input
+  int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
 };
 
 // Which input the loss compares with, before the program is lowered: `target` when given (an argument of forward, a
@@ -27,11 +27,11 @@ std::string choose_target(const config::TrialRequest& request, program::Loss los
 
 // Fills in what specs leave open and checks everything that can be checked without running the model: wrong names (with
 // the valid ones), a missing input, wrong dtype words, `--batch`/`--seq` (training.batch, training.sequence) applied.
-// When no spec or file is given, shapes are guessed where the model tells (an embedding or a convolution right behind the
-// input; forward's defaults); otherwise UsageError that shows an --input line to write. Floating inputs that are made up
-// take the dtype of the model's parameters when the spec's dtype is float32 and the model is cast.
-// A "target" that nothing describes is made up from the model's answer (classes = last dimension) by one run without
-// gradients whose side effects on buffers and generators are undone.
+// When no spec or file is given, shapes are guessed where the model tells (an embedding or a convolution right behind
+// the input; forward's defaults); otherwise UsageError that shows an --input line to write. Floating inputs that are
+// made up take the dtype of the model's parameters when the spec's dtype is float32 and the model is cast. A "target"
+// that nothing describes is made up from the model's answer (classes = last dimension) by one run without gradients
+// whose side effects on buffers and generators are undone.
 Batch make_batch(const config::TrialRequest& request, program::Loss loss, const program::Program& program,
                  c10::Device device);
 

@@ -19,8 +19,10 @@ namespace {
 using memtune::trial::Frames;
 
 int usage() {
-  std::fputs("usage: memtune-trial inspect|run REQUEST.json | doctor [cpu|cuda|cuda:N]\n"
-             "memtune starts it; by hand it writes its frames to stdout.\n", stderr);
+  std::fputs(
+      "usage: memtune-trial inspect|run REQUEST.json | doctor [cpu|cuda|cuda:N]\n"
+      "memtune starts it; by hand it writes its frames to stdout.\n",
+      stderr);
   return 2;
 }
 
@@ -31,7 +33,10 @@ memtune::config::TrialRequest read_request(const char* path) {
 void doctor(const std::string& device, Frames& frames) {
   nlohmann::json checks = nlohmann::json::array();
   for (const auto& check : memtune::profiler::run_doctor(device))
-    checks.push_back({{"name", check.name}, {"status", memtune::profiler::to_string(check.status)}, {"detail", check.detail}, {"fix", check.fix}});
+    checks.push_back({{"name", check.name},
+                      {"status", memtune::profiler::to_string(check.status)},
+                      {"detail", check.detail},
+                      {"fix", check.fix}});
   frames.send({{"frame", "doctor"}, {"checks", checks}});
 }
 

@@ -42,9 +42,12 @@ std::string hash_of(const at::Tensor& tensor) { return hash_hex(tensor.const_dat
 json describe(const std::string& name, const at::Tensor& parameter, uint64_t& offset) {
   bool defined = parameter.grad().defined();
   uint64_t bytes = defined ? parameter.nbytes() : 0;
-  json entry = {{"name", name},          {"dtype", c10::toString(parameter.scalar_type())},
-                {"shape", parameter.sizes().vec()}, {"defined", defined},
-                {"offset", offset},      {"bytes", bytes},
+  json entry = {{"name", name},
+                {"dtype", c10::toString(parameter.scalar_type())},
+                {"shape", parameter.sizes().vec()},
+                {"defined", defined},
+                {"offset", offset},
+                {"bytes", bytes},
                 {"hash", std::string(kHashDigits, '0')}};
   offset += bytes;
   return entry;
@@ -166,7 +169,8 @@ void compare(ReferenceFile& file, const json& entry, const std::string& name, co
 
 }  // namespace
 
-void write_reference(const fs::path& path, const std::string& strategy, double loss, const NamedParameters& parameters) {
+void write_reference(const fs::path& path, const std::string& strategy, double loss,
+                     const NamedParameters& parameters) {
   json header = {{"strategy", strategy}, {"loss", to_hex(loss)}, {"parameters", json::array()}};
   uint64_t offset = 0;
   for (const auto& [name, parameter] : parameters) header["parameters"].push_back(describe(name, parameter, offset));
@@ -186,7 +190,8 @@ void write_reference(const fs::path& path, const std::string& strategy, double l
   if (file) fs::rename(aside, path, error);
   if (!file || error) {
     fs::remove(aside, error);
-    throw IoError("cannot write '" + path.string() + "': is the disk full? It needs " + std::to_string(offset) + " bytes");
+    throw IoError("cannot write '" + path.string() + "': is the disk full? It needs " + std::to_string(offset) +
+                  " bytes");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/trial_request.h"
+#include "core/program/module_state.h"
 
 namespace memtune::trial {
 namespace {
@@ -40,9 +41,7 @@ std::vector<std::string> argument_names(const torch::jit::Module& module) {
   return names;
 }
 
-std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) {
-  return {tensors.begin(), tensors.end()};
-}
+std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
 
 std::string describe(const Batch& batch) {
   std::vector<std::string> specs;
@@ -63,10 +62,10 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   loss_ = program::parse_loss(training.loss);
   device_ = device::make_device(training.device);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  model_ = program::load_model(request.model, training.dtype, device_->torch_device(), training.seed);
+  model_ =
+      program::load_model(request.model, training.dtype, device_->torch_device(), training.seed, training.sequence);
   std::string target = choose_target(request, loss_, argument_names(model_.module));
-  program_ = std::make_unique<program::Program>(
-      program::lower(model_.module, loss_, target, device_->torch_device()));
+  program_ = std::make_unique<program::Program>(program::lower(model_.module, loss_, target, device_->torch_device()));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
   facts_.kind = model_.kind;
   facts_.notes.insert(facts_.notes.begin(), model_.notes.begin(), model_.notes.end());
@@ -76,8 +75,7 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
 }
 
 void Session::check_inputs() {
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers;
-  for (const auto& buffer : model_.module.buffers()) buffers.emplace_back(buffer, buffer.clone());
+  program::ModuleState restore(model_.module, device_->torch_device());
   at::NoGradGuard no_grad;
   try {
     AutocastScope autocast(device_->torch_device().type(), request_.training.autocast);
@@ -87,13 +85,17 @@ void Session::check_inputs() {
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (const c10::Error& error) {
-    throw UsageError("the model rejects " + describe(batch_) + ": " + first_line(error) + " (" +
-                     interpreter_->where() + ")");
+    throw UsageError("the model rejects " + describe(batch_) + ": " + first_line(error) + " (" + interpreter_->where() +
+                     ")");
   }
-  for (auto& [buffer, before] : buffers) buffer.copy_(before);
 }
 
-at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* observer) {
+double Session::untouched_loss(Executor* executor) {
+  program::ModuleState restore(model_.module, device_->torch_device());
+  return forward(executor, executor).item<double>();
+}
+
+at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
   in_forward_ = true;
   at::Tensor loss;
   if (executor) executor->begin_step();
@@ -104,6 +106,11 @@ at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* ob
   }
   if (executor) executor->end_forward();
   in_forward_ = false;
+  return loss;
+}
+
+at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* observer) {
+  at::Tensor loss = forward(executor, observer);
   loss.backward();
   return loss.detach();
 }

@@ -25,6 +25,9 @@ class Session {
   // are left as they were.
   void check_inputs();
 
+  // The loss before anything has moved: no step, no statistics, no deterministic kernels. Leaves everything as it was.
+  double untouched_loss(Executor* executor);
+
   // Forward and backward. `executor` null: plain autograd, no hooks. Gradients are left on the parameters.
   // The loss is still on the device.
   at::Tensor forward_backward(Executor* executor, program::OpObserver* observer);
@@ -42,6 +45,8 @@ class Session {
   void drop_gradients();
 
  private:
+  at::Tensor forward(Executor* executor, program::OpObserver* observer);
+
   const config::TrialRequest& request_;
   std::unique_ptr<device::Device> device_;
   program::Loss loss_;

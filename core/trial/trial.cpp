@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -26,27 +27,27 @@ using trace::Measurement;
 using trace::Outcome;
 
 // Kernels whose result does not depend on the order of atomics, for the step that is compared bit for bit. Fresh memory
-// is left as it is: LibTorch would fill it with NaN.
+// is left as it is: LibTorch would fill it with NaN. Attention has such kernels only when lacking ones are an error.
 class Deterministic {
  public:
-  Deterministic() { set(true); }
-  ~Deterministic() { set(false); }
+  explicit Deterministic(bool errors) { set(true, errors); }
+  ~Deterministic() { set(false, false); }
 
  private:
-  static void set(bool on) {
+  static void set(bool on, bool errors) {
     at::globalContext().setDeterministicFillUninitializedMemory(false);
-    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/true);
+    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/!errors);
   }
 };
 
 class Trial {
  public:
-  Trial(const config::TrialRequest& request, Frames& frames)
-      : request_(request), frames_(frames), session_(request) {
+  Trial(const config::TrialRequest& request, Frames& frames) : request_(request), frames_(frames), session_(request) {
     result_.strategy = request.plan.strategy;
     result_.device = session_.device().name();
     result_.emulated = session_.device().emulated();
-    if (!request.plan.keeps_everything()) executor_.emplace(session_.program(), session_.facts(), request.plan, session_.device());
+    if (!request.plan.keeps_everything())
+      executor_.emplace(session_.program(), session_.facts(), request.plan, session_.device());
   }
 
   Measurement run() {
@@ -83,9 +84,9 @@ class Trial {
   void reference() {
     phase_ = "reference";
     frames_.phase(phase_, 1, 1);
-    Deterministic deterministic;
+    at::manual_seed(request_.training.seed);
+    result_.loss.push_back(session_.untouched_loss(executor()));
     double loss = reference_step(executor());
-    result_.loss.push_back(loss);
     if (request_.reference.empty()) return session_.drop_gradients();
     if (std::filesystem::exists(request_.reference)) {
       result_.gradients = compare_with_reference(request_.reference, loss, session_.parameters());
@@ -100,6 +101,20 @@ class Trial {
   }
 
   double reference_step(Executor* executor) {
+    try {
+      return reference_step(executor, deterministic_);
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      if (!deterministic_ || !std::strstr(error.what(), "deterministic")) throw;
+      deterministic_ = false;  // an op has no such kernel
+      session_.drop_gradients();
+      return reference_step(executor, deterministic_);
+    }
+  }
+
+  double reference_step(Executor* executor, bool deterministic) {
+    Deterministic scope(deterministic);
     at::manual_seed(request_.training.seed);
     return session_.forward_backward(executor, executor).item<double>();
   }
@@ -168,16 +183,15 @@ class Trial {
     }
     profiler->finish(trace);
     result_.profiler_overhead = trace::summarize(samples).median / result_.step_ms.median - 1;
-    int64_t out = result_.transfer.out_bytes, in = result_.transfer.in_bytes;
-    result_.transfer = trace::measure_overlap(trace, request_.training.traced_steps);
-    result_.transfer.out_bytes = out;  // as counted: the model's own copies are not the engine's
-    result_.transfer.in_bytes = in;
-    if (out > 0) {
-      auto link = profiler::probe_link(session_.device());
-      result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
-      result_.transfer.link_in_gb_per_s = link.in_gb_per_s;
-    }
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
+    int64_t out = result_.transfer.out_bytes, in = result_.transfer.in_bytes;
+    if (out == 0) return;  // the model's own copies (of its loss, say) are not the engine's
+    result_.transfer = trace::measure_overlap(trace, request_.training.traced_steps);
+    result_.transfer.out_bytes = out;
+    result_.transfer.in_bytes = in;
+    auto link = profiler::probe_link(session_.device());
+    result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
+    result_.transfer.link_in_gb_per_s = link.in_gb_per_s;
   }
 
   // Bit for bit, unless the baseline does not repeat itself; then within twice what it differs by.
@@ -204,8 +218,8 @@ class Trial {
     result_.outcome = Outcome::device_oom;
     std::string where = session_.where();
     result_.reason = "out of device memory in " + phase_ + " (" +
-                     (session_.in_forward() ? "forward, " + where : std::string("backward or optimizer")) + "): " +
-                     first_line(error);
+                     (session_.in_forward() ? "forward, " + where : std::string("backward or optimizer")) +
+                     "): " + first_line(error);
     auto owners = find_owners();
     std::vector<std::string> parts;
     for (const auto& owner : owners) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
@@ -247,6 +261,7 @@ class Trial {
   std::unique_ptr<Optimizer> optimizer_;
   Measurement result_;
   std::string phase_ = "load";
+  bool deterministic_ = true;
   double last_loss_ = 0;
 };
 

@@ -187,11 +187,12 @@ TEST_CASE("a graph may be walked twice") {
   for (const auto& strategy : all_strategies()) {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
-    program::Program program = program::lower(model.module(), program::Loss::returned, "", c10::kCPU);
+    program::Program program =
+        program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, cpu());
+    trial::Executor executor(program, facts, plan, test_device());
     program::Interpreter interpreter(program);
     auto first_gradient = [&] { return (*model.module().parameters().begin()).grad().clone(); };
     executor.begin_step();
@@ -214,13 +215,14 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
   for (const auto& strategy : all_strategies()) {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
-    program::Program program = program::lower(model.module(), program::Loss::returned, "", c10::kCPU);
+    program::Program program =
+        program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, cpu());
+    trial::Executor executor(program, facts, plan, test_device());
     program::Interpreter interpreter(program);
-    int64_t before = cpu().memory().allocated;
+    int64_t before = test_device().memory().allocated;
     for (int i = 0; i < 3; ++i) {
       executor.begin_step();
       autograd::HookScope hooks(&executor);
@@ -228,7 +230,7 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
       executor.end_forward();
     }
     CHECK(executor.offload().pool().leased_bytes() == 0);
-    CHECK(cpu().memory().allocated == before);
+    CHECK(test_device().memory().allocated == before);
   }
 }
 

@@ -91,15 +91,27 @@ ProgramFacts three_blocks() {
   return builder.facts;
 }
 
-// "1 recompute/recompute": op, place of its first output, place of its private values.
+// "1-5 recompute/recompute": ops, place of each output, place of their private values.
 std::string placed(const Plan& plan) {
-  std::string text;
-  for (const OpPlacement& placement : plan.placements) {
+  std::string text, places;
+  int first = -1, last = -1;
+  const auto flush = [&] {
+    if (first < 0) return;
     text += text.empty() ? "" : ", ";
-    text += std::to_string(placement.op) + " ";
-    for (Place place : placement.outputs) text += to_string(place) + "/";
-    text += to_string(placement.saved);
+    text += std::to_string(first) + (last > first ? "-" + std::to_string(last) : "") + " " + places;
+  };
+  for (const OpPlacement& placement : plan.placements) {
+    std::string next;
+    for (Place place : placement.outputs) next += to_string(place) + "/";
+    next += to_string(placement.saved);
+    if (next != places || placement.op != last + 1) {
+      flush();
+      first = placement.op;
+    }
+    last = placement.op;
+    places = next;
   }
+  flush();
   return text;
 }
 
@@ -123,9 +135,8 @@ TEST_CASE("none places nothing") {
 
 TEST_CASE("checkpoint:full recomputes what stays within a block and keeps what crosses") {
   CHECK(placed("checkpoint:full") ==
-        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute, "
-        "7 recompute/recompute, 10 recompute/recompute, 11 recompute/recompute, 12 keep/recompute, "
-        "13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
+        "1-5 recompute/recompute, 6 keep/recompute, 7-11 recompute/recompute, 12 keep/recompute, "
+        "13-17 recompute/recompute, 18 keep/recompute");
 }
 
 TEST_CASE("placements carry region and op for their readers") {
@@ -136,47 +147,61 @@ TEST_CASE("placements carry region and op for their readers") {
 TEST_CASE("inputs=host moves the inputs of blocks, the first one's included, and not the last output") {
   const Plan plan = make_plan("checkpoint:full,inputs=host", three_blocks());
   CHECK(placed(plan) ==
-        "0 host/keep, 1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 host/recompute, "
-        "7 recompute/recompute, 10 recompute/recompute, 11 recompute/recompute, 12 host/recompute, "
-        "13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
+        "0 host/keep, 1-5 recompute/recompute, 6 host/recompute, 7-11 recompute/recompute, 12 host/recompute, "
+        "13-17 recompute/recompute, 18 keep/recompute");
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 1 << 30);
 }
 
 TEST_CASE("checkpoint:every=2 leaves every second block alone") {
   CHECK(placed("checkpoint:every=2") ==
-        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute, "
-        "13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
-  CHECK(placed("checkpoint:every=3") ==
-        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute");
+        "1-5 recompute/recompute, 6 keep/recompute, 13-17 recompute/recompute, 18 keep/recompute");
+  CHECK(placed("checkpoint:every=3") == "1-5 recompute/recompute, 6 keep/recompute");
   CHECK(placed("checkpoint:every=1") == placed("checkpoint:full"));
 }
 
 TEST_CASE("with every=2, inputs=host moves the inputs of checkpointed blocks only") {
   CHECK(placed("checkpoint:every=2,inputs=host") ==
-        "0 host/keep, 1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 6 keep/recompute, "
-        "12 host/keep, 13 recompute/recompute, 16 recompute/recompute, 17 recompute/recompute, 18 keep/recompute");
+        "0 host/keep, 1-5 recompute/recompute, 6 keep/recompute, 12 host/keep, 13-17 recompute/recompute, "
+        "18 keep/recompute");
 }
 
 TEST_CASE("checkpoint:op keeps attention and every other matmul, beginning with the first of each block") {
   CHECK(placed("checkpoint:op") ==
-        "4 recompute/recompute, 6 keep/recompute, 10 recompute/recompute, 12 keep/recompute, "
-        "16 recompute/recompute, 18 keep/recompute");
+        "2 recompute/recompute, 4 recompute/recompute, 6 keep/recompute, 8 recompute/recompute, "
+        "10 recompute/recompute, 12 keep/recompute, 14 recompute/recompute, 16 recompute/recompute, "
+        "18 keep/recompute");
+}
+
+TEST_CASE("what an in-place op writes into a saved matmul is saved with it, and recomputed with one that is not") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}};
+  builder.block = 0;
+  const int first = builder.op("aten::linear", {builder.input()});  // saved: every second one, from the first
+  const int second = builder.op("aten::linear", {first});           // not saved
+  builder.alias("aten::relu_", {builder.alias("aten::relu_", {first})});
+  builder.alias("aten::relu_", {second});
+  CHECK(placed("checkpoint:op", builder.facts) == "1 recompute/recompute, 4 recompute/recompute");
+  CHECK(placed("checkpoint:op,save=matmul-all", builder.facts) == "");
+  CHECK(placed("checkpoint:full", builder.facts) == "0-4 recompute/recompute");
 }
 
 TEST_CASE("checkpoint:op follows its save list") {
-  const std::string adds = "6 keep/recompute, 12 keep/recompute, 18 keep/recompute";
-  CHECK(placed("checkpoint:op,save=matmul-all+attention") == adds);
-  CHECK(placed("checkpoint:op,save=linear+aten::scaled_dot_product_attention") == adds);
-  CHECK(placed("checkpoint:op,save=matmul-all+attention+add") == "");
+  const std::string views = "2 recompute/recompute, 8 recompute/recompute, 14 recompute/recompute";
+  const std::string views_and_adds =
+      "2 recompute/recompute, 6 keep/recompute, 8 recompute/recompute, 12 keep/recompute, 14 recompute/recompute, "
+      "18 keep/recompute";
+  CHECK(placed("checkpoint:op,save=matmul-all+attention") == views_and_adds);
+  CHECK(placed("checkpoint:op,save=linear+aten::scaled_dot_product_attention") == views_and_adds);
+  CHECK(placed("checkpoint:op,save=matmul-all+attention+add") == views);
   CHECK(placed("checkpoint:op,save=add") ==
-        "1 recompute/recompute, 4 recompute/recompute, 5 recompute/recompute, 7 recompute/recompute, "
-        "10 recompute/recompute, 11 recompute/recompute, 13 recompute/recompute, 16 recompute/recompute, "
-        "17 recompute/recompute");
+        "1-5 recompute/recompute, 7-11 recompute/recompute, 13-17 recompute/recompute");
 }
 
 TEST_CASE("a kept op that is a block's input still goes to host when asked") {
-  CHECK(placed("checkpoint:op,save=matmul-all+attention+add,inputs=host") == "0 host/keep, 6 host/keep, 12 host/keep");
+  CHECK(placed("checkpoint:op,save=matmul-all+attention+add,inputs=host") ==
+        "0 host/keep, 2 recompute/recompute, 6 host/keep, 8 recompute/recompute, 12 host/keep, "
+        "14 recompute/recompute");
 }
 
 TEST_CASE("a save list may only name ops that the blocks have and that make memory") {
@@ -204,9 +229,25 @@ TEST_CASE("memory that leaves its block through a view, an in-place result or a 
   builder.block = 1;
   builder.op("aten::mul", {view, result});
   builder.op("aten::cat", {list});
+  CHECK(placed("checkpoint:full", builder.facts) == "0-5 keep/recompute, 7-8 recompute/recompute");
+  CHECK(placed("checkpoint:full,inputs=host", builder.facts) == "0-5 host/recompute, 7-8 recompute/recompute");
+}
+
+TEST_CASE("a reshape may copy: inside a block it is recomputed, across its border it stays like what it shows") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}, {"b"}};
+  builder.block = 0;
+  const int made = builder.op("aten::relu", {builder.input()});
+  const int inner = builder.alias("aten::reshape", {made});
+  const int hidden = builder.op("aten::relu", {inner});
+  const int crossing = builder.alias("aten::reshape", {hidden});
+  builder.block = 1;
+  builder.op("aten::relu", {crossing});
   CHECK(placed("checkpoint:full", builder.facts) ==
-        "0 keep/recompute, 1 keep/recompute, 2 keep/recompute, 3 keep/recompute, 7 recompute/recompute, "
-        "8 recompute/recompute");
+        "0-1 recompute/recompute, 2-3 keep/recompute, 4 recompute/recompute");
+  CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
+        "0-1 recompute/recompute, 2-3 host/recompute, 4 recompute/recompute");
+  CHECK(placed("offload:sync", builder.facts) == "0-4 host/host");
 }
 
 TEST_CASE("a value used two blocks later is an input of that block") {
@@ -219,8 +260,7 @@ TEST_CASE("a value used two blocks later is an input of that block") {
   const int next = builder.op("aten::relu", {hidden});
   builder.block = 2;
   builder.op("aten::add", {next, skip});
-  CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
-        "0 host/recompute, 1 host/recompute, 2 host/recompute, 3 recompute/recompute");
+  CHECK(placed("checkpoint:full,inputs=host", builder.facts) == "0-2 host/recompute, 3 recompute/recompute");
   CHECK(placed("checkpoint:every=2,inputs=host", builder.facts) ==
         "0 host/recompute, 1 keep/recompute, 2 host/keep, 3 recompute/recompute");
 }
@@ -248,12 +288,9 @@ TEST_CASE("every output of an op is placed") {
 }
 
 TEST_CASE("offload moves what every op makes, but for what comes behind the last block") {
-  const std::string body =
-      "0 host/host, 1 host/host, 4 host/host, 5 host/host, 6 host/host, 7 host/host, 10 host/host, "
-      "11 host/host, 12 host/host, 13 host/host, 16 host/host, 17 host/host, 18 host/host";
   for (const std::string name : {"offload:sync", "offload:stream"}) {
-    CHECK(placed(name) == body);
-    CHECK(placed(name + ",head=move") == body + ", 19 host/host, 20 host/host");
+    CHECK(placed(name) == "0-18 host/host");
+    CHECK(placed(name + ",head=move") == "0-20 host/host");
   }
 }
 

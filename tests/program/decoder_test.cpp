@@ -21,8 +21,8 @@ config::DecoderProfile small() {
   profile.vocabulary = 11;
   profile.hidden = 8;
   profile.blocks = 2;
-  profile.heads = 4;
-  profile.kv_heads = 2;
+  profile.heads = 2;
+  profile.kv_heads = 1;
   profile.mlp = 12;
   profile.sequence = 6;
   return profile;
@@ -77,8 +77,8 @@ TEST_CASE("weights come from the seed alone and have deviation 0.02") {
 
 TEST_CASE("weights and tables have the dtype that was asked for") {
   auto module = build_decoder(small(), at::kBFloat16, kCpu, 1);
-  for (const auto& tensor : module.parameters()) CHECK(tensor.scalar_type() == at::kBFloat16);
-  for (const auto& tensor : module.buffers()) CHECK(tensor.scalar_type() == at::kBFloat16);
+  for (const auto& tensor : module.parameters()) CHECK((tensor.scalar_type() == at::kBFloat16));
+  for (const auto& tensor : module.buffers()) CHECK((tensor.scalar_type() == at::kBFloat16));
 }
 
 TEST_CASE("the tables reach the longer of the profile's and the asked sequence") {
@@ -86,10 +86,12 @@ TEST_CASE("the tables reach the longer of the profile's and the asked sequence")
   CHECK(build_decoder(small(), at::kFloat, kCpu, 1, 9).attr("sin").toTensor().size(0) == 9);
 }
 
-at::Tensor rotate(const at::Tensor& x) {  // [batch, heads, t, 2]: the angle of position p is p
-  at::Tensor angle = at::arange(x.size(2)).to(at::kFloat).unsqueeze(1);
+at::Tensor rotate(const at::Tensor& x) {  // [batch, heads, t, 4]: position p turns by p and by p / 500000^(2/4)
+  at::Tensor angle =
+      at::arange(x.size(2)).to(at::kFloat).unsqueeze(1) * at::tensor({1.0, 0.0014142135623730951}).to(at::kFloat);
   auto parts = x.chunk(2, -1);
-  return at::cat({parts[0] * angle.cos() - parts[1] * angle.sin(), parts[1] * angle.cos() + parts[0] * angle.sin()}, -1);
+  return at::cat({parts[0] * angle.cos() - parts[1] * angle.sin(), parts[1] * angle.cos() + parts[0] * angle.sin()},
+                 -1);
 }
 
 at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) {
@@ -102,17 +104,18 @@ TEST_CASE("the answer is the formula's") {
   auto module = build_decoder(profile, at::kFloat, kCpu, 1);
   auto w = [&](const std::string& name) { return parameter(module, name + ".weight"); };
   at::NoGradGuard no_grad;
-  for (const auto& tensor : module.parameters()) tensor.mul_(20);  // so that attention is not all the same
+  for (const auto& tensor : module.parameters())
+    if (tensor.dim() == 2) tensor.mul_(20);  // so that attention is neither even nor all on one position
   at::Tensor tokens = at::arange(10).view({2, 5});
 
   at::Tensor x = w("emb").index({tokens});
   at::Tensor y = norm(x, w("layers.0.n1"));
   auto heads = [&](const char* name, int64_t count) {
-    return at::linear(y, w(std::string("layers.0.attn.") + name)).view({2, 5, count, 2}).transpose(1, 2);
+    return at::linear(y, w(std::string("layers.0.attn.") + name)).view({2, 5, count, 4}).transpose(1, 2);
   };
-  auto repeated = [](const at::Tensor& t) { return t.index({at::Tensor(), at::tensor({0, 0, 1, 1})}); };
-  at::Tensor q = rotate(heads("wq", 4)), k = repeated(rotate(heads("wk", 2))), v = repeated(heads("wv", 2));
-  at::Tensor scores = q.matmul(k.transpose(2, 3)) / std::sqrt(2.0);
+  auto repeated = [](const at::Tensor& t) { return t.index({at::Tensor(), at::tensor({0, 0})}); };
+  at::Tensor q = rotate(heads("wq", 2)), k = repeated(rotate(heads("wk", 1))), v = repeated(heads("wv", 1));
+  at::Tensor scores = q.matmul(k.transpose(2, 3)) / 2;
   scores = scores.masked_fill(at::ones({5, 5}).triu(1).to(at::kBool), -INFINITY);
   at::Tensor o = scores.softmax(-1).matmul(v).transpose(1, 2).reshape({2, 5, 8});
   x = x + at::linear(o, w("layers.0.attn.wo"));

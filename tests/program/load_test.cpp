@@ -77,7 +77,8 @@ Module tied() {
   module.register_buffer("mean", at::ones({4}));
   module.register_attribute("extra", c10::TensorType::get(), at::ones({3}));
   module.register_attribute("training", c10::BoolType::get(), false);
-  module.define("def forward(self, x):\n    return torch.linear(torch.linear(x, self.weight), self.head) * self.fixed\n");
+  module.define(
+      "def forward(self, x):\n    return torch.linear(torch.linear(x, self.weight), self.head) * self.fixed\n");
   return module;
 }
 
@@ -96,7 +97,8 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
         "it was written by torch.save and holds weights or pickled Python, no code" + kHowToSave);
   CHECK(refusal(folder.zip("model.pt2", {"archive_format", "models/model.json"})) ==
         "it is a torch.export archive" + kHowToSave);
-  CHECK(refusal(folder.zip("other.zip", {"readme.txt"})) == "it is a zip archive without TorchScript code" + kHowToSave);
+  CHECK(refusal(folder.zip("other.zip", {"readme.txt"})) ==
+        "it is a zip archive without TorchScript code" + kHowToSave);
 }
 
 TEST_CASE("a file that was cut off is refused wherever the cut is") {
@@ -136,22 +138,22 @@ TEST_CASE("a model without anything to train is refused") {
 TEST_CASE("casting changes floating tensors only and keeps ties, requires_grad and sets training mode") {
   Folder folder;
   Module module = load(save(folder, tied()), "bfloat16").module;
-  CHECK(module.attr("weight").toTensor().scalar_type() == at::kBFloat16);
+  CHECK((module.attr("weight").toTensor().scalar_type() == at::kBFloat16));
   CHECK(module.attr("weight").toTensor().requires_grad());
   CHECK(module.attr("weight").toTensor().is_leaf());
   CHECK(module.attr("weight").toTensor().is_same(module.attr("head").toTensor()));
   CHECK_FALSE(module.attr("fixed").toTensor().requires_grad());
-  CHECK(module.attr("count").toTensor().scalar_type() == at::kLong);
-  CHECK(module.attr("mean").toTensor().scalar_type() == at::kBFloat16);
-  CHECK(module.attr("extra").toTensor().scalar_type() == at::kBFloat16);
+  CHECK((module.attr("count").toTensor().scalar_type() == at::kLong));
+  CHECK((module.attr("mean").toTensor().scalar_type() == at::kBFloat16));
+  CHECK((module.attr("extra").toTensor().scalar_type() == at::kBFloat16));
   CHECK(module.is_training());
 }
 
 TEST_CASE("without a dtype everything stays as stored") {
   Folder folder;
   Module module = load(save(folder, tied())).module;
-  CHECK(module.attr("weight").toTensor().scalar_type() == at::kFloat);
-  CHECK(module.attr("mean").toTensor().scalar_type() == at::kFloat);
+  CHECK((module.attr("weight").toTensor().scalar_type() == at::kFloat));
+  CHECK((module.attr("mean").toTensor().scalar_type() == at::kFloat));
 }
 
 TEST_CASE("a dtype that weights cannot have is refused") {
@@ -182,15 +184,16 @@ TEST_CASE("tensors and forward alone make a trace, numbers or further methods a 
 }
 
 TEST_CASE("a profile is built as it says, or in the dtype asked for") {
-  const char* profile = R"({"description": "d", "kind": "decoder", "vocabulary": 16, "hidden": 8, "blocks": 1, "heads": 2,
+  const char* profile =
+      R"({"description": "d", "kind": "decoder", "vocabulary": 16, "hidden": 8, "blocks": 1, "heads": 2,
     "kv_heads": 1, "mlp": 8, "sequence": 4, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,4]<16"],
     "loss": "next_token"})";
   LoadedModel model = load_model({"", profile}, "", kCpu, 1);
   CHECK(model.kind == "profile");
   CHECK(model.module.attr("cos").toTensor().size(0) == 4);
-  CHECK((*model.module.parameters().begin()).scalar_type() == at::kFloat);
+  CHECK(((*model.module.parameters().begin()).scalar_type() == at::kFloat));
   model = load_model({"", profile}, "bfloat16", kCpu, 1, 32);
-  CHECK((*model.module.parameters().begin()).scalar_type() == at::kBFloat16);
+  CHECK(((*model.module.parameters().begin()).scalar_type() == at::kBFloat16));
   CHECK(model.module.attr("cos").toTensor().size(0) == 32);
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/AutogradState.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,11 +23,20 @@ struct Step {
   at::Tensor loss;
   std::vector<at::Tensor> gradients;  // by parameter; undefined where none arrived
   int64_t reruns = 0, out_bytes = 0, in_bytes = 0;
-  int64_t leased_after = 0;           // host bytes still leased when the step was over
+  int64_t leased_after = 0;  // host bytes still leased when the step was over
 };
 
-inline device::Device& cpu() {
-  static auto device = device::make_device("cpu");
+// The device the engines are tried on: the CPU's emulation, or what MEMTUNE_TEST_DEVICE names ("cuda", on a machine
+// that has one; kernels are then the deterministic ones, since results are compared bit for bit).
+inline device::Device& test_device() {
+  static auto device = [] {
+    const char* name = std::getenv("MEMTUNE_TEST_DEVICE");
+    auto made = device::make_device(name ? name : "cpu");
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    at::globalContext().setDeterministicAlgorithms(!made->emulated(), /*warn_only=*/true);
+    return made;
+  }();
   return *device;
 }
 
@@ -35,21 +46,22 @@ class Model {
  public:
   Model(const std::string& source, int blocks, int width = 8, std::vector<std::string> parameters = {"a", "b"})
       : module_("Model"), width_(width) {
+    at::TensorOptions options(test_device().torch_device());
     at::manual_seed(7);
     std::string forward = "def forward(self, x):\n";
     for (int i = 0; i < blocks; ++i) {
       torch::jit::Module block("Block");
       block.register_attribute("training", c10::BoolType::get(), true);
       for (const auto& name : parameters)
-        block.register_parameter(name, (at::randn({width, width}) * 0.4).requires_grad_(), false);
-      block.register_parameter("mean", at::zeros({width}), true);
-      block.register_parameter("variance", at::ones({width}), true);
+        block.register_parameter(name, (at::randn({width, width}, options) * 0.4).requires_grad_(), false);
+      block.register_parameter("mean", at::zeros({width}, options), true);
+      block.register_parameter("variance", at::ones({width}, options), true);
       block.define(source);
       module_.register_module("block" + std::to_string(i), block);
       forward += "    x = self.block" + std::to_string(i) + ".forward(x)\n";
     }
     module_.define(forward + "    return (x * x).mean()\n");
-    input_ = at::randn({4, width});
+    input_ = at::randn({4, width}, options);
   }
 
   const torch::jit::Module& module() const { return module_; }
@@ -69,7 +81,7 @@ class Model {
 
   // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
-    program::Program program = program::lower(module_, program::Loss::returned, "", c10::kCPU);
+    program::Program program = program::lower(module_, program::Loss::returned, "", test_device().torch_device());
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = 0;
@@ -81,7 +93,7 @@ class Model {
     at::manual_seed(1);
     clear();
     Step step;
-    trial::Executor executor(program, facts, plan, cpu());
+    trial::Executor executor(program, facts, plan, test_device());
     program::Interpreter interpreter(program);
     executor.begin_step();
     at::Tensor loss;  // its graph must go before the executor, also when the backward throws

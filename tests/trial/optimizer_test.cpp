@@ -1,1 +1,84 @@
+// The step is part of what is measured: it must be AdamW as everybody knows it, and free what it used.
+#include "core/trial/optimizer.h"
+
+#include <ATen/ATen.h>
 #include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace memtune::trial {
+namespace {
+
+at::Tensor parameter(double value, at::ScalarType dtype = at::kDouble) {
+  return at::full({3}, value, at::TensorOptions(dtype)).requires_grad_();
+}
+
+void set_gradient(const at::Tensor& parameter, double value) {
+  parameter.mutable_grad() = at::full_like(parameter, value).detach();
+}
+
+TEST_CASE("adamw follows the formula") {
+  at::Tensor p = parameter(2);
+  auto optimizer = make_optimizer("adamw", 0.1, {p});
+  double expected = 2, first = 0, second = 0;
+  for (int step = 1; step <= 4; ++step) {
+    double gradient = 0.5 * step - 1.2;
+    set_gradient(p, gradient);
+    optimizer->step();
+    first = 0.9 * first + 0.1 * gradient;
+    second = 0.999 * second + 0.001 * gradient * gradient;
+    expected -= 0.1 * 0.01 * expected;
+    double corrected = std::sqrt(second / (1 - std::pow(0.999, step)));
+    expected -= 0.1 * first / (1 - std::pow(0.9, step)) / (corrected + 1e-8);
+    CHECK(p[0].item<double>() == doctest::Approx(expected).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("sgd goes against the gradient") {
+  at::Tensor p = parameter(2);
+  auto optimizer = make_optimizer("sgd", 0.5, {p});
+  set_gradient(p, 3);
+  optimizer->step();
+  CHECK(p[2].item<double>() == 0.5);
+}
+
+TEST_CASE("gradients are gone after a step, parameters without one stay as they are") {
+  at::Tensor used = parameter(1), unused = parameter(1);
+  for (const char* name : {"adamw", "sgd"}) {
+    auto optimizer = make_optimizer(name, 0.1, {used, unused});
+    set_gradient(used, 1);
+    optimizer->step();
+    CHECK_FALSE(used.grad().defined());
+    CHECK(used[0].item<double>() != 1);
+    CHECK(unused[0].item<double>() == 1);
+    CHECK(used.requires_grad());
+  }
+}
+
+TEST_CASE("parameters of different dtypes are updated in one step") {
+  at::Tensor wide = parameter(1, at::kFloat), narrow = parameter(1, at::kBFloat16);
+  auto optimizer = make_optimizer("adamw", 0.25, {wide, narrow});
+  set_gradient(wide, 1);
+  set_gradient(narrow, 1);
+  optimizer->step();
+  // 1 - 0.25 * 0.01 - 0.25 * 1; the narrow one rounded to eight bits.
+  CHECK(wide[0].item<double>() == doctest::Approx(0.7475).epsilon(1e-6));
+  CHECK(narrow[0].item<double>() == doctest::Approx(0.7475).epsilon(0.004));
+}
+
+TEST_CASE("a step without gradients or parameters does nothing") {
+  at::Tensor p = parameter(1);
+  make_optimizer("adamw", 0.1, {p})->step();
+  make_optimizer("sgd", 0.1, {})->step();
+  CHECK(p[0].item<double>() == 1);
+}
+
+TEST_CASE("an unknown optimizer is refused with the known ones") {
+  CHECK_THROWS_WITH_AS(make_optimizer("adam", 0.1, {}),
+                       "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, sgd", UsageError);
+}
+
+}  // namespace
+}  // namespace memtune::trial

@@ -1,1 +1,166 @@
+// A strategy is trusted because its gradients are compared with the baseline's bit for bit: a comparison that says
+// equal too easily would make every other check worthless.
+#include "core/trial/reference.h"
+
+#include <ATen/ATen.h>
 #include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace memtune::trial {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  fs::path path = fs::temp_directory_path() / ("memtune-reference-" + std::to_string(::getpid()));
+  fs::path file = path / "reference.bin";
+};
+
+at::Tensor with_gradient(const at::Tensor& gradient) {
+  at::Tensor parameter = at::zeros_like(gradient).requires_grad_();
+  parameter.mutable_grad() = gradient.clone();
+  return parameter;
+}
+
+NamedParameters model() {
+  at::Tensor frozen = at::zeros({2}).requires_grad_();
+  return {{"a", with_gradient(at::arange(6).to(at::kFloat).view({2, 3}))},
+          {"frozen", frozen},
+          {"b", with_gradient(at::arange(4).to(at::kBFloat16))}};
+}
+
+TEST_CASE("the same bits are equal") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  auto result = compare_with_reference(folder.file, 0.1, model());
+  CHECK(result.compared);
+  CHECK(result.equal);
+  CHECK(result.max_abs_difference == 0);
+  CHECK(result.worst == "");
+  CHECK(result.against == "none");
+  CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);  // nothing left aside
+}
+
+TEST_CASE("the largest difference is found, with its place") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  auto other = model();
+  other[0].second.mutable_grad()[1][1] += 0.25;
+  other[2].second.mutable_grad()[3] += 0.5;
+  auto result = compare_with_reference(folder.file, 0.1, other);
+  CHECK_FALSE(result.equal);
+  CHECK(result.max_abs_difference == 0.5);
+  CHECK(result.worst == "b");
+}
+
+TEST_CASE("one bit of the loss is a difference") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  auto result = compare_with_reference(folder.file, std::nextafter(0.1, 1.0), model());
+  CHECK_FALSE(result.equal);
+  CHECK(result.worst == "loss");
+  CHECK(result.max_abs_difference == std::nextafter(0.1, 1.0) - 0.1);
+}
+
+TEST_CASE("another sign of zero is another bit, though the difference is zero") {
+  Folder folder;
+  auto other = model();
+  write_reference(folder.file, "none", 0.1, other);
+  other[0].second.mutable_grad()[0][0] = -0.0;
+  auto result = compare_with_reference(folder.file, 0.1, other);
+  CHECK_FALSE(result.equal);
+  CHECK(result.max_abs_difference == 0);
+  CHECK(result.worst == "a");
+}
+
+TEST_CASE("a NaN that the baseline does not have is as far off as it gets") {
+  Folder folder;
+  auto other = model();
+  write_reference(folder.file, "none", 0.1, other);
+  other[2].second.mutable_grad()[1] = NAN;
+  auto result = compare_with_reference(folder.file, 0.1, other);
+  CHECK_FALSE(result.equal);
+  CHECK(result.max_abs_difference == std::numeric_limits<double>::max());
+}
+
+TEST_CASE("a gradient that only one of both has is a difference") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  auto more = model(), less = model();
+  more[1].second.mutable_grad() = at::full({2}, 0.125);
+  CHECK(compare_with_reference(folder.file, 0.1, more).worst == "frozen");
+  CHECK(compare_with_reference(folder.file, 0.1, more).max_abs_difference == 0.125);
+  less[0].second.mutable_grad().reset();
+  CHECK_FALSE(compare_with_reference(folder.file, 0.1, less).equal);
+  CHECK(compare_with_reference(folder.file, 0.1, less).max_abs_difference == 5);
+}
+
+TEST_CASE("the layout of a gradient in memory does not matter") {
+  Folder folder;
+  NamedParameters plain = {{"w", with_gradient(at::arange(6).to(at::kFloat).view({2, 3}))}};
+  write_reference(folder.file, "none", 1, plain);
+  plain[0].second.mutable_grad() = plain[0].second.grad().t().contiguous().t();
+  CHECK(compare_with_reference(folder.file, 1, plain).equal);
+}
+
+TEST_CASE("a model without parameters is compared by its loss") {
+  Folder folder;
+  write_reference(folder.file, "none", NAN, {});
+  CHECK(compare_with_reference(folder.file, NAN, {}).equal);
+  CHECK_FALSE(compare_with_reference(folder.file, 1, {}).equal);
+}
+
+std::string refusal(const fs::path& file, const NamedParameters& parameters) {
+  try {
+    compare_with_reference(file, 0.1, parameters);
+  } catch (const UsageError& error) {
+    std::string text = error.what(), start = "'" + file.string() + "' is ",
+                end = "; remove it and run the baseline again";
+    REQUIRE(text.size() > start.size() + end.size());
+    return text.substr(start.size(), text.size() - start.size() - end.size());
+  }
+  return "no error";
+}
+
+TEST_CASE("another model's reference is refused") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  auto fewer = model();
+  fewer.pop_back();
+  CHECK(refusal(folder.file, fewer) == "of another model: it has 3 parameters, this one has 2");
+  auto renamed = model();
+  renamed[2].first = "c";
+  CHECK(refusal(folder.file, renamed) == "of another model: it has 'b' where this one has 'c'");
+}
+
+TEST_CASE("a file that is no reference, or a part of one, is refused") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  std::ifstream file(folder.file, std::ios::binary);
+  std::string whole{std::istreambuf_iterator<char>(file), {}};
+  auto write = [&](const std::string& content) { std::ofstream(folder.file, std::ios::binary) << content; };
+  write("");
+  CHECK(refusal(folder.file, model()) == "no reference file");
+  write("hello, this is text");
+  CHECK(refusal(folder.file, model()) == "no reference file");
+  for (size_t size = 16; size < whole.size(); size += 9) {
+    write(whole.substr(0, size));
+    CHECK(refusal(folder.file, model()) != "no error");
+  }
+}
+
+TEST_CASE("a folder that does not exist is an error, not a silence") {
+  CHECK_THROWS_AS(write_reference("/no/such/folder/reference", "none", 0.1, model()), IoError);
+}
+
+}  // namespace
+}  // namespace memtune::trial

@@ -164,12 +164,9 @@ class CudaDevice final : public Device {
  private:
   cudaStream_t handle(Stream stream) const {
     switch (stream) {
-      case Stream::out:
-        return out_.stream();
-      case Stream::in:
-        return in_.stream();
-      case Stream::compute:
-        break;
+      case Stream::out: return out_.stream();
+      case Stream::in: return in_.stream();
+      case Stream::compute: break;
     }
     return c10::cuda::getCurrentCUDAStream(index_).stream();
   }
