@@ -10,6 +10,9 @@ using device::Stream;
 Offload::Offload(device::Device& device, const config::TransferSettings& settings, int64_t slab_bytes)
     : device_(device), settings_(settings), pool_(device, slab_bytes) {}
 
+// Slabs may go when nothing reads or writes them any more.
+Offload::~Offload() { device_.synchronize(); }
+
 Transfer::~Transfer() { offload_.forget(*this); }
 
 void Offload::begin_step() {
@@ -82,10 +85,8 @@ void Offload::start_back(Transfer& transfer) {
 
 void Offload::bring_back(autograd::Buffer& buffer) {
   Transfer& transfer = *buffer.transfer;
-  if (transfer.state_ == Transfer::State::stashed) {  // never left
-    buffer.resident = std::move(transfer.source_);
-    stash_bytes_ -= transfer.bytes_;
-    transfer.state_ = Transfer::State::returned;
+  if (transfer.state_ == Transfer::State::stashed) {
+    buffer.resident = transfer.source_;  // never left; the stash owns it too, as long as the copy out runs
     return;
   }
   if (transfer.state_ == Transfer::State::on_host) start_back(transfer);

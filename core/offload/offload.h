@@ -44,6 +44,9 @@ class Transfer {
 class Offload {
  public:
   Offload(device::Device& device, const config::TransferSettings& settings, int64_t slab_bytes);
+  ~Offload();
+  Offload(const Offload&) = delete;
+  Offload& operator=(const Offload&) = delete;
 
   void begin_step();  // forgets the order of the step before; counters start at 0
   // Copies the buffer's storage out; returns at once. Smaller buffers than min_bytes are simply held.

@@ -115,7 +115,7 @@ class Columns {
     if (!gradients.compared) return {kNothing};
     if (gradients.equal) return {"equal"};
     char text[48];
-    std::snprintf(text, sizeof text, "≠ %.1e", gradients.max_abs_difference);
+    std::snprintf(text, sizeof text, "≈ %.1e", gradients.max_abs_difference);
     return {text, Paint::doubtful};
   }
 

@@ -131,6 +131,13 @@ class Table {
       notes.push_back("the steps of " + m.strategy + " differ by " + fixed(100 * spread(m.step_ms), 0) +
                       " %: its time is not to be relied on");
     }
+    const auto nearly_equal = [](const Row* row) {
+      return row->measurement.gradients.compared && !row->measurement.gradients.equal;
+    };
+    if (std::any_of(worked_.begin(), worked_.end(), nearly_equal)) {
+      notes.push_back("the gradients of " + report_.reference +
+                      " differ from run to run; those marked ≈ differ from them by no more than that");
+    }
     if (report_.emulated) {
       notes.push_back(
           "the CPU played the device: right for memory, for correctness and for the order of strategies; "

@@ -55,7 +55,8 @@ std::string measured(const Row& row, const Report& report) {
 std::string gradients_text(const Measurement& m) {
   if (!m.gradients.compared) return "not compared";
   if (m.gradients.equal) return "equal to those of " + m.gradients.against;
-  return "differ from those of " + m.gradients.against + " in " + m.gradients.worst;
+  return "differ from those of " + m.gradients.against + " in " + m.gradients.worst +
+         ", by no more than its own runs do";
 }
 
 std::string nearest_text(const std::string& nearest, const Row& row, const Report& report) {

@@ -14,7 +14,7 @@ enum class Goal { throughput, memory };
 std::string to_string(Goal goal);
 Goal parse_goal(const std::string& text);  // UsageError with the valid names
 
-// Worked, and its gradients are not known to differ from the reference's.
+// Worked, with gradients that are the reference's (or as near to them as its own two runs), in a time that is a number.
 bool usable(const trace::Measurement& measurement);
 
 // Throughput: the fastest whose allocated peak keeps the budget (no budget: the fastest of all); of those within 1 % of

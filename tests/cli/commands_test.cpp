@@ -58,6 +58,14 @@ TEST_CASE("a sweep in which nothing works fails, and says where to look") {
   CHECK(ended.err.find("next: memtune doctor; logs are in ./memtune-run/trials/*/log.txt\n") != std::string::npos);
 }
 
+TEST_CASE("a strategy with wrong gradients is listed as such and not recommended, however small") {
+  const Workplace place;
+  const Ended ended = place.memtune("sweep -q --sweep quick --budget 8GiB", "checkpoint:full=differs");
+  CHECK(ended.out.find("✗ checkpoint:full  mismatch: gradients differ from none's\n") != std::string::npos);
+  CHECK(ended.out.find(" No recommendation: nothing fits 8 GiB: the least that works is offload:stream with 12 GiB") !=
+        std::string::npos);
+}
+
 TEST_CASE("report shows a sweep again in every format") {
   const Workplace place;
   const Ended sweep = place.memtune("sweep -q --sweep quick --json -");

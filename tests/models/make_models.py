@@ -17,6 +17,7 @@ import argparse
 import glob
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import sys
@@ -60,6 +61,10 @@ def main() -> int:
     p.add_argument("--only", default="", help="part of a model's name; the index then lists these alone")
     p.add_argument("--force", action="store_true", help="also when all is up to date")
     options = p.parse_args()
+    if importlib.util.find_spec("torch") is None:
+        print(f"make_models.py: {sys.executable} has no torch; set MEMTUNE_TEST_PYTHON to a python that has it",
+              file=sys.stderr)
+        return 2
     current = stamp(options.only)
     if not options.force and up_to_date(options.out, current):
         print(f"{options.out} is up to date")

@@ -31,7 +31,7 @@ inline Row failed(const std::string& strategy, trace::Outcome outcome, const std
   return row;
 }
 
-// none, a recompute, an offload with transfers, one whose gradients differ, one that did not fit.
+// none, a recompute, an offload with transfers, one whose gradients are equal only within noise, one that did not fit.
 inline Report sample_report() {
   Report report;
   report.version = "0.1.0";

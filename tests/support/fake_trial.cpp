@@ -187,7 +187,11 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
     compare(request, measurement);
     write_trace(request);
   }
-  if (behaviour == "differs") measurement.gradients.equal = false;
+  if (behaviour == "differs") {
+    measurement.outcome = trace::Outcome::mismatch;
+    measurement.reason = "gradients differ from none's";
+    measurement.gradients.equal = false;
+  }
   send({{"frame", "result"}, {"measurement", measurement}});
   if (behaviour == "lingers") hang();
 }

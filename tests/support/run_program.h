@@ -24,6 +24,12 @@ inline size_t count_lines(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+// A program of the same build: all of them lie in one folder.
+inline std::string program(const std::string& name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+inline std::string fake_trial() { return program("memtune-fake-trial"); }
+
 // A folder that is gone with it.
 class ScratchFolder {
  public:
@@ -61,12 +67,12 @@ struct Ended {
 // A folder in which memtune is run. `behaviour` is FAKE_TRIAL's text.
 struct Workplace {
   ScratchFolder folder;
-  Variable trial{"MEMTUNE_TRIAL", MEMTUNE_FAKE_TRIAL};
+  Variable trial{"MEMTUNE_TRIAL", fake_trial()};
   Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
 
   std::string shell_line(const std::string& arguments) const {
     const std::string at = "cd '" + folder.path.string() + "' && ";
-    return at + "exec " MEMTUNE_PROGRAM " " + arguments + " >out 2>err </dev/null";
+    return at + "exec '" + program("memtune") + "' " + arguments + " >out 2>err </dev/null";
   }
 
   // `arguments` as typed into a shell.

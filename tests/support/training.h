@@ -41,10 +41,11 @@ inline device::Device& test_device() {
 }
 
 // A model of `blocks` modules of class Block whose forward is `source` (def forward(self, x)), applied one after the
-// other to an input [4, width]; `parameters` of each block are drawn [width, width]. The loss is the mean square.
+// other to an input [rows, width]; `parameters` of each block are drawn [width, width]. The loss is the mean square.
 class Model {
  public:
-  Model(const std::string& source, int blocks, int width = 8, std::vector<std::string> parameters = {"a", "b"})
+  Model(const std::string& source, int blocks, int width = 8, std::vector<std::string> parameters = {"a", "b"},
+        int rows = 4)
       : module_("Model"), width_(width) {
     at::TensorOptions options(test_device().torch_device());
     at::manual_seed(7);
@@ -61,7 +62,7 @@ class Model {
       forward += "    x = self.block" + std::to_string(i) + ".forward(x)\n";
     }
     module_.define(forward + "    return (x * x).mean()\n");
-    input_ = at::randn({4, width}, options);
+    input_ = at::randn({rows, width}, options);
   }
 
   const torch::jit::Module& module() const { return module_; }

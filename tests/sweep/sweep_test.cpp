@@ -18,7 +18,7 @@ namespace {
 
 struct Bench {
   test::ScratchFolder folder;
-  test::Variable trial{"MEMTUNE_TRIAL", MEMTUNE_FAKE_TRIAL};
+  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
   test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
   SweepSettings settings;
   SweepListener listener;

@@ -23,7 +23,7 @@ namespace {
 
 struct Stage {
   test::ScratchFolder folder;
-  test::Variable trial{"MEMTUNE_TRIAL", MEMTUNE_FAKE_TRIAL};
+  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
   std::vector<std::string> phases;
 
   TrialAnswer run(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {

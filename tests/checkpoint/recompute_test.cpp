@@ -1,0 +1,99 @@
+// What a recomputation costs and what it must not do; that its gradients are right is the conformance suite's business.
+#include "core/checkpoint/recompute.h"
+
+#include <doctest/doctest.h>
+
+#include "core/base/error.h"
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+// Four ops a block make values: matmul, sigmoid, matmul, add. The sum is the next block's input.
+const char* const kBlock = R"(
+def forward(self, x):
+    return x + torch.matmul(torch.sigmoid(torch.matmul(x, self.a)), self.b)
+)";
+
+TEST_CASE("every op is run again at most once a step") {
+  Model model(kBlock, 3);
+  // sigmoid's output is saved twice (by itself and by the matmul) and made once, from one matmul: 2 reruns a block. The
+  // second matmul's output is saved by nobody.
+  CHECK(model.under("checkpoint:full").reruns == 3 * 2);
+}
+
+TEST_CASE("a kept matmul is not run again") {
+  Model model(kBlock, 3);
+  CHECK(model.under("checkpoint:op").reruns == 3);               // sigmoid, from the kept first matmul
+  CHECK(model.under("checkpoint:op,save=sigmoid").reruns == 0);  // all that autograd saves is kept
+}
+
+TEST_CASE("an intermediate that two recomputations share is made once") {
+  const char* source = R"(
+def forward(self, x):
+    shared = torch.matmul(x, self.a) * 0.5
+    left = torch.sigmoid(shared)
+    right = torch.tanh(shared)
+    return x + torch.matmul(left, self.b) + right
+)";
+  Model model(source, 2);
+  // matmul, mul, sigmoid, tanh: once each.
+  CHECK(model.under("checkpoint:full").reruns == 2 * 4);
+}
+
+TEST_CASE("peak memory of a checkpointed model is one block's values, not all of them") {
+  auto peak = [](const std::string& strategy) {
+    Model model(kBlock, 12, 64, {"a", "b"}, 1024);
+    model.under(strategy);  // gradients are there: what follows adds only values
+    test_device().reset_peak();
+    int64_t before = test_device().memory().allocated;
+    model.under(strategy);
+    return test_device().memory().peak_allocated - before;
+  };
+  // Two values of [1024, 64] floats a block stay without it, one with it.
+  int64_t value = 1024 * 64 * 4;
+  CHECK(peak("none") - peak("checkpoint:full") >= 11 * value);
+}
+
+TEST_CASE("the generator goes on after a rerun as if there had been none") {
+  const char* source = R"(
+def forward(self, x):
+    return x + torch.matmul(torch.dropout(torch.sigmoid(x), 0.5, True), self.a)
+)";
+  auto next_number = [&](const std::string& strategy) {
+    Model model(source, 3, 8, {"a"});
+    model.under(strategy);
+    return at::rand({1}, at::TensorOptions(test_device().torch_device())).item<float>();
+  };
+  CHECK(next_number("checkpoint:full") == next_number("none"));
+}
+
+TEST_CASE("an op that makes another tensor the second time is an error, not a wrong gradient") {
+  checkpoint::Recompute recompute(test_device().torch_device(), [](autograd::Buffer&) {});
+  auto options = at::TensorOptions(test_device().torch_device());
+  program::Op op;
+  op.name = "test::grows";
+  int64_t runs = 2;
+  op.operation = [&](torch::jit::Stack& stack) { stack = {at::ones({++runs}, options)}; };
+  auto instance = std::make_shared<checkpoint::Instance>();
+  instance->op = &op;
+  at::Tensor first = at::ones({2}, options);
+  auto buffer = std::make_shared<autograd::Buffer>(first);
+  buffer->maker = instance;
+  buffer->tickets = 1;
+  instance->outputs.push_back({buffer, 0, first.dtype(), first.numel()});
+  first.reset();
+  CHECK_THROWS_WITH_AS(recompute.storage_of(*buffer), "running test::grows again made another tensor than before",
+                       Error);
+}
+
+TEST_CASE("a value that nobody can make again is an error that says so") {
+  checkpoint::Recompute recompute(test_device().torch_device(), [](autograd::Buffer&) {});
+  at::Tensor tensor = at::ones({2}, at::TensorOptions(test_device().torch_device()));
+  autograd::Buffer buffer(tensor);
+  tensor.reset();
+  CHECK_THROWS_WITH_AS(recompute.storage_of(buffer), doctest::Contains("cannot be made again"), Error);
+}
+
+}  // namespace
+}  // namespace memtune::tests

@@ -1,0 +1,129 @@
+// What a trial may meet is an outcome with a reason, never an exception; and an outcome that says "wrong gradients"
+// must be able to happen.
+#include "core/trial/trial.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/config/profile.h"
+#include "core/plan/strategy.h"
+#include "core/trace/file.h"
+#include "core/trial/session.h"
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using trace::Outcome;
+
+struct Folder {
+  Folder() : path(fs::temp_directory_path() / ("memtune-trial-test-" + std::to_string(getpid()))) {
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path path;
+};
+
+config::TrialRequest request(const std::string& strategy = "none") {
+  test_device();
+  config::TrialRequest result;
+  result.model.profile = std::string(config::find_profile("models", "tiny").json);
+  result.inputs = {config::parse_input_spec("tokens:int64[2,64]<256")};
+  result.training.loss = "next_token";
+  result.training.steps = 2;
+  result.training.warmup = 1;
+  result.training.traced_steps = 1;
+  trial::Session session(result);
+  result.plan = plan::make_plan(strategy, session.facts());
+  result.plan.saved_min_bytes = result.plan.transfer.min_bytes = 0;
+  return result;
+}
+
+// Frames go to stdout when nobody listens; here they go nowhere.
+trace::Measurement run(const config::TrialRequest& request) {
+  static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
+  (void)sink;
+  trial::Frames frames;
+  return trial::run_trial(request, frames);
+}
+
+TEST_CASE("a trial that works says what it measured") {
+  Folder folder;
+  auto none = request();
+  none.reference = folder.path / "reference.bin";
+  none.trace = folder.path / "trace.mtt";
+  auto baseline = run(none);
+  CHECK(baseline.outcome == Outcome::ok);
+  CHECK(baseline.gradients.equal);  // its two runs have the same bits
+  CHECK(baseline.loss.size() == 3);
+  CHECK(baseline.loss[0] == doctest::Approx(5.55).epsilon(0.02));  // ln 256 at random weights
+  CHECK(baseline.step_ms.samples.size() == 2);
+  CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
+  CHECK(baseline.transfer.out_bytes == 0);
+  auto trace = trace::read_trace(none.trace);
+  CHECK_FALSE(trace.cut);
+  CHECK(trace.trace.events.size() > 100);
+  CHECK(trace.trace.memory.size() > 100);
+
+  auto offload = request("offload:stream");
+  offload.reference = none.reference;
+  auto moved = run(offload);
+  CHECK(moved.outcome == Outcome::ok);
+  CHECK(moved.gradients.compared);
+  CHECK(moved.gradients.equal);
+  CHECK(moved.gradients.against == "none");
+  CHECK(moved.loss[0] == baseline.loss[0]);
+  CHECK(moved.transfer.out_bytes > 0);
+  CHECK(moved.transfer.in_bytes > 0);
+}
+
+TEST_CASE("gradients that are not the baseline's are found, and named") {
+  Folder folder;
+  auto none = request();
+  none.reference = folder.path / "reference.bin";
+  run(none);
+  auto other = request("checkpoint:full");
+  other.reference = none.reference;
+  other.training.seed = 1;  // other weights: another model in disguise
+  auto result = run(other);
+  CHECK(result.outcome == Outcome::mismatch);
+  CHECK_FALSE(result.gradients.equal);
+  CHECK(result.gradients.max_abs_difference > 0);
+  CHECK(result.reason.find("gradients differ from none's, most in ") == 0);
+}
+
+TEST_CASE("out of memory is a result: what was asked for, when, and who holds most") {
+  auto capped = request();
+  capped.training.memory_cap_bytes = test_device().memory().allocated + (3 << 20);
+  auto result = run(capped);
+  test_device().set_cap(0);
+  CHECK(result.outcome == Outcome::device_oom);
+  CHECK(result.reason.find("tried to allocate") != std::string::npos);
+  CHECK(result.reason.find("warmup") != std::string::npos);
+  CHECK(result.reason.find("largest of the step: ") != std::string::npos);
+  CHECK(test_device().memory().allocated < capped.training.memory_cap_bytes);  // nothing is left over
+}
+
+TEST_CASE("a loss that is no number is a result") {
+  auto wild = request();
+  wild.training.learning_rate = 1e30;
+  auto result = run(wild);
+  CHECK(result.outcome == Outcome::nan);
+  CHECK(result.reason.find("the loss is") == 0);
+}
+
+TEST_CASE("inputs that the model rejects are the person's to mend") {
+  auto wrong = request();
+  wrong.inputs = {config::parse_input_spec("tokens:int64[2,64,3]<256")};
+  trial::Session session(wrong);
+  CHECK_THROWS_WITH_AS(session.check_inputs(), doctest::Contains("the model rejects tokens:int64[2,64,3]<256"),
+                       UsageError);
+}
+
+}  // namespace
+}  // namespace memtune::tests
