@@ -41,7 +41,7 @@ struct TrainingSettings {
   int64_t seed = 0;
   int steps = 5;                 // measured, >= 1
   int warmup = 2;                // >= 0
-  int traced_steps = 2;          // with the profiler on, after the measured ones
+  int traced_steps = 3;          // with the profiler on, after the measured ones
   std::string device = "cpu";    // cpu | cuda | cuda:N
   int64_t memory_cap_bytes = 0;  // 0: none
   std::string blocks = "";       // glob of module paths; "": found by itself

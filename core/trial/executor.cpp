@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace memtune::trial {
 
@@ -345,6 +346,18 @@ at::Tensor Executor::saved_by(Instance& instance, int save) {
   return tensor;
 }
 
+namespace {
+
+// "layers.3.w1" is one of "layers.*.w1".
+std::string without_numbers(const std::string& region) {
+  auto parts = split(region, '.');
+  for (auto& part : parts)
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
+  return join(parts, ".");
+}
+
+}  // namespace
+
 std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
   std::map<std::string, int64_t> bytes;
   std::unordered_set<Impl> counted;
@@ -353,8 +366,9 @@ std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
     if (!buffer) continue;
     at::Storage storage = buffer->resident ? buffer->resident : buffer->alive();
     if (!storage || !counted.insert(storage.unsafeGetStorageImpl()).second) continue;
-    const auto& fact = facts_.ops[std::max(buffer->op, 0)];
-    bytes[fact.region + "/" + fact.name] += buffer->bytes;
+    if (buffer->op < 0) continue;  // from outside: not the step's
+    const auto& fact = facts_.ops[buffer->op];
+    bytes[without_numbers(fact.region) + "/" + fact.name] += buffer->bytes;
   }
   std::vector<Owner> owners;
   for (auto& [name, count] : bytes) owners.push_back({name, count});

@@ -40,7 +40,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   int64_t reruns() const { return recompute_.reruns(); }
 
   struct Owner {
-    std::string name;  // "layers.3.w1/aten::linear"
+    std::string name;  // "layers.*.w1/aten::linear": the same op of all blocks
     int64_t bytes = 0;
   };
   // Who holds most device memory now, of the values of this step.

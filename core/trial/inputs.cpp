@@ -85,10 +85,13 @@ Described describe(const config::TrialRequest& request, const std::vector<std::s
 }
 
 std::string first_integer(const Described& described, const std::vector<std::string>& arguments) {
+  for (const std::string& name : described.names())
+    if (!contains(arguments, name)) throw UsageError(unknown_name("input", name, arguments));
   for (const std::string& argument : arguments)
     if (auto* spec = described.find(argument); spec && is_integer(spec->dtype)) return argument;
   if (described.specs.empty() && !arguments.empty()) return arguments.front();  // to be guessed
-  throw UsageError("the loss next_token needs tokens to compare with: an integer input, or --target");
+  throw UsageError("the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or " +
+                   std::string("another --loss"));
 }
 
 class BatchMaker {

@@ -53,7 +53,9 @@ class Trial {
   Measurement run() {
     try {
       reference();
+      session_.device().empty_cache();  // what the allocator keeps would not be capped
       session_.device().set_cap(request_.training.memory_cap_bytes);
+      session_.device().reset_peak();
       optimizer_ = make_optimizer(request_.training.optimizer, request_.training.learning_rate, tensors());
       at::manual_seed(request_.training.seed);
       phase_ = "warmup";
@@ -215,34 +217,46 @@ class Trial {
   }
 
   void out_of_memory(const c10::OutOfMemoryError& error) {
+    int64_t held = session_.device().memory().peak_allocated;
     result_.outcome = Outcome::device_oom;
     std::string where = session_.where();
     result_.reason = "out of device memory in " + phase_ + " (" +
                      (session_.in_forward() ? "forward, " + where : std::string("backward or optimizer")) +
-                     "): " + first_line(error);
-    auto owners = find_owners();
+                     "): tried to allocate " + asked_for(error) + " with " + format_bytes(held) + " held at most";
+    if (int64_t cap = request_.training.memory_cap_bytes; cap > 0 && phase_ != "reference")
+      result_.reason += " and a cap of " + format_bytes(cap);
     std::vector<std::string> parts;
-    for (const auto& owner : owners) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
-    if (!parts.empty()) result_.reason += "; largest of the step: " + join(parts, ", ");
+    for (const auto& owner : find_owners()) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
+    if (!parts.empty()) result_.reason += "; the step's largest: " + join(parts, ", ");
   }
 
-  // Without hooks nobody knows who holds what: the step is run once more with them, up to the same end.
+  // "1.95 GiB" out of "Tried to allocate 1.95 GiB. GPU 0 has ...", or out of a count of bytes.
+  static std::string asked_for(const c10::OutOfMemoryError& error) {
+    std::string text = first_line(error);
+    std::string key = "ried to allocate ";
+    size_t begin = text.find(key);
+    if (begin == std::string::npos) return text;
+    text = text.substr(begin + key.size());
+    size_t number = text.find_first_not_of("0123456789.");
+    size_t end = text.find_first_not_of("KMGTiB", number + 1);
+    if (text.compare(number, 6, " bytes") == 0) return format_bytes(std::stoll(text.substr(0, number)));
+    return text.substr(0, end);
+  }
+
+  // At the throw the values are gone already: the forward is run once more, up to the same end, and asked after each op.
   std::vector<Executor::Owner> find_owners() {
-    if (!executor_) {
-      session_.drop_gradients();
-      session_.device().empty_cache();
-      executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device());
-      Last last{*executor_};
-      try {
-        session_.forward_backward(&*executor_, &last);
-      } catch (const c10::OutOfMemoryError&) {
-      }
-      return last.owners;
+    session_.drop_gradients();
+    session_.device().empty_cache();
+    executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device());
+    Last last{*executor_};
+    try {
+      session_.forward_backward(&*executor_, &last);
+    } catch (const c10::OutOfMemoryError&) {
     }
-    return executor_->largest_owners(3);
+    session_.drop_gradients();
+    return last.owners;
   }
 
-  // Asks after every op, since at the throw the values are gone already.
   struct Last final : program::OpObserver {
     explicit Last(Executor& executor) : executor(executor) {}
     void before(const program::Op& op, const torch::jit::Stack& inputs) override { executor.before(op, inputs); }

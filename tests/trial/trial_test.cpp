@@ -105,7 +105,7 @@ TEST_CASE("out of memory is a result: what was asked for, when, and who holds mo
   CHECK(result.outcome == Outcome::device_oom);
   CHECK(result.reason.find("tried to allocate") != std::string::npos);
   CHECK(result.reason.find("warmup") != std::string::npos);
-  CHECK(result.reason.find("largest of the step: ") != std::string::npos);
+  CHECK(result.reason.find("the step's largest: ") != std::string::npos);
   CHECK(test_device().memory().allocated < capped.training.memory_cap_bytes);  // nothing is left over
 }
 
