@@ -16,7 +16,7 @@ constexpr char kDescription[] =
 
 Examples:
   memtune sweep                                      a small model, to see what it does
-  memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --budget 16GiB
+  memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --budget 16GiB
   memtune export --trainer torchtune                 the recommendation as a trainer's configuration
 
 memtune COMMAND --help shows examples and flags of a command.)";
@@ -49,14 +49,23 @@ void check_extras(const CLI::App& command) {
   const std::vector<std::string> extras = command.remaining();
   if (extras.empty()) return;
   const std::string word = extras.front().substr(0, extras.front().find('='));
-  const std::string help = "; " + command.get_name() + " --help lists what it takes";
-  if (!word.starts_with("-")) throw UsageError("unexpected argument '" + extras.front() + "'" + help);
+  const std::string help = "memtune " + command.get_name() + " --help lists what it takes";
+  if (!word.starts_with("-")) throw UsageError("unexpected argument '" + extras.front() + "'; " + help);
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
   const std::string near = nearest(word, flags);
-  throw UsageError("unknown flag '" + word + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") + help);
+  throw UsageError("unknown flag '" + word + "'" + (near.empty() ? "; " : "; did you mean '" + near + "'? ") + help);
+}
+
+// CLI11 takes the next flag for the value of one that lacks its own.
+void check_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.starts_with("--")) throw UsageError(option->get_name() + " needs a value, not '" + value + "'");
+    }
+  }
 }
 
 // CLI11's message on one line.
@@ -104,6 +113,7 @@ int run(const std::vector<std::string>& arguments) {
   }
   check_command(app, arguments.front());
   if (const int code = parse(app, arguments); code >= 0) return code;
+  check_values(*app.get_subcommands().front());
   check_extras(*app.get_subcommands().front());
   return action();
 }

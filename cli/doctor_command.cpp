@@ -83,7 +83,9 @@ std::string as_text(const std::vector<DoctorCheck>& checks, bool color) {
 }
 
 int run_command(const DoctorFlags& flags) {
-  const std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, flags.console));
+  std::vector<std::string> notes;
+  const std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
+  for (const std::string& note : notes) say(flags.console, note);
   write_output("-", flags.json ? as_json(checks) : as_text(checks, table_style(flags.console).color));
   const bool failed =
       std::any_of(checks.begin(), checks.end(), [](const auto& check) { return check.status == "fail"; });

@@ -22,6 +22,7 @@ using sweep::SweepSettings;
 
 constexpr char kDefaultModel[] = "small";
 constexpr int64_t kMostSteps = 1'000'000;
+const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
 
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
@@ -50,14 +51,15 @@ bool cuda_driver_is_there() {
 
 bool cuda_is_built() { return fs::exists(sweep::find_trial_program().parent_path() / "libmemtune_cuda.so"); }
 
-std::string floating_dtype(const std::string& flag, const std::string& text) try {
-  const std::string name = config::canonical_dtype(text);
-  if (!name.starts_with("float") && !name.starts_with("bfloat")) {
-    throw UsageError("'" + text + "' holds no fractions; parameters are cast to bf16, fp16 or fp32");
+// One of `choices`, which are canonical names, by any of its names: bf16 is bfloat16.
+std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
+  std::string name = text;
+  try {
+    name = config::canonical_dtype(text);
+  } catch (const UsageError&) {
   }
-  return name;
-} catch (const UsageError& error) {
-  throw UsageError(flag + ": " + error.what());
+  if (std::find(choices.begin(), choices.end(), name) != choices.end()) return name;
+  throw UsageError(flag + ": " + unknown_name("dtype", text, choices));
 }
 
 double parse_learning_rate(const std::string& text) {
@@ -69,16 +71,15 @@ double parse_learning_rate(const std::string& text) {
 config::TrainingSettings training_settings(const ModelFlags& flags) {
   config::TrainingSettings training;
   if (!flags.loss.empty()) {
-    training.loss = choice_flag("--loss", flags.loss, {"next_token", "cross_entropy", "mse", "returned"});
+    training.loss = choice_flag("--loss", flags.loss, kLosses);
   }
   training.target = flags.target;
   training.optimizer = choice_flag("--optimizer", flags.optimizer, {"adamw", "sgd"});
   training.learning_rate = parse_learning_rate(flags.learning_rate);
-  if (!flags.dtype.empty()) training.dtype = floating_dtype("--dtype", flags.dtype);
-  if (!flags.autocast.empty()) training.autocast = floating_dtype("--autocast", flags.autocast);
-  if (training.autocast == "float32" || training.autocast == "float64") {
-    throw UsageError("--autocast: " + flags.autocast + " would cast nothing; it takes bf16 or fp16");
+  if (!flags.dtype.empty()) {
+    training.dtype = dtype_flag("--dtype", flags.dtype, {"bfloat16", "float16", "float32", "float64"});
   }
+  if (!flags.autocast.empty()) training.autocast = dtype_flag("--autocast", flags.autocast, {"bfloat16", "float16"});
   training.seed = integer_flag("--seed", flags.seed, 0, std::numeric_limits<int64_t>::max());
   training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
   training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));
@@ -94,6 +95,9 @@ void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
   for (const std::string& input : flags.inputs) request.inputs.push_back(config::parse_input_spec(input));
   if (flags.inputs_file.empty()) return;
   if (!fs::is_regular_file(flags.inputs_file)) throw UsageError("--inputs: no such file: " + flags.inputs_file);
+  if (!flags.batches.empty() || !flags.sequences.empty()) {
+    throw UsageError("--batch and --seq go with made-up inputs: those of --inputs have their sizes");
+  }
   request.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 
@@ -110,14 +114,17 @@ void use_profile(const std::string& name, SweepSettings& settings) {
 
 void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   if (flags.model.empty()) {
-    say(flags.console, std::string("no --model: taking the built-in profile '") + kDefaultModel + "', a small decoder");
+    settings.notes.push_back(std::string("no --model: taking the built-in profile '") + kDefaultModel +
+                             "', a small decoder");
     return use_profile(kDefaultModel, settings);
   }
   if (fs::exists(flags.model)) {
     check_file(flags.model);
     settings.model = fs::path(flags.model).filename().string();
     settings.request.model.path = fs::absolute(flags.model).string();
-    return;
+    if (!flags.loss.empty()) return;
+    throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
+                     " (by the model, as its answer)");
   }
   const std::vector<std::string> names = profile_names("models");
   if (std::find(names.begin(), names.end(), flags.model) == names.end()) no_such_model(flags.model);
@@ -126,7 +133,7 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
 
 }  // namespace
 
-std::string choose_device(const std::string& device, const ConsoleFlags& console) {
+std::string choose_device(const std::string& device, std::vector<std::string>& notes) {
   if (device == "cpu" || device == "cuda") return device;
   if (device.starts_with("cuda:")) {
     integer_flag("--device cuda:N", device.substr(5), 0, 63);
@@ -135,7 +142,7 @@ std::string choose_device(const std::string& device, const ConsoleFlags& console
   if (!device.empty()) throw UsageError("--device: unknown device '" + device + "'; it takes cpu, cuda or cuda:N");
   if (!cuda_driver_is_there()) return "cpu";
   if (cuda_is_built()) return "cuda";
-  say(console, "a GPU driver is here, but this build has no CUDA half: the processor plays the device");
+  notes.emplace_back("a GPU driver is here, but this build has no CUDA half: the processor plays the device");
   return "cpu";
 }
 
@@ -178,7 +185,7 @@ SweepSettings ModelFlags::settings() const {
   settings.limit = duration_flag("--timeout", timeout);
   read_inputs(*this, settings.request);
   choose_model(*this, settings);
-  settings.request.training.device = choose_device(device, console);
+  settings.request.training.device = choose_device(device, settings.notes);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
   settings.directory = out;
   return settings;

@@ -19,12 +19,13 @@ struct ModelFlags {
 
   void add_to(CLI::App& command, const std::string& default_out);
 
-  // Everything but strategies, budget and goal. Says on stderr what it chose by itself. Throws UsageError.
+  // Everything but strategies, budget and goal. Its notes say what was chosen without being asked for. Throws
+  // UsageError.
   sweep::SweepSettings settings() const;
 };
 
 // `device` as given, checked; "": cuda where a driver and the CUDA half of the build are there, else cpu.
-std::string choose_device(const std::string& device, const ConsoleFlags& console);
+std::string choose_device(const std::string& device, std::vector<std::string>& notes);
 
 // Of "models" or "sweeps".
 std::vector<std::string> profile_names(std::string_view kind);

@@ -10,7 +10,7 @@ constexpr char kDescription[] = R"(Run one strategy, always anew, and keep its t
 
 Examples:
   memtune profile
-  memtune profile --model model.pt --input 'tokens:int64[4,4096]<32000' --strategy offload:stream
+  memtune profile --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --strategy offload:stream
   memtune report ./memtune-profile --format perfetto -o trace.json)";
 
 struct ProfileFlags {
@@ -21,6 +21,8 @@ struct ProfileFlags {
 void write_results(const ProfileFlags& flags, report::Report report) {
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
+  report.recommendation = {};  // of one
+  for (report::Row& row : report.rows) row.recommended = row.pareto = false;
   write_output("-", report::table(report, table_style(flags.model.console)));
   for (const report::Row& row : report.rows) {
     if (row.measurement.trace.empty()) continue;

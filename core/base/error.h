@@ -30,4 +30,10 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+// The machine has no more host memory to give (or to page-lock): the message holds the bytes asked for.
+class OutOfHostMemory : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 }  // namespace memtune

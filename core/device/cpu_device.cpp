@@ -134,7 +134,7 @@ class CpuSlab final : public HostSlab {
   explicit CpuSlab(int64_t bytes) : bytes_(bytes) {
     const size_t rounded = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
     data_ = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
-    if (data_ == nullptr) throw DeviceError("the system refuses " + format_bytes(bytes) + " of host memory");
+    if (data_ == nullptr) throw OutOfHostMemory("the system refuses " + format_bytes(bytes) + " of host memory");
   }
   ~CpuSlab() override { std::free(data_); }
   CpuSlab(const CpuSlab&) = delete;

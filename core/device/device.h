@@ -52,7 +52,7 @@ class Device {
   virtual bool emulated() const = 0;
   virtual int64_t total_bytes() const = 0;  // of device memory; on CPU the machine's
 
-  // Throws DeviceError with the size when the system refuses (pinned memory exhausted).
+  // Throws OutOfHostMemory with the size when the system refuses.
   virtual std::unique_ptr<HostSlab> allocate_host(int64_t bytes) = 0;
 
   // Enqueues one copy on `stream` and returns at once (on CPU with Stream::compute: copies before it returns).

@@ -23,7 +23,7 @@ class HostPool {
     std::vector<device::EventPtr> free_after;  // copies of former holders that may still be running
   };
 
-  // Best fit; grows by a slab when nothing fits. Throws DeviceError when the system has no more memory to lock.
+  // Best fit; grows by a slab when nothing fits. Throws OutOfHostMemory when the system refuses.
   Lease take(int64_t bytes);
   // `last_use`: behind it nothing touches the bytes any more; null when nothing does already.
   void give_back(const Lease& lease, device::EventPtr last_use);

@@ -85,7 +85,8 @@ class Columns {
       const Row* base = reference_row(report_, row);
       if (!base || base == &row) return Cell{kNothing};
       int64_t saved = base->measurement.peak_bytes.allocated - row.measurement.peak_bytes.allocated;
-      return Cell{(saved < 0 ? "+" : "") + fixed(std::abs(double(saved)) / unit.bytes, 2)};
+      const std::string size = fixed(std::abs(double(saved)) / unit.bytes, 2);
+      return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
     });
   }
 

@@ -53,6 +53,7 @@ class Table {
 
   void put_title() {
     std::string title = report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + report_.device;
+    if (report_.emulated) title += ", playing the device (emulation)";
     if (!title.empty()) put_text(kIndent, title, Paint::plain, Paint::bold);
     if (!report_.settings.empty()) put_text(kIndent, report_.settings, Paint::plain, Paint::dim);
     if (!text_.empty()) text_ += "\n";
@@ -87,11 +88,16 @@ class Table {
     text_ += kIndent + painted(rule, Paint::dim) + "\n";
   }
 
+  static std::string label(std::string strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
+    if (batch) strategy += ", batch " + std::to_string(*batch);
+    if (sequence) strategy += ", seq " + std::to_string(*sequence);
+    return strategy;
+  }
+  static std::string label(const Row& row) { return label(row.measurement.strategy, row.batch, row.sequence); }
+
   void put_failed(const Row& row) {
     const Measurement& m = row.measurement;
-    std::string text = to_string(m.outcome);
-    if (row.batch) text += ", batch " + std::to_string(*row.batch);
-    if (row.sequence) text += ", seq " + std::to_string(*row.sequence);
+    std::string text = label(to_string(m.outcome), row.batch, row.sequence);
     if (!m.reason.empty()) text += ": " + m.reason;
     put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", text, Paint::bad);
   }
@@ -106,15 +112,13 @@ class Table {
     if (!worked_.empty() && reference_label(report_) != report_.reference) parts.push_back("ref: " + report_.reference);
     if (parts.empty()) return;
     text_ += "\n";
-    put_text(kIndent, join(parts, " · "), Paint::plain, Paint::dim);
+    put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
   }
 
   void put_recommendation() {
     const Recommendation& advice = report_.recommendation;
     if (advice.strategy.empty() && advice.reason.empty()) return;
-    std::string name = advice.strategy;
-    if (advice.batch) name += ", batch " + std::to_string(*advice.batch);
-    if (advice.sequence) name += ", seq " + std::to_string(*advice.sequence);
+    const std::string name = label(advice.strategy, advice.batch, advice.sequence);
     text_ += "\n";
     if (advice.fits && !advice.strategy.empty()) {
       put_text(" Recommended: ", name + (advice.reason.empty() ? "" : ": " + advice.reason), Paint::good);
@@ -123,14 +127,24 @@ class Table {
     }
   }
 
+  // Names the trials, unless it is every one of them, as on a busy machine.
+  std::string noisy_times() const {
+    double most = 0;
+    std::vector<std::string> names;
+    for (const Row* row : worked_) {
+      if (!row->measurement.noisy) continue;
+      most = std::max(most, spread(row->measurement.step_ms));
+      names.push_back(label(*row));
+    }
+    if (names.empty()) return "";
+    const std::string whose = names.size() == worked_.size() ? "" : " of " + join(names, "; ");
+    return "steps" + whose + " vary by " + (names.size() > 1 ? "up to " : "") + fixed(100 * most, 0) +
+           " %: times that differ by less may be the same";
+  }
+
   std::vector<std::string> notes() const {
     std::vector<std::string> notes = report_.notes;
-    for (const Row* row : worked_) {
-      const Measurement& m = row->measurement;
-      if (!m.noisy) continue;
-      notes.push_back("the steps of " + m.strategy + " differ by " + fixed(100 * spread(m.step_ms), 0) +
-                      " %: its time is not to be relied on");
-    }
+    if (std::string noisy = noisy_times(); !noisy.empty()) notes.push_back(std::move(noisy));
     const auto nearly_equal = [](const Row* row) {
       return row->measurement.gradients.compared && !row->measurement.gradients.equal;
     };
@@ -140,8 +154,8 @@ class Table {
     }
     if (report_.emulated) {
       notes.push_back(
-          "the CPU played the device: right for memory, for correctness and for the order of strategies; "
-          "it says nothing about the speed of a GPU");
+          "an emulation: the processor plays the device. Good for comparing memory and for checking gradients; "
+          "times and overlap are the processor's and say nothing about a GPU");
     }
     return notes;
   }

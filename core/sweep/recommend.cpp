@@ -155,7 +155,14 @@ Recommendation recommend(std::span<const Row> rows, int64_t budget, Goal goal) {
     candidates.push_back(&row);
     if (budget <= 0 || peak(row.measurement) <= budget) fitting.push_back(&row);
   }
-  if (candidates.empty()) return {"", rows.empty() ? "no trial has run" : "no trial worked", false, {}, {}};
+  const auto ended = [](const Row& row) { return row.measurement.outcome != trace::Outcome::interrupted; };
+  if (candidates.empty()) {
+    return {"",
+            std::any_of(rows.begin(), rows.end(), ended) ? "no trial worked" : "no trial has run to its end",
+            false,
+            {},
+            {}};
+  }
   if (fitting.empty()) {
     const Row* least = *std::min_element(candidates.begin(), candidates.end(), smaller);
     return answer(*least,

@@ -151,6 +151,7 @@ class Sweep {
     const std::vector<std::string> strategies = in_order(settings_.strategies);
     const config::ProgramFacts& facts = record_.facts.program;
     check_all(strategies, [&](const std::string& strategy) { plan::make_plan(strategy, facts); });
+    for (const std::string& note : settings_.notes) listener_.noted(note);
     for (const auto& batch : axis(settings_.batches)) {
       for (const auto& sequence : axis(settings_.sequences)) {
         for (const std::string& strategy : strategies) add_trial(strategy, batch, sequence);

@@ -23,7 +23,8 @@ struct SweepSettings {
   std::filesystem::path directory;
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
   Reuse reuse = Reuse::finished;
-  bool dry_run = false;  // list the trials only
+  bool dry_run = false;            // list the trials only
+  std::vector<std::string> notes;  // for the listener, once nothing is left to be refused
 };
 
 // Told what happens while it happens. Every call returns soon.

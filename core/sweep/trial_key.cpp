@@ -44,7 +44,7 @@ std::string hash_file(const std::filesystem::path& path) {
 }
 
 std::string machine(const std::string& device) {
-  if (device == "cpu") return "cpu, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+  if (device == "cpu") return "CPU (" + std::to_string(std::thread::hardware_concurrency()) + " cores)";
   std::multiset<std::string> models;
   std::error_code none;
   for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {

@@ -11,7 +11,7 @@ namespace memtune::sweep {
 // As base's hash_hex, of a whole file that may be larger than memory. Throws IoError.
 std::string hash_file(const std::filesystem::path& path);
 
-// What results are tied to: "cpu, 2 cores", the names of the GPUs. Says nothing of the host's name.
+// What results are tied to: "CPU (2 cores)", the names of the GPUs. Says nothing of the host's name.
 std::string machine(const std::string& device);
 
 // Hashes files once; trials then differ by their settings alone.

@@ -54,14 +54,18 @@ IoError failed(const std::string& what, int error) { return IoError(what + ": " 
 
 std::vector<std::string> trial_environment() {
   std::vector<std::string> variables;
-  bool workspace_set = false;
+  bool workspace_set = false, waiting_set = false;
   for (char** variable = environ; *variable; ++variable) {
     const std::string_view text = *variable;
     if (text.starts_with("KINETO_USE_DAEMON=")) continue;  // would start a second user of CUPTI
     workspace_set |= text.starts_with("CUBLAS_WORKSPACE_CONFIG=");
+    waiting_set |= text.starts_with("OMP_WAIT_POLICY=") || text.starts_with("GOMP_SPINCOUNT=");
     variables.emplace_back(text);
   }
   if (!workspace_set) variables.emplace_back("CUBLAS_WORKSPACE_CONFIG=:4096:8");  // deterministic cuBLAS
+  // Threads that spin while they wait take the cores from those they wait for: on a busy machine a step of 20 ms
+  // becomes one of seconds.
+  if (!waiting_set) variables.emplace_back("OMP_WAIT_POLICY=passive");
   return variables;
 }
 

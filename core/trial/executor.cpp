@@ -116,6 +116,11 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
     if (placement.op < 0 || placement.op >= program.ops)
       throw UsageError("the plan places op " + std::to_string(placement.op) + " (" + placement.name +
                        "), the model has " + std::to_string(program.ops) + " ops");
+    const auto& fact = facts.ops[placement.op];
+    std::string name = fact.region.empty() ? fact.name : fact.region + "/" + fact.name;
+    if (placement.name != name)
+      throw UsageError("the plan's op " + std::to_string(placement.op) + " is " + placement.name + ", the model's is " +
+                       name + ": it is another model's plan");
     placements_[placement.op] = &placement;
   }
   for (const auto& parameter : program.module.parameters()) parameters_.insert(storage_of_tensor(parameter));

@@ -48,13 +48,18 @@ class Finder {
 
   void visit_call(const Op& op) {
     static const std::set<std::string> passes = {"aten::to", "aten::contiguous", "aten::detach", "aten::clone"};
+    static const std::set<std::string> reshapes = {"aten::view", "aten::reshape", "aten::flatten"};
     static const std::map<std::string, size_t> groups = {{"aten::conv2d", 6}, {"aten::_convolution", 8}};
-    if (passes.count(op.name) && same_.count(op.inputs[0])) same_.insert(op.outputs[0]);
+    bool same = same_.count(op.inputs[0]) > 0, reshaped = reshaped_.count(op.inputs[0]) > 0;
+    if (passes.count(op.name) && same) same_.insert(op.outputs[0]);
+    if ((reshapes.count(op.name) && same) || ((reshapes.count(op.name) || passes.count(op.name)) && reshaped))
+      reshaped_.insert(op.outputs[0]);
     bool embedding = op.name == "aten::embedding";
     bool layer = op.name == "aten::linear" || groups.count(op.name);
     if (!embedding && !layer) return;
     auto weight = weights_.find(op.inputs[embedding ? 0 : 1]);
-    if (weight == weights_.end() || !same_.count(op.inputs[embedding ? 1 : 0])) return;
+    Slot data = op.inputs[embedding ? 1 : 0];
+    if (weight == weights_.end() || !(same_.count(data) || (embedding && reshaped_.count(data)))) return;
     found_ = {op.name, weight->second, 1};
     auto position = groups.find(op.name);
     if (position == groups.end()) return;
@@ -69,7 +74,8 @@ class Finder {
   }
 
   const Program& program_;
-  std::set<Slot> same_;  // slots with the input's content
+  std::set<Slot> same_;      // slots with the input's content
+  std::set<Slot> reshaped_;  // with its numbers in another shape, which is all one to an embedding
   std::map<Slot, at::Tensor> weights_;
   std::optional<Consumer> found_;
 };

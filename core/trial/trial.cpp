@@ -67,6 +67,9 @@ class Trial {
       if (request_.training.traced_steps > 0) trace_steps();
     } catch (const c10::OutOfMemoryError& error) {
       out_of_memory(error);
+    } catch (const OutOfHostMemory& error) {
+      result_.outcome = Outcome::host_oom;
+      result_.reason = std::string("in ") + phase_ + ": " + error.what();
     }
     if (result_.outcome == Outcome::ok) judge();
     return std::move(result_);
@@ -170,6 +173,7 @@ class Trial {
   // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.
   void trace_steps() {
     phase_ = "trace";
+    session_.device().set_cap(0);  // what was measured fits; the profiler's own memory need not
     if (!executor_) executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device());
     auto profiler = profiler::make_profiler(session_.device());
     trace::Trace trace;
@@ -243,7 +247,8 @@ class Trial {
     return text.substr(0, end);
   }
 
-  // At the throw the values are gone already: the forward is run once more, up to the same end, and asked after each op.
+  // At the throw the values are gone already: the forward is run once more, up to the same end, and asked after each
+  // op.
   std::vector<Executor::Owner> find_owners() {
     session_.drop_gradients();
     session_.device().empty_cache();

@@ -36,7 +36,7 @@ TEST_CASE("a wide terminal gets every column") {
  ✗ offload:sync                 device_oom: asked for 2 GiB in forward with 15.5 GiB in use; largest owners:
                                 layers.3.mlp 4 GiB
 
- * recommended · • no other is both faster and smaller
+ * recommended; • no other is both faster and smaller
 
  Recommended: checkpoint:full,inputs=host: the fastest of two that keep 16 GiB
 
@@ -59,7 +59,7 @@ TEST_CASE("80 columns get the columns that decide, and nothing is wrapped") {
  ✗ offload:sync                 device_oom: asked for 2 GiB in forward with 15.5
                                 GiB in use; largest owners: layers.3.mlp 4 GiB
 
- * recommended · • no other is both faster and smaller
+ * recommended; • no other is both faster and smaller
 
  Recommended: checkpoint:full,inputs=host: the fastest of two that keep 16 GiB
 
@@ -159,9 +159,26 @@ TEST_CASE("notes, noise and an emulated device are said below") {
   report.notes = {"dropout is fixed by the trace"};
   std::string text = table(report, {false, 110});
   CHECK(has(text, "\n note: dropout is fixed by the trace\n"));
-  CHECK(has(text, "\n note: the steps of none differ by 20 %: its time is not to be relied on\n"));
-  CHECK(has(text, "\n note: the CPU played the device: right for memory, for correctness and for the order of "));
-  CHECK(has(text, "nothing about the speed of a GPU\n"));
+  CHECK(has(text, "\n note: steps vary by 20 %: times that differ by less may be the same\n"));
+  CHECK(has(text, "\n note: an emulation: the processor plays the device. Good for comparing memory and "));
+  CHECK(has(text, "nothing about a GPU\n"));
+}
+
+TEST_CASE("trials whose steps vary are named in one note, by their axes as well") {
+  Report report;
+  report.rows = {worked("none", 100, 10, kGiB), worked("none", 200, 40, kGiB), worked("checkpoint:full", 100, 1, kGiB)};
+  for (int i : {0, 1}) report.rows[i].measurement.noisy = true;
+  report.rows[1].batch = 8;
+  CHECK(has(table(report, {false, 110}),
+            "\n note: steps of none; none, batch 8 vary by up to 40 %: times that differ by less may be the same\n"));
+}
+
+TEST_CASE("the title of an emulation says so") {
+  Report report;
+  report.model = "model.pt";
+  report.device = "CPU (2 cores)";
+  report.emulated = true;
+  CHECK(table(report).starts_with(" model.pt · CPU (2 cores), playing the device (emulation)\n"));
 }
 
 TEST_CASE("an empty report says so") { CHECK(table(Report{}) == " no trials\n"); }

@@ -33,7 +33,7 @@ std::vector<Row> usual() {
 TEST_CASE("without trials there is nothing to recommend") {
   const Recommendation advice = recommend({}, 0, Goal::throughput);
   CHECK(advice.strategy == "");
-  CHECK(advice.reason == "no trial has run");
+  CHECK(advice.reason == "no trial has run to its end");
   CHECK_FALSE(advice.fits);
 }
 

@@ -85,7 +85,11 @@ class PinnedSlab final : public HostSlab {
   explicit PinnedSlab(int64_t bytes) : bytes_(bytes) {
     // The driver aligns small blocks to less than a page.
     const cudaError_t status = cudaHostAlloc(&block_, static_cast<size_t>(bytes) + kPage, cudaHostAllocDefault);
-    check_cuda(status, ("page-locked host memory of " + format_bytes(bytes) + " cannot be had: cudaHostAlloc").c_str());
+    if (status != cudaSuccess) {
+      (void)cudaGetLastError();
+      throw OutOfHostMemory("page-locked host memory of " + format_bytes(bytes) +
+                            " cannot be had: " + cudaGetErrorString(status));
+    }
     const auto address = reinterpret_cast<uintptr_t>(block_);
     data_ = static_cast<char*>(block_) + (kPage - address % kPage) % kPage;
   }

@@ -1,0 +1,218 @@
+"""The tool as a person runs it, with real trials on the processor: bad input, kill -9, too little memory, its files.
+
+    python3 tool_test.py MEMTUNE MODELS [unittest arguments]
+
+MODELS is the folder that tests/models/make_models.py fills. Needs the standard library alone.
+"""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+MEMTUNE = MODELS = ""
+MEASURED = {"step_ms", "samples_per_s", "tokens_per_s", "noisy", "profiler_overhead", "transfer", "pareto"}
+
+
+class ToolTest(unittest.TestCase):
+    """Runs in a folder of its own, without a terminal."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def start(self, *arguments):
+        return subprocess.Popen([MEMTUNE, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def memtune(self, *arguments, code=0):
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=240)
+        self.assertEqual(process.returncode, code, f"memtune {arguments}\n{out}\n{err}")
+        return out, err
+
+    def sweep(self, *arguments, code=0):
+        """The answer to a sweep on the processor."""
+        self.memtune("sweep", "--device", "cpu", "--json", "answer.json", *arguments, code=code)
+        return json.loads((self.folder / "answer.json").read_text())
+
+    def refuses(self, said, *arguments):
+        """Exit code 2, one line that holds `said`, nothing else, and no folder left behind."""
+        with self.subTest(" ".join(arguments)):
+            out, err = self.memtune(*arguments, code=2)
+            self.assertEqual(out, "")
+            self.assertRegex(err, r"\Amemtune: [^\n]*\n\Z")
+            self.assertIn(said, err)
+            self.assertFalse((self.folder / "memtune-run").exists())
+
+
+class BadInput(ToolTest):
+    def test_a_file_that_is_no_model(self):
+        bad = f"{MODELS}/bad/"
+        for file, said in (("absent.pt", "no such file or profile"),
+                           ("empty.pt", "no zip archive"),
+                           ("not_a_zip.pt", "no zip archive"),
+                           ("other_zip.pt", "without TorchScript code"),
+                           ("cut.pt", "damaged or cut off"),
+                           ("state_dict.pt", "weights or pickled Python, no code"),
+                           ("frozen.pt", "if it was frozen")):
+            self.refuses(said, "sweep", "--device", "cpu", "--loss", "mse", "--model", bad + file)
+        self.refuses("--loss is missing", "sweep", "--device", "cpu", "--model", bad + "frozen.pt")
+
+    def test_inputs_that_the_model_does_not_take(self):
+        def tiny(said, *arguments):
+            self.refuses(said, "sweep", "--device", "cpu", "--model", "tiny", *arguments)
+
+        tiny("unknown input 'tokns'; did you mean 'tokens'?", "--input", "tokns:int64[1,8]<10")
+        tiny("compares with integers", "--input", "tokens:float32[1,8]")
+        tiny("the model rejects tokens:int64[8]<10", "--input", "tokens:int64[8]<10")
+        tiny("the embedding it goes into has 256 rows", "--input", "tokens:int64[1,8]<1000")
+        tiny("unknown target 'label'", "--target", "label")
+        tiny("the loss is no single number", "--loss", "returned")
+        (self.folder / "text.safetensors").write_text("hello")
+        tiny("not a safetensors file", "--inputs", "text.safetensors")
+        self.refuses("the model rejects", "sweep", "--device", "cpu", "--loss", "next_token", "--seq", "5000",
+                     "--model", f"{MODELS}/gpt_tied_script/model.pt", "--input", "tok:int64[1,8]<64")
+        self.refuses("the model rejects x:float32[2,4,32,32]", "sweep", "--device", "cpu", "--loss", "cross_entropy",
+                     "--model", f"{MODELS}/resnet18_script/model.pt", "--input", "x:float32[2,4,32,32]")
+        tiny("go with made-up inputs", "--inputs", f"{MODELS}/gpt_tied_script/inputs.safetensors", "--batch", "2")
+
+    def test_strategies_and_blocks_that_the_model_does_not_have(self):
+        def tiny(said, *arguments):
+            self.refuses(said, "sweep", "--device", "cpu", "--model", "tiny", *arguments)
+
+        tiny("at most the number of blocks, 4", "--strategy", "checkpoint:every=5")
+        tiny("unknown op 'matmull'; did you mean 'matmul'?", "--strategy", "checkpoint:op,save=matmull")
+        tiny("no module matches --blocks 'nothing.*'", "--blocks", "nothing.*")
+
+    def test_what_needs_no_model_is_told_before_one_is_read(self):
+        for said, *arguments in (("unknown command 'swep'; did you mean 'sweep'?", "swep"),
+                                 ("unknown flag '--budgte'; did you mean '--budget'?", "sweep", "--budgte", "1GiB"),
+                                 ("--json needs a value, not '--csv'", "sweep", "--json", "--csv", "-"),
+                                 ("unknown strategy 'nonne'; did you mean 'none'?", "sweep", "--strategy", "nonne"),
+                                 ("n must be a whole number", "sweep", "--strategy", "checkpoint:every=0"),
+                                 ("--loss: unknown value 'next'", "sweep", "--loss", "next"),
+                                 ("unknown trainer 'torchtun'", "export", "--trainer", "torchtun"),
+                                 ("--steps: -1 is out of range", "sweep", "--steps", "-1"),
+                                 ("'12 potatoes' is not a byte count", "sweep", "--budget", "12 potatoes"),
+                                 ("--optimizer: unknown value 'adam'", "sweep", "--optimizer", "adam"),
+                                 ("--dtype: unknown dtype 'int8'", "sweep", "--dtype", "int8"),
+                                 ("--autocast: unknown dtype 'fp32'", "sweep", "--autocast", "fp32"),
+                                 ("unknown device 'tpu'", "sweep", "--device", "tpu"),
+                                 ("no sweep in ./absent", "report", "./absent")):
+            self.refuses(said, *arguments)
+
+
+class Resume(ToolTest):
+    COMMAND = ("--model", "tiny", "--sweep", "quick", "--goal", "memory", "--steps", "3")
+
+    @staticmethod
+    def lasting(answer):
+        """What two sweeps have in common: all but times and what follows from them."""
+        trials = [{key: value for key, value in trial.items() if key not in MEASURED} for trial in answer["trials"]]
+        return trials, answer["recommendation"]["strategy"], answer["recommendation"]["fits"], answer["notes"]
+
+    def test_a_sweep_that_was_killed_goes_on(self):
+        journal = self.folder / "memtune-run/journal.jsonl"
+        process = self.start("sweep", "--device", "cpu", "--json", "answer.json", *self.COMMAND)
+        while not journal.exists() or journal.read_text().count('"end"') < 1:
+            self.assertIsNone(process.poll(), "it ended before its first trial")
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        done = re.findall(r'"end".*"key":"(\w+)"', journal.read_text())
+        self.assertLess(len(done), 3)
+
+        answer = self.sweep(*self.COMMAND)
+        for key in done:
+            self.assertEqual(len(re.findall(rf'"start".*"key":"{key}"', journal.read_text())), 1)
+        self.assertEqual(journal.read_text().count('"end"'), 3)
+        self.assertEqual([trial["outcome"] for trial in answer["trials"]], ["ok"] * 3)
+        self.assertEqual(self.lasting(answer), self.lasting(self.sweep(*self.COMMAND, "--out", "other")))
+
+
+class LittleMemory(ToolTest):
+    """The profile `small` wants some 170 MiB under `none` and half of that under `checkpoint:full`."""
+
+    SMALL = ("--model", "small", "--steps", "1", "--warmup", "1", "--strategy", "none;checkpoint:full")
+
+    def test_trials_over_the_cap_are_rows_and_the_answer_fits(self):
+        answer = self.sweep(*self.SMALL, "--memory-cap", "120MiB")
+        none, checkpoint = answer["trials"]
+        self.assertEqual((none["outcome"], checkpoint["outcome"]), ("device_oom", "ok"))
+        self.assertRegex(none["reason"], r"tried to allocate [\d.]+ \wiB .* a cap of 120 MiB.*largest: layers\.\*")
+        self.assertLessEqual(checkpoint["peak_bytes"]["allocated"], 120 << 20)
+        self.assertTrue(checkpoint["gradients"]["equal"])
+        self.assertEqual(answer["recommendation"]["strategy"], "checkpoint:full")
+        self.assertTrue(answer["recommendation"]["fits"])
+
+        nothing = self.sweep(*self.SMALL, "--memory-cap", "30MiB", code=1)
+        self.assertEqual([trial["outcome"] for trial in nothing["trials"]], ["device_oom"] * 2)
+        self.assertEqual((nothing["recommendation"]["strategy"], nothing["recommendation"]["fits"]), ("", False))
+
+    def test_a_budget_decides_after_the_fact(self):
+        tiny = ("--model", "tiny", "--steps", "1", "--strategy", "none;checkpoint:op")
+        nothing = self.sweep(*tiny, "--budget", "1MiB")["recommendation"]
+        self.assertFalse(nothing["fits"])
+        self.assertRegex(nothing["reason"], "nothing fits 1 MiB: the least that works is checkpoint:op with ")
+        self.assertEqual(self.sweep(*tiny, "--goal", "memory")["recommendation"]["strategy"], "checkpoint:op")
+
+
+class Files(ToolTest):
+    def test_every_format_can_be_read(self):
+        out, err = self.memtune("sweep", "--device", "cpu", "--model", "tiny", "--steps", "1", "--strategy",
+                                "none;checkpoint:full", "--batch", "1,2", "--seq", "32,64", "--json", "-")
+        trials = json.loads(out)["trials"]
+        self.assertEqual([(t["batch"], t["sequence"]) for t in trials[::2]], [(1, 32), (1, 64), (2, 32), (2, 64)])
+        self.assertTrue(all(t["outcome"] == "ok" and t["gradients"]["equal"] for t in trials))
+        self.assertNotIn("\r", err)
+        for trial in trials:
+            self.assertTrue((self.folder / "memtune-run" / trial["plan"]).exists())
+            self.assertTrue((self.folder / "memtune-run" / trial["trace"]).exists())
+
+        self.assertEqual(json.loads(self.memtune("report", "--format", "json")[0])["trials"], trials)
+        rows = list(csv.DictReader(io.StringIO(self.memtune("report", "--format", "csv")[0])))
+        self.assertEqual([row["strategy"] for row in rows], [trial["strategy"] for trial in trials])
+        events = json.loads(self.memtune("report", "--format", "perfetto")[0])["traceEvents"]
+        self.assertTrue(any(event.get("cat") for event in events))
+        table = self.memtune("report")[0]
+        self.assertIn("(emulation)", table)
+        self.assertNotIn("\x1b", table)
+        for trainer in ("torchtune", "axolotl"):
+            self.assertIn("# ", self.memtune("export", "--trainer", trainer, "--strategy", "checkpoint:full")[0])
+
+    def test_a_profile_is_one_trial_without_a_recommendation(self):
+        table, err = self.memtune("profile", "--device", "cpu", "--model", "tiny", "--steps", "1")
+        self.assertNotIn("ecommend", table)
+        self.assertIn("trace: ./memtune-profile/trials/1-none/trace.mttrace", err)
+
+    def test_models_take_made_up_inputs_and_settings(self):
+        resnet = ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy", "--steps", "1")
+        settings = (("--input", ":float32[2,3,32,32]"), ("--input", "x:float32[2,3,32,32]", "--optimizer", "sgd"))
+        for setting in settings:
+            with self.subTest(setting):
+                trials = self.sweep(*resnet, *setting, "--strategy", "none;checkpoint:full")["trials"]
+                self.assertTrue(all(trial["gradients"]["equal"] for trial in trials), trials)
+        gpt2 = ("--model", f"{MODELS}/hf_gpt2_plain_trace/model.pt", "--loss", "next_token", "--steps", "1")
+        trials = self.sweep(*gpt2, "--strategy", "none;checkpoint:full")["trials"]  # the shape is guessed
+        self.assertTrue(all(trial["gradients"]["equal"] for trial in trials), trials)
+        for setting in (("--dtype", "bf16"), ("--autocast", "bf16")):
+            with self.subTest(setting):
+                trials = self.sweep("--model", "tiny", *setting, "--steps", "1", "--sweep", "quick")["trials"]
+                self.assertTrue(all(trial["gradients"]["equal"] for trial in trials), trials)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    MEMTUNE, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
