@@ -27,9 +27,11 @@ struct OpPlacement {
 
 // How copies between device and host are scheduled. Bytes everywhere.
 struct TransferSettings {
-  bool side_stream = true;                    // false: copies on the compute stream, nothing overlaps (offload:sync)
-  int64_t min_bytes = 1 << 20;                // smaller storages stay on the device
-  int64_t stash_bytes = int64_t{2} << 30;     // sources kept while their copy out runs; the forward waits beyond it
+  bool side_stream = true;      // false: copies on the compute stream, nothing overlaps (offload:sync)
+  int64_t min_bytes = 1 << 20;  // smaller storages stay on the device
+  // Sources kept while their copy out runs; the forward waits beyond it. Once a step's bytes are known at most an
+  // eighth of them (or two transfers).
+  int64_t stash_bytes = int64_t{2} << 30;
   int64_t prefetch_bytes = int64_t{1} << 30;  // copies back issued ahead of the value in use; 0: none ahead
 };
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 namespace memtune::offload {
 
 using device::Direction;
@@ -16,6 +18,7 @@ Offload::~Offload() { device_.synchronize(); }
 Transfer::~Transfer() { offload_.forget(*this); }
 
 void Offload::begin_step() {
+  last_step_bytes_ = counters_.out_bytes;
   order_.clear();
   counters_ = {};
 }
@@ -36,11 +39,19 @@ void Offload::send(const autograd::BufferPtr& buffer) {
   transfer->source_ = std::move(source);
   counters_.out_bytes += buffer->bytes;
   stash_bytes_ += buffer->bytes;
+  largest_bytes_ = std::max(largest_bytes_, buffer->bytes);
   stash_.push_back(transfer);
   order_.push_back(transfer);
   buffer->transfer = std::move(transfer);
   // On the compute stream itself the copy is done before anything can take the memory.
-  retire(settings_.side_stream ? settings_.stash_bytes : 0);
+  retire(stash_limit());
+}
+
+// A stash that holds most of what is moved saves nothing: an eighth of a step's bytes evens out a burst.
+int64_t Offload::stash_limit() const {
+  if (!settings_.side_stream) return 0;
+  if (last_step_bytes_ == 0) return settings_.stash_bytes;
+  return std::min(settings_.stash_bytes, std::max(last_step_bytes_ / 8, 2 * largest_bytes_));
 }
 
 // Copies that have ended give their memory back for nothing; beyond the limit compute waits for the oldest.

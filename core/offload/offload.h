@@ -70,6 +70,7 @@ class Offload {
   friend class Transfer;
   void start_back(Transfer& transfer);
   void unstash(Transfer& transfer);
+  int64_t stash_limit() const;
   void retire(int64_t limit);
   void forget(Transfer& transfer);
 
@@ -79,7 +80,9 @@ class Offload {
   std::deque<std::weak_ptr<Transfer>> stash_;   // oldest first
   std::vector<std::weak_ptr<Transfer>> order_;  // of send(); consumed from the end by prefetch
   int64_t stash_bytes_ = 0;
-  int64_t ahead_bytes_ = 0;  // coming back and not asked for yet
+  int64_t ahead_bytes_ = 0;      // coming back and not asked for yet
+  int64_t largest_bytes_ = 0;    // of one transfer so far
+  int64_t last_step_bytes_ = 0;  // sent in the step before; 0: not known
   Counters counters_;
 };
 

@@ -17,7 +17,9 @@ constexpr const char* kOps = "matmul, matmul-all, attention or op names, with + 
 const ParameterInfo kInputs = {"inputs", "keep | host", "keep", "where the inputs of checkpointed blocks wait"};
 const ParameterInfo kSave = {"save", kOps, "matmul+attention",
                              "ops whose outputs stay; matmul is every other one of a block, matmul-all is all of them"};
-const ParameterInfo kStash = {"stash", kBytes, "2GiB", "sources kept on the device while their copies out run"};
+const ParameterInfo kStash = {
+    "stash", kBytes, "2GiB",
+    "sources kept on the device while their copies out run; at most an eighth of what a step moves"};
 const ParameterInfo kMin = {"min", kBytes, "1MiB", "smaller tensors stay on the device"};
 const ParameterInfo kPrefetch = {"prefetch", kBytes, "1GiB", "copied back ahead of the value that backward is at"};
 const ParameterInfo kHead = {"head", "keep | move", "keep", "what comes behind the last block: norm, output, loss"};

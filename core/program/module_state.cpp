@@ -31,6 +31,14 @@ ModuleState::ModuleState(const torch::jit::Module& module, c10::Device device) {
 }
 
 ModuleState::~ModuleState() {
+  try {
+    restore();
+  } catch (const std::exception&) {
+    // The device has failed; whoever uses the module next is told so by the device itself.
+  }
+}
+
+void ModuleState::restore() {
   at::NoGradGuard no_grad;
   for (auto& [object, slots] : objects_)
     for (size_t i = 0; i < slots.size(); ++i) object->setSlot(i, std::move(slots[i]));

@@ -19,6 +19,8 @@ class ModuleState {
   ModuleState& operator=(const ModuleState&) = delete;
 
  private:
+  void restore();
+
   std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // in use, copy
   std::vector<std::pair<c10::intrusive_ptr<c10::ivalue::Object>, std::vector<c10::IValue>>> objects_;
   std::vector<std::pair<c10::impl::GenericList, std::vector<c10::IValue>>> lists_;

@@ -90,8 +90,9 @@ std::string first_integer(const Described& described, const std::vector<std::str
   for (const std::string& argument : arguments)
     if (auto* spec = described.find(argument); spec && is_integer(spec->dtype)) return argument;
   if (described.specs.empty() && !arguments.empty()) return arguments.front();  // to be guessed
-  throw UsageError("the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or " +
-                   std::string("another --loss"));
+  throw UsageError(
+      "the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or another "
+      "--loss");
 }
 
 class BatchMaker {

@@ -82,6 +82,7 @@ void Session::check_inputs() {
     auto loss = interpreter_->run(to_values(batch_.tensors));
     if (!loss.isTensor() || loss.toTensor().numel() != 1)
       throw UsageError("the loss is no single number: with --loss returned the model must answer with its loss");
+    device_->synchronize();  // an index out of range shows itself here on CUDA
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (const c10::Error& error) {

@@ -202,7 +202,7 @@ class Files(ToolTest):
             with self.subTest(setting):
                 trials = self.sweep(*resnet, *setting, "--strategy", "none;checkpoint:full")["trials"]
                 self.assertTrue(all(trial["gradients"]["equal"] for trial in trials), trials)
-        gpt2 = ("--model", f"{MODELS}/hf_gpt2_plain_trace/model.pt", "--loss", "next_token", "--steps", "1")
+        gpt2 = ("--model", f"{MODELS}/hf_gpt2_plain_trace/model.pt", "--loss", "next_token", "--seq", "16")
         trials = self.sweep(*gpt2, "--strategy", "none;checkpoint:full")["trials"]  # the shape is guessed
         self.assertTrue(all(trial["gradients"]["equal"] for trial in trials), trials)
         for setting in (("--dtype", "bf16"), ("--autocast", "bf16")):

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -131,6 +132,23 @@ TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only fo
   CHECK_FALSE(a->alive());
   CHECK(b->alive());
   CHECK(c->alive());
+}
+
+TEST_CASE("from the second step on the stash is at most an eighth of what a step moves") {
+  LazyDevice device;
+  Offload offload(device, settings(/*stash=*/1 << 20, 0), 1 << 16);
+  auto alive_after = [&](int count) {
+    std::vector<autograd::BufferPtr> buffers;
+    for (int i = 0; i < count; ++i) buffers.push_back(sent(offload, static_cast<float>(i)));
+    return std::count_if(buffers.begin(), buffers.end(), [](const auto& buffer) { return bool(buffer->alive()); });
+  };
+  CHECK(alive_after(32) == 32);  // nothing is known yet: 32 KiB are below the limit
+  offload.begin_step();
+  CHECK(alive_after(32) == 4);
+  offload.begin_step();
+  CHECK(alive_after(8) == 4);  // as the step before: its 32 KiB count
+  offload.begin_step();
+  CHECK(alive_after(8) == 2);  // two transfers at least
 }
 
 TEST_CASE("small storages are held, not moved") {

@@ -132,6 +132,11 @@ TEST_CASE("without any description shapes are guessed from the layer behind the 
   images.register_parameter("weight", at::ones({4, 3, 3, 3}).requires_grad_(), false);
   images.define("def forward(self, x):\n    return torch.conv2d(x, self.weight).mean([2, 3])\n");
   CHECK(specs(batch(request({}), images, Loss::cross_entropy)) == Texts{"x:float32[8,3,32,32]", "target:int64[8]<4"});
+  Module reshaped("Model");
+  reshaped.register_parameter("weight", at::ones({16, 4}).requires_grad_(), false);
+  reshaped.define(
+      "def forward(self, ids):\n    return torch.embedding(self.weight, ids.view([-1, ids.size(1)]).long())\n");
+  CHECK(specs(batch(request({}), reshaped, Loss::mse))[0] == "ids:int64[2,128]<16");
 }
 
 TEST_CASE("an input that cannot be guessed is asked for, with the line to write") {
@@ -158,7 +163,10 @@ TEST_CASE("numbers outside the embedding are refused before they end the process
 
 TEST_CASE("next_token without tokens is refused") {
   CHECK(refusal(request({"x:float32[1,5]"}), features_model(), Loss::next_token) ==
-        "the loss next_token needs tokens to compare with: an integer input, or --target");
+        "the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or another "
+        "--loss");
+  CHECK(refusal(request({"token:int64[2,3]<16"}), tokens_model(), Loss::next_token) ==
+        "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
 }
 
 TEST_CASE("an input that the model rejects is told with the model's words") {
