@@ -7,11 +7,11 @@
 
 using memtune::test::Ended;
 using memtune::test::slurp;
-using memtune::test::Workplace;
+using memtune::test::Workspace;
 using nlohmann::json;
 
 TEST_CASE("sweep without --model says what it takes, and prints a table and what to do next") {
-  const Workplace place;
+  const Workspace place;
   const Ended ended = place.memtune("sweep --sweep quick");
   CHECK(ended.code == 0);
   CHECK(ended.out.find("checkpoint:full") != std::string::npos);
@@ -23,7 +23,7 @@ TEST_CASE("sweep without --model says what it takes, and prints a table and what
 }
 
 TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
-  const Workplace place;
+  const Workspace place;
   const Ended ended = place.memtune("sweep -q --model tiny --sweep quick --json - --csv table.csv");
   CHECK(ended.code == 0);
   CHECK(ended.err == "");
@@ -35,7 +35,7 @@ TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
 }
 
 TEST_CASE("a budget changes the answer, and one too small gets the least that works") {
-  const Workplace place;
+  const Workspace place;
   const json tight = json::parse(place.memtune("sweep -q --sweep quick --budget 12GiB --json -").out);
   CHECK(tight.at("recommendation").at("strategy") == "offload:stream");
   const json none = json::parse(place.memtune("sweep -q --sweep quick --budget 1GiB --json -").out);
@@ -44,14 +44,14 @@ TEST_CASE("a budget changes the answer, and one too small gets the least that wo
 }
 
 TEST_CASE("strategies come repeated or separated, with commas in them") {
-  const Workplace place;
+  const Workspace place;
   const Ended ended =
       place.memtune("sweep -q --dry-run --strategy 'none; checkpoint:full,inputs=host' --strategy offload:sync");
   CHECK(ended.out == "none\ncheckpoint:full,inputs=host\noffload:sync\n");
 }
 
 TEST_CASE("a sweep in which nothing works fails, and says where to look") {
-  const Workplace place;
+  const Workspace place;
   const Ended ended = place.memtune("sweep --strategy none", "none=crash");
   CHECK(ended.code == 1);
   CHECK(ended.out.find("SIGSEGV") != std::string::npos);
@@ -59,7 +59,7 @@ TEST_CASE("a sweep in which nothing works fails, and says where to look") {
 }
 
 TEST_CASE("a strategy with wrong gradients is listed as such and not recommended, however small") {
-  const Workplace place;
+  const Workspace place;
   const Ended ended = place.memtune("sweep -q --sweep quick --budget 8GiB", "checkpoint:full=differs");
   CHECK(ended.out.find("✗ checkpoint:full  mismatch: gradients differ from none's\n") != std::string::npos);
   CHECK(ended.out.find(" No recommendation: nothing fits 8 GiB: the least that works is offload:stream with 12 GiB") !=
@@ -67,7 +67,7 @@ TEST_CASE("a strategy with wrong gradients is listed as such and not recommended
 }
 
 TEST_CASE("report shows a sweep again in every format") {
-  const Workplace place;
+  const Workspace place;
   const Ended sweep = place.memtune("sweep -q --sweep quick --json -");
   CHECK(json::parse(place.memtune("report --format json -q").out) == json::parse(sweep.out));
   CHECK(place.memtune("report").out.find("Recommended: none") != std::string::npos);
@@ -78,7 +78,7 @@ TEST_CASE("report shows a sweep again in every format") {
 }
 
 TEST_CASE("export writes the recommended strategy, or the one that is named") {
-  const Workplace place;
+  const Workspace place;
   place.memtune("sweep -q --sweep quick");
   const Ended named = place.memtune("export --trainer torchtune --strategy checkpoint:full -o tune.yaml");
   CHECK(named.code == 0);
@@ -88,7 +88,7 @@ TEST_CASE("export writes the recommended strategy, or the one that is named") {
 }
 
 TEST_CASE("profile runs its strategy each time and says where the trace is") {
-  const Workplace place;
+  const Workspace place;
   place.memtune("profile --strategy checkpoint:full");
   const Ended ended = place.memtune("profile --strategy checkpoint:full");
   CHECK(ended.code == 0);
@@ -97,7 +97,7 @@ TEST_CASE("profile runs its strategy each time and says where the trace is") {
 }
 
 TEST_CASE("strategies lists every strategy with its parameters") {
-  const Workplace place;
+  const Workspace place;
   CHECK(place.memtune("strategies").out.find("offload:stream\n") != std::string::npos);
   const json list = json::parse(place.memtune("strategies --json").out).at("strategies");
   CHECK(list.at(0).at("name") == "none");
@@ -105,7 +105,7 @@ TEST_CASE("strategies lists every strategy with its parameters") {
 }
 
 TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
-  const Workplace place;
+  const Workspace place;
   const Ended ended = place.memtune("doctor");
   CHECK(ended.code == 0);
   CHECK(ended.out.find("warn  CUPTI          not found\n") != std::string::npos);
@@ -116,7 +116,7 @@ TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
 }
 
 TEST_CASE("help begins with examples, and --version is one line") {
-  const Workplace place;
+  const Workspace place;
   CHECK(place.memtune("--version").out == "memtune 0.1.0\n");
   for (const char* command : {"", "sweep", "profile", "strategies", "report", "export", "doctor"}) {
     const Ended help = place.memtune(std::string(command) + " --help");

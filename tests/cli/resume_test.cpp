@@ -11,7 +11,7 @@
 using memtune::test::Ended;
 using memtune::test::slurp;
 using memtune::test::Variable;
-using memtune::test::Workplace;
+using memtune::test::Workspace;
 using nlohmann::json;
 
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr char kSweep[] = "sweep -q --sweep quick --json answer.json";
 
 // Starts a sweep and signals it once `strategy` runs; the exit code as a shell tells it.
-int stop_in(const Workplace& place, const std::string& strategy, int signal) {
+int stop_in(const Workspace& place, const std::string& strategy, int signal) {
   const Variable rules("FAKE_TRIAL", strategy + "=sleep");
   const std::string line = place.shell_line(kSweep);
   const pid_t pid = fork();
@@ -37,7 +37,7 @@ int stop_in(const Workplace& place, const std::string& strategy, int signal) {
 }
 
 json uninterrupted() {
-  const Workplace place;
+  const Workspace place;
   place.memtune(kSweep);
   return json::parse(slurp(place.folder.path / "answer.json"));
 }
@@ -45,7 +45,7 @@ json uninterrupted() {
 }  // namespace
 
 TEST_CASE("after SIGKILL in the middle only what was not finished runs, and the answer is the same") {
-  const Workplace place;
+  const Workspace place;
   CHECK(stop_in(place, "checkpoint:full", SIGKILL) == 128 + SIGKILL);
   CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\n");
   const Ended ended = place.memtune(kSweep);
@@ -55,14 +55,14 @@ TEST_CASE("after SIGKILL in the middle only what was not finished runs, and the 
 }
 
 TEST_CASE("after SIGKILL in the first look the sweep starts afresh") {
-  const Workplace place;
+  const Workspace place;
   CHECK(stop_in(place, "inspect", SIGKILL) == 128 + SIGKILL);
   CHECK(place.memtune(kSweep).code == 0);
   CHECK(json::parse(slurp(place.folder.path / "answer.json")) == uninterrupted());
 }
 
 TEST_CASE("Ctrl-C ends the running trial, keeps what is done, writes it, and exits with 130") {
-  const Workplace place;
+  const Workspace place;
   CHECK(stop_in(place, "checkpoint:full", SIGINT) == 130);
   const json partial = json::parse(slurp(place.folder.path / "answer.json"));
   REQUIRE(partial.at("trials").size() == 2);
@@ -75,7 +75,7 @@ TEST_CASE("Ctrl-C ends the running trial, keeps what is done, writes it, and exi
 }
 
 TEST_CASE("what is reused is said") {
-  const Workplace place;
+  const Workspace place;
   place.memtune("sweep --model tiny --sweep quick");
   const Ended again = place.memtune("sweep --model tiny --sweep quick");
   CHECK(again.err.starts_with("going on: 3 of 3 trials are here already\n"));

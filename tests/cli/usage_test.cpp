@@ -10,10 +10,10 @@
 
 using memtune::test::count_lines;
 using memtune::test::Ended;
-using memtune::test::Workplace;
+using memtune::test::Workspace;
 
 TEST_CASE("bad flags and values are refused in one line, before anything runs") {
-  const Workplace place;
+  const Workspace place;
   std::ofstream(place.folder.path / "text.pt") << "not a model";
   std::ofstream(place.folder.path / "empty.pt");
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -70,14 +70,14 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
 }
 
 TEST_CASE("without arguments the help goes to stderr") {
-  const Workplace place;
+  const Workspace place;
   const Ended ended = place.memtune("");
   CHECK(ended.code == 2);
   CHECK(ended.err.find("Examples:") != std::string::npos);
 }
 
 TEST_CASE("a trial that a report or an export asks for must exist") {
-  const Workplace place;
+  const Workspace place;
   place.memtune("sweep -q --sweep quick", "offload:stream=device_oom");
   const Ended unknown = place.memtune("export --trainer torchtune --strategy checkpoint:op");
   CHECK(unknown.code == 2);
@@ -88,7 +88,7 @@ TEST_CASE("a trial that a report or an export asks for must exist") {
 }
 
 TEST_CASE("what cannot be written fails with the reason") {
-  const Workplace place;
+  const Workspace place;
   place.memtune("sweep -q --sweep quick");
   const Ended ended = place.memtune("report -q -o /no/such/folder/file");
   CHECK(ended.code == 1);

@@ -65,7 +65,7 @@ struct Ended {
 };
 
 // A folder in which memtune is run. `behaviour` is FAKE_TRIAL's text.
-struct Workplace {
+struct Workspace {
   ScratchFolder folder;
   Variable trial{"MEMTUNE_TRIAL", fake_trial()};
   Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
