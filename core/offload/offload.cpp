@@ -19,6 +19,7 @@ Transfer::~Transfer() { offload_.forget(*this); }
 
 void Offload::begin_step() {
   last_step_bytes_ = counters_.out_bytes;
+  ceiling_ = 0;
   order_.clear();
   counters_ = {};
 }
@@ -115,8 +116,9 @@ void Offload::prefetch() {
     auto transfer = order_.back().lock();
     if (transfer && transfer->state_ == Transfer::State::on_host) {
       device::MemoryUse memory = device_.memory();
+      if (ceiling_ == 0) ceiling_ = memory.peak_allocated;
       bool room = ahead_bytes_ == 0 || ahead_bytes_ + transfer->bytes_ <= settings_.prefetch_bytes;
-      if (!room || memory.allocated + transfer->bytes_ > memory.peak_allocated) return;
+      if (!room || memory.allocated + transfer->bytes_ > ceiling_) return;
       start_back(*transfer);
     }
     order_.pop_back();

@@ -83,6 +83,7 @@ class Offload {
   int64_t ahead_bytes_ = 0;      // coming back and not asked for yet
   int64_t largest_bytes_ = 0;    // of one transfer so far
   int64_t last_step_bytes_ = 0;  // sent in the step before; 0: not known
+  int64_t ceiling_ = 0;          // the peak when this step's first copy back was due: what came later does not lift it
   Counters counters_;
 };
 

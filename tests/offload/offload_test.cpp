@@ -187,7 +187,10 @@ TEST_CASE("prefetching does not raise the peak that was already reached") {
   device.use = {5000, 6000, 0, 0};
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 0);
-  device.use = {4976, 6000, 0, 0};
+  device.use = {4977, 7000, 0, 0};  // the backward's own memory went above it: no reason to follow
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 0);
+  device.use = {4976, 7000, 0, 0};
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 1024);
 }
