@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -39,6 +40,13 @@ class Deterministic {
     at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/!errors);
   }
 };
+
+// "9.5e-07": std::to_string would print a small difference as 0.
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", value);
+  return text;
+}
 
 class Trial {
  public:
@@ -217,7 +225,7 @@ class Trial {
     }
     result_.outcome = Outcome::mismatch;
     result_.reason = "gradients differ from " + gradients.against + "'s, most in " + gradients.worst + " by " +
-                     std::to_string(gradients.max_abs_difference);
+                     short_number(gradients.max_abs_difference);
   }
 
   void out_of_memory(const c10::OutOfMemoryError& error) {
