@@ -1,88 +1,125 @@
-"""One table of memtune and plain PyTorch, in Markdown, from the JSON files of both.
+"""One table of memtune, PyTorch and the trainers' engines, in Markdown, from what run.sh left in a folder.
 
-    python compare.py memtune.json eager.json
+    python compare.py FOLDER [FOLDER...]     # a table for each: they hold different models or settings
 
-memtune.json is from `memtune sweep --json`, eager.json from eager.py. Strategies that only one of them has get a row
-with dashes. Below the table stands whether both began with the same loss, which they do when the inputs are the same.
+Reads every *.json (`memtune sweep --json`) and *.jsonl (eager.py) of the folder, highest peak first. `× none` is against
+`none` of the same side. Beside each row of memtune's stand the fastest others, eager and compiled, that need no more
+memory than it. Below the table: whether both sides began with the same loss, which they do when weights and inputs are
+the same, and what failed.
 """
 
 import argparse
 import json
-from typing import Any, Dict, List, Optional
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
 
-EAGER_OF = {"none": "none", "checkpoint:full": "full", "checkpoint:every=2": "every2", "checkpoint:op": "op",
-            "checkpoint:full,inputs=host": "torchtune+full"}
-COLUMNS = ("strategy", "eager", "memtune ms", "eager ms", "ratio", "memtune GiB", "eager GiB", "ratio",
-           "gradients equal", "hidden", "exposed ms")
-
-
-def trials_of(path: str) -> Dict[str, Dict[str, Any]]:
-    with open(path) as file:
-        return {trial["strategy"]: trial for trial in json.load(file)["trials"]}
+COLUMNS = ("strategy", "by", "ms", "× none", "peak GiB", "gradients", "host GiB", "disk GiB", "hidden", "stalled ms",
+           "fastest others within its peak")
 
 
-def ok(trial: Optional[Dict[str, Any]]) -> bool:
-    return trial is not None and trial["outcome"] == "ok"
+class Row(NamedTuple):
+    name: str
+    by: str  # "memtune", "torch 2.11.0", "trl 1.16.0"
+    trial: Dict[str, Any]
+
+    @property
+    def ours(self) -> bool:
+        return self.by == "memtune"
+
+    @property
+    def ok(self) -> bool:
+        return self.trial["outcome"] == "ok"
+
+    @property
+    def ms(self) -> float:
+        return self.trial["step_ms"]["median"]
+
+    @property
+    def peak(self) -> Optional[float]:
+        """GiB; PyTorch counts none on a CPU."""
+        return self.trial["peak_bytes"]["allocated"] / 2**30 if self.trial["peak_bytes"] else None
 
 
-def milliseconds(trial) -> Optional[float]:
-    return trial["step_ms"]["median"] if ok(trial) else None
+def read(folder: Path) -> List[Row]:
+    """The last measurement of each strategy."""
+    rows = []
+    for path in sorted(folder.glob("*.json")):
+        for trial in json.loads(path.read_text())["trials"]:
+            # disk-2GiB.json was measured under another budget, which means nothing to `none`.
+            suffix = "" if trial["strategy"] == "none" or path.stem == "memtune" else f" ({path.stem})"
+            rows.append(Row(trial["strategy"] + suffix, "memtune", trial))
+    for path in sorted(folder.glob("*.jsonl")):
+        trials = [json.loads(line) for line in path.read_text().splitlines()]
+        rows += [Row(trial["strategy"], trial["package"].split("+")[0], trial) for trial in trials]
+    return list({(row.name, row.ours): row for row in rows}.values())
 
 
-def gibibytes(trial) -> Optional[float]:
-    return trial["peak_bytes"]["allocated"] / 2**30 if ok(trial) and trial.get("peak_bytes") else None
+def none_of(rows: List[Row], ours: bool) -> Optional[Row]:
+    return next((row for row in rows if row.ok and row.name == "none" and row.ours == ours), None)
 
 
-def number(value: Optional[float], digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+def factor(row: Row, rows: List[Row]) -> str:
+    none = none_of(rows, row.ours)
+    return f"{row.ms / none.ms:.3f}" if none else "-"
 
 
-def ratio(a: Optional[float], b: Optional[float]) -> str:
-    return f"{a / b:.3f}" if a is not None and b else "-"
+def gradients(row: Row) -> str:
+    compared = row.trial["gradients"]
+    if not compared["compared"]:
+        return "-"
+    return "equal" if compared["equal"] else f"off by {compared['max_abs_difference']:.1e}"
 
 
-def row(name: str, ours: Optional[Dict[str, Any]], theirs_name: str, theirs: Optional[Dict[str, Any]]) -> List[str]:
-    ms, eager_ms, peak, eager_peak = milliseconds(ours), milliseconds(theirs), gibibytes(ours), gibibytes(theirs)
-    equal, hidden, exposed = "-", None, None
-    if ok(ours):
-        equal = "yes" if ours["gradients"]["equal"] else f"no, by {ours['gradients']['max_abs_difference']:.1e}"
-        if ours["transfer"]["out_bytes"] > 0:
-            hidden, exposed = ours["transfer"]["hidden"], ours["transfer"]["exposed_ms"]
-    return [name, theirs_name, number(ms, 1), number(eager_ms, 1), ratio(ms, eager_ms), number(peak, 3),
-            number(eager_peak, 3), ratio(peak, eager_peak), equal,
-            "-" if hidden is None else f"{hidden * 100:.1f} %", number(exposed, 1)]
+def moved(row: Row) -> List[str]:
+    """Out of the device, of that on to the disk, the share of copies under compute, and what held the step up."""
+    transfer = row.trial.get("transfer")
+    if not transfer or not transfer["out_bytes"]:
+        return ["-"] * 4
+    disk = transfer["disk_write_bytes"]
+    return [f"{transfer['out_bytes'] / 2**30:.2f}", f"{disk / 2**30:.2f}" if disk else "-",
+            f"{100 * transfer['hidden']:.0f} %", f"{sum(row.trial['stalls'].values()):.1f}"]
 
 
-def rows(ours: Dict[str, Dict[str, Any]], theirs: Dict[str, Dict[str, Any]]) -> List[List[str]]:
-    result = [row(name, trial, EAGER_OF.get(name, "-"), theirs.get(EAGER_OF.get(name, "-")))
-              for name, trial in ours.items()]
-    paired = {EAGER_OF.get(name) for name in ours}
-    return result + [row("-", None, name, trial) for name, trial in theirs.items() if name not in paired]
+def fastest_others(row: Row, rows: List[Row]) -> str:
+    if not row.ours:
+        return ""
+    within = [other for other in rows if other.ok and not other.ours and other.peak and other.peak <= row.peak]
+    eager = [other for other in within if not other.name.startswith("compile")]
+    best = [min(group, key=lambda other: other.ms) for group in (eager, [o for o in within if o not in eager]) if group]
+    return "; ".join(f"{other.name} {factor(other, rows)}" for other in best) or "-"
 
 
-def failures(ours, theirs) -> List[str]:
-    return [f"{who} {t['strategy']}: {t['outcome']} ({t.get('reason', '')})"
-            for who, trials in (("memtune", ours), ("eager", theirs)) for t in trials.values() if not ok(t)]
+def cells(row: Row, rows: List[Row]) -> List[str]:
+    peak = "-" if row.peak is None else f"{row.peak:.2f}"
+    return [row.name, row.by, f"{row.ms:.1f}", factor(row, rows), peak, gradients(row), *moved(row),
+            fastest_others(row, rows)]
 
 
-def first_losses(ours, theirs) -> List[str]:
-    """Whether both start from the same loss, by the strategy `none`."""
-    if not ok(ours.get("none")) or not ok(theirs.get("none")):
+def first_losses(rows: List[Row]) -> List[str]:
+    """Whether both sides start from the same loss, by the strategy `none`."""
+    ours, theirs = none_of(rows, True), none_of(rows, False)
+    if not ours or not theirs:
         return []
-    a, b = ours["none"]["loss"][0], theirs["none"]["loss"][0]
-    return [f"first loss: memtune {a:.7g}, eager {b:.7g}, " + ("equal" if a == b else f"differs by {abs(a - b):.1e}")]
+    a, b = ours.trial["loss"][0], theirs.trial["loss"][0]
+    return [f"`none`: memtune {ours.ms:.1f} ms, PyTorch {theirs.ms:.1f} ms; first loss {a:.7g} and {b:.7g}, " +
+            ("equal" if a == b else f"{abs(a - b):.1e} apart")]
+
+
+def table(folder: Path) -> str:
+    rows = read(folder)
+    measured = sorted((row for row in rows if row.ok), key=lambda row: (-(row.peak or 0), row.ms))
+    lines = [list(COLUMNS), ["---"] * len(COLUMNS)] + [cells(row, rows) for row in measured]
+    failed = [f"{row.name} ({row.by or 'not run'}): {row.trial['outcome']}: {row.trial['reason']}"
+              for row in rows if not row.ok]
+    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] +
+                     ["\n" + line for line in first_losses(rows) + failed])
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("memtune", help="JSON of memtune sweep")
-    p.add_argument("eager", help="JSON of eager.py")
-    options = p.parse_args()
-    ours, theirs = trials_of(options.memtune), trials_of(options.eager)
-    for cells in [list(COLUMNS), ["---"] * len(COLUMNS)] + rows(ours, theirs):
-        print("| " + " | ".join(cells) + " |")
-    for line in first_losses(ours, theirs) + failures(ours, theirs):
-        print("\n" + line)
+    p.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    for folder in p.parse_args().folders:
+        print(f"## {folder.resolve().name}\n\n{table(folder)}\n")
 
 
 if __name__ == "__main__":

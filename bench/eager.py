@@ -1,29 +1,37 @@
-"""Plain PyTorch on the models of model.py: what memtune is compared with.
+"""PyTorch and the trainers' engines on the models of model.py: what memtune is compared with.
 
     python eager.py --export build/bench/model.pt                      # TorchScript, bf16, and inputs.safetensors
-    python eager.py --json eager.json                                  # measures every strategy
+    python eager.py --weights build/bench/model.pt --json eager.jsonl  # measures every strategy
+    python eager.py --strategy none trl+full --gradients
     python eager.py --strategy none full --model tiny --device cpu --dtype fp32
 
 Each strategy runs in a process of its own: 4 warm-up steps, then the peak statistics are reset and 8 steps timed, each
 from before the forward to after a device synchronise behind the loss read-out; fused AdamW, lr 1e-4, gradients set to
-None, default allocator. The JSON has the fields that `memtune sweep --json` has, so compare.py reads both.
+None, default allocator. The JSON is a line for each, with the fields of the trials of `memtune sweep --json`.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
+import signal
 import statistics
-import subprocess
 import sys
+import tempfile
 import time
+import warnings
+from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from typing import Any, Dict
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as in memtune's trials: deterministic cuBLAS
 
 import torch
 
 import strategies
-from model import MODELS, ConvNet, build, dtype_of, loss_fn, make_batch
+from model import MODELS, build, dtype_of, loss_fn, make_batch, takes_images
+from peers import MissingPeer
 from safetensors_file import save_safetensors
-from torchtune_engine import MissingEngine
+from strategies import Around
 
 
 def export(options):
@@ -33,21 +41,47 @@ def export(options):
     folder = os.path.dirname(os.path.abspath(options.export))
     os.makedirs(folder, exist_ok=True)
     torch.jit.script(model).save(options.export)
-    inputs = {"x": x, "target": y} if isinstance(model, ConvNet) else {"tok": x}
+    inputs = {"x": x, "target": y} if takes_images(model) else {"tok": x}
     save_safetensors(inputs, os.path.join(folder, "inputs.safetensors"))
     parameters = sum(p.numel() for p in model.parameters())
     print(f"{options.export}: {options.model}, {options.dtype}, {parameters / 1e6:.1f} M parameters, "
           f"{os.path.getsize(options.export) / 1e6:.1f} MB; inputs.safetensors beside it", flush=True)
 
 
-def forward_backward(model, x, y, context) -> torch.Tensor:
-    """The context is around the model only, as torchtune's recipes have it. The logits die before the backward."""
-    with context:
-        logits = model(x)
-    loss = loss_fn(logits, y)
-    del logits
-    loss.backward()
+def load_model(options) -> torch.nn.Module:
+    if not options.weights:
+        return build(options.model, options.length).to(dtype_of(options.dtype)).to(options.device)
+    with torch.device(options.device):  # what is drawn there is overwritten, so it need only be fast
+        model = build(options.model, options.length).to(dtype_of(options.dtype))
+    model.load_state_dict(torch.jit.load(options.weights, map_location=options.device).state_dict())
+    return model
+
+
+def forward_backward(model, x, y, around: Around) -> torch.Tensor:
+    """The logits die before the backward."""
+    with around.step:
+        with around.model:
+            logits = model(x)
+        loss = loss_fn(logits, y)
+        del logits
+        loss.backward()
     return loss.detach()
+
+
+def gradients(model, x, y, around: Around) -> Dict[str, torch.Tensor]:
+    """Those of one batch, on the CPU."""
+    torch.manual_seed(1)
+    forward_backward(model, x, y, around)
+    result = {name: p.grad.cpu() for name, p in model.named_parameters()}
+    model.zero_grad(set_to_none=True)
+    return result
+
+
+def compare(plain: Dict[str, torch.Tensor], other: Dict[str, torch.Tensor]) -> Dict[str, Any]:
+    differences = {name: (plain[name].float() - other[name].float()).abs().max().item() for name in plain}
+    worst = max(differences, key=lambda name: (differences[name] != differences[name], differences[name]))
+    return {"compared": True, "equal": all(torch.equal(plain[name], other[name]) for name in plain), "against": "none",
+            "max_abs_difference": differences[worst], "worst": worst}
 
 
 def synchronize(device: str):
@@ -55,19 +89,38 @@ def synchronize(device: str):
         torch.cuda.synchronize()
 
 
+def set_deterministic(on: bool):
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.use_deterministic_algorithms(on)
+
+
+def apply(name: str, model, x, y, options):
+    """The strategy's contexts, and its gradients against the untouched model's under deterministic kernels."""
+    if not options.gradients:
+        return strategies.apply(name, model), {"compared": False}
+    set_deterministic(True)
+    plain = gradients(model, x, y, Around())
+    around = strategies.apply(name, model)
+    compared = compare(plain, gradients(model, x, y, around))
+    set_deterministic(False)
+    return around, compared
+
+
 def measure(name: str, options) -> Dict[str, Any]:
     on_cuda = options.device == "cuda"
-    model = build(options.model, options.length).to(dtype_of(options.dtype)).to(options.device)
+    model = load_model(options)
     x, y = make_batch(model, options.batch, options.length, options.device)
-    context = strategies.apply(name, model)
+    around, compared = apply(name, model, x, y, options)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> float:
-        loss = forward_backward(model, x, y, context)
+        loss = forward_backward(model, x, y, around)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
 
+    if on_cuda:
+        torch.cuda.empty_cache()
     losses = [step() for _ in range(options.warmup)]
     synchronize(options.device)
     if on_cuda:
@@ -81,47 +134,50 @@ def measure(name: str, options) -> Dict[str, Any]:
     median = statistics.median_high(times)
     peak = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
     return {"outcome": "ok", "step_ms": {"median": median, "low": min(times), "high": max(times), "samples": times},
-            "samples_per_s": options.batch * 1e3 / median, "peak_bytes": peak if on_cuda else None, "loss": losses}
+            "samples_per_s": options.batch * 1e3 / median, "peak_bytes": peak if on_cuda else None, "loss": losses,
+            "gradients": compared, "device": torch.cuda.get_device_name() if on_cuda else "cpu"}
 
 
 def measure_here(name: str, options) -> Dict[str, Any]:
-    """measure(), whose failure is a result: out of memory, a missing engine."""
-    trial = {"strategy": name, "reason": ""}
-    if name == "torchtune+full" and options.device == "cpu":
-        return {**trial, "outcome": "missing", "reason": "torchtune's engine needs a CUDA device"}
+    """measure(), whose failure is a result: out of memory, a missing engine, an engine's own error."""
+    signal.alarm(options.limit)  # an engine that hangs ends this process
+    warnings.filterwarnings("ignore")
     try:
-        return {**trial, **measure(name, options)}
+        package = strategies.package_of(name)
+        if name in strategies.TRAINERS and options.device == "cpu":
+            raise MissingPeer(f"the engine of {package} needs a CUDA device")
+        # DISCO leaves its files to a process that ends in another way.
+        with tempfile.TemporaryDirectory(dir=options.scratch, ignore_cleanup_errors=True) as tempfile.tempdir:
+            return {"package": package, "reason": "", **measure(name, options)}
+    except MissingPeer as error:
+        return {"outcome": "missing", "reason": str(error)}
     except torch.OutOfMemoryError as error:
-        return {**trial, "outcome": "device_oom", "reason": str(error).splitlines()[0]}
-    except MissingEngine as error:
-        return {**trial, "outcome": "missing", "reason": str(error)}
+        return {"outcome": "device_oom", "reason": str(error).splitlines()[0]}
+    except Exception as error:
+        return {"outcome": "error", "reason": f"{type(error).__name__}: {error}"[:500]}
 
 
 def measure_apart(name: str, options) -> Dict[str, Any]:
-    """measure_here() in a process of its own."""
-    command = [sys.executable, os.path.abspath(__file__), "--one", name]
-    for key in ("model", "batch", "length", "dtype", "device", "steps", "warmup"):
-        command += [f"--{key}", str(getattr(options, key))]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        return {"strategy": name, "outcome": "crash", "reason": f"exit code {done.returncode}"}
-    return json.loads(done.stdout.splitlines()[-1])
+    """measure_here() in a process of its own: a fork, so torch is imported once. The parent must not touch CUDA."""
+    setting = {key: getattr(options, key) for key in ("model", "batch", "length", "dtype", "steps", "warmup")}
+    trial = {"strategy": name, "setting": setting, "package": ""}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        try:
+            return {**trial, **process.submit(measure_here, name, options).result()}
+        except BrokenProcessPool:
+            return {**trial, "outcome": "crash", "reason": f"the process died, or took over {options.limit} s"}
 
 
 def line_of(trial: Dict[str, Any]) -> str:
     if trial["outcome"] != "ok":
         return f"{trial['strategy']:16} {trial['outcome']}: {trial['reason']}"
-    peak = trial["peak_bytes"]
-    memory = f"{peak['allocated'] / 2**30:8.3f} GiB, {peak['reserved'] / 2**30:.3f} reserved" if peak else ""
-    ms = trial["step_ms"]
-    return f"{trial['strategy']:16} {ms['median']:8.1f} ms ({ms['low']:.1f} to {ms['high']:.1f}) {memory}"
-
-
-def setting(options) -> Dict[str, Any]:
-    device = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
-    return {"model": options.model, "batch": options.batch, "length": options.length, "dtype": options.dtype,
-            "device": device, "steps": options.steps, "warmup": options.warmup, "torch": torch.__version__,
-            "cuda": torch.version.cuda}
+    ms, peak, compared = trial["step_ms"], trial["peak_bytes"], trial["gradients"]
+    memory = f" {peak['allocated'] / 2**30:8.3f} GiB, {peak['reserved'] / 2**30:.3f} reserved" if peak else ""
+    equal = ""
+    if compared["compared"]:
+        off = f"differ by {compared['max_abs_difference']:.1e}, most in {compared['worst']}"
+        equal = ", gradients " + ("equal" if compared["equal"] else off)
+    return f"{trial['strategy']:16} {ms['median']:8.1f} ms ({ms['low']:.1f} to {ms['high']:.1f}){memory}{equal}"
 
 
 def parse_arguments():
@@ -133,16 +189,17 @@ def parse_arguments():
     p.add_argument("--length", type=int, default=0, help="tokens, or pixels of a side; default: the model's")
     p.add_argument("--dtype", default="bf16", choices=("bf16", "fp16", "fp32"))
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    p.add_argument("--steps", type=int, default=8)
+    p.add_argument("--steps", type=int, default=int(os.environ.get("STEPS", 8)))
     p.add_argument("--warmup", type=int, default=4)
-    p.add_argument("--json", metavar="FILE", help="write the measurements here")
+    p.add_argument("--weights", metavar="FILE", help="take them from an exported model, which is faster")
+    p.add_argument("--gradients", action="store_true", help="compare with plain PyTorch's first")
+    p.add_argument("--limit", type=int, default=180, help="seconds for a strategy")
+    p.add_argument("--scratch", metavar="FOLDER", help="where axolotl-disco writes; default: the system's")
+    p.add_argument("--json", metavar="FILE", help="write the measurements here, a line for each strategy")
     p.add_argument("--export", metavar="FILE", help="write the model as TorchScript, and measure nothing")
-    p.add_argument("--one", choices=strategies.STRATEGIES, help=argparse.SUPPRESS)
     options = p.parse_args()
     options.batch = options.batch or MODELS[options.model][2]
     options.length = options.length or MODELS[options.model][3]
-    if options.device == "cuda" and not options.export and not torch.cuda.is_available():
-        p.error("no CUDA device; --device cpu measures times without one")
     return options
 
 
@@ -151,17 +208,14 @@ def main() -> int:
     if options.export:
         export(options)
         return 0
-    if options.one:
-        print(json.dumps(measure_here(options.one, options)))
-        return 0
-    trials = []
-    for name in options.strategy:
-        trials.append(measure_apart(name, options))
-        print(line_of(trials[-1]), flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"setting": setting(options), "trials": trials}, file, indent=1)
-    return 0 if all(t["outcome"] in ("ok", "missing") for t in trials) else 1
+    outcomes = []
+    with open(options.json or os.devnull, "w") as file:
+        for name in options.strategy:
+            trial = measure_apart(name, options)
+            outcomes.append(trial["outcome"])
+            print(line_of(trial), flush=True)
+            print(json.dumps(trial), file=file, flush=True)
+    return 0 if all(outcome in ("ok", "missing") for outcome in outcomes) else 1
 
 
 if __name__ == "__main__":

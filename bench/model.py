@@ -1,10 +1,12 @@
 """Reference models in plain PyTorch: what eager.py measures and what memtune loads as TorchScript.
 
-Three kinds, because memory strategies break on different things:
+Five kinds, because memory strategies break on different things:
 
     Llama    decoder with grouped-query attention; the benchmark model. Saves transposed views of its weights,
              tensors shared by several ops (the input of wq/wk/wv), and strided views (q, k, v).
     GPT      GPT-2-like decoder: dropout (recomputation must replay it) and an output head tied to the embedding.
+    ViT      vision transformer, ViT-H/14 by default (632 M parameters): layer norm, GELU, biases, no mask.
+    MoE      decoder whose MLPs are experts (top-2 of 8): shapes depend on the data, a recompute must route alike.
     ConvNet  residual convolutions with batch norm (running statistics) and in-place ReLU (saved outputs are
              overwritten by nobody, but the op itself writes into its input).
 
@@ -122,10 +124,11 @@ class Llama(nn.Module):
 class GPTBlock(nn.Module):
     """GPT-2 block: fused qkv, GELU, dropout after attention weights, attention output and MLP."""
 
-    def __init__(self, d: int, h: int, p: float):
+    def __init__(self, d: int, h: int, p: float, causal: bool = True):
         super().__init__()
         self.h = h
         self.p = p
+        self.causal = causal
         self.n1 = nn.LayerNorm(d)
         self.qkv = nn.Linear(d, 3 * d)
         self.proj = nn.Linear(d, d)
@@ -138,7 +141,7 @@ class GPTBlock(nn.Module):
         b, t, d = x.shape
         q, k, v = self.qkv(self.n1(x)).view(b, t, 3, self.h, d // self.h).permute(2, 0, 3, 1, 4).unbind(0)
         p = self.p if self.training else 0.0
-        o = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+        o = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=self.causal)
         x = x + self.drop(self.proj(o.transpose(1, 2).reshape(b, t, d)))
         return x + self.drop(self.fc2(F.gelu(self.fc1(self.n2(x)), approximate="tanh")))
 
@@ -167,6 +170,76 @@ class GPT(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return self.output(self.norm(x))
+
+
+class ViT(nn.Module):
+    """Vision transformer over square patches, classified by its first token. The defaults are ViT-H/14.
+
+    d, n, h  as in Llama;  patch, side  pixels;  classes.
+    forward: images [b, 3, side, side] -> logits [b, classes].
+    """
+
+    def __init__(self, d: int = 1280, n: int = 32, h: int = 16, patch: int = 14, side: int = 224, classes: int = 1000):
+        super().__init__()
+        self.classes = classes
+        self.stem = nn.Conv2d(3, d, patch, stride=patch)
+        self.first = nn.Parameter(torch.zeros(1, 1, d))
+        self.pos = nn.Parameter(torch.randn(1, 1 + (side // patch) ** 2, d) * 0.02)
+        self.layers = nn.ModuleList([GPTBlock(d, h, 0.0, causal=False) for _ in range(n)])
+        self.norm = nn.LayerNorm(d)
+        self.output = nn.Linear(d, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], 1) + self.pos
+        for layer in self.layers:
+            x = layer(x)
+        return self.output(self.norm(x)[:, 0])
+
+
+class Expert(nn.Module):
+    """SwiGLU MLP."""
+
+    def __init__(self, d: int, f: int):
+        super().__init__()
+        self.w1 = nn.Linear(d, f, bias=False)
+        self.w2 = nn.Linear(f, d, bias=False)
+        self.w3 = nn.Linear(d, f, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.w2(F.silu(self.w1(x)) * self.w3(x))
+
+
+class MoEBlock(nn.Module):
+    """Pre-norm decoder block whose MLP is the weighted sum of a token's two best experts; no token is dropped."""
+
+    def __init__(self, d: int, h: int, kv: int, f: int, experts: int):
+        super().__init__()
+        self.attn = Attention(d, h, kv)
+        self.n1 = RMSNorm(d)
+        self.n2 = RMSNorm(d)
+        self.router = nn.Linear(d, experts, bias=False)
+        self.experts = nn.ModuleList([Expert(d, f) for _ in range(experts)])
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        x = x + self.attn(self.n1(x), cos, sin)
+        y = self.n2(x).flatten(0, 1)
+        weight, choice = self.router(y).softmax(-1).topk(2, -1)
+        mixed = torch.zeros_like(y)
+        for i, expert in enumerate(self.experts):
+            chosen = (choice == i).nonzero()
+            token, rank = chosen[:, 0], chosen[:, 1]
+            mixed = mixed.index_add(0, token, expert(y[token]) * weight[token, rank].unsqueeze(-1))
+        return x + mixed.view_as(x)
+
+
+class MoE(Llama):
+    """Llama with experts. The defaults have 0.91 B parameters, of which a token meets 0.30 B."""
+
+    def __init__(self, vocab: int = 32000, d: int = 1024, n: int = 12, h: int = 16, kv: int = 4, f: int = 2752,
+                 t: int = 4096, experts: int = 8):
+        super().__init__(vocab, d, 0, h, kv, f, t)
+        self.layers = nn.ModuleList([MoEBlock(d, h, kv, f, experts) for _ in range(n)])
 
 
 class ConvBlock(nn.Module):
@@ -213,6 +286,10 @@ MODELS = {
     "tiny": (Llama, dict(vocab=256, d=64, n=4, h=4, kv=2, f=192), 2, 64),
     "gpt": (GPT, dict(), 4, 1024),
     "gpt_tiny": (GPT, dict(vocab=256, d=64, n=4, h=4), 2, 64),
+    "vit": (ViT, dict(), 128, 224),
+    "vit_tiny": (ViT, dict(d=64, n=4, h=4, patch=4, classes=10), 2, 16),
+    "moe": (MoE, dict(), 4, 4096),
+    "moe_tiny": (MoE, dict(vocab=256, d=64, n=4, h=4, kv=2, f=96, experts=4), 2, 64),
     "conv": (ConvNet, dict(), 16, 64),
     "conv_tiny": (ConvNet, dict(c=16, n=4, classes=10), 2, 16),
 }
@@ -221,21 +298,25 @@ MODELS = {
 def build(name: str, length: int = 0, seed: int = 0) -> nn.Module:
     """A named model in float32 on the CPU, in training mode, its weights drawn from `seed`.
 
-    length  longest sequence of a decoder; 0 takes the model's default.
+    length  longest sequence of a decoder, side of an image; 0 takes the model's default.
     """
     if name not in MODELS:
         raise SystemExit(f"unknown model '{name}'; known: {', '.join(MODELS)}")
     cls, args, _, default_length = MODELS[name]
     if cls is not ConvNet:
-        args = dict(args, t=length or default_length)
+        args = {**args, "side" if cls is ViT else "t": length or default_length}
     torch.manual_seed(seed)
     return cls(**args).train()
 
 
+def takes_images(model: nn.Module) -> bool:
+    return isinstance(model, (ConvNet, ViT))
+
+
 def make_batch(model: nn.Module, batch: int, length: int, device: str = "cpu", seed: int = 0) -> Tuple[Tensor, Tensor]:
-    """Random input and target. Decoders: both are the same tokens. ConvNet: images in the model's dtype, labels."""
+    """Random input and target. Decoders: both are the same tokens. Else: images in the model's dtype, labels."""
     torch.manual_seed(seed)
-    if isinstance(model, ConvNet):
+    if takes_images(model):
         dtype = next(model.parameters()).dtype
         images = torch.randn(batch, 3, length, length).to(device=device, dtype=dtype)
         return images, torch.randint(0, model.classes, (batch,)).to(device)

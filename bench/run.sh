@@ -1,19 +1,95 @@
 #!/usr/bin/env bash
-# The whole comparison on one machine: bench/run.sh FOLDER [MODEL [BATCH [LENGTH]]]
-# Writes model, both JSON files and the table into FOLDER. MEMTUNE names the tool (default: scripts/memtune),
-# PYTHON a Python with torch 2.11 (default: python3).
+# memtune beside PyTorch and the trainers' engines on one machine: bench/run.sh PART FOLDER
+#
+#   memtune   strategies and the plans of plans/            1.1 B decoder, B4 T4096         FOLDER/bench
+#   peers     PyTorch, compiled and eager, and trainers     the same                        FOLDER/bench
+#   disk      block inputs on disk, beside DISCO            the same                        FOLDER/bench
+#   long      one long sequence                             the same decoder, B1 T16384     FOLDER/long
+#   second    another kind of model                         vision transformer, 0.63 B      FOLDER/vit
+#   experts   and a third                                   mixture of experts, 0.91 B      FOLDER/moe
+#   scaling   sequence and depth                            smaller decoders                FOLDER/scaling
+#   all       memtune, peers and disk
+#
+# A part writes JSON into its folder and prints the table of all that lies there. MEMTUNE names the tool (default:
+# scripts/memtune), PYTHON a Python with torch 2.11 (default: python3), SCRATCH where disks are tried (default: FOLDER).
+# STEPS is how many are timed (default: 8). The trainers' packages are found on PYTHONPATH (peers.py says which); those
+# that are missing are said to be. DEVICE=cpu runs a part with a tiny model, to see that it runs.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-out=$1 model=${2:-bench} batch=${3:-4} length=${4:-4096}
-memtune=${MEMTUNE:-$here/../scripts/memtune} python=${PYTHON:-python3}
-mkdir -p "$out"
+part=${1:?"which part?"} out=${2:?"which folder?"}
+memtune=${MEMTUNE:-$here/../scripts/memtune} python=${PYTHON:-python3} scratch=${SCRATCH:-$out} device=${DEVICE:-cuda}
+common=(none checkpoint:cheap checkpoint:op checkpoint:full 'checkpoint:full,inputs=host' offload:stream)
+plans=()
+declare -A tiny=([bench]=tiny [vit]=vit_tiny [moe]=moe_tiny)
+for plan in "$here"/plans/*.json; do plans+=(--plan "$plan"); done
+trainers=(torchtune torchtune+full trl trl+full axolotl-sac axolotl-hidden axolotl-alst swift swift+full)
 
-"$python" "$here/eager.py" --export "$out/model.pt" --model "$model" --batch "$batch" --length "$length"
-strategies=()
-for s in none checkpoint:full checkpoint:every=2 checkpoint:op checkpoint:full,inputs=host offload:sync offload:stream; do
-  strategies+=(--strategy "$s")
-done
-"$memtune" sweep --model "$out/model.pt" --inputs "$out/inputs.safetensors" --loss next_token --device cuda \
-  --warmup 4 --steps 8 --out "$out/run" --json "$out/memtune.json" "${strategies[@]}"
-"$python" "$here/eager.py" --model "$model" --batch "$batch" --length "$length" --json "$out/eager.json"
-"$python" "$here/compare.py" "$out/memtune.json" "$out/eager.json" | tee "$out/table.md"
+setting() {  # CASE MODEL BATCH LENGTH LOSS
+  folder=$out/$1 loss=$5
+  size=(--model "$2" --batch "$3" --length "$4")
+  if [[ $device == cpu ]]; then size=(--model "${tiny[$2]}" --device cpu --dtype fp32) plans=(); fi
+  mkdir -p "$folder"
+  [[ -e $folder/model.pt ]] || "$python" "$here/eager.py" --export "$folder/model.pt" "${size[@]}"
+}
+
+sweep() {  # NAME FLAGS... -- STRATEGY...
+  local name=$1 flags=() strategies=()
+  shift
+  while [[ $1 != -- ]]; do flags+=("$1"); shift; done
+  for strategy in "${@:2}"; do strategies+=(--strategy "$strategy"); done
+  "$memtune" sweep --model "$folder/model.pt" --inputs "$folder/inputs.safetensors" --loss "$loss" --device "$device" \
+    --warmup 4 --steps "${STEPS:-8}" --out "$folder/run-$name" --json "$folder/$name.json" "${flags[@]}" "${strategies[@]}"
+}
+
+eager() {  # NAME FLAGS... ; what fails is in the table
+  "$python" "$here/eager.py" --weights "$folder/model.pt" "${size[@]}" --json "$folder/$1.jsonl" "${@:2}" || :
+}
+
+table() { "$python" "$here/compare.py" "$folder" | tee "$folder/table.md"; }
+decoder() { setting bench bench 4 4096 next_token; }
+
+memtune_part() {
+  decoder
+  sweep memtune "${plans[@]}" -- "${common[@]}" checkpoint:every=2
+  table
+}
+
+peers_part() {
+  decoder
+  eager peers --strategy none full every2 op op-matmul compile compile-0.5 compile-0.1
+  eager trainers --gradients --strategy "${trainers[@]}"
+  table
+}
+
+disk_part() {
+  decoder
+  "$memtune" doctor --device "$device" --scratch "$scratch" | tee "$folder/doctor.txt"  # what the disk does by itself
+  for budget in 2GiB 64MiB; do
+    sweep "disk-$budget" --host-budget $budget --scratch "$scratch" -- none 'checkpoint:full,inputs=disk'
+  done
+  eager disk --scratch "$scratch" --strategy axolotl-disco
+  table
+}
+
+long_part() {
+  setting long bench 1 16384 next_token
+  sweep memtune "${plans[@]}" -- "${common[@]}"
+  eager peers --strategy none full op op-matmul compile-0.1 torchtune+full trl+full axolotl-sac swift+full
+  table
+}
+
+other_part() {  # CASE MODEL BATCH LENGTH LOSS
+  setting "$@"
+  sweep memtune -- "${common[@]}"
+  eager peers --strategy none full op op-matmul compile-0.1 torchtune+full trl+full axolotl-sac swift+full
+  table
+}
+
+case $part in
+  memtune | peers | disk | long) "${part}_part" ;;
+  second) other_part vit vit 128 224 cross_entropy ;;
+  experts) other_part moe moe 4 4096 next_token ;;
+  scaling) MEMTUNE=$memtune "$python" "$here/scaling.py" "$out/scaling" | tee "$out/scaling.md" ;;
+  all) for part in memtune peers disk; do "$0" "$part" "$out"; done ;;
+  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling or all" >&2; exit 2 ;;
+esac

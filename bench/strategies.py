@@ -1,16 +1,31 @@
-"""PyTorch's own ways to spend less activation memory, on a model of model.py.
+"""Ways to spend less activation memory on a model of model.py: PyTorch's own and those of the trainers' engines.
 
-    context = apply("every2", model)      # changes the layers' forward in place
-    with context: logits = model(x)       # torchtune's engine needs the context; it is empty for the others
+    around = apply("trl+full", model)     # changes the layers' forward in place
+    with around.step:
+        with around.model:
+            logits = model(x)
+        loss_fn(logits, y).backward()
+
+An engine's context lies around what its trainer puts it around: torchtune's around the model only, those of TRL and
+axolotl around forward, loss and backward. The hidden state is a checkpoint's only input, as in the trainers, whose
+layers get the rest by keyword.
 """
 
 import contextlib
-from typing import Callable, ContextManager, Dict
+from typing import Callable, ContextManager, Dict, NamedTuple, Optional
 
 import torch
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-import torchtune_engine
+import peers
+
+
+class Around(NamedTuple):
+    """The contexts of a step."""
+
+    model: ContextManager = contextlib.nullcontext()
+    step: ContextManager = contextlib.nullcontext()
+
 
 ATTENTION = [getattr(torch.ops.aten, name).default for name in (
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
@@ -33,43 +48,138 @@ def save_every_second_matmul():
     return create_selective_checkpoint_contexts(policy)
 
 
-def checkpoint_layers(layers, **options):
-    """Non-reentrant checkpointing. The hidden state is the checkpoint's input, the rest (cos, sin) is bound."""
+def save_every_matmul():
+    return create_selective_checkpoint_contexts(list(SAVED))
 
-    def recomputed(forward):
-        return lambda x, *rest: checkpoint(lambda h: forward(h, *rest), x, use_reentrant=False, **options)
 
+def replace_forward(layers, make: Callable[[Callable], Callable]):
     for layer in layers:
-        layer.forward = recomputed(layer.forward)
+        layer.forward = make(layer.forward)
 
+
+def checkpoint_layers(layers, use_reentrant: bool = False, **options):
+    def recomputed(forward):
+        return lambda x, *rest: checkpoint(lambda h: forward(h, *rest), x, use_reentrant=use_reentrant, **options)
+
+    replace_forward(layers, recomputed)
+
+
+# PyTorch's own. A strategy returns its contexts, or nothing when it has none.
 
 def none(model):
-    return contextlib.nullcontext()
+    pass
 
 
 def full(model):
     checkpoint_layers(model.layers)
-    return contextlib.nullcontext()
 
 
 def every2(model):
     checkpoint_layers(model.layers[::2])
-    return contextlib.nullcontext()
 
 
 def op(model):
     checkpoint_layers(model.layers, context_fn=save_every_second_matmul)
-    return contextlib.nullcontext()
 
 
-def torchtune_full(model):
+def op_matmul(model):
+    checkpoint_layers(model.layers, context_fn=save_every_matmul)
+
+
+def compiled(budget: Optional[float] = None):
+    """torch.compile of each layer; the budget is the partitioner's share of what it would keep."""
+
+    def apply(model):
+        import torch._functorch.config as functorch
+        functorch.activation_memory_budget = 1.0 if budget is None else budget
+        for layer in model.layers:
+            layer.compile()
+
+    return apply
+
+
+# The trainers'.
+
+def over_full(strategy):
+    """An engine over checkpointed layers."""
+
+    def apply(model):
+        checkpoint_layers(model.layers)
+        return strategy(model)
+
+    return apply
+
+
+def torchtune(model):
+    return Around(model=peers.load("torchtune").get_act_offloading_ctx_manager(model, True))
+
+
+def trl(model):
+    return Around(step=peers.load("trl").get_act_offloading_ctx_manager(model))
+
+
+def axolotl_sac(model):
+    context_fn = peers.load("axolotl-sac").build_sac_offload_context_fn()
+    checkpoint_layers(model.layers, context_fn=context_fn)
+
+
+def axolotl_hidden(model):
+    engine = peers.load("axolotl-hidden").get_checkpoint_hidden_states_offloading_ctx_manager()
+
+    def marked(forward):
+        def run(x, *rest):
+            engine.mark(x)
+            return forward(x, *rest)
+
+        return run
+
     checkpoint_layers(model.layers)
-    return torchtune_engine.load().get_act_offloading_ctx_manager(model, True)
+    replace_forward(model.layers, marked)
+    return Around(step=engine)
 
 
-STRATEGIES: Dict[str, Callable[[torch.nn.Module], ContextManager]] = {
-    "none": none, "full": full, "every2": every2, "op": op, "torchtune+full": torchtune_full}
+def axolotl_alst(model):
+    peers.load("axolotl-alst").patch_hidden_states_offload()
+    checkpoint_layers(model.layers, use_reentrant=True)
 
 
-def apply(name: str, model: torch.nn.Module) -> ContextManager:
-    return STRATEGIES[name](model)
+def axolotl_disco(model):
+    function = peers.load("axolotl-disco").Disco
+    replace_forward(model.layers, lambda forward: lambda *inputs: function.apply(forward, *inputs))
+
+
+def swift(checkpointing: bool):
+    """ms-swift's groups, one a layer, without the FSDP wrappers by which its entry point finds the layers."""
+
+    def apply(model):
+        engine = peers.load("swift")
+        moved = engine.FSDPParameterFilter()
+        layers = len(model.layers)
+        context, commit = engine.get_activation_offload_context(layers - 1, layers, moved)
+        handler = engine.ActivationHandler(context, commit, moved, checkpointing)
+        for layer in model.layers:
+            handler.wrap_module_forward_method(layer)
+
+    return apply
+
+
+PYTORCH: Dict[str, Callable[[torch.nn.Module], Optional[Around]]] = {
+    "none": none, "full": full, "every2": every2, "op": op, "op-matmul": op_matmul,
+    "compile": compiled(), "compile-0.5": compiled(0.5), "compile-0.1": compiled(0.1)}
+TRAINERS: Dict[str, Callable[[torch.nn.Module], Optional[Around]]] = {
+    "torchtune": torchtune, "torchtune+full": over_full(torchtune), "trl": trl, "trl+full": over_full(trl),
+    "axolotl-sac": axolotl_sac, "axolotl-hidden": axolotl_hidden, "axolotl-alst": axolotl_alst,
+    "axolotl-disco": axolotl_disco, "swift": swift(False), "swift+full": swift(True)}
+STRATEGIES = {**PYTORCH, **TRAINERS}
+
+
+def package_of(name: str) -> str:
+    """"torch 2.11.0+cu130", "trl 1.16.0": whose strategy it is. MissingPeer when that is not there."""
+    if name in PYTORCH:
+        return f"torch {torch.__version__}"
+    engine = name.removesuffix("+full")
+    return peers.version(peers.ENGINES[engine][0])
+
+
+def apply(name: str, model: torch.nn.Module) -> Around:
+    return STRATEGIES[name](model) or Around()

@@ -102,6 +102,7 @@ int run(const std::vector<std::string>& arguments) {
   add_sweep(app, action);
   add_profile(app, action);
   add_strategies(app, action);
+  add_plan(app, action);
   add_report(app, action);
   add_export(app, action);
   add_doctor(app, action);

@@ -19,6 +19,7 @@ using Action = std::function<int()>;
 void add_sweep(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
 void add_strategies(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

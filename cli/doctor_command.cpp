@@ -1,12 +1,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
 #include "cli/model_flags.h"
 #include "core/base/error.h"
+#include "core/disk/probe.h"
 #include "core/sweep/trial_process.h"
 
 namespace memtune::cli {
@@ -19,13 +21,14 @@ constexpr char kDescription[] = R"(Look at the machine and the build: what is mi
 Examples:
   memtune doctor
   memtune doctor --device cuda:1
+  memtune doctor --scratch /data/scratch
   memtune doctor --json
 
 Exit codes: 0 all that is needed is there, 1 something fails.)";
 
 struct DoctorFlags {
   bool json = false;
-  std::string device;
+  std::string device, scratch;
   ConsoleFlags console;
 };
 
@@ -41,6 +44,19 @@ std::vector<DoctorCheck> ask_trial(const std::string& device) {
   if (const auto* failure = std::get_if<sweep::Failure>(&answer)) detail = failure->reason;
   if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) detail = problem->message;
   return {{"trial process", "fail", detail, "install it again, or build it again with scripts/memtune"}};
+}
+
+// What the disk does without the tool in its way, each direction alone.
+DoctorCheck check_scratch(const std::string& directory) {
+  constexpr int64_t kProbeBytes = int64_t{1} << 30;
+  try {
+    const disk::DiskSpeed speed = disk::probe_disk(directory, kProbeBytes);
+    char rates[64];
+    std::snprintf(rates, sizeof rates, "%.2f GB/s write, %.2f GB/s read", speed.write_gb_per_s, speed.read_gb_per_s);
+    return {"scratch folder", "ok", directory + ": " + rates + " (" + speed.how + ")", ""};
+  } catch (const Error& error) {
+    return {"scratch folder", "fail", error.what(), "give another --scratch"};
+  }
 }
 
 std::vector<DoctorCheck> all_checks(const std::string& device) {
@@ -84,7 +100,8 @@ std::string as_text(const std::vector<DoctorCheck>& checks, bool color) {
 
 int run_command(const DoctorFlags& flags) {
   std::vector<std::string> notes;
-  const std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
+  std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
+  if (!flags.scratch.empty()) checks.push_back(check_scratch(flags.scratch));
   for (const std::string& note : notes) say(flags.console, note);
   write_output("-", flags.json ? as_json(checks) : as_text(checks, table_style(flags.console).color));
   const bool failed =
@@ -101,6 +118,8 @@ void add_doctor(CLI::App& app, Action& action) {
   command->add_flag("--json", flags->json, "as JSON");
   command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda where there is one)")
       ->type_name("DEVICE");
+  command->add_option("--scratch", flags->scratch, "a folder to try the disk in: writes and reads 1 GiB")
+      ->type_name("DIR");
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }

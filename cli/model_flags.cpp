@@ -68,6 +68,20 @@ double parse_learning_rate(const std::string& text) {
   return rate;
 }
 
+// Where values wait that leave the device.
+void read_tiers(const ModelFlags& flags, config::TrainingSettings& training) {
+  if (!flags.host_budget.empty()) training.host_budget_bytes = bytes_flag("--host-budget", flags.host_budget);
+  if (!flags.disk_budget.empty()) training.disk_budget_bytes = bytes_flag("--disk-budget", flags.disk_budget);
+  training.scratch_in_memory = flags.scratch_in_memory;
+  if (flags.scratch.empty()) {
+    if (!flags.disk_budget.empty() || flags.scratch_in_memory)
+      throw UsageError("--disk-budget and --scratch-in-memory go with --scratch DIR, which is missing");
+    return;
+  }
+  if (!fs::is_directory(flags.scratch)) throw UsageError("--scratch: no such folder: " + flags.scratch);
+  training.scratch = fs::absolute(flags.scratch).string();
+}
+
 config::TrainingSettings training_settings(const ModelFlags& flags) {
   config::TrainingSettings training;
   if (!flags.loss.empty()) {
@@ -85,6 +99,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));
   if (!flags.memory_cap.empty()) training.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
   training.blocks = flags.blocks;
+  read_tiers(flags, training);
   return training;
 }
 
@@ -172,6 +187,11 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda where there is one)")->type_name("DEVICE");
   command.add_option("--blocks", blocks, "the repeated blocks, if not found: 'layers.*'")->type_name("GLOB");
   command.add_option("--memory-cap", memory_cap, "play a smaller device: 24GiB")->type_name("BYTES");
+  command.add_option("--scratch", scratch, "folder for values that plans place on disk")->type_name("DIR");
+  command.add_option("--host-budget", host_budget, "host memory that values may wait in: 64GiB")->type_name("BYTES");
+  command.add_option("--disk-budget", disk_budget, "disk that they may use (default: what is free)")
+      ->type_name("BYTES");
+  command.add_flag("--scratch-in-memory", scratch_in_memory, "the scratch folder may be a tmpfs");
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);

@@ -1,6 +1,7 @@
 #include "cli/app.h"
 #include "cli/model_flags.h"
 #include "cli/progress.h"
+#include "core/base/error.h"
 #include "core/report/json.h"
 
 namespace memtune::cli {
@@ -15,7 +16,7 @@ Examples:
 
 struct ProfileFlags {
   ModelFlags model;
-  std::string strategy = "none", json;
+  std::string strategy, plan, json;
 };
 
 void write_results(const ProfileFlags& flags, report::Report report) {
@@ -32,8 +33,13 @@ void write_results(const ProfileFlags& flags, report::Report report) {
 
 int run_command(const ProfileFlags& flags) {
   Progress progress(flags.model.console);
+  if (!flags.strategy.empty() && !flags.plan.empty())
+    throw UsageError("--strategy and --plan exclude each other: profile runs one");
+  std::vector<plan::PlanFile> plans;
+  if (!flags.plan.empty()) plans.emplace_back(flags.plan);
   sweep::SweepSettings settings = flags.model.settings();
-  settings.strategies = {flags.strategy};
+  settings.plans = plans;
+  if (plans.empty()) settings.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
   settings.reuse = sweep::Reuse::nothing;
   const sweep::SweepResult result = sweep::run_sweep(settings, progress);
   progress.clear();
@@ -57,6 +63,7 @@ void add_profile(CLI::App& app, Action& action) {
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
   add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
   command->add_option("--strategy", flags->strategy, "what to run (default: none)")->type_name("SPEC");
+  command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
   command->add_option("--json", flags->json, "write the figures as JSON; - is stdout")->type_name("FILE|-");
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }

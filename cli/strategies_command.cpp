@@ -11,7 +11,13 @@ constexpr char kDescription[] = R"(List the strategies, their parameters and wha
 Examples:
   memtune strategies
   memtune strategies --json
-  memtune sweep --strategy none --strategy 'offload:stream,stash=4GiB')";
+  memtune sweep --strategy none --strategy 'offload:stream,stash=4GiB'
+  memtune sweep --strategy none --strategy 'checkpoint:cheap+offload:stream,fraction=0.4')";
+
+constexpr char kJoining[] = R"(
+Parts are joined by +, as in checkpoint:cheap+offload:stream,fraction=0.4: a later part places what the earlier ones
+left on the device. Parts of one family are for different blocks.
+)";
 
 std::string as_json() {
   nlohmann::json list = nlohmann::json::array();
@@ -37,7 +43,7 @@ std::string as_text() {
               parameter.help + "\n";
     }
   }
-  return text;
+  return text + kJoining;
 }
 
 }  // namespace

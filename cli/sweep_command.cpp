@@ -19,6 +19,7 @@ Examples:
   memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --budget 16GiB
   memtune sweep --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --json -
   memtune sweep --strategy none --strategy 'checkpoint:full,inputs=host' --batch 1,2,4
+  memtune sweep --strategy 'none; checkpoint:cheap+offload:stream,fraction=0.4' --plan mine.json
   memtune sweep --model small --device cpu --memory-cap 200MiB
 
 The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked, 2 usage, 130 stopped.)";
@@ -27,15 +28,15 @@ constexpr char kDefaultOut[] = "./memtune-run";
 
 struct SweepFlags {
   ModelFlags model;
-  std::vector<std::string> strategies;
+  std::vector<std::string> strategies, plans;
   std::string sweep, budget, goal = "throughput", json, csv;
   bool retry = false, dry_run = false;
 };
 
-// --sweep's, then --strategy's; neither: the default profile's.
+// --sweep's, then --strategy's; neither, and no plan: the default profile's.
 std::vector<std::string> strategies(const SweepFlags& flags) {
   std::vector<std::string> specs;
-  if (!flags.sweep.empty() || flags.strategies.empty()) {
+  if (!flags.sweep.empty() || (flags.strategies.empty() && flags.plans.empty())) {
     const auto& profile = config::find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
     specs = nlohmann::json::parse(profile.json).at("strategies").get<std::vector<std::string>>();
   }
@@ -48,10 +49,12 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
 sweep::SweepSettings settings(const SweepFlags& flags) {
   // What needs no model first: a typo is told before a big file is read.
   const std::vector<std::string> specs = strategies(flags);
+  const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   const int64_t budget = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
   const sweep::Goal goal = sweep::parse_goal(flags.goal);
   sweep::SweepSettings settings = flags.model.settings();
   settings.strategies = specs;
+  settings.plans = plans;
   settings.budget_bytes = budget;
   settings.goal = goal;
   settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
@@ -114,6 +117,7 @@ void add_sweep(CLI::App& app, Action& action) {
   add_list(*command, "--batch", flags->model.batches, "batch sizes to try: 1,2,4")->type_name("LIST");
   add_list(*command, "--seq", flags->model.sequences, "sequence lengths to try: 1024,4096")->type_name("LIST");
   add_list(*command, "--strategy", flags->strategies, "what to try; repeat, or separate by ';'")->type_name("SPEC");
+  add_list(*command, "--plan", flags->plans, "a plan that you wrote, as one more strategy; repeat")->type_name("FILE");
   command->add_option("--sweep", flags->sweep, "strategies of a profile: " + join(profile_names("sweeps"), ", "))
       ->type_name("PROFILE");
   command->add_option("--budget", flags->budget, "device memory that the answer may use: 16GiB")->type_name("BYTES");

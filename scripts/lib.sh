@@ -60,6 +60,7 @@ find_missing() {  # [test]
   need nlohmann-json3-dev "the header nlohmann/json.hpp" has_header nlohmann/json.hpp
   need doctest-dev "the header doctest/doctest.h" has_header doctest/doctest.h
   need libxxhash-dev "xxHash's header xxhash.h" has_header xxhash.h
+  need liburing-dev "liburing's header liburing.h" has_header liburing.h
   need python3 "python3" has python3
   if [[ $torch_python == "$venv"/* || ${1:-} == test && $test_python == "$venv"/* ]] && has python3; then
     need python3-venv "python 3.10 or newer with venv and pip" has_venv

@@ -36,4 +36,23 @@ class OutOfHostMemory : public DeviceError {
   using DeviceError::DeviceError;
 };
 
+// A disk has no room: full, over a quota, or over the budget for it. The message holds the bytes wanted, the bytes free
+// and the way out.
+class DiskFull : public Error {
+ public:
+  using Error::Error;
+};
+
+// A disk or its file system failed: the message holds what was done where, and the errno text.
+class DiskError : public Error {
+ public:
+  using Error::Error;
+};
+
+// What came back from a disk is not what was written to it.
+class CorruptBlock : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace memtune

@@ -16,4 +16,6 @@ std::string hash_hex(const void* data, size_t size) {
   return digits;
 }
 
+uint64_t hash64(const void* data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
+
 }  // namespace memtune

@@ -1,7 +1,9 @@
-// XXH3-128 of bytes as 32 hexadecimal digits: keys of trials, identity of gradients. Not cryptographic.
+// XXH3 of bytes: 128 bits as 32 hexadecimal digits for keys of trials and identity of gradients, 64 bits for blocks on
+// a disk. Not cryptographic.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,5 +11,8 @@ namespace memtune {
 
 std::string hash_hex(const void* data, size_t size);
 inline std::string hash_hex(std::string_view text) { return hash_hex(text.data(), text.size()); }
+
+// Other seeds give unrelated values.
+uint64_t hash64(const void* data, size_t size, uint64_t seed);
 
 }  // namespace memtune

@@ -14,13 +14,18 @@ using autograd::Buffer;
 using c10::IValue;
 using torch::jit::Stack;
 
+// Autocast as it was. Weights that the rerun casts are cached by LibTorch until the outermost scope ends: this one.
 class AutocastScope {
  public:
   AutocastScope(c10::DeviceType device, const Autocast& state)
       : device_(device), before_{at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)} {
     set(state);
+    at::autocast::increment_nesting();
   }
-  ~AutocastScope() { set(before_); }
+  ~AutocastScope() {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    set(before_);
+  }
 
  private:
   void set(const Autocast& state) {
@@ -141,6 +146,7 @@ void Recompute::run(Instance& instance, const Buffer* wanted) {
     AutocastScope autocast(device_.type(), instance.autocast);
     GeneratorScope generator(device_, instance.generator_state);
     autograd::HookScope hooks(instance.captured.empty() ? nullptr : &capture);
+    device::Stopwatch::Lap lap(timer_);
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     instance.op->operation(stack);
   }

@@ -8,14 +8,15 @@
 #include <functional>
 
 #include "core/checkpoint/instance.h"
+#include "core/device/stopwatch.h"
 
 namespace memtune::checkpoint {
 
 class Recompute {
  public:
   // `bring_back` sets Buffer::resident of a buffer whose bytes are elsewhere.
-  Recompute(c10::Device device, std::function<void(autograd::Buffer&)> bring_back)
-      : device_(device), bring_back_(std::move(bring_back)) {}
+  Recompute(device::Device& device, std::function<void(autograd::Buffer&)> bring_back)
+      : device_(device.torch_device()), timer_(device), bring_back_(std::move(bring_back)) {}
 
   // The buffer's bytes on the device, valid in the order of the compute stream. Throws Error when they cannot be made.
   at::Storage storage_of(autograd::Buffer& buffer);
@@ -27,6 +28,7 @@ class Recompute {
   void remember_state(const program::Op& op, Instance& instance) const;
 
   int64_t reruns() const { return reruns_; }
+  device::Stopwatch& timer() { return timer_; }  // of the ops that were run again
 
  private:
   void run(Instance& instance, const autograd::Buffer* wanted);
@@ -37,6 +39,7 @@ class Recompute {
                 const autograd::Buffer* wanted);
 
   c10::Device device_;
+  device::Stopwatch timer_;
   std::function<void(autograd::Buffer&)> bring_back_;
   int64_t reruns_ = 0;
 };

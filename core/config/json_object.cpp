@@ -43,6 +43,11 @@ std::string text(const std::string& path, const json& value) {
   return value.get<std::string>();
 }
 
+bool boolean(const std::string& path, const json& value) {
+  if (!value.is_boolean()) refuse(path, "true or false", value);
+  return value.get<bool>();
+}
+
 }  // namespace
 
 JsonObject::JsonObject(const json& json, std::string path) : json_(json), path_(std::move(path)) {
@@ -72,10 +77,7 @@ void JsonObject::read(const char* key, std::string& out) {
 }
 
 void JsonObject::read(const char* key, bool& out) {
-  const json* value = find(key);
-  if (value == nullptr) return;
-  if (!value->is_boolean()) refuse(path(key), "true or false", *value);
-  out = value->get<bool>();
+  if (const json* value = find(key)) out = boolean(path(key), *value);
 }
 
 void JsonObject::read(const char* key, double& out) {
@@ -111,6 +113,12 @@ void JsonObject::read(const char* key, std::vector<int>& out, int least, int mos
   out.clear();
   for (const json& element : array(key))
     out.push_back(static_cast<int>(integer(path(key, out.size()), element, least, most)));
+}
+
+void JsonObject::read(const char* key, std::vector<bool>& out) {
+  if (!json_.contains(key)) return void(find(key));
+  out.clear();
+  for (const json& element : array(key)) out.push_back(boolean(path(key, out.size()), element));
 }
 
 void JsonObject::require(std::initializer_list<const char*> keys) const {

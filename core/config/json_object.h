@@ -27,6 +27,7 @@ class JsonObject {
   void read(const char* key, std::vector<std::string>& out);
   void read(const char* key, std::vector<int64_t>& out, int64_t least);
   void read(const char* key, std::vector<int>& out, int least, int most);
+  void read(const char* key, std::vector<bool>& out);
 
   // nullptr when the field is missing.
   const nlohmann::json* find(const char* key);

@@ -16,8 +16,21 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 
 const std::vector<std::string>& place_names() {
-  static const std::vector<std::string> names = {"keep", "recompute", "host"};  // in the order of the enum
+  static const std::vector<std::string> names = {"keep", "recompute", "host", "disk"};  // in the order of the enum
   return names;
+}
+
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> names = {"value", "block"};  // in the order of the enum
+  return names;
+}
+
+// `path` is the field that holds the text.
+Schedule read_schedule(const std::string& text, const std::string& path) {
+  const auto& names = schedule_names();
+  const auto name = std::find(names.begin(), names.end(), text);
+  if (name == names.end()) throw UsageError(path + ": " + unknown_name("schedule", text, names));
+  return static_cast<Schedule>(name - names.begin());
 }
 
 json placement_json(const OpPlacement& placement) {
@@ -51,17 +64,6 @@ OpPlacement read_placement(const json& json, const std::string& path) {
   return placement;
 }
 
-TransferSettings read_transfer(const json& json, const std::string& path) {
-  TransferSettings transfer;
-  JsonObject object(json, path);
-  object.read("side_stream", transfer.side_stream);
-  object.read("min_bytes", transfer.min_bytes, 0);
-  object.read("stash_bytes", transfer.stash_bytes, 0);
-  object.read("prefetch_bytes", transfer.prefetch_bytes, 0);
-  object.finish();
-  return transfer;
-}
-
 // Two placements of one op would leave open which one counts.
 void check_unique(const std::vector<OpPlacement>& placements, const JsonObject& object) {
   std::vector<int> seen;
@@ -83,11 +85,31 @@ Place parse_place(const std::string& text) {
   return static_cast<Place>(name - names.begin());
 }
 
-bool Plan::keeps_everything() const {
-  const auto keeps = [](Place place) { return place == Place::keep; };
-  return std::all_of(placements.begin(), placements.end(), [&](const OpPlacement& placement) {
-    return keeps(placement.saved) && std::all_of(placement.outputs.begin(), placement.outputs.end(), keeps);
+std::string to_string(Schedule schedule) { return schedule_names().at(static_cast<size_t>(schedule)); }
+
+bool Plan::places(Place place) const {
+  return std::any_of(placements.begin(), placements.end(), [&](const OpPlacement& placement) {
+    const auto& outputs = placement.outputs;
+    return placement.saved == place || std::find(outputs.begin(), outputs.end(), place) != outputs.end();
   });
+}
+
+bool Plan::keeps_everything() const {
+  return !places(Place::recompute) && !places(Place::host) && !places(Place::disk);
+}
+
+void read_transfer(const json& json, const std::string& path, TransferSettings& transfer) {
+  std::string schedule = to_string(transfer.schedule);
+  JsonObject object(json, path);
+  object.read("side_stream", transfer.side_stream);
+  object.read("min_bytes", transfer.min_bytes, 0);
+  object.read("stash_bytes", transfer.stash_bytes, 0);
+  object.read("prefetch_bytes", transfer.prefetch_bytes, 0);
+  object.read("schedule", schedule);
+  object.read("groups_in_flight", transfer.groups_in_flight, 1);
+  object.read("prefetch_blocks", transfer.prefetch_blocks, 0);
+  object.finish();
+  transfer.schedule = read_schedule(schedule, object.path("schedule"));
 }
 
 void to_json(json& out, const Plan& plan) {
@@ -100,7 +122,10 @@ void to_json(json& out, const Plan& plan) {
           {{"side_stream", plan.transfer.side_stream},
            {"min_bytes", plan.transfer.min_bytes},
            {"stash_bytes", plan.transfer.stash_bytes},
-           {"prefetch_bytes", plan.transfer.prefetch_bytes}}},
+           {"prefetch_bytes", plan.transfer.prefetch_bytes},
+           {"schedule", to_string(plan.transfer.schedule)},
+           {"groups_in_flight", plan.transfer.groups_in_flight},
+           {"prefetch_blocks", plan.transfer.prefetch_blocks}}},
          {"placements", placements}};
 }
 
@@ -112,7 +137,7 @@ void from_json(const json& json, Plan& plan) {
   object.read("version", version, kVersion, kVersion);
   object.read("strategy", plan.strategy);
   object.read("saved_min_bytes", plan.saved_min_bytes, 0);
-  if (const auto* transfer = object.find("transfer")) plan.transfer = read_transfer(*transfer, object.path("transfer"));
+  if (const auto* transfer = object.find("transfer")) read_transfer(*transfer, object.path("transfer"), plan.transfer);
   for (const auto& placement : object.array("placements"))
     plan.placements.push_back(read_placement(placement, object.path("placements", plan.placements.size())));
   object.finish();

@@ -13,6 +13,7 @@ enum class Place {
   keep,       // stays on the device
   recompute,  // dropped after forward, made again from what is still there
   host,       // copied to host memory, copied back ahead of its use
+  disk,       // as host; beyond the host budget it waits in the scratch file
 };
 std::string to_string(Place place);
 Place parse_place(const std::string& text);  // UsageError with the valid names
@@ -25,14 +26,22 @@ struct OpPlacement {
   Place saved = Place::keep;   // private values the op saves for its own backward (log-sum-exp, a dropout mask)
 };
 
+// When copies leave.
+enum class Schedule {
+  value,  // each value as soon as it was saved
+  block,  // the values of a block together, when the block ends
+};
+std::string to_string(Schedule schedule);
+
 // How copies between device and host are scheduled. Bytes everywhere.
 struct TransferSettings {
-  bool side_stream = true;      // false: copies on the compute stream, nothing overlaps (offload:sync)
-  int64_t min_bytes = 1 << 20;  // smaller storages stay on the device
-  // Sources kept while their copy out runs; the forward waits beyond it. Once a step's bytes are known at most an
-  // eighth of them (or two transfers).
-  int64_t stash_bytes = int64_t{2} << 30;
+  bool side_stream = true;                    // false: copies on the compute stream, nothing overlaps (offload:sync)
+  int64_t min_bytes = 1 << 20;                // smaller storages stay on the device
+  int64_t stash_bytes = int64_t{8} << 30;     // sources kept while their copy out runs, as far as the peak allows
   int64_t prefetch_bytes = int64_t{1} << 30;  // copies back issued ahead of the value in use; 0: none ahead
+  Schedule schedule = Schedule::value;
+  int groups_in_flight = 1;  // Schedule::block: sources of at most that many blocks wait for their copies out
+  int prefetch_blocks = 1;   // Schedule::block: blocks copied back ahead of the one that backward is in
 };
 
 struct Plan {
@@ -41,9 +50,13 @@ struct Plan {
   int64_t saved_min_bytes = 1 << 20;    // private values smaller than this always stay
   TransferSettings transfer;
 
+  bool places(Place place) const;  // whether any value goes there
   // Every value stays: no hooks are needed.
   bool keeps_everything() const;
 };
+
+// Fields that `json` has replace those of `transfer`. UsageError begins with `path`.
+void read_transfer(const nlohmann::json& json, const std::string& path, TransferSettings& transfer);
 
 void to_json(nlohmann::json& json, const Plan& plan);
 void from_json(const nlohmann::json& json, Plan& plan);  // UsageError naming field and value

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "core/config/json_object.h"
 
 namespace memtune::config {
@@ -20,7 +21,26 @@ json op_json(const OpFacts& op) {
   if (op.matmul) out["matmul"] = true;
   if (op.attention) out["attention"] = true;
   if (!op.source.empty()) out["source"] = op.source;
+  if (!op.output_bytes.empty()) out["output_bytes"] = op.output_bytes;
+  if (!op.output_saved.empty()) out["output_saved"] = op.output_saved;
+  if (op.private_bytes > 0) out["private_bytes"] = op.private_bytes;
+  if (op.flops > 0) out["flops"] = op.flops;
   return out;
+}
+
+void check_count(const std::string& path, size_t count, const OpFacts& op) {
+  if (count != 0 && count != op.outputs.size())
+    throw UsageError(path + " must have one entry an output, " + std::to_string(op.outputs.size()) + ", not " +
+                     std::to_string(count));
+}
+
+void read_measured(JsonObject& object, OpFacts& op) {
+  object.read("output_bytes", op.output_bytes, 0);
+  object.read("output_saved", op.output_saved);
+  object.read("private_bytes", op.private_bytes, 0);
+  object.read("flops", op.flops);
+  check_count(object.path("output_bytes"), op.output_bytes.size(), op);
+  check_count(object.path("output_saved"), op.output_saved.size(), op);
 }
 
 OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts) {
@@ -40,6 +60,7 @@ OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& f
   object.read("matmul", op.matmul);
   object.read("attention", op.attention);
   object.read("source", op.source);
+  read_measured(object, op);
   object.finish();
   return op;
 }

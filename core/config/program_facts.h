@@ -30,6 +30,13 @@ struct OpFacts {
   bool matmul = false;        // linear, mm, bmm, addmm, matmul, convolution ...
   bool attention = false;     // scaled dot product attention in any form
   std::string source;         // "model.py:42" as the model's author knows it, or ""
+
+  // Measured by one forward; empty and 0 when the op did not run or nothing was measured. The lists have one entry an
+  // output.
+  std::vector<int64_t> output_bytes;  // of the storage that an output brought into being; 0: a view of something older
+  std::vector<bool> output_saved;     // autograd saved it, whole or as a view, for somebody's backward
+  int64_t private_bytes = 0;          // what the op saved that is neither its input nor its output
+  double flops = 0;                   // two for a multiply-add, of matmuls, convolutions and attention; of others 0
 };
 
 struct BlockFacts {

@@ -51,14 +51,25 @@ ModelSource read_model(const json& json, const std::string& path) {
 }
 
 json training_json(const TrainingSettings& training) {
-  return {{"loss", training.loss},           {"target", training.target},
-          {"optimizer", training.optimizer}, {"learning_rate", training.learning_rate},
-          {"dtype", training.dtype},         {"autocast", training.autocast},
-          {"seed", training.seed},           {"steps", training.steps},
-          {"warmup", training.warmup},       {"traced_steps", training.traced_steps},
-          {"device", training.device},       {"memory_cap_bytes", training.memory_cap_bytes},
-          {"blocks", training.blocks},       {"batch", training.batch},
-          {"sequence", training.sequence}};
+  return {{"loss", training.loss},
+          {"target", training.target},
+          {"optimizer", training.optimizer},
+          {"learning_rate", training.learning_rate},
+          {"dtype", training.dtype},
+          {"autocast", training.autocast},
+          {"seed", training.seed},
+          {"steps", training.steps},
+          {"warmup", training.warmup},
+          {"traced_steps", training.traced_steps},
+          {"device", training.device},
+          {"memory_cap_bytes", training.memory_cap_bytes},
+          {"blocks", training.blocks},
+          {"batch", training.batch},
+          {"sequence", training.sequence},
+          {"host_budget_bytes", training.host_budget_bytes},
+          {"disk_budget_bytes", training.disk_budget_bytes},
+          {"scratch", training.scratch},
+          {"scratch_in_memory", training.scratch_in_memory}};
 }
 
 TrainingSettings read_training(const json& json, const std::string& path) {
@@ -79,6 +90,10 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("blocks", training.blocks);
   object.read("batch", training.batch);
   object.read("sequence", training.sequence);
+  object.read("host_budget_bytes", training.host_budget_bytes);
+  object.read("disk_budget_bytes", training.disk_budget_bytes);
+  object.read("scratch", training.scratch);
+  object.read("scratch_in_memory", training.scratch_in_memory);
   object.finish();
   check_training(training);
   return training;
@@ -100,6 +115,8 @@ void check_training(const TrainingSettings& training) {
   check_least("memory cap", training.memory_cap_bytes, 0);
   check_least("batch", training.batch, 0);
   check_least("sequence", training.sequence, 0);
+  check_least("host budget", training.host_budget_bytes, 0);
+  check_least("disk budget", training.disk_budget_bytes, 0);
   check_device(training.device);
 }
 

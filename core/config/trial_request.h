@@ -47,6 +47,12 @@ struct TrainingSettings {
   std::string blocks = "";       // glob of module paths; "": found by itself
   int64_t batch = 0;             // replaces the first dimension of every made-up input; 0: as specified
   int64_t sequence = 0;          // replaces the second dimension of made-up inputs that have one; 0: as specified
+
+  // Where values wait that leave the device.
+  int64_t host_budget_bytes = 0;   // 0: none
+  int64_t disk_budget_bytes = 0;   // 0: what the file system has free
+  std::string scratch = "";        // folder of the scratch file; "": no disk
+  bool scratch_in_memory = false;  // the scratch folder may lie in memory (tmpfs)
 };
 
 // UsageError naming the setting, its value and the valid ones, for all that can be told without the model.

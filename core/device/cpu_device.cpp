@@ -35,6 +35,8 @@ class ActivityLog {
     lost = lost_;
     return std::move(activities_);
   }
+  // Whether the calling thread is the one that trains: the one that made the log.
+  bool of_compute() const { return std::this_thread::get_id() == compute_; }
   void add(const Activity& activity) noexcept {
     std::lock_guard lock(mutex_);
     if (!recording_) return;
@@ -50,6 +52,7 @@ class ActivityLog {
   std::vector<Activity> activities_;
   int64_t lost_ = 0;
   bool recording_ = false;
+  const std::thread::id compute_ = std::this_thread::get_id();
 };
 
 class Worker {
@@ -70,11 +73,9 @@ class Worker {
     }
     changed_.notify_one();
   }
-  static bool here() { return here_; }
 
  private:
   void run() noexcept {
-    here_ = true;
     while (auto task = next()) task();
   }
   std::function<void()> next() {  // empty: closing, and all done
@@ -86,7 +87,6 @@ class Worker {
     return task;
   }
 
-  static inline thread_local bool here_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
@@ -109,12 +109,16 @@ class CpuEvent final : public Event {
     if (done_) return;
     const int64_t start = activity_clock();
     changed_.wait(lock, [this] { return done_; });
-    // A blocked worker is an empty copy stream; only the blocked thread that trains is compute held up.
-    if (!Worker::here()) log_->add({Activity::Kind::wait, Stream::compute, start, activity_clock(), 0});
+    // A blocked worker is an empty stream; only the blocked thread that trains is compute held up.
+    if (log_->of_compute()) log_->add({Activity::Kind::wait, Stream::compute, start, activity_clock(), 0});
+  }
+  double ms_since(const Event& earlier) const override {
+    return static_cast<double>(reached_ns_ - static_cast<const CpuEvent&>(earlier).reached_ns_) / 1e6;
   }
   void reach() {
     {
       std::lock_guard lock(mutex_);
+      reached_ns_ = activity_clock();
       done_ = true;
     }
     changed_.notify_all();
@@ -124,6 +128,7 @@ class CpuEvent final : public Event {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
+  int64_t reached_ns_ = 0;
   std::shared_ptr<ActivityLog> log_;
 };
 
@@ -166,7 +171,9 @@ std::string CpuDevice::name() const {
 
 int64_t CpuDevice::total_bytes() const { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
-std::unique_ptr<HostSlab> CpuDevice::allocate_host(int64_t bytes) { return std::make_unique<CpuSlab>(bytes); }
+std::unique_ptr<HostSlab> CpuDevice::allocate_host(int64_t bytes, bool /*pinned*/) {
+  return std::make_unique<CpuSlab>(bytes);
+}
 
 Worker* CpuDevice::worker(Stream stream) const {
   if (stream == Stream::compute) return nullptr;

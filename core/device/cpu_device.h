@@ -35,9 +35,10 @@ class CpuDevice final : public Device {
   bool emulated() const override { return true; }
   int64_t total_bytes() const override;
 
-  std::unique_ptr<HostSlab> allocate_host(int64_t bytes) override;
+  std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override;
   void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) override;
   EventPtr record(Stream stream) override;
+  EventPtr record_timed(Stream stream) override { return record(stream); }
   void wait(Stream stream, const EventPtr& event) override;
   void synchronize() override;
 

@@ -4,7 +4,8 @@
 // what the trial's tensors hold, counted by an allocator of ours, and the two copy streams are worker threads, so
 // copies overlap and misordered ones go wrong for real.
 //
-// Thread: everything is called from the thread that trains, except that a HostSlab may be freed anywhere.
+// Thread: everything is called from the thread that trains, except that a HostSlab may be freed anywhere
+// and an Event waited for anywhere.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -26,11 +27,13 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual bool done() const = 0;   // returns at once
-  virtual void synchronize() = 0;  // the calling thread waits
+  virtual void synchronize() = 0;  // the calling thread waits; any thread may
+  // Time between two events of record_timed() that are done.
+  virtual double ms_since(const Event& earlier) const = 0;
 };
 using EventPtr = std::shared_ptr<Event>;
 
-// Host memory that copies can reach without staging: page-locked on CUDA. Freed with the object.
+// Host memory for copies; page-locked on CUDA unless asked otherwise. Freed with the object.
 class HostSlab {
  public:
   virtual ~HostSlab() = default;
@@ -52,14 +55,16 @@ class Device {
   virtual bool emulated() const = 0;
   virtual int64_t total_bytes() const = 0;  // of device memory; on CPU the machine's
 
+  // On the device's NUMA node where there are several. Not pinned: copies are slower and hold up the caller.
   // Throws OutOfHostMemory with the size when the system refuses.
-  virtual std::unique_ptr<HostSlab> allocate_host(int64_t bytes) = 0;
+  virtual std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) = 0;
 
   // Enqueues one copy on `stream` and returns at once (on CPU with Stream::compute: copies before it returns).
   // Both ranges must stay valid until the stream has passed; nothing is retained here.
   virtual void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) = 0;
 
   virtual EventPtr record(Stream stream) = 0;                   // returns at once
+  virtual EventPtr record_timed(Stream stream) = 0;             // the same, dearer: for ms_since()
   virtual void wait(Stream stream, const EventPtr& event) = 0;  // `stream` waits; on CPU compute waits by blocking
   virtual void synchronize() = 0;                               // the calling thread waits for all streams
 

@@ -11,14 +11,14 @@ int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kAlignmen
 
 }  // namespace
 
-HostPool::Lease HostPool::take(int64_t bytes) {
+std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
   bytes = round_up(bytes);
   auto best = free_.end();
   for (auto range = free_.begin(); range != free_.end(); ++range)
     if (range->bytes >= bytes && (best == free_.end() || range->bytes < best->bytes)) best = range;
   if (best == free_.end()) {
-    grow(bytes);
-    return take(bytes);
+    if (!grow(bytes)) return std::nullopt;
+    return try_take(bytes);
   }
   Lease lease{best->begin, bytes, best->free_after};
   best->begin += bytes;
@@ -36,10 +36,14 @@ void HostPool::give_back(const Lease& lease, device::EventPtr last_use) {
   insert(std::move(range));
 }
 
-void HostPool::grow(int64_t bytes) {
-  slabs_.push_back(device_.allocate_host(std::max(bytes, slab_bytes_)));
-  reserved_ += slabs_.back()->bytes();
-  insert({slabs_.back()->data(), slabs_.back()->bytes(), {}});
+bool HostPool::grow(int64_t bytes) {
+  int64_t slab = std::max(bytes, slab_bytes_);
+  if (budget_bytes_ > 0) slab = std::min(slab, budget_bytes_ - reserved_);
+  if (slab < bytes) return false;
+  slabs_.push_back(device_.allocate_host(slab));
+  reserved_ += slab;
+  insert({slabs_.back()->data(), slab, {}});
+  return true;
 }
 
 // Neighbours become one range again, and its events are those of both that are still to come.

@@ -6,6 +6,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/device/device.h"
@@ -14,8 +15,9 @@ namespace memtune::offload {
 
 class HostPool {
  public:
-  // `slab_bytes`: how much is page-locked at once, at least.
-  HostPool(device::Device& device, int64_t slab_bytes) : device_(device), slab_bytes_(slab_bytes) {}
+  // `slab_bytes`: how much is page-locked at once, at least; `budget_bytes`: in all, at most (0: no limit).
+  HostPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0)
+      : device_(device), slab_bytes_(slab_bytes), budget_bytes_(budget_bytes) {}
 
   struct Lease {
     char* data = nullptr;
@@ -23,8 +25,9 @@ class HostPool {
     std::vector<device::EventPtr> free_after;  // copies of former holders that may still be running
   };
 
-  // Best fit; grows by a slab when nothing fits. Throws OutOfHostMemory when the system refuses.
-  Lease take(int64_t bytes);
+  // Best fit; grows by a slab when nothing fits. Empty when the budget has no room; throws OutOfHostMemory when the
+  // system refuses.
+  std::optional<Lease> try_take(int64_t bytes);
   // `last_use`: behind it nothing touches the bytes any more; null when nothing does already.
   void give_back(const Lease& lease, device::EventPtr last_use);
 
@@ -38,11 +41,11 @@ class HostPool {
     int64_t bytes;
     std::vector<device::EventPtr> free_after;
   };
-  void grow(int64_t bytes);
+  bool grow(int64_t bytes);
   void insert(Range range);
 
   device::Device& device_;
-  int64_t slab_bytes_;
+  int64_t slab_bytes_, budget_bytes_;
   std::vector<std::unique_ptr<device::HostSlab>> slabs_;
   std::list<Range> free_;  // by address
   int64_t leased_ = 0, peak_leased_ = 0, reserved_ = 0;

@@ -1,11 +1,16 @@
-// The trip of a buffer to host memory and back.
+// The trip of a buffer away from the device and back.
 //
-//   send():       stashed ── copy out done ──> on_host          the stash owns the source until then
-//   prefetch():   on_host ──────────────────> coming_back       issued in the reverse of the order of send()
-//   bring_back(): any state ────────────────> returned          Buffer::resident holds the bytes
+//   send():       [gathered ──>] stashed ── copy out done ──> away     the stash owns the source until then
+//   prefetch():   away ──────────────────────────────────> coming_back  issued in the reverse of the order of send()
+//   bring_back(): any state ─────────────────────────────> returned     Buffer::resident holds the bytes
 //
-// Copies are ordered by events only; the host thread never waits (on the CPU device, where the calling thread is the
-// compute stream, waiting is blocking). A transfer that dies in any state leaves nothing behind.
+// A buffer placed on disk travels in pieces, so that host memory can be smaller than it. Copies are ordered by events:
+// the host thread waits only where the host tier does (on the CPU device, where the calling thread is the compute
+// stream, waiting for an event is blocking). A transfer that dies in any state leaves nothing behind.
+//
+// One step is learned from: with a small stash and nothing copied back early it shows what the plan needs at most, and
+// what each stretch of the backward needs. From then on sources wait on the device, and copies come back early, for as
+// long as that peak is not raised.
 #pragma once
 
 #include <deque>
@@ -15,7 +20,8 @@
 #include "core/autograd/buffer.h"
 #include "core/config/plan.h"
 #include "core/device/device.h"
-#include "core/offload/host_pool.h"
+#include "core/device/stopwatch.h"
+#include "core/offload/host_tier.h"
 
 namespace memtune::offload {
 
@@ -23,9 +29,10 @@ class Offload;
 
 class Transfer {
  public:
-  enum class State { stashed, on_host, coming_back, returned };
+  enum class State { gathered, stashed, away, coming_back, returned };
 
-  Transfer(Offload& offload, int64_t bytes) : offload_(offload), bytes_(bytes) {}
+  Transfer(Offload& offload, int64_t bytes, int group, size_t number)
+      : offload_(offload), bytes_(bytes), group_(group), number_(number) {}
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
@@ -34,57 +41,93 @@ class Transfer {
   friend class Offload;
   Offload& offload_;
   int64_t bytes_;
-  State state_ = State::stashed;
-  HostPool::Lease lease_;
-  at::Storage source_;  // stashed
-  at::Storage target_;  // coming back
+  int group_;
+  size_t number_;  // in the order of send()
+  State state_ = State::gathered;
+  bool to_disk_ = false;
+  std::vector<PiecePtr> pieces_;
+  size_t copied_back_ = 0;  // pieces whose copy back was issued
+  at::Storage source_;      // gathered, stashed
+  at::Storage target_;      // coming back
   device::EventPtr out_done_, in_done_;
 };
 
 class Offload {
  public:
-  Offload(device::Device& device, const config::TransferSettings& settings, int64_t slab_bytes);
+  // Both must outlive the engine.
+  Offload(device::Device& device, const config::TransferSettings& settings, HostTier& tier);
   ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
   void begin_step();  // forgets the order of the step before; counters start at 0
-  // Copies the buffer's storage out; returns at once. Smaller buffers than min_bytes are simply held.
+  // Copies the buffer's storage out, to the tier that buffer->place says; returns at once. Smaller buffers than
+  // min_bytes are simply held. By blocks, copies start when the block ends.
   void send(const autograd::BufferPtr& buffer);
+  void end_block();
   // Sets buffer.resident; in the order of the compute stream its bytes are there.
   void bring_back(autograd::Buffer& buffer);
-  // Issues copies back that come next, within prefetch_bytes and without raising the peak that was already reached.
+  // Issues copies back (and reads) that come next, within the settings and without raising the peak.
   void prefetch();
-  // Lets compute wait until every copy out is done, and frees the sources. Called where memory is needed most.
-  void flush();
+  // The forward has come to its head, where memory is needed most; and to its end.
+  void begin_head();
+  void end_forward();
+  // A saved tensor is about to be handed out.
+  void begin_unpack();
   // Orders compute behind the buffer's copy out: its storage is about to be overwritten.
   void before_overwrite(const autograd::Buffer& buffer);
+  // `bytes` more will be wanted by the op that runs next: sources leave, as many as the goal asks for.
+  void make_room(int64_t bytes);
+  // Around one whole step. `forward_peak`: what the forward held at most, since begin_learning resets the device's
+  // peak.
+  void begin_learning();
+  void end_learning(int64_t forward_peak);
+  bool learned() const { return goal_ > 0; }
 
   struct Counters {
     int64_t out_bytes = 0, in_bytes = 0;
   };
   const Counters& counters() const { return counters_; }
-  const HostPool& pool() const { return pool_; }
+  device::Stopwatch& waits() { return waits_; }  // of compute, for copies
 
  private:
   friend class Transfer;
+  void start_out(const std::shared_ptr<Transfer>& transfer, at::Storage source);
   void start_back(Transfer& transfer);
+  bool copy_back(Transfer& transfer, bool may_block);
+  bool room_for(const Transfer& transfer);
+  void read_ahead();
   void unstash(Transfer& transfer);
+  void compute_waits(const device::EventPtr& event);
   int64_t stash_limit() const;
   void retire(int64_t limit);
-  void forget(Transfer& transfer);
+  void retire_groups();
+  void flush();
+  bool fits_until_wanted(const Transfer& transfer) const;
+  void hold_until_wanted(const Transfer& transfer);
+  void forget(Transfer& transfer) noexcept;
 
   device::Device& device_;
   config::TransferSettings settings_;
-  HostPool pool_;
-  std::deque<std::weak_ptr<Transfer>> stash_;   // oldest first
-  std::vector<std::weak_ptr<Transfer>> order_;  // of send(); consumed from the end by prefetch
+  HostTier& tier_;
+  std::deque<std::weak_ptr<Transfer>> stash_;              // oldest first
+  std::vector<std::weak_ptr<Transfer>> order_;             // of send(); consumed from the end by prefetch
+  std::vector<std::weak_ptr<autograd::Buffer>> gathered_;  // of the running block
+  size_t to_read_ = 0;                                     // order_[to_read_ - 1] is the next to be read ahead
+  int group_ = 0;                                          // blocks ended in this forward
+  int group_wanted_ = 0;                                   // of the value that backward is at
   int64_t stash_bytes_ = 0;
-  int64_t ahead_bytes_ = 0;      // coming back and not asked for yet
-  int64_t largest_bytes_ = 0;    // of one transfer so far
-  int64_t last_step_bytes_ = 0;  // sent in the step before; 0: not known
-  int64_t ceiling_ = 0;          // the peak when this step's first copy back was due: what came later does not lift it
+  int64_t ahead_bytes_ = 0;    // coming back and not asked for yet
+  int64_t largest_bytes_ = 0;  // of one transfer so far
+  int64_t ceiling_ = 0;        // the peak when this step's first copy back was due: what came later does not lift it
+  bool learning_ = false;
+  int64_t goal_ = 0;            // the learned peak of a step; 0: not learned yet
+  int unpack_ = -1;             // the saved tensor that backward is at, counted
+  std::vector<int64_t> peaks_;  // learned: held at most between an unpack and the next
+  std::vector<int> wanted_;     // learned: by Transfer::number_, the unpack that asked for it first; -1: none did
+  std::vector<int64_t> early_;  // of this step: by unpack, bytes here that the learned step did not have here
   Counters counters_;
+  device::Stopwatch waits_;
 };
 
 }  // namespace memtune::offload

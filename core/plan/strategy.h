@@ -1,11 +1,16 @@
 // Strategies: named rules that write a plan. Each is a few lines over ProgramFacts.
 //
 //   none
-//   checkpoint:full | checkpoint:every=2 | checkpoint:op      [,inputs=keep|host] [op: ,save=matmul+attention]
-//   offload:sync | offload:stream                            [,stash=2GiB] [,min=1MiB] [,prefetch=1GiB]
-//   [,head=keep|move]
+//   checkpoint:full | checkpoint:every=2 | checkpoint:op | checkpoint:cheap
+//       [,inputs=keep|host|disk] [,blocks=0-9:12] [op: ,save=matmul+attention]
+//   offload:sync | offload:stream | offload:group
+//       [,tier=host|disk] [,fraction=0.4] [,min=1MiB] [,keep_last=1] [,blocks=0-9:12]
+//       [sync, stream: ,head=keep|move] [stream: ,stash=8GiB ,prefetch=1GiB] [group: ,in_flight=1 ,prefetch=1]
 //
-//   Plan plan = make_plan("checkpoint:full,inputs=host", facts);
+// Parts are joined by '+' and apply in order: a later one only places what the earlier left on the device. Parts of one
+// family are for different blocks.
+//
+//   Plan plan = make_plan("checkpoint:cheap+offload:stream,fraction=0.4", facts);
 #pragma once
 
 #include <span>
@@ -19,7 +24,7 @@ namespace memtune::plan {
 
 struct ParameterInfo {
   std::string name;           // "inputs"
-  std::string values;         // "keep | host"
+  std::string values;         // "keep | host | disk"
   std::string default_value;  // "keep"
   std::string help;
 };
@@ -34,6 +39,9 @@ std::span<const StrategyInfo> strategies();
 
 // Syntax, names, values and ranges that need no model. UsageError names the part and the valid forms.
 void check_strategy(const std::string& spec);
+
+// Some value may be placed on disk. UsageError as check_strategy's.
+bool uses_disk(const std::string& spec);
 
 // UsageError also for what only the model can tell: n larger than the number of blocks, an op it does not have,
 // checkpointing a model in which no blocks were found.

@@ -92,14 +92,18 @@ const Trainer& find_trainer(const std::string& name) {
 }
 
 void check_exportable(const Measurement& m) {
-  static const std::vector<std::string> known = {"none",          "checkpoint:full", "checkpoint:every",
-                                                 "checkpoint:op", "offload:sync",    "offload:stream"};
+  static const std::vector<std::string> known = {"none",           "checkpoint:full",  "checkpoint:every",
+                                                 "checkpoint:op",  "checkpoint:cheap", "offload:sync",
+                                                 "offload:stream", "offload:group"};
   if (m.outcome != trace::Outcome::ok) {
     throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) +
                      "): export a strategy that did");
   }
-  std::string name = parse_spec(m.strategy).name;
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
+  const Spec spec = parse_spec(m.strategy);
+  const auto is_known = [&](const Spec& part) {
+    return std::find(known.begin(), known.end(), part.name) != known.end();
+  };
+  if (!is_known(spec) || !std::all_of(spec.joined.begin(), spec.joined.end(), is_known)) {
     throw UsageError("'" + m.strategy + "' has no counterpart in trainers; these have: " + join(known, ", "));
   }
 }

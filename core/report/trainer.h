@@ -12,8 +12,8 @@ namespace memtune::report {
 std::span<const std::string> trainers();  // "torchtune", "axolotl"
 
 // YAML to be merged into a config: comments on what was measured, then the keys. `row` is one of the report's, of any
-// strategy that core/plan knows. UsageError for an unknown trainer, for a strategy with no counterpart at all, and for
-// a trial that failed.
+// strategy that core/plan knows. UsageError for an unknown trainer, for what has no counterpart at all (a plan that a
+// person wrote), and for a trial that failed.
 std::string export_config(const std::string& trainer, const Row& row, const Report& report);
 
 }  // namespace memtune::report

@@ -40,8 +40,7 @@ Config torchtune_every(int64_t n) {
 }
 
 std::vector<std::string> save_list(const Spec& spec) {
-  auto save = spec.parameters.find("save");
-  std::vector<std::string> names = split(save == spec.parameters.end() ? "matmul+attention" : save->second, '+');
+  std::vector<std::string> names = split(spec.value("save").empty() ? "matmul+attention" : spec.value("save"), '+');
   for (std::string& name : names) name = trim(name);
   return names;
 }
@@ -95,26 +94,58 @@ Config axolotl_offload(const Spec& spec) {
   return config;
 }
 
-}  // namespace
+// The strategy that checkpointing keys amount to.
+std::string without_losses(const Spec& spec) {
+  std::string text = spec.name == "checkpoint:every" ? spec.name + "=" + std::to_string(spec.every) : spec.name;
+  if (!spec.value("save").empty()) text += ",save=" + spec.value("save");
+  return text + (spec.moves_inputs() ? ",inputs=host" : "");
+}
 
-Spec parse_spec(const std::string& text) {
+// What no trainer has keys for, in strategies that it otherwise has.
+void put_losses(const Spec& spec, const std::string& trainer, Config& config) {
+  const size_t before = config.notes.size();
+  const std::string blocks = spec.value("blocks");
+  if (!spec.is_offload() && !blocks.empty() && blocks != "all")
+    config.notes.push_back("blocks=" + blocks + ": there are no keys for it; " + trainer + " treats all blocks alike");
+  if (spec.value("inputs") == "disk")
+    config.notes.push_back("inputs=disk: " + trainer + " has no disk that works, so they wait in host memory");
+  for (const Spec& part : spec.joined)
+    config.notes.push_back(part.text + ": there are no keys for it beside " + spec.name +
+                           (part.is_offload() && !spec.is_offload() ? "; only the inputs of blocks are moved" : ""));
+  if (config.notes.size() > before && config.nearest.empty()) config.nearest = without_losses(spec);
+}
+
+Spec parse_part(const std::string& text) {
   Spec spec;
-  bool first = true;
-  for (const std::string& part : split(text, ',')) {
-    size_t equals = std::min(part.find('='), part.size());
-    std::string name = trim(part.substr(0, equals)), value = trim(part.substr(std::min(equals + 1, part.size())));
-    if (!first) {
-      spec.parameters[name] = value;
-    } else {
-      spec.name = name;
-      if (!value.empty()) spec.every = parse_integer(value, name);
-    }
-    first = false;
+  spec.text = trim(text);
+  const std::vector<std::string> pieces = split(text, ',');
+  spec.name = trim(pieces[0]);
+  const std::vector<std::string> head = split(spec.name, '=');
+  if (head.size() == 2 && trim(head[0]) == "checkpoint:every") {
+    spec.name = "checkpoint:every";
+    spec.every = parse_integer(trim(head[1]), spec.name);
+  }
+  for (size_t i = 1; i < pieces.size(); ++i) {
+    const size_t equals = std::min(pieces[i].find('='), pieces[i].size());
+    spec.parameters[trim(pieces[i].substr(0, equals))] = trim(pieces[i].substr(std::min(equals + 1, pieces[i].size())));
   }
   return spec;
 }
 
-Config torchtune_config(const Spec& spec) {
+// A '+' begins a part only before the name of a family: others are within a list of ops.
+std::vector<std::string> split_parts(const std::string& text) {
+  std::vector<std::string> parts;
+  for (const std::string& piece : split(text, '+')) {
+    const std::string name = trim(piece);
+    if (parts.empty() || name.starts_with("checkpoint:") || name.starts_with("offload:"))
+      parts.push_back(piece);
+    else
+      parts.back() += "+" + piece;
+  }
+  return parts;
+}
+
+Config torchtune_lossless(const Spec& spec) {
   if (spec.name == "none") return torchtune_keys(false, false);
   bool every = spec.name == "checkpoint:every" && spec.every > 1;
   if (every && !spec.moves_inputs()) return torchtune_every(spec.every);
@@ -126,6 +157,8 @@ Config torchtune_config(const Spec& spec) {
     config.notes.push_back("torchtune offloads only where it checkpoints every block");
   } else if (spec.name == "checkpoint:op") {
     config.notes.push_back("torchtune 0.6.1 names ac_option: op but fails on it, so whole blocks are recomputed");
+  } else if (spec.name == "checkpoint:cheap") {
+    config.notes.push_back("torchtune cannot choose what of a block is recomputed, so whole blocks are");
   } else {
     config.notes.push_back(
         "torchtune offloads only together with checkpointing: the inputs of blocks are moved, the rest is recomputed");
@@ -135,15 +168,63 @@ Config torchtune_config(const Spec& spec) {
   return config;
 }
 
-Config axolotl_config(const Spec& spec) {
+// Lists of ops are the nearest to a choice by cost: what matmuls and attention made stays.
+Config axolotl_cheap(Spec spec) {
+  spec.name = "checkpoint:op";
+  spec.parameters["save"] = "matmul-all+attention";
+  Config config = axolotl_op(spec, axolotl_keys(spec.moves_inputs() ? "hidden_states" : "false", ""));
+  config.nearest = without_losses(spec);
+  config.notes.push_back("axolotl chooses by the names of ops, not by their cost");
+  return config;
+}
+
+Config axolotl_lossless(const Spec& spec) {
   if (spec.name == "none") {
     return {{"gradient_checkpointing: false", "activation_offloading: false", "selective_checkpointing: false"}, {}};
   }
   if (spec.is_offload()) return axolotl_offload(spec);
+  if (spec.name == "checkpoint:cheap") return axolotl_cheap(spec);
   bool every = spec.name == "checkpoint:every" && spec.every > 1;
   Config config = axolotl_keys(spec.moves_inputs() ? "hidden_states" : "false",
                                every ? "\n  every_n_layers: " + std::to_string(spec.every) : "");
   return spec.name == "checkpoint:op" ? axolotl_op(spec, config) : config;
+}
+
+}  // namespace
+
+bool Spec::moves_inputs() const {
+  const auto offloads = [](const Spec& part) { return part.is_offload(); };
+  return value("inputs") == "host" || value("inputs") == "disk" ||
+         (!is_offload() && std::any_of(joined.begin(), joined.end(), offloads));
+}
+
+const std::string& Spec::value(const std::string& parameter) const {
+  static const std::string none;
+  const auto found = parameters.find(parameter);
+  return found == parameters.end() ? none : found->second;
+}
+
+Spec parse_spec(const std::string& text) {
+  std::vector<Spec> parts;
+  for (const std::string& part : split_parts(text)) parts.push_back(parse_part(part));
+  const auto offloads = [](const Spec& part) { return part.is_offload(); };
+  const auto chosen = std::find_if_not(parts.begin(), parts.end(), offloads);
+  std::rotate(parts.begin(), chosen == parts.end() ? parts.begin() : chosen, parts.end());
+  Spec spec = parts.front();
+  spec.joined.assign(parts.begin() + 1, parts.end());
+  return spec;
+}
+
+Config torchtune_config(const Spec& spec) {
+  Config config = torchtune_lossless(spec);
+  put_losses(spec, "torchtune", config);
+  return config;
+}
+
+Config axolotl_config(const Spec& spec) {
+  Config config = axolotl_lossless(spec);
+  put_losses(spec, "axolotl", config);
+  return config;
 }
 
 }  // namespace memtune::report

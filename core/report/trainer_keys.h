@@ -8,17 +8,18 @@
 
 namespace memtune::report {
 
-// The parts of a strategy that a trainer can have keys for.
+// What of a strategy a trainer can have keys for: one part, of joined ones the first that checkpoints.
 struct Spec {
   std::string name;                               // "checkpoint:every", "offload:stream", "none"
   int64_t every = 1;                              // checkpoint:every=n
   std::map<std::string, std::string> parameters;  // "inputs" -> "host"
+  std::vector<Spec> joined = {};                  // the other parts
+  std::string text = {};                          // of this part, as written
 
   bool is_offload() const { return name.starts_with("offload:"); }
-  bool moves_inputs() const {
-    auto found = parameters.find("inputs");
-    return found != parameters.end() && found->second == "host";
-  }
+  // An offload part beside a checkpoint comes nearest to moving the inputs.
+  bool moves_inputs() const;
+  const std::string& value(const std::string& parameter) const;  // "" when it is not given
 };
 
 Spec parse_spec(const std::string& text);  // UsageError when a number is none

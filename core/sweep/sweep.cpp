@@ -1,16 +1,13 @@
 #include "core/sweep/sweep.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <system_error>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/text.h"
-#include "core/plan/strategy.h"
+#include "core/sweep/candidates.h"
 #include "core/sweep/interrupt.h"
 #include "core/sweep/journal.h"
 #include "core/sweep/trial_key.h"
@@ -21,28 +18,6 @@ namespace {
 using nlohmann::json;
 using trace::Measurement;
 using trace::Outcome;
-
-// `none` first: the others are compared with it.
-std::vector<std::string> in_order(const std::vector<std::string>& strategies) {
-  std::vector<std::string> ordered;
-  std::set<std::string> seen;
-  for (const std::string& strategy : strategies) {
-    if (seen.insert(strategy).second) ordered.push_back(strategy);
-  }
-  std::stable_partition(ordered.begin(), ordered.end(), [](const std::string& strategy) { return strategy == "none"; });
-  return ordered;
-}
-
-// All errors in one, so that a person mends them in one go.
-void check_all(const std::vector<std::string>& strategies, const std::function<void(const std::string&)>& check) {
-  std::vector<std::string> errors;
-  for (const std::string& strategy : strategies) try {
-      check(strategy);
-    } catch (const UsageError& error) {
-      errors.emplace_back(error.what());
-    }
-  if (!errors.empty()) throw UsageError(join(errors, "; "));
-}
 
 std::vector<std::optional<int64_t>> axis(const std::vector<int64_t>& values) {
   if (values.empty()) return {std::nullopt};
@@ -78,9 +53,15 @@ class Sweep {
   Sweep(const SweepSettings& settings, SweepListener& listener)
       : settings_(settings),
         listener_(listener),
+        candidates_(settings.strategies, settings.plans),
         open_(settings.directory),
         directory_(open_.directory),
         keys_(settings.request, find_trial_program()) {}
+
+  std::optional<ModelFacts> look() {
+    if (!inspect()) return std::nullopt;
+    return record_.facts;
+  }
 
   SweepResult run() {
     record_.model = settings_.model;
@@ -148,13 +129,11 @@ class Sweep {
   }
 
   void plan_trials() {
-    const std::vector<std::string> strategies = in_order(settings_.strategies);
-    const config::ProgramFacts& facts = record_.facts.program;
-    check_all(strategies, [&](const std::string& strategy) { plan::make_plan(strategy, facts); });
+    candidates_.check(record_.facts.program);
     for (const std::string& note : settings_.notes) listener_.noted(note);
     for (const auto& batch : axis(settings_.batches)) {
       for (const auto& sequence : axis(settings_.sequences)) {
-        for (const std::string& strategy : strategies) add_trial(strategy, batch, sequence);
+        for (const std::string& strategy : candidates_.names()) add_trial(strategy, batch, sequence);
       }
     }
     const auto reused = std::count_if(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.reused; });
@@ -164,7 +143,7 @@ class Sweep {
   void add_trial(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
     Trial trial;
     trial.request = request_for(batch, sequence);
-    trial.request.plan = plan::make_plan(strategy, record_.facts.program);
+    trial.request.plan = candidates_.make_plan(strategy, record_.facts.program);
     trial.request.reference = absolute("reference-" + keys_.setting(trial.request).substr(0, 8) + ".bin");
     // An axis of one value is a setting like any other.
     if (settings_.batches.size() < 2) batch.reset();
@@ -264,6 +243,7 @@ class Sweep {
 
   const SweepSettings& settings_;
   SweepListener& listener_;
+  Candidates candidates_;
   OpenDirectory open_;
   const RunDirectory& directory_;
   TrialKeys keys_;
@@ -275,8 +255,13 @@ class Sweep {
 
 }  // namespace
 
+std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener) {
+  InterruptScope interrupts;
+  return Sweep(settings, listener).look();
+}
+
 SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener) {
-  check_all(settings.strategies, plan::check_strategy);
+  Candidates(settings.strategies, settings.plans).check(!settings.request.training.scratch.empty());
   InterruptScope interrupts;
   return Sweep(settings, listener).run();
 }

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/plan/plan_file.h"
 #include "core/sweep/run_directory.h"
 
 namespace memtune::sweep {
@@ -17,6 +19,7 @@ struct SweepSettings {
   std::string model;             // for people: "model.pt", "small (profile)"
   config::TrialRequest request;  // model, inputs and training settings; the rest is filled in for each trial
   std::vector<std::string> strategies;
+  std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as the inputs say
   int64_t budget_bytes = 0;                 // 0: the memory cap, if there is one
   Goal goal = Goal::throughput;
@@ -44,6 +47,10 @@ struct SweepResult {
   report::Report report;
   bool interrupted = false;  // a signal ended it early; what was finished is in the report
 };
+
+// What is known of the model, from an earlier sweep in the directory or by looking at it; nothing after a signal.
+// Throws as run_sweep.
+std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener);
 
 // Throws UsageError for what the person can fix (all bad strategies at once, before any trial), IoError for the run
 // directory, Error when the model cannot even be looked at. A trial that fails is a row, not an error.

@@ -18,8 +18,9 @@ using Json = nlohmann::json;
 
 // In the order of Outcome.
 const std::vector<std::string>& outcome_names() {
-  static const std::vector<std::string> names = {"ok",  "device_oom", "host_oom", "timeout",    "crash",
-                                                 "nan", "mismatch",   "error",    "interrupted"};
+  static const std::vector<std::string> names = {"ok",         "device_oom", "host_oom", "disk_full",
+                                                 "disk_error", "corrupt",    "timeout",  "crash",
+                                                 "nan",        "mismatch",   "error",    "interrupted"};
   return names;
 }
 
@@ -62,12 +63,21 @@ template <typename Visit>
 void fields(Transfer& transfer, Visit visit) {
   visit("out_bytes", transfer.out_bytes);
   visit("in_bytes", transfer.in_bytes);
+  visit("disk_write_bytes", transfer.disk_write_bytes);
+  visit("disk_read_bytes", transfer.disk_read_bytes);
   visit("hidden", transfer.hidden);
   visit("exposed_ms", transfer.exposed_ms);
   visit("out_gb_per_s", transfer.out_gb_per_s);
   visit("in_gb_per_s", transfer.in_gb_per_s);
   visit("link_out_gb_per_s", transfer.link_out_gb_per_s);
   visit("link_in_gb_per_s", transfer.link_in_gb_per_s);
+}
+
+template <typename Visit>
+void fields(Stalls& stalls, Visit visit) {
+  visit("room_ms", stalls.room_ms);
+  visit("disk_ms", stalls.disk_ms);
+  visit("copy_ms", stalls.copy_ms);
 }
 
 template <typename Visit>
@@ -89,10 +99,14 @@ void fields(Measurement& measurement, Visit visit) {
   visit("peak_bytes", measurement.peak_bytes);
   visit("floor_bytes", measurement.floor_bytes);
   visit("host_bytes", measurement.host_bytes);
+  visit("host_peak_bytes", measurement.host_peak_bytes);
+  visit("disk_peak_bytes", measurement.disk_peak_bytes);
   visit("samples_per_s", measurement.samples_per_s);
   visit("tokens_per_s", measurement.tokens_per_s);
   visit("transfer", measurement.transfer);
+  visit("stalls", measurement.stalls);
   visit("recomputed_ops", measurement.recomputed_ops);
+  visit("recompute_ms", measurement.recompute_ms);
   visit("loss", measurement.loss);
   visit("gradients", measurement.gradients);
   visit("profiler_overhead", measurement.profiler_overhead);

@@ -8,7 +8,20 @@
 
 namespace memtune::trace {
 
-enum class Outcome { ok, device_oom, host_oom, timeout, crash, nan, mismatch, error, interrupted };
+enum class Outcome {
+  ok,
+  device_oom,
+  host_oom,
+  disk_full,
+  disk_error,  // the system reports that a read or write failed
+  corrupt,     // bytes came back from the disk as others than were written
+  timeout,
+  crash,
+  nan,
+  mismatch,
+  error,
+  interrupted,
+};
 std::string to_string(Outcome outcome);
 Outcome parse_outcome(const std::string& text);
 
@@ -29,10 +42,18 @@ struct Peak {
 
 // A step's copies. hidden: share of copy time under kernels; exposed_ms: copy time under none, per step.
 struct Transfer {
-  int64_t out_bytes = 0, in_bytes = 0;  // per step
+  int64_t out_bytes = 0, in_bytes = 0;                // per step
+  int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // of these, what went on to the scratch file and came from there
   double hidden = 0, exposed_ms = 0;
   double out_gb_per_s = 0, in_gb_per_s = 0;            // 1e9 bytes, while copies ran
   double link_out_gb_per_s = 0, link_in_gb_per_s = 0;  // measured in the same process, idle, pinned
+};
+
+// Time of a step that engines stood in compute's way, by cause; taken in the traced steps.
+struct Stalls {
+  double room_ms = 0;  // host memory was full: the host waited until something had reached the disk
+  double disk_ms = 0;  // the host waited for a read
+  double copy_ms = 0;  // compute waited for a copy
 };
 
 struct Gradients {
@@ -50,12 +71,16 @@ struct Measurement {
   StepTime step_ms;
   bool noisy = false;
   Peak peak_bytes;
-  int64_t floor_bytes = 0;  // allocated before a step: parameters, optimizer state, inputs
-  int64_t host_bytes = 0;   // pinned host memory held by the engines at most
+  int64_t floor_bytes = 0;      // allocated before a step: parameters, optimizer state, inputs
+  int64_t host_bytes = 0;       // host memory that the engines took from the system
+  int64_t host_peak_bytes = 0;  // of it, in use at most
+  int64_t disk_peak_bytes = 0;  // of the scratch file, in use at most
   double samples_per_s = 0;
   double tokens_per_s = 0;  // 0 when the model has no sequence dimension
   Transfer transfer;
+  Stalls stalls;
   int64_t recomputed_ops = 0;  // per step
+  double recompute_ms = 0;     // of the device, per step; taken in the traced steps
   std::vector<double> loss;    // [0]: the untouched model's; then one a measured step
   Gradients gradients;
   double profiler_overhead = 0;  // traced step / measured step - 1

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/trial/saved_tensor.h"
 
 namespace memtune::trial {
 
@@ -25,93 +26,21 @@ namespace {
 
 const c10::StorageImpl* storage_of_tensor(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
 
-// Under autocast a weight is cast once and shared by all its users: it belongs to the parameter and is left alone.
-bool is_cast_parameter(const at::Tensor& tensor) {
-  auto node = tensor.grad_fn();
-  while (node && node->num_outputs() > 0) {
-    auto next = node->next_edge(0).function;
-    if (node->name() == "ToCopyBackward0") return next && next->name() == "torch::autograd::AccumulateGrad";
-    if (node->name() != "TBackward0" && node->name() != "ViewBackward0" && node->name() != "TransposeBackward0")
-      return false;
-    node = next;
-  }
-  return false;
-}
-
 constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;
 
 }  // namespace
 
-// What autograd holds for one saved tensor. Resolved once to one of three: a tensor that is left alone, a view of a
-// buffer, or a private value that its op makes again. Pending while the op that made it runs.
-class SavedTensor final : public autograd::Ticket {
- public:
-  SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
-      : executor_(executor),
-        geometry_(tensor),
-        counter_(tensor.unsafeGetTensorImpl()->version_counter()),
-        version_(counter_.current_version()),
-        save_(save),
-        cast_parameter_(at::autocast::is_autocast_enabled(tensor.device().type()) && is_cast_parameter(tensor)),
-        tensor_(tensor.detach()) {}
-
-  ~SavedTensor() override {
-    std::erase(executor_.pending_, this);
-    if (buffer_) {
-      --buffer_->tickets;
-      checkpoint::release_if_unneeded(*buffer_);
-    }
-    if (instance_) instance_->captured.erase(save_);
-  }
-
-  at::Tensor unpack() override {
-    TORCH_CHECK(counter_.current_version() == version_,
-                "one of the variables needed for gradient computation has been modified by an inplace operation: a "
-                "saved tensor of ",
-                geometry_.dtype.name(), " is at version ", counter_.current_version(), "; expected version ", version_,
-                " instead");
-    if (buffer_) return geometry_.view(executor_.storage_of(*buffer_));
-    if (instance_) return executor_.saved_by(*instance_, save_);
-    return tensor_;
-  }
-
-  const at::Tensor& tensor() const { return tensor_; }
-  uint32_t version() const { return version_; }
-  bool cast_parameter() const { return cast_parameter_; }
-
-  void become(const BufferPtr& buffer) {
-    ++buffer->tickets;
-    executor_.need(buffer);
-    buffer_ = buffer;
-    tensor_.reset();
-  }
-  void become(const InstancePtr& instance) {
-    instance->captured[save_];
-    instance_ = instance;
-    tensor_.reset();
-  }
-
- private:
-  Executor& executor_;
-  Geometry geometry_;
-  c10::VariableVersion counter_;
-  uint32_t version_;
-  int save_;
-  bool cast_parameter_;
-  at::Tensor tensor_;
-  BufferPtr buffer_;
-  InstancePtr instance_;
-};
-
 Executor::Executor(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
-                   device::Device& device)
+                   device::Device& device, Tiers tiers)
     : program_(program),
       facts_(facts),
       plan_(plan),
       device_(device),
       placements_(program.ops),
-      offload_(device, plan.transfer, device.emulated() ? kCpuSlab : kCudaSlab),
-      recompute_(device.torch_device(), [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
+      transients_(program.ops, 0),
+      tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store)),
+      offload_(device, plan.transfer, tier_),
+      recompute_(device, [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
   for (const auto& placement : plan.placements) {
     if (placement.op < 0 || placement.op >= program.ops)
       throw UsageError("the plan places op " + std::to_string(placement.op) + " (" + placement.name +
@@ -132,8 +61,10 @@ void Executor::begin_step() {
   buffers_.clear();
   all_.clear();
   flushed_ = false;
+  block_ = -1;
   op_ = nullptr;
   instance_.reset();
+  recompute_.timer().clear();
   offload_.begin_step();
 }
 
@@ -142,6 +73,8 @@ void Executor::end_forward() {
   buffers_.clear();
   instance_.reset();
   op_ = nullptr;
+  offload_.end_forward();
+  if (learning_) forward_peak_ = std::max(forward_peak_, device_.memory().peak_allocated);
 }
 
 bool Executor::recomputes(const program::Op& op) const {
@@ -149,6 +82,11 @@ bool Executor::recomputes(const program::Op& op) const {
   if (!place) return false;
   return place->saved == Place::recompute ||
          std::find(place->outputs.begin(), place->outputs.end(), Place::recompute) != place->outputs.end();
+}
+
+void Executor::turn_on_timers() {
+  recompute_.timer().turn_on();
+  offload_.waits().turn_on();
 }
 
 bool Executor::is_ours(const at::Tensor& tensor) const {
@@ -173,18 +111,51 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   pending_.clear();
   written_.clear();
   inputs_.clear();
+  op_inputs_.clear();
+  if (const int block = facts_.ops[op.id].block; block != block_) {
+    offload_.end_block();
+    block_ = block;
+  }
   if (!flushed_ && facts_.ops[op.id].after_blocks) {
-    offload_.flush();  // the head and the loss need most memory
+    offload_.begin_head();
     flushed_ = true;
   }
+  offload_.make_room(transients_[op.id]);
   for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
     if (is_ours(tensor)) inputs_.push_back(storage_of_tensor(tensor));
+  autocast_ = at::autocast::is_autocast_enabled(device_.torch_device().type());
+  if (recomputes(op)) op_inputs_ = checkpoint::tensors_in(inputs);
   note_written(op, inputs);
   bool outside =
       std::any_of(written_.begin(), written_.end(), [](const Written& w) { return !w.old || w.old->op < 0; });
   instance_ = recomputes(op) && !outside ? record(op, inputs) : nullptr;
   for (const Written& written : written_)
     if (written.old) protect(*written.old);
+  if (learning_) start_learning_op();
+}
+
+// A step whose stash is small shows what the plan needs at most, and what each op needs while it runs.
+void Executor::begin_learning() {
+  learning_ = true;
+  forward_peak_ = 0;
+  offload_.begin_learning();
+}
+
+void Executor::end_learning() {
+  learning_ = false;
+  offload_.end_learning(forward_peak_);
+}
+
+void Executor::start_learning_op() {
+  const device::MemoryUse memory = device_.memory();
+  forward_peak_ = std::max(forward_peak_, memory.peak_allocated);
+  allocated_before_op_ = memory.allocated;
+  device_.reset_peak();
+}
+
+void Executor::end_learning_op(const program::Op& op) {
+  const int64_t transient = device_.memory().peak_allocated - allocated_before_op_;
+  transients_[op.id] = std::max(transients_[op.id], transient);
 }
 
 void Executor::note_written(const program::Op& op, const Stack& inputs) {
@@ -250,13 +221,14 @@ TensorInput Executor::record_input(const at::Tensor& tensor) {
 // Somebody will want the buffer's bytes after the forward is done with them.
 void Executor::need(const BufferPtr& buffer) {
   if (buffer->resident || buffer->transfer || buffer->place == Place::recompute) return;
-  if (buffer->place == Place::host)
+  if (buffer->place == Place::host || buffer->place == Place::disk)
     offload_.send(buffer);
   else
     buffer->resident = buffer->alive();
 }
 
 void Executor::after(const program::Op& op, const Stack& outputs) {
+  if (learning_) end_learning_op(op);
   replace_written(op);
   add_outputs(op, outputs);
   if (instance_) instance_->saves = saves_;
@@ -264,6 +236,7 @@ void Executor::after(const program::Op& op, const Stack& outputs) {
   pending_.clear();
   for (SavedTensor* saved : pending) resolve(*saved);
   written_.clear();
+  op_inputs_.clear();
   instance_.reset();
   op_ = nullptr;
 }
@@ -276,7 +249,7 @@ void Executor::replace_written(const program::Op& op) {
     const auto* place = placement(op.id);
     Place wanted = place && !place->outputs.empty() ? place->outputs[0] : Place::keep;
     if (from_outside) wanted = Place::keep;
-    auto buffer = add_buffer(op, written.tensor, wanted, -1 - written.argument);
+    auto buffer = add_buffer(written.tensor, wanted, instance_, -1 - written.argument);
     if (from_outside) buffer->op = -1;
   }
 }
@@ -290,23 +263,48 @@ void Executor::add_outputs(const program::Op& op, const Stack& outputs) {
     for (const at::Tensor& tensor : checkpoint::tensors_in(one)) {
       bool known = !is_ours(tensor) || find(tensor) ||
                    std::find(inputs_.begin(), inputs_.end(), storage_of_tensor(tensor)) != inputs_.end();
-      if (!known) add_buffer(op, tensor, wanted, index);
+      if (!known) add_buffer(tensor, wanted, instance_, index);
       ++index;
     }
   }
 }
 
-BufferPtr Executor::add_buffer(const program::Op& op, const at::Tensor& tensor, Place place, int index) {
+// `maker` can make the value again; null: it cannot be.
+BufferPtr Executor::add_buffer(const at::Tensor& tensor, Place place, const InstancePtr& maker, int index) {
   auto buffer = std::make_shared<Buffer>(tensor);
-  buffer->op = op.id;
-  buffer->place = place == Place::recompute && !instance_ ? Place::keep : place;
+  buffer->op = op_->id;
+  buffer->place = place == Place::recompute && !maker ? Place::keep : place;
   if (buffer->place == Place::recompute) {
-    buffer->maker = instance_;
-    instance_->outputs.push_back({buffer, index, tensor.dtype(), tensor.numel()});
+    buffer->maker = maker;
+    maker->outputs.push_back({buffer, index, tensor.dtype(), tensor.numel()});
   }
   buffers_[storage_of_tensor(tensor)] = buffer;
   all_.push_back(buffer);
   return buffer;
+}
+
+// A copy that autocast made of one of the op's inputs: casting that input again costs less than running the op.
+InstancePtr Executor::record_cast(const SavedTensor& saved) {
+  static const program::Op cast = [] {
+    program::Op op;
+    op.name = "aten::to";
+    op.operation = [](Stack& stack) {
+      const at::ScalarType dtype = stack.at(1).toScalarType();
+      at::Tensor tensor = stack.at(0).toTensor().to(dtype);
+      stack.clear();
+      stack.emplace_back(std::move(tensor));
+    };
+    return op;
+  }();
+  auto instance = std::make_shared<Instance>();
+  instance->op = &cast;
+  Argument source, dtype;
+  source.form = Argument::Form::tensor;
+  source.tensors.push_back(record_input(op_inputs_.at(saved.cast_source())));
+  dtype.value = saved.tensor().scalar_type();
+  instance->arguments.push_back(std::move(source));
+  instance->arguments.push_back(std::move(dtype));
+  return instance;
 }
 
 std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
@@ -334,21 +332,30 @@ void Executor::resolve(SavedTensor& saved) {
   const auto* place = placement(op_->id);
   auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
   if (!place || place->saved == Place::keep || bytes < plan_.saved_min_bytes || saved.cast_parameter()) return;
-  if (place->saved == Place::host) return saved.become(add_buffer(*op_, tensor, Place::host, 0));
-  if (instance_ && written_.empty()) saved.become(instance_);
+  if (place->saved != Place::recompute) return saved.become(add_buffer(tensor, place->saved, nullptr, 0));
+  if (!written_.empty()) return;
+  if (saved.cast_source() >= 0) return saved.become(add_buffer(tensor, Place::recompute, record_cast(saved), 0));
+  if (instance_) saved.become(instance_);
 }
 
 at::Storage Executor::storage_of(Buffer& buffer) {
+  offload_.begin_unpack();
   at::Storage storage = recompute_.storage_of(buffer);
-  // While the head's and the loss's backward run, memory is needed most.
-  if (buffer.op < 0 || !facts_.ops[buffer.op].after_blocks) offload_.prefetch();
+  prefetch(buffer.op);
   return storage;
 }
 
 at::Tensor Executor::saved_by(Instance& instance, int save) {
+  offload_.begin_unpack();
   at::Tensor tensor = recompute_.saved_by(instance, save);
-  offload_.prefetch();
+  prefetch(instance.op->id);
   return tensor;
+}
+
+// While the head's and the loss's backward run, memory is needed most: only what was learned lets copies come back
+// then.
+void Executor::prefetch(int op) {
+  if (offload_.learned() || op < 0 || !facts_.ops[op].after_blocks) offload_.prefetch();
 }
 
 namespace {

@@ -22,22 +22,40 @@ namespace memtune::trial {
 
 class SavedTensor;
 
+// Where values may go beside the device.
+struct Tiers {
+  int64_t host_budget_bytes = 0;            // 0: no limit
+  std::unique_ptr<disk::BlockStore> store;  // null: no disk
+};
+
 class Executor final : public program::OpObserver, public autograd::Packer {
  public:
   // Everything passed must outlive the executor. UsageError when the plan names an op that the program does not have.
   Executor(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
-           device::Device& device);
+           device::Device& device, Tiers tiers = {});
   ~Executor() override;
 
   void begin_step();
   void end_forward();
+
+  // Around one whole step, which resets the device's peak: from the next on, sources of copies may use what memory the
+  // step leaves below its peak.
+  void begin_learning();
+  void end_learning();
+  bool moves() const { return plan_.places(config::Place::host) || plan_.places(config::Place::disk); }
+
+  // From now on the time of reruns and of waits for copies is taken.
+  void turn_on_timers();
 
   void before(const program::Op& op, const torch::jit::Stack& inputs) override;
   void after(const program::Op& op, const torch::jit::Stack& outputs) override;
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
   const offload::Offload& offload() const { return offload_; }
+  const offload::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
+  double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; the device is idle
+  double copy_stall_ms() { return offload_.waits().ms(); }
 
   struct Owner {
     std::string name;  // "layers.*.w1/aten::linear": the same op of all blocks
@@ -70,10 +88,15 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   void need(const autograd::BufferPtr& buffer);
   void replace_written(const program::Op& op);
   void add_outputs(const program::Op& op, const torch::jit::Stack& outputs);
-  autograd::BufferPtr add_buffer(const program::Op& op, const at::Tensor& tensor, config::Place place, int index);
+  autograd::BufferPtr add_buffer(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker,
+                                 int index);
+  checkpoint::InstancePtr record_cast(const SavedTensor& saved);
+  void start_learning_op();
+  void end_learning_op(const program::Op& op);
   void resolve(SavedTensor& saved);
   at::Storage storage_of(autograd::Buffer& buffer);
   at::Tensor saved_by(checkpoint::Instance& instance, int save);
+  void prefetch(int op);
 
   const program::Program& program_;
   const config::ProgramFacts& facts_;
@@ -81,18 +104,25 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   device::Device& device_;
   std::vector<const config::OpPlacement*> placements_;  // by op
   std::unordered_set<Impl> parameters_;
+  std::vector<int64_t> transients_;  // by op: bytes it takes at most while it runs, its outputs included
+  offload::HostTier tier_;
   offload::Offload offload_;
   checkpoint::Recompute recompute_;
 
   std::unordered_map<Impl, autograd::BufferPtr> buffers_;  // of this forward
   std::vector<std::weak_ptr<autograd::Buffer>> all_;       // of this step
   bool flushed_ = false;
+  int block_ = -1;
+  bool learning_ = false;
+  int64_t forward_peak_ = 0, allocated_before_op_ = 0;
 
   // The running op.
   const program::Op* op_ = nullptr;
   checkpoint::InstancePtr instance_;
   std::vector<Written> written_;
   std::vector<Impl> inputs_;
+  std::vector<at::Tensor> op_inputs_;  // where it may be run again
+  bool autocast_ = false;              // around it: while it runs it is switched off already
   std::vector<SavedTensor*> pending_;  // saved by it, of storages that are not known yet
   int saves_ = 0;
 };

@@ -21,9 +21,9 @@ class Session {
   // UsageError for whatever the person can fix: file, inputs, names.
   explicit Session(const config::TrialRequest& request);
 
-  // One forward without gradients, so that inputs the model rejects are told before any trial. Buffers and generators
-  // are left as they were.
-  void check_inputs();
+  // One forward, which needs no more memory than one without gradients: measures what facts() has of values, and tells
+  // inputs that the model rejects (UsageError) before any trial. Buffers and generators are left as they were.
+  void survey();
 
   // The loss before anything has moved: no step, no statistics, no deterministic kernels. Leaves everything as it was.
   double untouched_loss(Executor* executor);

@@ -54,8 +54,7 @@ class Trial {
     result_.strategy = request.plan.strategy;
     result_.device = session_.device().name();
     result_.emulated = session_.device().emulated();
-    if (!request.plan.keeps_everything())
-      executor_.emplace(session_.program(), session_.facts(), request.plan, session_.device());
+    if (!request.plan.keeps_everything()) make_executor();
   }
 
   Measurement run() {
@@ -66,18 +65,19 @@ class Trial {
       session_.device().reset_peak();
       optimizer_ = make_optimizer(request_.training.optimizer, request_.training.learning_rate, tensors());
       at::manual_seed(request_.training.seed);
-      phase_ = "warmup";
-      for (int i = 0; i < request_.training.warmup; ++i) {
-        frames_.phase(phase_, i + 1, request_.training.warmup);
-        step(executor());
-      }
+      warm_up();
       measure();
       if (request_.training.traced_steps > 0) trace_steps();
     } catch (const c10::OutOfMemoryError& error) {
       out_of_memory(error);
     } catch (const OutOfHostMemory& error) {
-      result_.outcome = Outcome::host_oom;
-      result_.reason = std::string("in ") + phase_ + ": " + error.what();
+      fail(Outcome::host_oom, error);
+    } catch (const DiskFull& error) {
+      fail(Outcome::disk_full, error);
+    } catch (const DiskError& error) {
+      fail(Outcome::disk_error, error);
+    } catch (const CorruptBlock& error) {
+      fail(Outcome::corrupt, error);
     }
     if (result_.outcome == Outcome::ok) judge();
     return std::move(result_);
@@ -85,6 +85,37 @@ class Trial {
 
  private:
   Executor* executor() { return executor_ ? &*executor_ : nullptr; }
+
+  void make_executor() {
+    const config::TrainingSettings& training = request_.training;
+    Tiers tiers;
+    tiers.host_budget_bytes = training.host_budget_bytes;
+    if (request_.plan.places(config::Place::disk))
+      tiers.store = std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = training.scratch,
+                                                                           .budget_bytes = training.disk_budget_bytes,
+                                                                           .allow_memory = training.scratch_in_memory});
+    executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
+  }
+
+  void fail(Outcome outcome, const Error& error) {
+    result_.outcome = outcome;
+    result_.reason = "in " + phase_ + ": " + error.what();
+  }
+
+  // Where copies are to be scheduled, one step (the second: optimizer states are there by then) is learned from, and
+  // another settles the allocator.
+  void warm_up() {
+    phase_ = "warmup";
+    const bool learn = executor_ && executor_->moves();
+    const int steps = std::max(request_.training.warmup, learn ? 3 : 0);
+    for (int i = 0; i < steps; ++i) {
+      frames_.phase(phase_, i + 1, steps);
+      const bool learning = learn && i == 1;
+      if (learning) executor_->begin_learning();
+      step(executor());
+      if (learning) executor_->end_learning();
+    }
+  }
 
   std::vector<at::Tensor> tensors() const {
     std::vector<at::Tensor> result;
@@ -175,14 +206,20 @@ class Trial {
     result_.recomputed_ops = (executor()->reruns() - reruns) / request_.training.steps;
     result_.transfer.out_bytes = executor()->offload().counters().out_bytes;
     result_.transfer.in_bytes = executor()->offload().counters().in_bytes;
-    result_.host_bytes = executor()->offload().pool().reserved_bytes();
+    const offload::HostTier& tier = executor()->tier();
+    result_.transfer.disk_write_bytes = tier.counters().disk_write_bytes;
+    result_.transfer.disk_read_bytes = tier.counters().disk_read_bytes;
+    result_.host_bytes = tier.pool().reserved_bytes();
+    result_.host_peak_bytes = tier.pool().peak_leased_bytes();
+    result_.disk_peak_bytes = tier.peak_disk_bytes();
   }
 
   // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.
   void trace_steps() {
     phase_ = "trace";
     session_.device().set_cap(0);  // what was measured fits; the profiler's own memory need not
-    if (!executor_) executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device());
+    if (!executor_) make_executor();
+    executor_->turn_on_timers();
     auto profiler = profiler::make_profiler(session_.device());
     trace::Trace trace;
     trace.strategy = request_.plan.strategy;
@@ -196,16 +233,27 @@ class Trial {
       samples.push_back(step(executor(), &step_trace));
     }
     profiler->finish(trace);
+    read_timers();
     result_.profiler_overhead = trace::summarize(samples).median / result_.step_ms.median - 1;
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
-    int64_t out = result_.transfer.out_bytes, in = result_.transfer.in_bytes;
-    if (out == 0) return;  // the model's own copies (of its loss, say) are not the engine's
+    const trace::Transfer counted = result_.transfer;
+    if (counted.out_bytes == 0) return;  // the model's own copies (of its loss, say) are not the engine's
     result_.transfer = trace::measure_overlap(trace, request_.training.traced_steps);
-    result_.transfer.out_bytes = out;
-    result_.transfer.in_bytes = in;
+    result_.transfer.out_bytes = counted.out_bytes;
+    result_.transfer.in_bytes = counted.in_bytes;
+    result_.transfer.disk_write_bytes = counted.disk_write_bytes;
+    result_.transfer.disk_read_bytes = counted.disk_read_bytes;
     auto link = profiler::probe_link(session_.device());
     result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
     result_.transfer.link_in_gb_per_s = link.in_gb_per_s;
+  }
+
+  // Of the last step; the device is idle.
+  void read_timers() {
+    const auto ms = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; };
+    const offload::HostTier::Counters& counters = executor_->tier().counters();
+    result_.recompute_ms = executor_->rerun_ms();
+    result_.stalls = {ms(counters.room_stall), ms(counters.disk_stall), executor_->copy_stall_ms()};
   }
 
   // Bit for bit, unless the baseline does not repeat itself; then within twice what it differs by.
@@ -260,7 +308,8 @@ class Trial {
   std::vector<Executor::Owner> find_owners() {
     session_.drop_gradients();
     session_.device().empty_cache();
-    executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device());
+    executor_.reset();
+    make_executor();
     Last last{*executor_};
     try {
       session_.forward_backward(&*executor_, &last);
@@ -302,7 +351,7 @@ Measurement run_trial(const config::TrialRequest& request, Frames& frames) {
 void inspect(const config::TrialRequest& request, Frames& frames) {
   frames.phase("load", 1, 1);
   Session session(request);
-  session.check_inputs();
+  session.survey();
   config::ProgramFacts facts = session.facts();
   std::vector<std::string> inputs;
   for (const auto& spec : session.batch().specs) inputs.push_back(config::to_string(spec));

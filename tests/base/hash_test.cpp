@@ -15,3 +15,9 @@ TEST_CASE("one changed byte changes the hash") {
   CHECK(hash_hex("abd") != hash_hex("abc"));
   CHECK(hash_hex("abc").size() == 32);
 }
+
+TEST_CASE("the short hash is the published XXH3-64 value, and the seed counts") {
+  CHECK(hash64("", 0, 0) == 0x2d06800538d394c2);
+  CHECK(hash64("abc", 3, 0) == 0x78af5f94892f3950);
+  CHECK(hash64("abc", 3, 1) != hash64("abc", 3, 0));
+}

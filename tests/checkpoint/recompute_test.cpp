@@ -69,7 +69,7 @@ def forward(self, x):
 }
 
 TEST_CASE("an op that makes another tensor the second time is an error, not a wrong gradient") {
-  checkpoint::Recompute recompute(test_device().torch_device(), [](autograd::Buffer&) {});
+  checkpoint::Recompute recompute(test_device(), [](autograd::Buffer&) {});
   auto options = at::TensorOptions(test_device().torch_device());
   program::Op op;
   op.name = "test::grows";
@@ -88,7 +88,7 @@ TEST_CASE("an op that makes another tensor the second time is an error, not a wr
 }
 
 TEST_CASE("a value that nobody can make again is an error that says so") {
-  checkpoint::Recompute recompute(test_device().torch_device(), [](autograd::Buffer&) {});
+  checkpoint::Recompute recompute(test_device(), [](autograd::Buffer&) {});
   at::Tensor tensor = at::ones({2}, at::TensorOptions(test_device().torch_device()));
   autograd::Buffer buffer(tensor);
   tensor.reset();

@@ -1,6 +1,7 @@
 // The program as a person meets it: what each command prints, where, and how it ends.
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_program.h"
@@ -96,6 +97,48 @@ TEST_CASE("profile runs its strategy each time and says where the trace is") {
   CHECK(place.starts() == "inspect\ncheckpoint:full\ncheckpoint:full\n");
 }
 
+TEST_CASE("a plan of one's own is swept and profiled like a strategy") {
+  const Workspace place;
+  std::ofstream(place.folder.path / "mine.json")
+      << R"({"version": 1, "strategy": "checkpoint:op", "rules": [{"op": "attention", "outputs": "host"}]})";
+  CHECK(place.memtune("sweep -q --strategy none --plan mine.json").out.find("\n • mine ") != std::string::npos);
+  CHECK(place.memtune("profile -q --plan mine.json").code == 0);
+  CHECK(place.starts() == "inspect\nnone\nmine\ninspect\nmine\n");
+}
+
+TEST_CASE("plan validate says what a plan does, with a model in numbers") {
+  const Workspace place;
+  std::ofstream(place.folder.path / "mine.json")
+      << R"({"version": 1, "strategy": "checkpoint:op", "rules": [{"op": "attention", "blocks": "0-1", "outputs": "host"}]})";
+  const Ended alone = place.memtune("plan validate mine.json");
+  CHECK(alone.out == "mine: a valid plan\n");
+  CHECK(alone.err == "next: the same with --model says what it does\n");
+  CHECK(place.starts() == "");
+  const Ended ended = place.memtune("plan validate mine.json --model tiny");
+  CHECK(ended.code == 0);
+  CHECK(ended.out ==
+        "mine on tiny (profile): values that backward needs\n\n"
+        "  blocks   keep   recompute   host\n"
+        "  0-1      2      1           1\n"
+        "  2-3      3      1           –\n"
+        "  behind   2      –           –\n"
+        "  all      12     4           2\n");
+  CHECK(place.starts() == "inspect\n");
+}
+
+TEST_CASE("where values wait is handed to the trials") {
+  const Workspace place;
+  place.memtune(
+      "profile -q --strategy offload:stream,tier=disk --scratch . --host-budget 1GiB --disk-budget 2GiB "
+      "--scratch-in-memory");
+  const json request =
+      json::parse(slurp(place.folder.path / "memtune-profile/trials/1-offload-stream-tier-disk/request.json"));
+  CHECK(request.at("training").at("host_budget_bytes") == int64_t{1} << 30);
+  CHECK(request.at("training").at("disk_budget_bytes") == int64_t{2} << 30);
+  CHECK(request.at("training").at("scratch_in_memory") == true);
+  CHECK(std::filesystem::path(request.at("training").at("scratch").get<std::string>()).is_absolute());
+}
+
 TEST_CASE("strategies lists every strategy with its parameters") {
   const Workspace place;
   CHECK(place.memtune("strategies").out.find("offload:stream\n") != std::string::npos);
@@ -118,7 +161,7 @@ TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
 TEST_CASE("help begins with examples, and --version is one line") {
   const Workspace place;
   CHECK(place.memtune("--version").out == "memtune 0.1.0\n");
-  for (const char* command : {"", "sweep", "profile", "strategies", "report", "export", "doctor"}) {
+  for (const char* command : {"", "sweep", "profile", "strategies", "plan", "report", "export", "doctor"}) {
     const Ended help = place.memtune(std::string(command) + " --help");
     CHECK(help.code == 0);
     const size_t examples = help.out.find("Examples:\n  memtune");

@@ -16,6 +16,7 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
   const Workspace place;
   std::ofstream(place.folder.path / "text.pt") << "not a model";
   std::ofstream(place.folder.path / "empty.pt");
+  std::ofstream(place.folder.path / "bad.json") << "{\"version\": 1, \"rules\": [{}]}";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"sweep --model nope.pt", "no such file or profile: 'nope.pt'"},
       {"sweep --model smal", "no such file or profile: 'smal'; did you mean 'small'?"},
@@ -45,6 +46,17 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"sweep --inputs a.safetensors", "--inputs: no such file: a.safetensors"},
       {"sweep --strategy checkpoint:every=0", "every"},
       {"sweep --strategy offload:steam", "offload:stream"},
+      {"sweep --strategy offload:stream,tier=disk", "'offload:stream,tier=disk' places values on disk: --scratch DIR"},
+      {"sweep --scratch no/such", "--scratch: no such folder: no/such"},
+      {"sweep --disk-budget 1GiB", "--disk-budget and --scratch-in-memory go with --scratch DIR, which is missing"},
+      {"sweep --scratch-in-memory", "--disk-budget and --scratch-in-memory go with --scratch DIR, which is missing"},
+      {"sweep --host-budget much", "--host-budget: "},
+      {"sweep --plan bad.json", "bad.json: plan.rules[0] selects nothing"},
+      {"sweep --plan nope.json", "no such plan file: nope.json"},
+      {"profile --plan bad.json --strategy none", "--strategy and --plan exclude each other"},
+      {"plan validate", "FILE is required"},
+      {"plan valdate bad.json", "plan: unknown value 'valdate'; did you mean 'validate'?"},
+      {"plan validate bad.json", "bad.json: plan.rules[0] selects nothing"},
       {"sweep --sweep defalt", "did you mean 'default'?"},
       {"sweep --stpes 3", "unknown flag '--stpes'; did you mean '--steps'?"},
       {"sweep --steps", "--steps"},

@@ -17,8 +17,8 @@ Plan example() {
   Plan plan;
   plan.strategy = "checkpoint:op,inputs=host";
   plan.saved_min_bytes = 7;
-  plan.transfer = {false, 1, 2, 3};
-  plan.placements = {{3, "layers.0/aten::silu", {Place::recompute, Place::host}, Place::keep},
+  plan.transfer = {false, 1, 2, 3, Schedule::block, 4, 5};
+  plan.placements = {{3, "layers.0/aten::silu", {Place::recompute, Place::host}, Place::disk},
                      {5, "layers.0/aten::mul", {Place::keep}, Place::recompute}};
   return plan;
 }
@@ -39,9 +39,13 @@ TEST_CASE("a plan survives its file") {
   CHECK(plan.saved_min_bytes == 7);
   CHECK_FALSE(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 3);
+  CHECK(plan.transfer.schedule == Schedule::block);
+  CHECK(plan.transfer.groups_in_flight == 4);
+  CHECK(plan.transfer.prefetch_blocks == 5);
   REQUIRE(plan.placements.size() == 2);
   CHECK(plan.placements[0].op == 3);
   CHECK(plan.placements[0].outputs == std::vector<Place>{Place::recompute, Place::host});
+  CHECK(plan.placements[0].saved == Place::disk);
   CHECK(plan.placements[1].saved == Place::recompute);
 }
 
@@ -50,7 +54,8 @@ TEST_CASE("a plan's file has the documented form") {
   plan.strategy = "s";
   plan.placements = {{12, "a/b", {Place::recompute}, Place::keep}};
   const json expected = json::parse(R"({"version": 1, "strategy": "s", "saved_min_bytes": 1048576,
-      "transfer": {"side_stream": true, "min_bytes": 1048576, "stash_bytes": 2147483648, "prefetch_bytes": 1073741824},
+      "transfer": {"side_stream": true, "min_bytes": 1048576, "stash_bytes": 8589934592, "prefetch_bytes": 1073741824,
+                   "schedule": "value", "groups_in_flight": 1, "prefetch_blocks": 1},
       "placements": [{"op": 12, "name": "a/b", "outputs": ["recompute"], "saved": "keep"}]})");
   CHECK(json(plan) == expected);
 }
@@ -59,6 +64,7 @@ TEST_CASE("what a plan's file leaves out has its default") {
   const Plan plan = json::parse(R"({"version": 1, "placements": [{"op": 4}]})").get<Plan>();
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.min_bytes == 1 << 20);
+  CHECK(plan.transfer.schedule == Schedule::value);
   CHECK(plan.placements[0].outputs.empty());
   CHECK(plan.keeps_everything());
 }
@@ -85,7 +91,11 @@ TEST_CASE("a wrong plan is told field and value") {
   check_refused({{"transfer", {{"stash_bytes", 2.5}}}}, "plan.transfer.stash_bytes must be an integer from 0, not 2.5");
   check_refused({{"transfer", {{"prefetch_byte", 1}}}},
                 "unknown field of plan.transfer 'prefetch_byte'; did you mean 'prefetch_bytes'? Known: side_stream, "
-                "min_bytes, stash_bytes, prefetch_bytes");
+                "min_bytes, stash_bytes, prefetch_bytes, schedule, groups_in_flight, prefetch_blocks");
+  check_refused({{"transfer", {{"schedule", "blocks"}}}},
+                "plan.transfer.schedule: unknown schedule 'blocks'; did you mean 'block'? Known: value, block");
+  check_refused({{"transfer", {{"groups_in_flight", 0}}}},
+                "plan.transfer.groups_in_flight must be an integer from 1, not 0");
   check_refused({{"saved_min_bytes", 18446744073709551615u}},
                 "plan.saved_min_bytes must be an integer from 0, not 18446744073709551615");
 }
@@ -95,9 +105,12 @@ TEST_CASE("a wrong placement is told its number") {
   check_refused({{"placements", {good, {{"name", "x"}}}}}, "plan.placements[1].op is missing");
   check_refused({{"placements", {good, {{"op", "x"}}}}}, "plan.placements[1].op must be an integer from 0, not \"x\"");
   check_refused({{"placements", {good, {{"op", -1}}}}}, "plan.placements[1].op must be an integer from 0, not -1");
-  check_refused({{"placements", {good, {{"op", 2}, {"outputs", {"keep", "disc"}}}}}},
-                "plan.placements[1].outputs[1]: unknown place 'disc'. Known: keep, recompute, host");
-  check_refused({{"placements", {good, {{"op", 2}, {"saved", "hst"}}}}},
-                "plan.placements[1].saved: unknown place 'hst'; did you mean 'host'? Known: keep, recompute, host");
+  check_refused(
+      {{"placements", {good, {{"op", 2}, {"outputs", {"keep", "disc"}}}}}},
+      "plan.placements[1].outputs[1]: unknown place 'disc'; did you mean 'disk'? Known: keep, recompute, host, "
+      "disk");
+  check_refused(
+      {{"placements", {good, {{"op", 2}, {"saved", "hst"}}}}},
+      "plan.placements[1].saved: unknown place 'hst'; did you mean 'host'? Known: keep, recompute, host, disk");
   check_refused({{"placements", {good, good}}}, "plan.placements has op 1 twice; one placement an op");
 }

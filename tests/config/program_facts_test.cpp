@@ -25,6 +25,10 @@ ProgramFacts example() {
   facts.ops[0].outputs = {1};
   facts.ops[0].matmul = true;
   facts.ops[0].source = "model.py:42";
+  facts.ops[0].output_bytes = {64};
+  facts.ops[0].output_saved = {true};
+  facts.ops[0].private_bytes = 8;
+  facts.ops[0].flops = 96;
   facts.ops[1].name = "aten::dropout_";
   facts.ops[1].after_blocks = facts.ops[1].view = facts.ops[1].in_place = true;
   facts.ops[1].random = facts.ops[1].attention = true;
@@ -55,6 +59,11 @@ TEST_CASE("facts survive their file") {
   CHECK(facts.ops[0].matmul);
   CHECK_FALSE(facts.ops[0].view);
   CHECK(facts.ops[0].source == "model.py:42");
+  CHECK(facts.ops[0].output_bytes == std::vector<int64_t>{64});
+  CHECK(facts.ops[0].output_saved == std::vector<bool>{true});
+  CHECK(facts.ops[0].private_bytes == 8);
+  CHECK(facts.ops[0].flops == 96);
+  CHECK(facts.ops[1].output_bytes.empty());
   CHECK(facts.ops[1].block == -1);
   CHECK((facts.ops[1].after_blocks && facts.ops[1].view && facts.ops[1].in_place));
   CHECK((facts.ops[1].random && facts.ops[1].attention));
@@ -69,6 +78,15 @@ TEST_CASE("the facts of nothing are facts") {
   const ProgramFacts facts = json(ProgramFacts{}).get<ProgramFacts>();
   CHECK(facts.ops.empty());
   CHECK(facts.owner.empty());
+}
+
+TEST_CASE("what was measured of an op has one entry an output") {
+  check_refused({{"ops", {{{"name", "a"}, {"outputs", {1}}, {"output_bytes", {1, 2}}}, {{"name", "b"}}}}},
+                "facts.ops[0].output_bytes must have one entry an output, 1, not 2");
+  check_refused({{"ops", {{{"name", "a"}, {"outputs", {1}}, {"output_saved", {true, true}}}, {{"name", "b"}}}}},
+                "facts.ops[0].output_saved must have one entry an output, 1, not 2");
+  check_refused({{"ops", {{{"name", "a"}, {"outputs", {1}}, {"output_saved", {1}}}, {{"name", "b"}}}}},
+                "facts.ops[0].output_saved[0] must be true or false, not 1");
 }
 
 TEST_CASE("numbers that count nothing are refused") {

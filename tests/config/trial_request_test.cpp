@@ -18,7 +18,8 @@ TrialRequest example() {
   request.model = {"model.pt", "{}"};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse", "labels", "sgd", 0.5, "bfloat16", "float16", 11, 12, 13, 14, "cuda:1", 15, "h.*", 16, 17};
+  request.training = {"mse",    "labels", "sgd", 0.5, "bfloat16", "float16", 11, 12,         13,  14,
+                      "cuda:1", 15,       "h.*", 16,  17,         18,        19, "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -66,6 +67,10 @@ TEST_CASE("training settings survive the file, every field of them") {
   CHECK(training.blocks == "h.*");
   CHECK(training.batch == 16);
   CHECK(training.sequence == 17);
+  CHECK(training.host_budget_bytes == 18);
+  CHECK(training.disk_budget_bytes == 19);
+  CHECK(training.scratch == "/scratch");
+  CHECK(training.scratch_in_memory);
 }
 
 TEST_CASE("what a request leaves out has its default") {
@@ -91,6 +96,8 @@ TEST_CASE("wrong training settings are named with the valid ones") {
                 "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, sgd");
   check_refused([](auto& training) { training.steps = 0; }, "steps must be at least 1, not 0");
   check_refused([](auto& training) { training.steps = -3; }, "steps must be at least 1, not -3");
+  check_refused([](auto& training) { training.host_budget_bytes = -1; }, "host budget must be at least 0, not -1");
+  check_refused([](auto& training) { training.disk_budget_bytes = -1; }, "disk budget must be at least 0, not -1");
   check_refused([](auto& training) { training.warmup = -1; }, "warmup must be at least 0, not -1");
   check_refused([](auto& training) { training.learning_rate = -1; },
                 "learning rate must be a finite number of at least 0, not -1.000000");

@@ -189,10 +189,10 @@ TEST_CASE("a graph may be walked twice") {
     Model model(kCases[1].source, 3);
     program::Program program =
         program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
-    auto facts = program::facts(program, program::find_blocks(program, "block*"));
+    auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, test_device());
+    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
     program::Interpreter interpreter(program);
     auto first_gradient = [&] { return (*model.module().parameters().begin()).grad().clone(); };
     executor.begin_step();
@@ -207,7 +207,7 @@ TEST_CASE("a graph may be walked twice") {
     loss.backward();
     CHECK(at::equal(first_gradient(), once * 2));
     loss.reset();
-    CHECK(executor.offload().pool().leased_bytes() == 0);
+    CHECK(executor.tier().pool().leased_bytes() == 0);
   }
 }
 
@@ -217,10 +217,10 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
     Model model(kCases[1].source, 3);
     program::Program program =
         program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
-    auto facts = program::facts(program, program::find_blocks(program, "block*"));
+    auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, test_device());
+    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
     program::Interpreter interpreter(program);
     int64_t before = test_device().memory().allocated;
     for (int i = 0; i < 3; ++i) {
@@ -229,7 +229,7 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
       interpreter.run({model.input()}, &executor);
       executor.end_forward();
     }
-    CHECK(executor.offload().pool().leased_bytes() == 0);
+    CHECK(executor.tier().pool().leased_bytes() == 0);
     CHECK(test_device().memory().allocated == before);
   }
 }
@@ -242,12 +242,11 @@ def forward(self, x):
     z.mul_(2.0)
     return torch.matmul(z, self.b)
 )";
-  Model plain(source, 1);
+  Model plain(source, 2);
   CHECK_THROWS_AS(plain.plain(), c10::Error);
   for (const auto& strategy : all_strategies()) {
-    if (strategy == "checkpoint:every=2" || strategy == "checkpoint:every=2,inputs=host") continue;  // one block only
     CAPTURE(strategy);
-    Model model(source, 1);
+    Model model(source, 2);
     CHECK_THROWS_WITH_AS(model.under(strategy), doctest::Contains("modified by an inplace operation"), c10::Error);
   }
 }

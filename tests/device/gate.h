@@ -14,6 +14,7 @@ class Gate final : public device::Event {
     std::lock_guard lock(mutex_);
     return open_;
   }
+  double ms_since(const Event&) const override { return 0; }
   void synchronize() override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return open_; });

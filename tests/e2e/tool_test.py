@@ -19,7 +19,8 @@ import unittest
 from pathlib import Path
 
 MEMTUNE = MODELS = ""
-MEASURED = {"step_ms", "samples_per_s", "tokens_per_s", "noisy", "profiler_overhead", "transfer", "pareto"}
+MEASURED = {"step_ms", "samples_per_s", "tokens_per_s", "noisy", "profiler_overhead", "transfer", "stalls", "recompute_ms",
+            "pareto"}
 
 
 class ToolTest(unittest.TestCase):

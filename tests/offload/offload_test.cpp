@@ -24,6 +24,7 @@ class LazyDevice final : public device::Device {
     Mark(LazyDevice& device, Stream stream, size_t position) : device(device), stream(stream), position(position) {}
     bool done() const override { return device.ran[index(stream)] >= position; }
     void synchronize() override { device.run(stream, position); }
+    double ms_since(const device::Event&) const override { return 0; }
     LazyDevice& device;
     Stream stream;
     size_t position;
@@ -33,7 +34,7 @@ class LazyDevice final : public device::Device {
   std::string name() const override { return "lazy"; }
   bool emulated() const override { return true; }
   int64_t total_bytes() const override { return 1 << 30; }
-  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes) override {
+  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
     struct Slab final : device::HostSlab {
       explicit Slab(int64_t bytes) : memory(static_cast<size_t>(bytes)) {}
       char* data() override { return memory.data(); }
@@ -50,9 +51,14 @@ class LazyDevice final : public device::Device {
   device::EventPtr record(Stream stream) override {
     return std::make_shared<Mark>(*this, stream, queue[index(stream)].size());
   }
+  device::EventPtr record_timed(Stream stream) override { return record(stream); }
   void wait(Stream stream, const device::EventPtr& event) override {
     auto mark = std::static_pointer_cast<Mark>(event);
-    if (stream == Stream::compute) return mark->synchronize();
+    if (stream == Stream::compute) {
+      mark->synchronize();
+      if (on_wait) on_wait();
+      return;
+    }
     queue[index(stream)].push_back([mark] { mark->synchronize(); });
   }
   void synchronize() override {
@@ -71,6 +77,7 @@ class LazyDevice final : public device::Device {
 
   std::vector<std::function<void()>> queue[3];
   size_t ran[3] = {0, 0, 0};
+  std::function<void()> on_wait;  // by compute
   device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
 };
 
@@ -97,13 +104,22 @@ bool holds(const at::Storage& storage, float value) {
   return at::equal(tensor, at::full({256}, value));
 }
 
+// One step with nothing in it, which the device held `peak` in at most.
+void learn(LazyDevice& device, Offload& offload, int64_t peak) {
+  offload.begin_learning();
+  device.use.peak_allocated = peak;
+  offload.end_learning(0);
+  offload.begin_step();
+}
+
 TEST_CASE("a source lives until its copy out is done, and the bytes that come back are its bytes") {
   LazyDevice device;
-  Offload offload(device, settings(/*stash=*/1 << 20, 0), 4096);
+  HostTier tier(device, 4096, 0, nullptr);
+  Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
   auto buffer = sent(offload, 3);
   CHECK(buffer->alive());  // the stash holds it: the copy has not run
-  CHECK(offload.pool().leased_bytes() == 4096);
-  offload.flush();
+  CHECK(tier.pool().leased_bytes() == 4096);
+  offload.begin_head();
   CHECK_FALSE(buffer->alive());
   offload.bring_back(*buffer);
   CHECK(holds(buffer->resident, 3));
@@ -111,12 +127,13 @@ TEST_CASE("a source lives until its copy out is done, and the bytes that come ba
   CHECK(offload.counters().in_bytes == 1024);
   buffer->resident = at::Storage();
   buffer->transfer.reset();
-  CHECK(offload.pool().leased_bytes() == 0);
+  CHECK(tier.pool().leased_bytes() == 0);
 }
 
 TEST_CASE("a source that is still here is used as it is") {
   LazyDevice device;
-  Offload offload(device, settings(1 << 20, 0), 4096);
+  HostTier tier(device, 4096, 0, nullptr);
+  Offload offload(device, settings(1 << 20, 0), tier);
   auto buffer = sent(offload, 3);
   offload.bring_back(*buffer);
   CHECK(holds(buffer->resident, 3));
@@ -125,7 +142,8 @@ TEST_CASE("a source that is still here is used as it is") {
 
 TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only for that") {
   LazyDevice device;
-  Offload offload(device, settings(/*stash=*/2048, 0), 1 << 16);
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  Offload offload(device, settings(/*stash=*/2048, 0), tier);
   auto a = sent(offload, 1), b = sent(offload, 2);
   CHECK(a->alive());
   auto c = sent(offload, 3);
@@ -134,28 +152,82 @@ TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only fo
   CHECK(c->alive());
 }
 
-TEST_CASE("from the second step on the stash is at most an eighth of what a step moves") {
+TEST_CASE("while the step's peak is not known two transfers may wait; once it is, as many as leave it alone") {
   LazyDevice device;
-  Offload offload(device, settings(/*stash=*/1 << 20, 0), 1 << 16);
-  auto alive_after = [&](int count) {
-    std::vector<autograd::BufferPtr> buffers;
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
+  std::vector<autograd::BufferPtr> buffers;
+  const auto send = [&](int count) {
     for (int i = 0; i < count; ++i) buffers.push_back(sent(offload, static_cast<float>(i)));
+  };
+  const auto alive = [&] {
     return std::count_if(buffers.begin(), buffers.end(), [](const auto& buffer) { return bool(buffer->alive()); });
   };
-  CHECK(alive_after(32) == 32);  // nothing is known yet: 32 KiB are below the limit
-  offload.begin_step();
-  CHECK(alive_after(32) == 4);
-  offload.begin_step();
-  CHECK(alive_after(8) == 4);  // as the step before: its 32 KiB count
-  offload.begin_step();
-  CHECK(alive_after(8) == 2);  // two transfers at least
+  send(8);
+  CHECK(alive() == 2);
+  buffers.clear();
+  learn(device, offload, /*peak=*/10000);
+  device.use.allocated = 6000;
+  send(8);
+  CHECK(alive() == 8);
+  offload.make_room(4000);  // just fits
+  CHECK(alive() == 8);
+  device.on_wait = [&] { device.use.allocated -= 1024; };  // the source that a wait lets go
+  offload.make_room(6000);
+  CHECK(alive() == 6);
+}
+
+TEST_CASE("by blocks, copies leave when the block ends, and sources of so many blocks wait") {
+  LazyDevice device;
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  auto grouped = settings(1 << 20, 0);
+  grouped.schedule = config::Schedule::block;
+  grouped.groups_in_flight = 1;
+  grouped.prefetch_blocks = 1;
+  Offload offload(device, grouped, tier);
+  std::vector<autograd::BufferPtr> buffers;
+  for (int block = 0; block < 3; ++block) {
+    for (int i = 0; i < 2; ++i) buffers.push_back(sent(offload, static_cast<float>(2 * block + i)));
+    CHECK(offload.counters().out_bytes == 2048 * block);
+    offload.end_block();
+  }
+  CHECK_FALSE(buffers[3]->alive());
+  CHECK(buffers[4]->alive());  // of the last block
+  offload.begin_head();
+  offload.bring_back(*buffers[5]);
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 4 * 1024);  // the rest of its block, and the block before
+  for (int i = 5; i >= 0; --i) {
+    offload.bring_back(*buffers[i]);
+    CHECK(holds(buffers[i]->resident, static_cast<float>(i)));
+  }
+}
+
+TEST_CASE("a value whose block has not ended is used where it is, and leaves in time when it is overwritten") {
+  LazyDevice device;
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  auto grouped = settings(1 << 20, 0);
+  grouped.schedule = config::Schedule::block;
+  Offload offload(device, grouped, tier);
+  at::Tensor tensor;
+  auto used = sent(offload, 1), overwritten = sent(offload, 2, &tensor);
+  offload.bring_back(*used);
+  CHECK(holds(used->resident, 1));
+  CHECK(offload.counters().out_bytes == 0);
+  offload.before_overwrite(*overwritten);
+  tensor.fill_(9);
+  overwritten->overwritten = true;
+  offload.end_block();
+  offload.bring_back(*overwritten);
+  CHECK(holds(overwritten->resident, 2));
 }
 
 TEST_CASE("small storages are held, not moved") {
   LazyDevice device;
   auto small = settings(1 << 20, 0);
   small.min_bytes = 1025;
-  Offload offload(device, small, 4096);
+  HostTier tier(device, 4096, 0, nullptr);
+  Offload offload(device, small, tier);
   auto buffer = sent(offload, 3);
   CHECK(buffer->resident);
   CHECK_FALSE(buffer->transfer);
@@ -164,7 +236,8 @@ TEST_CASE("small storages are held, not moved") {
 
 TEST_CASE("copies back are issued in the reverse of the order out, within the window") {
   LazyDevice device;
-  Offload offload(device, settings(0, /*prefetch=*/2048), 1 << 16);
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  Offload offload(device, settings(0, /*prefetch=*/2048), tier);
   auto a = sent(offload, 1), b = sent(offload, 2), c = sent(offload, 3);
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 2048);  // c and b
@@ -182,7 +255,8 @@ TEST_CASE("copies back are issued in the reverse of the order out, within the wi
 
 TEST_CASE("prefetching does not raise the peak that was already reached") {
   LazyDevice device;
-  Offload offload(device, settings(0, 1 << 20), 1 << 16);
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  Offload offload(device, settings(0, 1 << 20), tier);
   auto a = sent(offload, 1);
   device.use = {5000, 6000, 0, 0};
   offload.prefetch();
@@ -195,9 +269,69 @@ TEST_CASE("prefetching does not raise the peak that was already reached") {
   CHECK(offload.counters().in_bytes == 1024);
 }
 
+// A step of two values whose backward asks for nothing, then for the second, then for the first; `peak` is what the
+// device holds at most before it asks for the second.
+void two_values(LazyDevice& device, Offload& offload, int64_t peak) {
+  offload.begin_step();
+  auto a = sent(offload, 1), b = sent(offload, 2);
+  offload.begin_head();
+  offload.end_forward();
+  const auto unpack = [&](Buffer* buffer, float value) {
+    offload.begin_unpack();
+    if (buffer) offload.bring_back(*buffer);
+    if (buffer) CHECK(holds(buffer->resident, value));
+    offload.prefetch();
+  };
+  device.use.peak_allocated = peak;
+  unpack(nullptr, 0);
+  CHECK(offload.counters().in_bytes <= 2048);
+  unpack(b.get(), 2);
+  device.use.peak_allocated = 5000;
+  unpack(a.get(), 1);
+}
+
+TEST_CASE("once a step was learned from, copies come back as early as every peak until their use allows") {
+  LazyDevice device;
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  Offload offload(device, settings(/*stash=*/0, /*prefetch=*/1 << 20), tier);
+  offload.begin_learning();
+  two_values(device, offload, 9000);
+  offload.end_learning(0);  // 9000 before the second is wanted, 5000 from there on
+
+  offload.begin_step();
+  auto a = sent(offload, 1), b = sent(offload, 2);
+  offload.end_forward();
+  offload.begin_unpack();
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 0);  // the device is full until the second is wanted
+  offload.begin_unpack();
+  offload.bring_back(*b);
+  CHECK(offload.counters().in_bytes == 1024);
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 2048);
+}
+
+TEST_CASE("what has not left when the forward ends stays where there is room for it until it is wanted") {
+  for (const int64_t peak : {9000, 7000}) {
+    CAPTURE(peak);
+    LazyDevice device;
+    HostTier tier(device, 1 << 16, 0, nullptr);
+    Offload offload(device, settings(1 << 20, 1 << 20), tier);
+    offload.begin_learning();
+    two_values(device, offload, peak);
+    offload.end_learning(9000);
+    offload.begin_step();
+    auto a = sent(offload, 1), b = sent(offload, 2);
+    offload.end_forward();
+    CHECK(bool(b->alive()) == (peak == 7000));
+    CHECK_FALSE((a->alive() && peak == 9000));
+  }
+}
+
 TEST_CASE("a storage that is about to be overwritten has left before") {
   LazyDevice device;
-  Offload offload(device, settings(1 << 20, 0), 4096);
+  HostTier tier(device, 4096, 0, nullptr);
+  Offload offload(device, settings(1 << 20, 0), tier);
   at::Tensor tensor;
   auto buffer = sent(offload, 3, &tensor);
   offload.before_overwrite(*buffer);
@@ -209,14 +343,15 @@ TEST_CASE("a storage that is about to be overwritten has left before") {
 
 TEST_CASE("host memory that goes round is not overwritten before it was read, nor read before it was written") {
   LazyDevice device;
-  Offload offload(device, settings(0, 0), 4096);  // room for one
+  HostTier tier(device, 4096, 0, nullptr);  // room for one
+  Offload offload(device, settings(0, 0), tier);
   auto a = sent(offload, 1);
   offload.bring_back(*a);
   at::Storage back = a->resident;
   a->resident = at::Storage();
   a->transfer.reset();
   auto b = sent(offload, 2);  // gets the same bytes
-  CHECK(offload.pool().reserved_bytes() == 4096);
+  CHECK(tier.pool().reserved_bytes() == 4096);
   offload.bring_back(*b);
   CHECK(holds(back, 1));
   CHECK(holds(b->resident, 2));
@@ -228,12 +363,13 @@ TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing r
     CAPTURE(state);
     LazyDevice device;
     bool stays = state == stashed || state == used_from_the_stash;
-    Offload offload(device, settings(stays ? 1 << 20 : 0, 1 << 20), 4096);
+    HostTier tier(device, 4096, 0, nullptr);
+    Offload offload(device, settings(stays ? 1 << 20 : 0, 1 << 20), tier);
     auto buffer = sent(offload, 1);
     if (state == coming_back) offload.prefetch();
     if (state == returned || state == used_from_the_stash) offload.bring_back(*buffer);
     buffer.reset();
-    CHECK(offload.pool().leased_bytes() == 0);
+    CHECK(tier.pool().leased_bytes() == 0);
     for (Stream stream : {Stream::out, Stream::in})  // what reads the source or writes the target has been waited for
       CHECK(device.ran[LazyDevice::index(stream)] == device.queue[LazyDevice::index(stream)].size());
     offload.begin_step();
@@ -247,7 +383,8 @@ TEST_CASE("on the compute stream a source is gone when send returns") {
   LazyDevice device;
   auto sync = settings(1 << 20, 0);
   sync.side_stream = false;
-  Offload offload(device, sync, 4096);
+  HostTier tier(device, 4096, 0, nullptr);
+  Offload offload(device, sync, tier);
   auto buffer = sent(offload, 3);
   CHECK_FALSE(buffer->alive());
   offload.bring_back(*buffer);

@@ -9,115 +9,14 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
-
 #include "core/base/error.h"
+#include "tests/plan/program.h"
 
 using namespace memtune;
 using namespace memtune::plan;
-using config::OpFacts;
-using config::OpPlacement;
-using config::Place;
-using config::Plan;
-using config::ProgramFacts;
+using namespace memtune::test;
 
 namespace {
-
-class Builder {
- public:
-  int input() { return value(-1); }
-
-  // An op that makes new memory; returns its output.
-  int op(const std::string& name, std::vector<int> inputs) {
-    return emit(name, std::move(inputs), static_cast<int>(facts.ops.size()));
-  }
-
-  // An op whose output is its first input's memory.
-  int alias(const std::string& name, std::vector<int> inputs) {
-    const int owner = facts.owner[inputs[0]];
-    const int output = emit(name, std::move(inputs), owner);
-    const bool in_place = name.ends_with('_');
-    last().in_place = in_place;
-    last().view = !in_place;
-    return output;
-  }
-
-  OpFacts& last() { return facts.ops.back(); }
-
-  ProgramFacts facts;
-  int block = -1;
-  bool after = false;
-
- private:
-  int value(int owner) {
-    facts.owner.push_back(owner);
-    return static_cast<int>(facts.owner.size()) - 1;
-  }
-
-  int emit(const std::string& name, std::vector<int> inputs, int owner) {
-    OpFacts op;
-    op.name = name;
-    op.region = block >= 0 ? "layers." + std::to_string(block) : "";
-    op.block = block;
-    op.after_blocks = after;
-    op.matmul = name == "aten::linear";
-    op.attention = name == "aten::scaled_dot_product_attention";
-    op.inputs = std::move(inputs);
-    op.outputs = {value(owner)};
-    facts.ops.push_back(op);
-    return facts.ops.back().outputs[0];
-  }
-};
-
-int add_block(Builder& builder, int hidden) {
-  const int l = builder.op("aten::linear", {hidden});
-  const int v = builder.alias("aten::view", {l});
-  const int s = builder.alias("aten::silu_", {v});
-  const int m = builder.op("aten::linear", {s});
-  const int a = builder.op("aten::scaled_dot_product_attention", {m});
-  return builder.op("aten::add", {a, hidden});
-}
-
-ProgramFacts three_blocks() {
-  Builder builder;
-  int hidden = builder.op("aten::embedding", {builder.input()});
-  for (builder.block = 0; builder.block < 3; ++builder.block) {
-    builder.facts.blocks.push_back({"layers." + std::to_string(builder.block)});
-    hidden = add_block(builder, hidden);
-  }
-  builder.block = -1;
-  builder.after = true;
-  builder.op("aten::linear", {builder.op("aten::rms_norm", {hidden})});
-  return builder.facts;
-}
-
-// "1-5 recompute/recompute": ops, place of each output, place of their private values.
-std::string placed(const Plan& plan) {
-  std::string text, places;
-  int first = -1, last = -1;
-  const auto flush = [&] {
-    if (first < 0) return;
-    text += text.empty() ? "" : ", ";
-    text += std::to_string(first) + (last > first ? "-" + std::to_string(last) : "") + " " + places;
-  };
-  for (const OpPlacement& placement : plan.placements) {
-    std::string next;
-    for (Place place : placement.outputs) next += to_string(place) + "/";
-    next += to_string(placement.saved);
-    if (next != places || placement.op != last + 1) {
-      flush();
-      first = placement.op;
-    }
-    last = placement.op;
-    places = next;
-  }
-  flush();
-  return text;
-}
-
-std::string placed(const std::string& spec, const ProgramFacts& facts = three_blocks()) {
-  return placed(make_plan(spec, facts));
-}
 
 void check_refused(const std::string& spec, const ProgramFacts& facts, const std::string& message) {
   CHECK_THROWS_WITH_AS(make_plan(spec, facts), message.c_str(), UsageError);
@@ -313,11 +212,61 @@ TEST_CASE("offload:stream hands its parameters to the transfers") {
 }
 
 TEST_CASE("checkpoints need blocks, and no more of them than there are") {
-  for (const std::string spec :
-       {"checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:full,inputs=host"})
+  for (const std::string spec : {"checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap",
+                                 "checkpoint:full,inputs=host", "offload:group", "offload:stream,blocks=0"})
     check_refused(spec, {}, "no repeated blocks were found in the model; name them with --blocks 'layers.*'");
   check_refused("checkpoint:every=4", three_blocks(), "checkpoint:every=4: n must be at most the number of blocks, 3");
   CHECK_THROWS_AS(make_plan("checkpoint:ful", three_blocks()), UsageError);
 }
 
 TEST_CASE("offload needs no blocks") { CHECK(make_plan("offload:stream", {}).placements.empty()); }
+
+TEST_CASE("blocks= names the blocks of a part, and every=n counts among them") {
+  CHECK(placed("checkpoint:full,blocks=1") == "7-11 recompute/recompute, 12 keep/recompute");
+  CHECK(placed("checkpoint:every=2,blocks=1-") == "7-11 recompute/recompute, 12 keep/recompute");
+  CHECK(placed("checkpoint:full,blocks=0:2") == placed("checkpoint:every=2"));
+  CHECK(placed("checkpoint:full,blocks=1,inputs=disk") == "6 disk/keep, 7-11 recompute/recompute, 12 keep/recompute");
+  CHECK(placed("offload:sync,blocks=0:2") == "1-6 host/host, 13-18 host/host");
+  check_refused("checkpoint:full,blocks=1-3", three_blocks(),
+                "checkpoint:full: blocks: the model has no block 3; it has 0 to 2");
+  check_refused("offload:stream,blocks=7-", three_blocks(),
+                "offload:stream: blocks: the model has no block 7; it has 0 to 2");
+}
+
+TEST_CASE("a later part places what the earlier ones left on the device") {
+  CHECK(placed("checkpoint:full+offload:stream") ==
+        "0 host/host, 1-5 recompute/recompute, 6 host/recompute, 7-11 recompute/recompute, 12 host/recompute, "
+        "13-17 recompute/recompute, 18 host/recompute");
+  CHECK(placed("offload:stream,blocks=0,tier=disk+checkpoint:full") ==
+        "1-6 disk/disk, 7-11 recompute/recompute, 12 keep/recompute, 13-17 recompute/recompute, 18 keep/recompute");
+  CHECK(placed("checkpoint:full,blocks=0+checkpoint:op,blocks=1,inputs=host") ==
+        "1-5 recompute/recompute, 6 host/recompute, 8 recompute/recompute, 10 recompute/recompute, "
+        "12 keep/recompute");
+}
+
+TEST_CASE("a joined plan copies as its offload part says, and is called what was written") {
+  const std::string spec = "checkpoint:full+offload:stream,stash=3KiB,min=2KiB";
+  const Plan plan = make_plan(spec, three_blocks());
+  CHECK(plan.strategy == spec);
+  CHECK(plan.transfer.stash_bytes == 3072);
+  CHECK(plan.saved_min_bytes == 2048);
+}
+
+TEST_CASE("offload:group moves the values of all blocks but the last, block by block") {
+  const Plan plan = make_plan("offload:group,in_flight=2,prefetch=3,min=1KiB", three_blocks());
+  CHECK(placed(plan) == "1-12 host/host");
+  CHECK(plan.transfer.schedule == config::Schedule::block);
+  CHECK(plan.transfer.side_stream);
+  CHECK(plan.transfer.groups_in_flight == 2);
+  CHECK(plan.transfer.prefetch_blocks == 3);
+  CHECK(plan.transfer.min_bytes == 1024);
+  CHECK(make_plan("offload:stream", three_blocks()).transfer.schedule == config::Schedule::value);
+}
+
+TEST_CASE("keep_last leaves the values of the last blocks on the device") {
+  CHECK(placed("offload:group,keep_last=0") == "1-18 host/host");
+  CHECK(placed("offload:stream,keep_last=2") == "0-6 host/host");
+  CHECK(placed("offload:stream,keep_last=3,tier=disk") == "0 disk/disk");
+  check_refused("offload:stream,keep_last=4", three_blocks(),
+                "offload:stream: keep_last=4 must be at most the number of blocks, 3");
+}

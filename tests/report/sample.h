@@ -44,8 +44,8 @@ inline Report sample_report() {
   report.rows.push_back(worked("offload:stream", 500, 10, 14 * kGiB));
   report.rows.push_back(worked("none", 250, 1, 36 * kGiB));
   report.rows.push_back(worked("checkpoint:op", 275, 0.25, 20 * kGiB));
-  report.rows[1].measurement.transfer = {kGiB, kGiB, 0.98, 0.7, 50, 50, 55, 55};
-  report.rows[2].measurement.transfer = {10 * kGiB, 10 * kGiB, 0.5, 200, 50, 50, 55, 55};
+  report.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.98, 0.7, 50, 50, 55, 55};
+  report.rows[2].measurement.transfer = {10 * kGiB, 10 * kGiB, 0, 0, 0.5, 200, 50, 50, 55, 55};
   report.rows[2].measurement.gradients = {true, false, 0.00012, "layers.0.wq", "none"};
   report.rows[3].measurement.gradients = {};
   for (int i : {1, 3, 4}) report.rows[i].pareto = true;

@@ -149,6 +149,52 @@ TEST_CASE("axolotl: offload alone is offload with recompute, and that is said") 
             "head=move, min=1MiB: there are no keys for it; axolotl moves values from 1 KiB on"));
 }
 
+TEST_CASE("a choice by cost becomes whole blocks in torchtune and a list of ops in axolotl") {
+  CHECK(keys("torchtune", "checkpoint:cheap") == torchtune("True", "False", "null"));
+  CHECK(has(comments("torchtune", "checkpoint:cheap"), "rounded: to checkpoint:full, the nearest"));
+  CHECK(keys("torchtune", "checkpoint:cheap,inputs=host") == torchtune("True", "True", "null"));
+  CHECK(keys("axolotl", "checkpoint:cheap") ==
+        axolotl("false", "", "\n  save: [\"aten::mm\", \"aten::addmm\", attention]"));
+  CHECK(has(comments("axolotl", "checkpoint:cheap,inputs=host"),
+            "rounded: to checkpoint:op,save=matmul-all+attention,inputs=host, the nearest"));
+  CHECK(has(comments("axolotl", "checkpoint:cheap"), "axolotl chooses by the names of ops, not by their cost"));
+}
+
+TEST_CASE("offload:group is offload to trainers") {
+  CHECK(keys("torchtune", "offload:group") == keys("torchtune", "offload:stream"));
+  CHECK(keys("axolotl", "offload:group") == keys("axolotl", "offload:stream"));
+  CHECK(has(comments("axolotl", "offload:group,keep_last=2"), "keep_last=2: there are no keys for it; axolotl moves"));
+}
+
+TEST_CASE("an offload part beside a checkpoint comes down to moving the inputs of blocks") {
+  for (const std::string spec : {"checkpoint:full+offload:stream,fraction=0.4", "offload:sync+checkpoint:full"}) {
+    CHECK(keys("torchtune", spec) == torchtune("True", "True", "null"));
+    CHECK(keys("axolotl", spec) == axolotl("hidden_states", "", " false"));
+    CHECK(has(comments("axolotl", spec), "rounded: to checkpoint:full,inputs=host, the nearest"));
+  }
+  CHECK(
+      has(comments("axolotl", "checkpoint:full+offload:stream,fraction=0.4"),
+          "offload:stream,fraction=0.4: there are no keys for it beside checkpoint:full; only the inputs of blocks are "
+          "moved"));
+  CHECK(keys("axolotl", "checkpoint:op,save=attention+add+offload:stream") ==
+        axolotl("hidden_states", "", "\n  save: [attention, \"aten::add\"]"));
+}
+
+TEST_CASE("blocks that differ, and a disk, get lost and that is said") {
+  CHECK(keys("axolotl", "checkpoint:full,blocks=0-9") == axolotl("false", "", " false"));
+  for (const std::string trainer : {"torchtune", "axolotl"}) {
+    const std::string said = comments(trainer, "checkpoint:every=2,blocks=0-9");
+    CHECK(has(said, "rounded: to checkpoint:every=2, the nearest that " + trainer + " can do"));
+    CHECK(has(said, "blocks=0-9: there are no keys for it; " + trainer + " treats all blocks alike"));
+    CHECK_FALSE(has(comments(trainer, "checkpoint:full,blocks=all"), "rounded:"));
+    CHECK(keys(trainer, "checkpoint:full,inputs=disk") == keys(trainer, "checkpoint:full,inputs=host"));
+    CHECK(has(comments(trainer, "checkpoint:full,inputs=disk"),
+              "inputs=disk: " + trainer + " has no disk that works, so they wait in host memory"));
+  }
+  CHECK(has(comments("torchtune", "checkpoint:full,blocks=0-3+checkpoint:op,blocks=4-"),
+            "checkpoint:op,blocks=4-: there are no keys for it beside checkpoint:full"));
+}
+
 TEST_CASE("batch and sequence, where they are axes, go into each trainer's own keys") {
   Report report;
   Row row = report::worked("none", 300, 1, report::kGiB);
@@ -190,6 +236,8 @@ TEST_CASE("a trial that failed is not exported") {
 TEST_CASE("a strategy that trainers have nothing like is refused") {
   CHECK_THROWS_WITH_AS(exported("axolotl", "planner:best", Report{}),
                        "'planner:best' has no counterpart in trainers; these have: none, checkpoint:full, "
-                       "checkpoint:every, checkpoint:op, offload:sync, offload:stream",
+                       "checkpoint:every, checkpoint:op, checkpoint:cheap, offload:sync, offload:stream, offload:group",
                        UsageError);
+  CHECK_THROWS_WITH_AS(exported("torchtune", "half=mine, a plan", Report{}),
+                       doctest::Contains("'half=mine, a plan' has no counterpart in trainers"), UsageError);
 }

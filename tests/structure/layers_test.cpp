@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 // Bottom up. Folders on one line never include each other.
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
-    {"config", "trace"},
+    {"config", "trace", "disk"},
     {"program", "device", "autograd"},
     {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
     {"trial"},
@@ -32,7 +32,7 @@ int layer_of(const std::string& folder) {
 }
 
 // These build in seconds on any machine.
-const std::set<std::string> kTorchFree = {"base", "config", "trace", "report", "plan", "sweep", "cli", "gui"};
+const std::set<std::string> kTorchFree = {"base", "config", "trace", "disk", "report", "plan", "sweep", "cli", "gui"};
 
 // "core/base/text.h" -> "base", "cli/main.cpp" -> "cli", "ATen/ATen.h" -> ""
 std::string folder_of(const std::string& path) {

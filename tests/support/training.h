@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,9 @@
 #include "core/plan/strategy.h"
 #include "core/program/interpreter.h"
 #include "core/program/lowering.h"
+#include "core/program/module_state.h"
 #include "core/trial/executor.h"
+#include "core/trial/survey.h"
 
 namespace memtune::tests {
 
@@ -38,6 +41,16 @@ inline device::Device& test_device() {
     return made;
   }();
   return *device;
+}
+
+// Host memory of four pages and a scratch file behind it, for plans that use the disk.
+inline trial::Tiers test_tiers(const config::Plan& plan) {
+  trial::Tiers tiers;
+  if (!plan.places(config::Place::disk)) return tiers;
+  tiers.host_budget_bytes = 4 * 4096;
+  tiers.store = std::make_unique<disk::BlockStore>(
+      disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
+  return tiers;
 }
 
 // A model of `blocks` modules of class Block whose forward is `source` (def forward(self, x)), applied one after the
@@ -83,18 +96,28 @@ class Model {
   // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
     program::Program program = program::lower(module_, program::Loss::returned, "", test_device().torch_device());
-    auto facts = program::facts(program, program::find_blocks(program, "block*"));
+    auto facts = surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = 0;
     plan.transfer.min_bytes = 0;
     return under(program, facts, plan);
   }
 
+  // What is known of the model, values measured too.
+  config::ProgramFacts surveyed(const program::Program& program) const {
+    auto facts = program::facts(program, program::find_blocks(program, "block*"));
+    const program::ModuleState restore(module_, test_device().torch_device());
+    trial::Survey survey(program, facts, test_device().torch_device().type());
+    const autograd::HookScope hooks(&survey);
+    program::Interpreter(program).run({input()}, &survey);
+    return facts;
+  }
+
   Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan) {
     at::manual_seed(1);
     clear();
     Step step;
-    trial::Executor executor(program, facts, plan, test_device());
+    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
     program::Interpreter interpreter(program);
     executor.begin_step();
     at::Tensor loss;  // its graph must go before the executor, also when the backward throws
@@ -109,7 +132,7 @@ class Model {
     step.reruns = executor.reruns();
     step.out_bytes = executor.offload().counters().out_bytes;
     step.in_bytes = executor.offload().counters().in_bytes;
-    step.leased_after = executor.offload().pool().leased_bytes();
+    step.leased_after = executor.tier().pool().leased_bytes();
     return step;
   }
 
@@ -155,7 +178,16 @@ inline std::vector<std::string> all_strategies() {
           "offload:stream",
           "offload:stream,stash=1KiB",
           "offload:stream,stash=0B,prefetch=0B",
-          "offload:stream,head=move,prefetch=1KiB"};
+          "offload:stream,head=move,prefetch=1KiB",
+          "checkpoint:cheap",
+          "checkpoint:cheap,inputs=host",
+          "checkpoint:cheap+offload:stream,fraction=0.4",
+          "checkpoint:full,blocks=0+offload:stream,blocks=1-",
+          "checkpoint:full,inputs=disk",
+          "offload:sync,tier=disk,fraction=0.5",
+          "offload:stream,tier=disk",
+          "offload:group",
+          "offload:group,in_flight=2,prefetch=2,keep_last=0,tier=disk"};
 }
 
 }  // namespace memtune::tests

@@ -204,3 +204,84 @@ TEST_CASE("a second sweep in the same folder is told who holds it") {
   const FileLock holder(bench.settings.directory / "lock");
   CHECK_THROWS_AS(bench.run(), UsageError);
 }
+
+namespace {
+
+plan::PlanFile plan_file(const Bench& bench, const std::string& name, const std::string& text) {
+  std::ofstream(bench.folder.path / name) << text;
+  return plan::PlanFile(bench.folder.path / name);
+}
+
+const std::string kPlan = R"({"version": 1, "rules": [{"op": "silu", "outputs": "host"}]})";
+
+}  // namespace
+
+TEST_CASE("a plan file is one more strategy, tried last under its own name") {
+  Bench bench;
+  bench.settings.plans = {plan_file(bench, "mine.json", kPlan)};
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\nmine\n");
+  CHECK(result.report.rows[3].measurement.strategy == "mine");
+  CHECK(result.report.rows[3].measurement.plan == "trials/4-mine/plan.json");
+  const std::string kept = read_file(bench.settings.directory / "trials/4-mine/plan.json");
+  CHECK(kept.find("layers.0/aten::silu") != std::string::npos);
+}
+
+TEST_CASE("an edited plan runs again, one that says the same does not") {
+  Bench bench;
+  bench.settings.strategies = {"none"};
+  bench.settings.plans = {plan_file(bench, "mine.json", kPlan)};
+  bench.run();
+  bench.starts();
+  bench.settings.plans = {plan_file(bench, "mine.json", "\n" + kPlan)};
+  bench.run();
+  CHECK(bench.starts() == "");
+  bench.settings.plans = {
+      plan_file(bench, "mine.json", R"({"version": 1, "rules": [{"op": "silu", "outputs": "recompute"}]})")};
+  bench.run();
+  CHECK(bench.starts() == "mine\n");
+}
+
+TEST_CASE("what is wrong with a plan is told with all else that is wrong") {
+  Bench bench;
+  bench.settings.strategies = {"none", "checkpoint:every=5"};
+  bench.settings.plans = {
+      plan_file(bench, "mine.json", R"({"version": 1, "rules": [{"op": "gelu", "outputs": "host"}]})")};
+  CHECK_THROWS_WITH_AS(bench.run(), doctest::Contains("; mine.json: plan.rules[0].op: what the rule selects has no op"),
+                       UsageError);
+}
+
+TEST_CASE("two plans need two names") {
+  Bench bench;
+  bench.settings.plans = {plan_file(bench, "a.json", R"({"version": 1, "name": "x"})"),
+                          plan_file(bench, "b.json", R"({"version": 1, "name": "x"})")};
+  CHECK_THROWS_WITH_AS(bench.run(), "two plans are called 'x'; give one of them another \"name\"", UsageError);
+  CHECK(bench.starts() == "");
+}
+
+TEST_CASE("values on disk need a scratch folder, whoever places them there") {
+  Bench bench;
+  bench.settings.strategies = {"none", "checkpoint:full,inputs=disk"};
+  bench.settings.plans = {
+      plan_file(bench, "mine.json", R"({"version": 1, "rules": [{"op": "silu", "outputs": "disk"}]})")};
+  CHECK_THROWS_WITH_AS(bench.run(),
+                       "'checkpoint:full,inputs=disk' places values on disk: --scratch DIR has to say where; 'mine' "
+                       "places values on disk: --scratch DIR has to say where",
+                       UsageError);
+  CHECK(bench.starts() == "");
+  bench.settings.request.training.scratch = bench.folder.path;
+  CHECK(bench.run().report.rows.size() == 3);
+}
+
+TEST_CASE("a look at the model runs no trial, and is not needed after a sweep") {
+  Bench bench;
+  const auto facts = look_at_model(bench.settings, bench.listener);
+  REQUIRE(facts);
+  CHECK(facts->program.blocks.size() == 4);
+  CHECK(bench.starts() == "inspect\n");
+  CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
+  bench.run();
+  bench.starts();
+  look_at_model(bench.settings, bench.listener);
+  CHECK(bench.starts() == "");
+}

@@ -28,7 +28,11 @@ Measurement full() {
   m.host_bytes = 500;
   m.samples_per_s = 320;
   m.tokens_per_s = 1.5e6;
-  m.transfer = {10, 20, 0.75, 0.5, 40, 41, 52, 53};
+  m.transfer = {10, 20, 8, 9, 0.75, 0.5, 40, 41, 52, 53};
+  m.stalls = {1.5, 2.5, 3.5};
+  m.host_peak_bytes = 450;
+  m.disk_peak_bytes = 8;
+  m.recompute_ms = 0.25;
   m.recomputed_ops = 7;
   m.loss = {10.5, 10.25};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
@@ -47,10 +51,11 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
     "strategy": "offload:stream", "outcome": "mismatch", "reason": "gradients differ",
     "step_ms": {"median": 12.5, "low": 12.25, "high": 13.0, "samples": [13.0, 12.25, 12.5]}, "noisy": true,
     "peak_bytes": {"allocated": 1000, "reserved": 2000, "device": 3000}, "floor_bytes": 400, "host_bytes": 500,
+    "host_peak_bytes": 450, "disk_peak_bytes": 8, "stalls": {"room_ms": 1.5, "disk_ms": 2.5, "copy_ms": 3.5},
     "samples_per_s": 320.0, "tokens_per_s": 1.5e6,
-    "transfer": {"out_bytes": 10, "in_bytes": 20, "hidden": 0.75, "exposed_ms": 0.5, "out_gb_per_s": 40.0,
+    "transfer": {"out_bytes": 10, "in_bytes": 20, "disk_write_bytes": 8, "disk_read_bytes": 9, "hidden": 0.75, "exposed_ms": 0.5, "out_gb_per_s": 40.0,
                  "in_gb_per_s": 41.0, "link_out_gb_per_s": 52.0, "link_in_gb_per_s": 53.0},
-    "recomputed_ops": 7, "loss": [10.5, 10.25],
+    "recomputed_ops": 7, "recompute_ms": 0.25, "loss": [10.5, 10.25],
     "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
                   "against": "none"},
     "profiler_overhead": 0.01, "emulated": true, "device": "NVIDIA H200",
@@ -100,16 +105,16 @@ TEST_CASE("absent keys keep their defaults, but strategy and outcome must be the
 }
 
 TEST_CASE("every outcome is read back from its name") {
-  for (const char* name :
-       {"ok", "device_oom", "host_oom", "timeout", "crash", "nan", "mismatch", "error", "interrupted"})
+  for (const char* name : {"ok", "device_oom", "host_oom", "disk_full", "disk_error", "corrupt", "timeout", "crash",
+                           "nan", "mismatch", "error", "interrupted"})
     CHECK(to_string(parse_outcome(name)) == name);
   CHECK(to_string(Outcome::ok) == "ok");
   CHECK(to_string(Outcome::interrupted) == "interrupted");
-  CHECK_THROWS_WITH_AS(
-      parse_outcome("oom"),
-      "unknown outcome 'oom'; did you mean 'ok'? Known: ok, device_oom, host_oom, timeout, crash, nan, "
-      "mismatch, error, interrupted",
-      UsageError);
+  CHECK_THROWS_WITH_AS(parse_outcome("oom"),
+                       "unknown outcome 'oom'; did you mean 'ok'? Known: ok, device_oom, host_oom, disk_full, "
+                       "disk_error, corrupt, timeout, crash, nan, "
+                       "mismatch, error, interrupted",
+                       UsageError);
 }
 
 TEST_CASE("none, one and two samples are summarized exactly") {

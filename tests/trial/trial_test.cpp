@@ -121,8 +121,7 @@ TEST_CASE("inputs that the model rejects are the person's to mend") {
   auto wrong = request();
   wrong.inputs = {config::parse_input_spec("tokens:int64[2,64,3]<256")};
   trial::Session session(wrong);
-  CHECK_THROWS_WITH_AS(session.check_inputs(), doctest::Contains("the model rejects tokens:int64[2,64,3]<256"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects tokens:int64[2,64,3]<256"), UsageError);
 }
 
 }  // namespace

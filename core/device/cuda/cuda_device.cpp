@@ -5,9 +5,15 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "core/base/bytes.h"
@@ -23,7 +29,7 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 // Making an event costs a driver call; engines record one a copy, so they are used again.
 class EventPool {
  public:
-  EventPool() = default;
+  explicit EventPool(unsigned flags) : flags_(flags) {}
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool() {
@@ -34,7 +40,7 @@ class EventPool {
     std::lock_guard lock(mutex_);
     if (free_.empty()) {
       cudaEvent_t event = nullptr;
-      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      check_cuda(cudaEventCreateWithFlags(&event, flags_), "cudaEventCreateWithFlags");
       return event;
     }
     cudaEvent_t event = free_.back();
@@ -47,6 +53,7 @@ class EventPool {
   }
 
  private:
+  unsigned flags_;
   std::mutex mutex_;
   std::vector<cudaEvent_t> free_;
 };
@@ -73,6 +80,12 @@ class CudaEvent final : public Event {
     return true;
   }
   void synchronize() override { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  double ms_since(const Event& earlier) const override {
+    float ms = 0;
+    check_cuda(cudaEventElapsedTime(&ms, static_cast<const CudaEvent&>(earlier).event_, event_),
+               "cudaEventElapsedTime");
+    return ms;
+  }
   cudaEvent_t handle() const { return event_; }
 
  private:
@@ -80,9 +93,39 @@ class CudaEvent final : public Event {
   cudaEvent_t event_;
 };
 
+// While it lives the calling thread's new memory comes from one NUMA node, as far as that has any.
+class NumaPreference {
+ public:
+  explicit NumaPreference(int node) : set_(node >= 0 && node < 64) {
+    const unsigned long mask = set_ ? 1UL << node : 0;
+    if (set_) (void)syscall(SYS_set_mempolicy, kPreferred, &mask, 8 * sizeof mask);
+  }
+  ~NumaPreference() {
+    if (set_) (void)syscall(SYS_set_mempolicy, kDefault, nullptr, 0);
+  }
+  NumaPreference(const NumaPreference&) = delete;
+  NumaPreference& operator=(const NumaPreference&) = delete;
+
+ private:
+  static constexpr int kDefault = 0, kPreferred = 1;  // MPOL_*, of <numaif.h>, which needs libnuma
+  bool set_;
+};
+
+// The node a device hangs on; -1: not told, or there is one only.
+int numa_node(int device) {
+  char bus[32] = {};
+  if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) != cudaSuccess) return -1;
+  std::string name(bus);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  int node = -1;
+  std::ifstream("/sys/bus/pci/devices/" + name + "/numa_node") >> node;
+  return node;
+}
+
 class PinnedSlab final : public HostSlab {
  public:
-  explicit PinnedSlab(int64_t bytes) : bytes_(bytes) {
+  PinnedSlab(int64_t bytes, int node) : bytes_(bytes) {
+    NumaPreference preference(node);
     // The driver aligns small blocks to less than a page.
     const cudaError_t status = cudaHostAlloc(&block_, static_cast<size_t>(bytes) + kPage, cudaHostAllocDefault);
     if (status != cudaSuccess) {
@@ -107,19 +150,41 @@ class PinnedSlab final : public HostSlab {
   int64_t bytes_;
 };
 
+class PageableSlab final : public HostSlab {
+ public:
+  explicit PageableSlab(int64_t bytes) : bytes_(bytes) {
+    const size_t rounded = (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
+    data_ = static_cast<char*>(std::aligned_alloc(kPage, rounded));
+    if (data_ == nullptr) throw OutOfHostMemory("the system refuses " + format_bytes(bytes) + " of host memory");
+  }
+  ~PageableSlab() override { std::free(data_); }
+  PageableSlab(const PageableSlab&) = delete;
+  PageableSlab& operator=(const PageableSlab&) = delete;
+
+  char* data() override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  char* data_ = nullptr;
+  int64_t bytes_;
+};
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(c10::DeviceIndex index)
       : index_(index),
         out_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index)),
         in_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index)),
-        events_(std::make_shared<EventPool>()) {
+        events_(std::make_shared<EventPool>(cudaEventDisableTiming)),
+        timed_events_(std::make_shared<EventPool>(cudaEventDefault)) {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     total_bytes_ = static_cast<int64_t>(total);
     cudaDeviceProp properties;
     check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
     name_ = properties.name;
+    numa_node_ = numa_node(index);
   }
   // Copies in flight use memory that the engines are about to free.
   ~CudaDevice() override { (void)cudaDeviceSynchronize(); }
@@ -129,7 +194,10 @@ class CudaDevice final : public Device {
   bool emulated() const override { return false; }
   int64_t total_bytes() const override { return total_bytes_; }
 
-  std::unique_ptr<HostSlab> allocate_host(int64_t bytes) override { return std::make_unique<PinnedSlab>(bytes); }
+  std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override {
+    if (!pinned) return std::make_unique<PageableSlab>(bytes);
+    return std::make_unique<PinnedSlab>(bytes, numa_node_);
+  }
 
   void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) override {
     if (bytes == 0) return;
@@ -137,6 +205,7 @@ class CudaDevice final : public Device {
     check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, handle(stream)), "cudaMemcpyAsync");
   }
   EventPtr record(Stream stream) override { return std::make_shared<CudaEvent>(events_, handle(stream)); }
+  EventPtr record_timed(Stream stream) override { return std::make_shared<CudaEvent>(timed_events_, handle(stream)); }
   void wait(Stream stream, const EventPtr& event) override {
     const auto& cuda_event = static_cast<const CudaEvent&>(*event);
     check_cuda(cudaStreamWaitEvent(handle(stream), cuda_event.handle(), 0), "cudaStreamWaitEvent");
@@ -177,8 +246,9 @@ class CudaDevice final : public Device {
 
   c10::DeviceIndex index_;
   c10::cuda::CUDAStream out_, in_;
-  std::shared_ptr<EventPool> events_;
+  std::shared_ptr<EventPool> events_, timed_events_;
   int64_t total_bytes_ = 0;
+  int numa_node_ = -1;
   std::string name_;
 };
 

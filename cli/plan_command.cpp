@@ -1,0 +1,94 @@
+#include "cli/app.h"
+#include "cli/flags.h"
+#include "cli/model_flags.h"
+#include "cli/progress.h"
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/plan/plan_summary.h"
+#include "core/report/layout.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kDescription[] = R"(Check a plan that you wrote, and say what it does with a model.
+
+Examples:
+  memtune plan validate mine.json
+  memtune plan validate mine.json --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token
+  memtune sweep --strategy none --plan mine.json
+
+A plan begins with a strategy; rules then place the values that they select, and a later rule wins:
+  {"version": 1, "name": "mine", "strategy": "checkpoint:cheap",
+   "rules": [{"blocks": "0-9", "region": "layers.*.mlp", "op": "linear", "outputs": "host"},
+             {"inputs_of": "layers.*.attn", "outputs": "keep"}]}
+
+Places are keep, recompute, host and disk, for the "outputs" of ops or for what they save themselves ("saved"). A rule
+selects by blocks (0-9:12:20-), region and inputs_of (globs of module paths), op (a name, or matmul, attention, norm,
+cheap).)";
+
+struct PlanFlags {
+  ModelFlags model;
+  std::string action, file;
+};
+
+std::string cell(const plan::PlaceSum& sum, bool measured) {
+  if (sum.values == 0) return "–";
+  return std::to_string(sum.values) + (measured ? ", " + format_bytes(sum.bytes) : "");
+}
+
+// Only places that something has.
+std::string table(const plan::PlanSummary& summary) {
+  std::vector<plan::SummaryRow> rows = summary.rows;
+  rows.push_back(summary.total);
+  std::vector<std::string> lines = {"  blocks"};
+  for (const plan::SummaryRow& row : rows) lines.push_back("  " + row.blocks);
+  const auto pad_lines = [&] {
+    int width = 0;
+    for (const std::string& line : lines) width = std::max(width, report::display_width(line));
+    for (std::string& line : lines) line = report::pad_right(line, width + 3);
+  };
+  for (size_t place = 0; place < summary.total.sums.size(); ++place) {
+    if (summary.total.sums[place].values == 0) continue;
+    pad_lines();
+    lines[0] += to_string(static_cast<config::Place>(place));
+    for (size_t i = 0; i < rows.size(); ++i) lines[i + 1] += cell(rows[i].sums[place], summary.measured);
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+int show(const plan::PlanFile& file, const PlanFlags& flags) {
+  Progress progress(flags.model.console);
+  const sweep::SweepSettings settings = flags.model.settings();
+  const auto model = sweep::look_at_model(settings, progress);
+  progress.clear();
+  if (!model) return kInterrupted;
+  const plan::PlanSummary summary = plan::summarize(file.make_plan(model->program), model->program);
+  write_output("-", file.name() + " on " + settings.model + ": values that backward needs\n\n" + table(summary));
+  if (!summary.measured) say(flags.model.console, "sizes are not known: no forward of this model was measured");
+  say(flags.model.console, "next: memtune sweep with --plan " + flags.file);
+  return kDone;
+}
+
+int run_command(const PlanFlags& flags) {
+  choice_flag("plan", flags.action, {"validate"});
+  const plan::PlanFile file(flags.file);
+  if (!flags.model.model.empty()) return show(file, flags);
+  write_output("-", file.name() + ": a valid plan\n");
+  say(flags.model.console, "next: the same with --model says what it does");
+  return kDone;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<PlanFlags>();
+  CLI::App* command = app.add_subcommand("plan", kDescription);
+  command->add_option("validate", flags->action, "what to do with it")->required()->type_name(" ");
+  command->add_option("FILE", flags->file, "the plan")->required()->type_name(" ");
+  flags->model.add_to(*command, "./memtune-run");
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

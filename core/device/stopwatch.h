@@ -1,0 +1,48 @@
+// How long the compute stream spent between pairs of points, when somebody asks for it: off it costs nothing, on it
+// costs two timed events a pair. The sum is known once the device is idle.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/device/device.h"
+
+namespace memtune::device {
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(Device& device) : device_(device) {}
+
+  void turn_on() { on_ = true; }
+  bool on() const { return on_; }
+  void clear() { laps_.clear(); }
+
+  class Lap {
+   public:
+    explicit Lap(Stopwatch& watch) : watch_(watch) {
+      if (watch_.on_) start_ = watch_.device_.record_timed(Stream::compute);
+    }
+    ~Lap() {
+      if (start_) watch_.laps_.emplace_back(std::move(start_), watch_.device_.record_timed(Stream::compute));
+    }
+    Lap(const Lap&) = delete;
+    Lap& operator=(const Lap&) = delete;
+
+   private:
+    Stopwatch& watch_;
+    EventPtr start_;
+  };
+
+  double ms() const {
+    double sum = 0;
+    for (const auto& [start, end] : laps_) sum += end->ms_since(*start);
+    return sum;
+  }
+
+ private:
+  Device& device_;
+  bool on_ = false;
+  std::vector<std::pair<EventPtr, EventPtr>> laps_;
+};
+
+}  // namespace memtune::device

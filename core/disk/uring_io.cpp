@@ -1,0 +1,126 @@
+// io_uring: the kernel works on all transfers at once, and no thread of this process copies or waits for each.
+#include <liburing.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/disk/file_io.h"
+
+namespace memtune::disk {
+namespace {
+
+constexpr int kPatience = 100;                          // refusals in a row that may pass
+constexpr unsigned kPinnedRanges = 64;                  // places in the kernel's table
+constexpr int64_t kPinnedBytes = int64_t{1} << 30;      // the most that one of them takes
+constexpr int64_t kLargestTransfer = int64_t{1} << 30;  // a longer one ends short, which is allowed
+
+bool passing(int error) { return error == -EINTR || error == -EAGAIN || error == -EBUSY; }
+
+class UringIo final : public FileIo {
+ public:
+  UringIo(int file, io_uring ring) : file_(file), ring_(ring) {}
+  ~UringIo() override { io_uring_queue_exit(&ring_); }
+  UringIo(const UringIo&) = delete;
+  UringIo& operator=(const UringIo&) = delete;
+
+  int submit(const Transfer& transfer, size_t tag) override {
+    std::lock_guard lock(mutex_);
+    if (broken_ != 0) return broken_;
+    io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+    if (entry == nullptr) return -EBUSY;
+    prepare(*entry, transfer);
+    io_uring_sqe_set_data64(entry, tag);
+    int result = 0;
+    for (int tries = 0; tries < kPatience; ++tries) {
+      result = io_uring_submit(&ring_);
+      if (result > 0) return 0;
+      if (result < 0 && !passing(result)) break;
+    }
+    // The entry stays in the queue and must never be started after the caller was told that it was not.
+    return broken_ = result < 0 ? result : -EIO;
+  }
+
+  Completion reap() override {
+    io_uring_cqe* entry = nullptr;
+    int result = 0;
+    do {
+      result = io_uring_wait_cqe(&ring_, &entry);
+    } while (passing(result));
+    // Memory that the kernel still writes to could never be given back.
+    if (result < 0) throw std::runtime_error("io_uring lost its transfers: errno " + std::to_string(-result));
+    const Completion completion{static_cast<size_t>(io_uring_cqe_get_data64(entry)), entry->res};
+    io_uring_cqe_seen(&ring_, entry);
+    return completion;
+  }
+
+  // Refused beyond RLIMIT_MEMLOCK and by kernels before 5.19: then the pages are looked up for each transfer.
+  void pin(char* data, int64_t bytes) override {
+    std::lock_guard lock(mutex_);
+    if (pinned_.empty() && io_uring_register_buffers_sparse(&ring_, kPinnedRanges) != 0) return;
+    for (; bytes > 0 && pinned_.size() < kPinnedRanges; data += kPinnedBytes, bytes -= kPinnedBytes) {
+      const iovec range{data, static_cast<size_t>(std::min(bytes, kPinnedBytes))};
+      const auto place = static_cast<unsigned>(pinned_.size());
+      const __u64 untagged = 0;
+      if (io_uring_register_buffers_update_tag(&ring_, place, &range, &untagged, 1) != 1) return;
+      pinned_.push_back(range);
+    }
+  }
+
+  const char* name() const override { return "io_uring"; }
+
+ private:
+  void prepare(io_uring_sqe& entry, const Transfer& transfer) const {
+    const auto bytes = static_cast<unsigned>(std::min(transfer.bytes, kLargestTransfer));
+    const int place = pinned_place(transfer.data, bytes);
+    const bool read = transfer.kind == Transfer::Kind::read;
+    const int pinned = read ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
+    const int plain = read ? IORING_OP_READ : IORING_OP_WRITE;
+    io_uring_prep_rw(place < 0 ? plain : pinned, &entry, file_, transfer.data, bytes,
+                     static_cast<uint64_t>(transfer.offset));
+    if (place >= 0) entry.buf_index = static_cast<uint16_t>(place);
+  }
+
+  int pinned_place(const char* data, unsigned bytes) const {
+    for (size_t place = 0; place < pinned_.size(); ++place) {
+      const char* begin = static_cast<const char*>(pinned_[place].iov_base);
+      if (data >= begin && data + bytes <= begin + pinned_[place].iov_len) return static_cast<int>(place);
+    }
+    return -1;
+  }
+
+  int file_;
+  std::mutex mutex_;  // of the submission side; completions are taken by one thread
+  io_uring ring_;
+  std::vector<iovec> pinned_;
+  int broken_ = 0;
+};
+
+// Kernels before 5.6 have a ring that cannot read, and some sandboxes let a ring be made that then does not work.
+bool works(io_uring& ring) {
+  io_uring_probe* probe = io_uring_get_probe_ring(&ring);
+  const bool complete = probe != nullptr && io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
+                        io_uring_opcode_supported(probe, IORING_OP_WRITE) != 0;
+  io_uring_free_probe(probe);
+  if (!complete) return false;
+  io_uring_prep_nop(io_uring_get_sqe(&ring));
+  io_uring_cqe* entry = nullptr;
+  if (io_uring_submit_and_wait(&ring, 1) != 1 || io_uring_peek_cqe(&ring, &entry) != 0) return false;
+  io_uring_cqe_seen(&ring, entry);
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<FileIo> make_uring_io(int file, int depth) {
+  io_uring ring{};
+  if (io_uring_queue_init(static_cast<unsigned>(depth), &ring, 0) != 0) return nullptr;
+  if (works(ring)) return std::make_unique<UringIo>(file, ring);
+  io_uring_queue_exit(&ring);
+  return nullptr;
+}
+
+}  // namespace memtune::disk

@@ -1,0 +1,208 @@
+#include "core/offload/host_tier.h"
+
+#include <algorithm>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+
+namespace memtune::offload {
+namespace {
+
+// Adds the time until its end to a counter.
+class Stall {
+ public:
+  explicit Stall(std::chrono::nanoseconds& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Stall() { total_ += std::chrono::steady_clock::now() - start_; }
+  Stall(const Stall&) = delete;
+  Stall& operator=(const Stall&) = delete;
+
+ private:
+  std::chrono::nanoseconds& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// The oldest entry whose piece still is in `state`; null when there is none.
+PiecePtr pop_front(std::deque<std::weak_ptr<Piece>>& queue, Piece::State state) {
+  while (!queue.empty()) {
+    PiecePtr piece = queue.front().lock();
+    queue.pop_front();
+    if (piece && piece->state == state) return piece;
+  }
+  return nullptr;
+}
+
+PiecePtr pop_back(std::deque<std::weak_ptr<Piece>>& queue, Piece::State state) {
+  while (!queue.empty()) {
+    PiecePtr piece = queue.back().lock();
+    queue.pop_back();
+    if (piece && piece->state == state) return piece;
+  }
+  return nullptr;
+}
+
+std::function<void()> wait_for(std::vector<device::EventPtr> events) {
+  return [events = std::move(events)] {
+    for (const auto& event : events) event->synchronize();
+  };
+}
+
+}  // namespace
+
+HostTier::HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes,
+                   std::unique_ptr<disk::BlockStore> store)
+    : device_(device), pool_(device, slab_bytes, budget_bytes), budget_bytes_(budget_bytes), store_(std::move(store)) {}
+
+void HostTier::begin_step() {
+  reap();
+  last_step_bytes_ = put_bytes_;
+  put_bytes_ = 0;
+  counters_ = {};
+  for (Queue* queue : {&dirty_, &writing_, &ahead_})
+    std::erase_if(*queue, [](const auto& piece) { return piece.expired(); });
+}
+
+PiecePtr HostTier::put(int64_t bytes, bool may_spill) {
+  auto piece = std::make_shared<Piece>();
+  piece->bytes = bytes;
+  piece->may_spill = may_spill && store_;
+  piece->lease = room(bytes);
+  put_bytes_ += bytes;
+  return piece;
+}
+
+void HostTier::stored(const PiecePtr& piece, device::EventPtr out_done) {
+  piece->out_done = std::move(out_done);
+  piece->lease.free_after.clear();
+  if (!piece->may_spill) return;
+  dirty_.push_back(piece);
+  dirty_bytes_ += piece->bytes;
+  while (dirty_bytes_ > dirty_limit())
+    if (PiecePtr oldest = pop_front(dirty_, State::dirty)) start_write(oldest);
+}
+
+// What does not fit is written as early as can be, so that many writes run at once; a step that fits is never written.
+int64_t HostTier::dirty_limit() const {
+  const bool fits = last_step_bytes_ > 0 && last_step_bytes_ <= budget_bytes_;
+  return budget_bytes_ == 0 || fits ? INT64_MAX : budget_bytes_ / 8;
+}
+
+void HostTier::start_write(const PiecePtr& piece) {
+  piece->block = store_->allocate(piece->bytes);
+  disk_bytes_ += piece->bytes;
+  peak_disk_bytes_ = std::max(peak_disk_bytes_, disk_bytes_);
+  piece->request = store_->write(piece->block, piece->lease.data, wait_for({piece->out_done}));
+  piece->state = State::writing;
+  writing_.push_back(piece);
+  dirty_bytes_ -= piece->bytes;
+  counters_.disk_write_bytes += piece->bytes;
+}
+
+void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
+  piece.lease = std::move(lease);
+  piece.request = store_->read(piece.block, piece.lease.data, wait_for(std::move(piece.lease.free_after)));
+  piece.lease.free_after.clear();
+  piece.state = State::reading;
+  counters_.disk_read_bytes += piece.bytes;
+}
+
+HostPool::Lease HostTier::room(int64_t bytes) {
+  reap();
+  for (;;) {
+    if (auto lease = pool_.try_take(bytes)) return std::move(*lease);
+    if (!make_room())
+      throw OutOfHostMemory("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
+                            format_bytes(bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
+  }
+}
+
+// Frees one piece's room: of the oldest written, else of the oldest, else of the one read furthest ahead.
+bool HostTier::make_room() {
+  Stall stall(counters_.room_stall);
+  if (!leaving_.empty()) {
+    leaving_.front()->request->wait();
+    reap();
+    return true;
+  }
+  PiecePtr piece = pop_front(writing_, State::writing);
+  if (!piece) {
+    if (PiecePtr dirty = pop_front(dirty_, State::dirty)) {
+      start_write(dirty);
+      return true;
+    }
+    piece = pop_back(ahead_, State::reading);
+  }
+  if (!piece) return false;
+  piece->request->wait();
+  leave_host(*piece, State::on_disk, nullptr);
+  return true;
+}
+
+void HostTier::leave_host(Piece& piece, State state, device::EventPtr last_use) {
+  pool_.give_back(piece.lease, std::move(last_use));
+  piece.lease = {};
+  piece.request.reset();
+  piece.state = state;
+}
+
+bool HostTier::read_ahead(const PiecePtr& piece) {
+  if (piece->state != State::on_disk) return true;
+  reap();
+  auto lease = pool_.try_take(piece->bytes);
+  if (!lease) return false;
+  start_read(*piece, std::move(*lease));
+  ahead_.push_back(piece);
+  return true;
+}
+
+bool HostTier::ready(const Piece& piece) const {
+  if (piece.state == State::reading) return piece.request->done();
+  return piece.state == State::dirty || piece.state == State::writing;
+}
+
+const char* HostTier::fetch(const PiecePtr& piece) {
+  if (piece->state == State::on_disk) start_read(*piece, room(piece->bytes));
+  if (piece->state == State::reading) {
+    Stall stall(counters_.disk_stall);
+    piece->request->wait();
+  }
+  return piece->lease.data;
+}
+
+// A request that still runs holds the room: the piece leaves when it is done.
+void HostTier::drop(const PiecePtr& piece, device::EventPtr last_use) {
+  if (piece->state == State::used) return;
+  if (piece->state == State::dirty && piece->may_spill) dirty_bytes_ -= piece->bytes;
+  const bool busy = piece->request && !piece->request->done();
+  piece->out_done = last_use;
+  if (piece->state != State::on_disk && !busy) leave_host(*piece, State::used, last_use);
+  piece->state = State::used;
+  if (busy) {
+    leaving_.push_back(piece);
+  } else {
+    leave_disk(*piece);
+  }
+}
+
+void HostTier::reap() {
+  std::erase_if(leaving_, [&](const PiecePtr& piece) {
+    if (!piece->request->done()) return false;
+    leave_host(*piece, State::used, piece->out_done);
+    leave_disk(*piece);
+    return true;
+  });
+}
+
+void HostTier::leave_disk(Piece& piece) {
+  if (piece.block) disk_bytes_ -= piece.bytes;
+  piece.block = {};
+}
+
+HostTier::~HostTier() {
+  for (const PiecePtr& piece : leaving_) try {
+      piece->request->wait();
+    } catch (const Error&) {  // the step that needed it was told
+    }
+  reap();
+}
+
+}  // namespace memtune::offload

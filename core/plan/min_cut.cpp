@@ -1,0 +1,68 @@
+#include "core/plan/min_cut.h"
+
+#include <algorithm>
+
+namespace memtune::plan {
+
+void MinCut::add_edge(int from, int to, int64_t capacity) {
+  edges_of_[from].push_back(static_cast<int>(edges_.size()));
+  edges_.push_back({to, capacity});
+  edges_of_[to].push_back(static_cast<int>(edges_.size()));
+  edges_.push_back({from, 0});
+}
+
+int64_t MinCut::solve(int source, int sink) {
+  int64_t flow = 0;
+  while (flow < kNever && find_levels(source, sink)) {
+    std::fill(next_.begin(), next_.end(), 0);
+    while (const int64_t pushed = push(source, sink, kNever)) flow += pushed;
+  }
+  mark_sink_side(sink);
+  return flow;
+}
+
+// Distances from the source over edges that can take more; false when the sink is out of reach.
+bool MinCut::find_levels(int source, int sink) {
+  std::fill(level_.begin(), level_.end(), -1);
+  level_[source] = 0;
+  std::vector<int> queue = {source};
+  for (size_t i = 0; i < queue.size(); ++i)
+    for (const int index : edges_of_[queue[i]]) {
+      const Edge& edge = edges_[index];
+      if (edge.rest == 0 || level_[edge.to] >= 0) continue;
+      level_[edge.to] = level_[queue[i]] + 1;
+      queue.push_back(edge.to);
+    }
+  return level_[sink] >= 0;
+}
+
+// Sends up to `limit` from `node` to the sink along one shortest way.
+int64_t MinCut::push(int node, int sink, int64_t limit) {
+  if (node == sink) return limit;
+  for (size_t& next = next_[node]; next < edges_of_[node].size(); ++next) {
+    const int index = edges_of_[node][next];
+    const auto [to, rest] = edges_[index];
+    if (rest == 0 || level_[to] != level_[node] + 1) continue;
+    if (const int64_t pushed = push(to, sink, std::min(limit, rest))) {
+      edges_[index].rest -= pushed;
+      edges_[index ^ 1].rest += pushed;
+      return pushed;
+    }
+  }
+  return 0;
+}
+
+// What can still reach the sink: no cheapest cut has less on the sink's side.
+void MinCut::mark_sink_side(int sink) {
+  sink_side_[sink] = true;
+  std::vector<int> queue = {sink};
+  for (size_t i = 0; i < queue.size(); ++i)
+    for (const int index : edges_of_[queue[i]]) {
+      const int from = edges_[index].to;
+      if (edges_[index ^ 1].rest == 0 || sink_side_[from]) continue;
+      sink_side_[from] = true;
+      queue.push_back(from);
+    }
+}
+
+}  // namespace memtune::plan

@@ -1,0 +1,176 @@
+#include "core/plan/offload_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "core/plan/op_class.h"
+
+namespace memtune::plan {
+namespace {
+
+using config::OpFacts;
+using config::Place;
+using config::ProgramFacts;
+
+bool is_group(const StrategySpec& spec) { return spec.info->name == "offload:group"; }
+
+// Which ops' values a part is about.
+class Reach {
+ public:
+  Reach(const StrategySpec& spec, const ProgramFacts& facts)
+      : blocks_(spec.blocks()),
+        end_(static_cast<int>(facts.blocks.size()) - spec.count("keep_last")),
+        outside_(blocks_.all() && !is_group(spec)),
+        head_(spec.has("head") && spec.value("head") == "move") {}
+
+  bool has(const OpFacts& op) const {
+    if (!makes_values(op)) return false;
+    if (op.block == kOutside) return outside_ && (head_ || !op.after_blocks);
+    return op.block < end_ && blocks_.contains(op.block);
+  }
+
+ private:
+  BlockRanges blocks_;
+  int end_;       // the first of the last blocks, whose values stay
+  bool outside_;  // what is in no block moves too
+  bool head_;
+};
+
+// Names each memory's kind: what has it in common with its like in other blocks.
+class Kinds {
+ public:
+  using Kind = std::tuple<std::string, int, int>;  // region and op, number within the block, output
+
+  explicit Kinds(const ProgramFacts& facts) {
+    std::map<std::pair<int, std::string>, int> seen;
+    for (const OpFacts& op : facts.ops) {
+      const std::string name = without_numbers(op.region) + "/" + op.name;
+      of_op_.emplace_back(name, seen[{op.block, name}]++);
+    }
+  }
+  Kind of(const Memory& memory) const {
+    const auto& [name, number] = of_op_[memory.op];
+    return {name, number, memory.output};
+  }
+
+ private:
+  std::vector<std::pair<std::string, int>> of_op_;
+};
+
+class Share {
+ public:
+  Share(const StrategySpec& spec, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft)
+      : tier_(spec.place("tier")),
+        fraction_(spec.share("fraction")),
+        min_bytes_(spec.bytes("min")),
+        facts_(facts),
+        graph_(graph),
+        draft_(draft),
+        needed_(needed_in_backward(graph, draft)) {}
+
+  void place(const Reach& reach) {
+    const std::vector<int> candidates = in_order(reach);
+    double total = 0, moved = 0;
+    for (const int memory : candidates) total += size(memory);
+    for (const int memory : candidates) {
+      if (moved + size(memory) / 2 >= fraction_ * total) break;  // nearer to the share without it
+      moved += size(memory);
+      draft_.fill(at(memory), tier_);
+    }
+  }
+
+ private:
+  const Memory& at(int memory) const { return graph_.memories()[memory]; }
+  // Where nothing was measured each counts as much as the other.
+  double size(int memory) const { return graph_.measured() ? static_cast<double>(at(memory).bytes) : 1; }
+
+  bool stays(int memory) const { return needed_[memory] && draft_.place(at(memory)) != Place::recompute; }
+
+  bool is_candidate(int memory, const Reach& reach) const {
+    const bool large = !graph_.measured() || at(memory).bytes >= min_bytes_;
+    return large && needed_[memory] && reach.has(facts_.ops[at(memory).op]) && draft_.place(at(memory)) == Place::keep;
+  }
+
+  // Flops of all ops that would have to run again to make `memory` from what is there without it.
+  double flops_to_remake(int memory) const {
+    if (!graph_.measured()) return facts_.ops[at(memory).op].attention ? 2 : facts_.ops[at(memory).op].matmul;
+    double flops = 0;
+    std::set<int> ops;
+    std::vector<int> queue = {memory};
+    for (size_t i = 0; i < queue.size(); ++i) {
+      const int op = at(queue[i]).op;
+      if ((i > 0 && stays(queue[i])) || !ops.insert(op).second) continue;
+      flops += facts_.ops[op].flops;
+      for (const int input : graph_.made_from(at(queue[i]))) queue.push_back(input);
+    }
+    return flops;
+  }
+
+  // Kinds that are dearest per byte first; within a kind the first blocks first, for they wait longest.
+  std::vector<int> in_order(const Reach& reach) const {
+    struct Sum {
+      double flops = 0, bytes = 0;
+      double density() const { return bytes > 0 ? flops / bytes : 0; }
+    };
+    const Kinds kinds(facts_);
+    std::map<Kinds::Kind, Sum> sums;
+    std::vector<int> candidates;
+    for (int memory = 0; memory < static_cast<int>(needed_.size()); ++memory) {
+      if (!is_candidate(memory, reach)) continue;
+      candidates.push_back(memory);
+      Sum& sum = sums[kinds.of(at(memory))];
+      sum.flops += flops_to_remake(memory);
+      sum.bytes += size(memory);
+    }
+    const auto rank = [&](int memory) {
+      const Kinds::Kind kind = kinds.of(at(memory));
+      return std::tuple(-sums[kind].density(), kind, memory);
+    };
+    std::sort(candidates.begin(), candidates.end(), [&](int a, int b) { return rank(a) < rank(b); });
+    return candidates;
+  }
+
+  Place tier_;
+  double fraction_;
+  int64_t min_bytes_;
+  const ProgramFacts& facts_;
+  const MemoryGraph& graph_;
+  Draft& draft_;
+  std::vector<bool> needed_;
+};
+
+void check_keep_last(const StrategySpec& spec, const ProgramFacts& facts) {
+  const size_t blocks = facts.blocks.size();
+  if (spec.count("keep_last") > static_cast<int>(blocks))
+    throw UsageError(spec.info->name + ": keep_last=" + spec.value("keep_last") +
+                     " must be at most the number of blocks, " + std::to_string(blocks));
+}
+
+}  // namespace
+
+config::TransferSettings transfer_settings(const StrategySpec& spec) {
+  config::TransferSettings transfer;
+  transfer.side_stream = spec.info->name != "offload:sync";
+  transfer.min_bytes = spec.bytes("min");
+  if (spec.has("stash")) transfer.stash_bytes = spec.bytes("stash");
+  transfer.prefetch_bytes = spec.info->name == "offload:stream" ? spec.bytes("prefetch") : 0;
+  if (!is_group(spec)) return transfer;
+  transfer.schedule = config::Schedule::block;
+  transfer.groups_in_flight = spec.count("in_flight");
+  transfer.prefetch_blocks = spec.count("prefetch");
+  return transfer;
+}
+
+void place_offload(const StrategySpec& spec, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
+  check_keep_last(spec, facts);
+  const Reach reach(spec, facts);
+  if (spec.share("fraction") < 1) return Share(spec, facts, graph, draft).place(reach);
+  const Place tier = spec.place("tier");
+  for (size_t i = 0; i < facts.ops.size(); ++i)
+    if (reach.has(facts.ops[i])) draft.fill(static_cast<int>(i), tier, tier);
+}
+
+}  // namespace memtune::plan

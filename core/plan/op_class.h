@@ -1,0 +1,30 @@
+// What kinds of ops there are, for the rules that write plans.
+#pragma once
+
+#include <string>
+
+#include "core/config/program_facts.h"
+
+namespace memtune::plan {
+
+constexpr int kOutside = -1;  // the "block" of an op that is in none
+
+// prim ops only bind, pack and branch: what they hand on was made by others. A "view" may copy (reshape, contiguous),
+// and an in-place op makes the memory's next value: both have a place of their own.
+bool makes_values(const config::OpFacts& op);
+bool makes_memory(const config::OpFacts& op);
+
+// Running it again costs next to nothing and makes the same: no matmul, attention, random draw, lookup or sort.
+bool is_cheap(const config::OpFacts& op);
+bool is_norm(const config::OpFacts& op);
+
+// "softmax" and "aten::softmax" are one op.
+std::string bare(const std::string& name);
+
+// "layers.0.attn/aten::linear"
+std::string full_name(const config::OpFacts& op);
+
+// "layers.3.w1" is one of "layers.*.w1".
+std::string without_numbers(const std::string& region);
+
+}  // namespace memtune::plan

@@ -1,0 +1,167 @@
+#include "core/plan/plan_file.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/config/json_object.h"
+#include "core/plan/draft.h"
+#include "core/plan/op_class.h"
+#include "core/plan/rule_scope.h"
+#include "core/plan/strategy.h"
+
+namespace memtune::plan {
+namespace {
+
+using config::JsonObject;
+using config::Place;
+using config::Plan;
+using config::ProgramFacts;
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+
+json parse_text(const std::string& text) try { return json::parse(text); } catch (const json::parse_error& error) {
+  const size_t end = std::min(error.byte, text.size());
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  throw UsageError("is not JSON: line " + std::to_string(line));
+}
+
+// Adds where it was to what an error says.
+template <typename Action>
+auto within(const std::string& where, const Action& action) try {
+  return action();
+} catch (const UsageError& error) {
+  throw UsageError(where + error.what());
+}
+
+std::optional<Place> read_place(JsonObject& object, const char* key) {
+  std::string text;
+  object.read(key, text);
+  if (text.empty()) return std::nullopt;
+  return within(object.path(key) + ": ", [&] { return config::parse_place(text); });
+}
+
+PlanRule read_rule(const json& value, const std::string& path) {
+  PlanRule rule;
+  std::string blocks;
+  JsonObject object(value, path);
+  object.read("blocks", blocks);
+  object.read("region", rule.region);
+  object.read("op", rule.op);
+  object.read("inputs_of", rule.inputs_of);
+  rule.outputs = read_place(object, "outputs");
+  rule.saved = read_place(object, "saved");
+  object.finish();
+  if (!blocks.empty()) rule.blocks = within(object.path("blocks") + ": ", [&] { return BlockRanges(blocks); });
+  if (blocks.empty() && rule.region.empty() && rule.op.empty() && rule.inputs_of.empty())
+    throw UsageError(path + " selects nothing: give it blocks, region, op or inputs_of");
+  if (!rule.outputs && !rule.saved) throw UsageError(path + " places nothing: give it outputs or saved");
+  if (rule.saved && !rule.inputs_of.empty())
+    throw UsageError(path + ".saved is for ops, inputs_of selects values: give them a rule each");
+  return rule;
+}
+
+// It stands in tables beside strategies, and in file names.
+void check_name(const std::string& path, const std::string& name) {
+  const auto printable = [](unsigned char c) { return std::isprint(c) != 0 || c >= 0x80; };
+  if (trim(name).empty() || !std::all_of(name.begin(), name.end(), printable))
+    throw UsageError(path + " must be a line of text");
+  try {
+    check_strategy(name);
+  } catch (const UsageError&) {
+    return;
+  }
+  throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
+}
+
+void check_placement(const config::OpPlacement& placement, const ProgramFacts& facts) {
+  const std::string of = "op " + std::to_string(placement.op);
+  if (placement.op >= static_cast<int>(facts.ops.size()))
+    throw UsageError(of + " is none of the model's, which has " + std::to_string(facts.ops.size()) +
+                     "; it is another model's plan");
+  const std::string name = full_name(facts.ops[placement.op]);
+  if (placement.name != name)
+    throw UsageError(of + " is " + placement.name + " here and " + name + " in the model; it is another model's plan");
+  if (placement.outputs.size() > facts.ops[placement.op].outputs.size())
+    throw UsageError(of + " has " + std::to_string(facts.ops[placement.op].outputs.size()) + " outputs, not " +
+                     std::to_string(placement.outputs.size()));
+}
+
+void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
+  for (const Selected& one : select(rule, facts, graph)) {
+    if (rule.saved) draft.set(one.op, Memory::kPrivate, *rule.saved);
+    if (!rule.outputs) continue;
+    if (one.output == Selected::kAll)
+      draft.set_outputs(one.op, *rule.outputs);
+    else
+      draft.set(one.op, one.output, *rule.outputs);
+  }
+}
+
+}  // namespace
+
+PlanFile::PlanFile(const std::filesystem::path& path) : file_(path.filename().string()), name_(path.stem().string()) {
+  if (!std::filesystem::is_regular_file(path)) throw UsageError("no such plan file: " + path.string());
+  within(file_ + ": ", [&] { read(read_file(path)); });
+}
+
+void PlanFile::read(const std::string& text) {
+  json value = parse_text(text);
+  JsonObject object(value, "plan");
+  object.require({"version"});
+  int version = kVersion;
+  object.read("version", version, kVersion, kVersion);
+  object.read("name", name_);
+  check_name(object.path("name"), name_);
+  if (object.find("placements")) {
+    value.erase("name");
+    whole_ = value.get<Plan>();
+    return;
+  }
+  object.read("strategy", strategy_);
+  within(object.path("strategy") + ": ", [&] { check_strategy(strategy_); });
+  for (const json& rule : object.array("rules")) rules_.push_back(read_rule(rule, object.path("rules", rules_.size())));
+  Plan checked;
+  if (const json* transfer = object.find("transfer")) {
+    config::read_transfer(*transfer, object.path("transfer"), checked.transfer);
+    transfer_ = transfer->dump();
+  }
+  object.read("saved_min_bytes", checked.saved_min_bytes, 0);
+  if (value.contains("saved_min_bytes")) saved_min_bytes_ = checked.saved_min_bytes;
+  object.finish();
+}
+
+bool PlanFile::uses_disk() const {
+  if (whole_) return whole_->places(Place::disk);
+  return plan::uses_disk(strategy_) || std::any_of(rules_.begin(), rules_.end(), [](const PlanRule& rule) {
+           return rule.outputs == Place::disk || rule.saved == Place::disk;
+         });
+}
+
+Plan PlanFile::make_plan(const ProgramFacts& facts) const {
+  Plan plan = whole_ ? *whole_ : follow_rules(facts);
+  if (whole_)
+    for (size_t i = 0; i < plan.placements.size(); ++i)
+      within(file_ + ": plan.placements[" + std::to_string(i) + "]: ",
+             [&] { check_placement(plan.placements[i], facts); });
+  plan.strategy = name_;
+  return plan;
+}
+
+Plan PlanFile::follow_rules(const ProgramFacts& facts) const {
+  Plan plan = within(file_ + ": plan.strategy: ", [&] { return plan::make_plan(strategy_, facts); });
+  const MemoryGraph graph(facts);
+  Draft draft(facts, plan);
+  for (size_t i = 0; i < rules_.size(); ++i)
+    within(file_ + ": plan.rules[" + std::to_string(i) + "].", [&] { apply(rules_[i], facts, graph, draft); });
+  plan.placements = draft.placements();
+  if (!transfer_.empty()) config::read_transfer(json::parse(transfer_), "plan.transfer", plan.transfer);
+  plan.saved_min_bytes = saved_min_bytes_.value_or(plan.saved_min_bytes);
+  return plan;
+}
+
+}  // namespace memtune::plan

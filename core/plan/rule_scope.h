@@ -1,0 +1,21 @@
+// What a rule of a plan file selects in a program.
+#pragma once
+
+#include "core/plan/memory_graph.h"
+#include "core/plan/plan_file.h"
+
+namespace memtune::plan {
+
+struct Selected {
+  int op = 0;
+  int output = 0;  // or kAll
+  static constexpr int kAll = -2;
+};
+
+// At least one. UsageError, beginning with the rule's field, for what the program does not have.
+std::vector<Selected> select(const PlanRule& rule, const config::ProgramFacts& facts, const MemoryGraph& graph);
+
+// The part of `region` that the glob is about: "layers.*.mlp" finds "layers.3.mlp" in "layers.3.mlp.w1". "": none.
+std::string matched_region(const std::string& glob, const std::string& region);
+
+}  // namespace memtune::plan

@@ -1,0 +1,54 @@
+#include "core/trial/saved_tensor.h"
+
+#include "core/autograd/casts.h"
+#include "core/checkpoint/recompute.h"
+#include "core/trial/executor.h"
+
+namespace memtune::trial {
+
+SavedTensor::SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
+    : executor_(executor),
+      geometry_(tensor),
+      counter_(tensor.unsafeGetTensorImpl()->version_counter()),
+      version_(counter_.current_version()),
+      save_(save),
+      tensor_(tensor.detach()) {
+  if (!executor.autocast_) return;
+  cast_parameter_ = autograd::is_cast_parameter(tensor);
+  if (!cast_parameter_) cast_source_ = autograd::find_cast_source(tensor, executor.op_inputs_);
+}
+
+SavedTensor::~SavedTensor() {
+  std::erase(executor_.pending_, this);
+  if (buffer_) {
+    --buffer_->tickets;
+    checkpoint::release_if_unneeded(*buffer_);
+  }
+  if (instance_) instance_->captured.erase(save_);
+}
+
+at::Tensor SavedTensor::unpack() {
+  TORCH_CHECK(counter_.current_version() == version_,
+              "one of the variables needed for gradient computation has been modified by an inplace operation: a "
+              "saved tensor of ",
+              geometry_.dtype.name(), " is at version ", counter_.current_version(), "; expected version ", version_,
+              " instead");
+  if (buffer_) return geometry_.view(executor_.storage_of(*buffer_));
+  if (instance_) return executor_.saved_by(*instance_, save_);
+  return tensor_;
+}
+
+void SavedTensor::become(const autograd::BufferPtr& buffer) {
+  ++buffer->tickets;
+  executor_.need(buffer);
+  buffer_ = buffer;
+  tensor_.reset();
+}
+
+void SavedTensor::become(const checkpoint::InstancePtr& instance) {
+  instance->captured[save_];
+  instance_ = instance;
+  tensor_.reset();
+}
+
+}  // namespace memtune::trial

@@ -1,0 +1,34 @@
+// Under autocast autograd saves copies that no op of the program made: they have to be told from an op's own values.
+#include "core/autograd/casts.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <doctest/doctest.h>
+
+namespace memtune::autograd {
+namespace {
+
+at::Tensor cast(const at::Tensor& tensor) { return tensor.to(at::kBFloat16); }
+
+TEST_CASE("a cast copy is known by what it was made from, through views too") {
+  const at::Tensor leaf = at::randn({4, 4}).requires_grad_();
+  const at::Tensor a = leaf * 2, b = leaf + 1;
+  CHECK(find_cast_source(cast(a), {b, a}) == 1);
+  CHECK(find_cast_source(cast(a).t(), {a, b}) == 0);
+  CHECK(find_cast_source(cast(a).view({16}), {a, b}) == 0);
+  CHECK(find_cast_source(cast(a), {b}) == -1);
+  CHECK(find_cast_source(cast(a) * 2, {a}) == -1);  // not the copy any more
+  CHECK(find_cast_source(a, {a}) == -1);
+  CHECK(find_cast_source(cast(at::randn({2})), {a}) == -1);  // without history there is nothing to tell by
+}
+
+TEST_CASE("a parameter's cast copy is the parameter's") {
+  const at::Tensor parameter = at::randn({4, 4}).requires_grad_();
+  CHECK(is_cast_parameter(cast(parameter)));
+  CHECK(is_cast_parameter(cast(parameter).t()));
+  CHECK_FALSE(is_cast_parameter(cast(parameter * 2)));
+  CHECK_FALSE(is_cast_parameter(parameter));
+}
+
+}  // namespace
+}  // namespace memtune::autograd

@@ -1,0 +1,79 @@
+// Autocast puts copies between values and the ops that take them; a plan that drops those makes them again from the
+// value, not by running the op.
+#include <ATen/autocast_mode.h>
+#include <doctest/doctest.h>
+
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+class Autocast {
+ public:
+  Autocast() {
+    at::autocast::set_autocast_dtype(type_, at::kBFloat16);
+    at::autocast::set_autocast_enabled(type_, true);
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    at::autocast::decrement_nesting();
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(type_, false);
+  }
+
+ private:
+  c10::DeviceType type_ = test_device().torch_device().type();
+};
+
+constexpr char kSource[] = R"(
+def forward(self, x):
+    y = torch.sigmoid(torch.matmul(x, self.a).float())
+    return torch.matmul(y, self.b)
+)";
+
+config::Plan plan_for(const config::ProgramFacts& facts, config::Place copies) {
+  config::Plan plan;
+  plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+  int matmuls = 0;
+  for (size_t i = 0; i < facts.ops.size(); ++i) {
+    const auto& op = facts.ops[i];
+    const bool second = op.matmul && matmuls++ % 2 == 1;
+    if (op.name != "aten::sigmoid" && !second) continue;
+    config::OpPlacement placement{static_cast<int>(i), op.region + "/" + op.name, {config::Place::keep}};
+    if (second) placement.saved = copies;
+    plan.placements.push_back(placement);
+  }
+  return plan;
+}
+
+TEST_CASE("the copy of an input is cast again, whatever the value's own place; the matmul does not run twice") {
+  Model model(kSource, 3);
+  const auto program = program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
+  const auto facts = program::facts(program, program::find_blocks(program, "block*"));
+  const Autocast autocast;
+  const Step plain = model.under("none");
+  for (config::Place value : {config::Place::keep, config::Place::recompute, config::Place::host}) {
+    CAPTURE(config::to_string(value));
+    config::Plan plan = plan_for(facts, config::Place::recompute);
+    for (auto& placement : plan.placements)
+      if (placement.saved == config::Place::keep) placement.outputs[0] = value;
+    const Step step = model.under(program, facts, plan);
+    CHECK(same(step, plain));
+    CHECK(step.reruns == (value == config::Place::recompute ? 6 : 3));  // a cast a block, and the sigmoid
+    CHECK(step.leased_after == 0);
+  }
+}
+
+TEST_CASE("the copy itself may wait in host memory") {
+  Model model(kSource, 3);
+  const auto program = program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
+  const auto facts = program::facts(program, program::find_blocks(program, "block*"));
+  const Autocast autocast;
+  const Step plain = model.under("none");
+  const Step step = model.under(program, facts, plan_for(facts, config::Place::host));
+  CHECK(same(step, plain));
+  CHECK(step.out_bytes == 3 * 4 * 8 * 2);  // bfloat16
+}
+
+}  // namespace
+}  // namespace memtune::tests

@@ -1,0 +1,379 @@
+// What a trial entrusts to the disk comes back bit for bit or not at all, in the order and at the moments promised.
+#include "core/disk/block_store.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <thread>
+
+#include "core/base/error.h"
+#include "tests/disk/support.h"
+
+using namespace memtune;
+using namespace memtune::disk;
+using test::AlignedMemory;
+using test::Fault;
+using test::Stage;
+using test::Watchdog;
+
+namespace {
+
+constexpr int64_t kPage = kAlignment;
+
+// Shut at first.
+class Gate {
+ public:
+  void open() {
+    {
+      std::lock_guard lock(mutex_);
+      open_ = true;
+    }
+    changed_.notify_all();
+  }
+  void pass() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+// A written block and what it has to hold.
+struct Written {
+  Written(BlockStore& store, int64_t bytes, uint64_t seed) : memory(bytes), block(store.allocate(bytes)) {
+    test::fill(memory.data(), bytes, seed);
+    request = store.write(block, memory.data());
+  }
+  bool comes_back(BlockStore& store) const {
+    AlignedMemory in(block.bytes());
+    store.read(block, in.data())->wait();
+    return holds(in);
+  }
+  bool holds(AlignedMemory& in) const { return std::memcmp(in.data(), memory.data(), block.bytes()) == 0; }
+
+  mutable AlignedMemory memory;
+  Block block;
+  RequestPtr request;
+};
+
+}  // namespace
+
+TEST_CASE("blocks of any size come back as they were, in any order") {
+  for (const Backend backend : test::backends()) {
+    CAPTURE(test::name_of(backend));
+    Stage stage(backend);
+    BlockStore& store = stage.open();
+    std::vector<std::unique_ptr<Written>> blocks;
+    for (const int64_t bytes : {1, 4095, 4096, 4097, 100'000, 8 << 20, 3 << 20, 17})
+      blocks.push_back(std::make_unique<Written>(store, bytes, blocks.size()));
+    for (const auto& block : blocks) block->request->wait();
+    for (const size_t i : {7, 0, 3, 5, 1, 6, 2, 4, 5}) CHECK(blocks[i]->comes_back(store));
+    CHECK(test::entries(stage.folder.path) == 0);
+    blocks.clear();
+    CHECK(store.used_bytes() == 0);
+  }
+}
+
+TEST_CASE("many requests in flight, each with its own bytes") {
+  for (const Backend backend : test::backends()) {
+    CAPTURE(test::name_of(backend));
+    Stage stage(backend);
+    BlockStore& store = stage.open();
+    std::vector<std::unique_ptr<Written>> blocks;
+    for (uint64_t i = 0; i < 100; ++i) blocks.push_back(std::make_unique<Written>(store, 3 * kPage, i));
+    std::vector<std::unique_ptr<AlignedMemory>> in;
+    std::vector<RequestPtr> reads;
+    for (const auto& block : blocks) {  // while writes are still waiting
+      in.push_back(std::make_unique<AlignedMemory>(3 * kPage));
+      reads.push_back(store.read(block->block, in.back()->data()));
+    }
+    for (size_t i = 0; i < reads.size(); ++i) {
+      reads[i]->wait();
+      CHECK(reads[i]->done());
+      CHECK(blocks[i]->holds(*in[i]));
+    }
+  }
+}
+
+TEST_CASE("a write takes its data when `before` has returned, not earlier") {
+  const Watchdog watchdog("write behind a gate");
+  Stage stage;
+  BlockStore& store = stage.open();
+  const Block block = store.allocate(kPage);
+  AlignedMemory data(kPage), in(kPage);
+  Gate gate;
+  const RequestPtr request = store.write(block, data.data(), [&] { gate.pass(); });
+  CHECK_FALSE(request->done());
+  test::fill(data.data(), kPage, 1);  // the device's copy
+  gate.open();
+  request->wait();
+  store.read(block, in.data())->wait();
+  CHECK(std::memcmp(in.data(), data.data(), kPage) == 0);
+}
+
+TEST_CASE("a read leaves its memory alone until `before` has returned, and is checked after it") {
+  const Watchdog watchdog("read behind a gate");
+  Stage stage;
+  BlockStore& store = stage.open();
+  const Written written(store, kPage, 1);
+  AlignedMemory in(kPage);
+  Gate gate;
+  std::atomic<bool> untouched = false;
+  const RequestPtr request = store.read(written.block, in.data(), [&] {
+    gate.pass();
+    untouched = in.data()[0] == 42;
+  });
+  in.data()[0] = 42;
+  gate.open();
+  request->wait();
+  CHECK(untouched);
+  CHECK(written.holds(in));
+}
+
+TEST_CASE("a read waits for the write of its block") {
+  const Watchdog watchdog("read behind its write");
+  Stage stage;
+  BlockStore& store = stage.open();
+  const Block block = store.allocate(kPage);
+  AlignedMemory data(kPage), in(kPage);
+  test::fill(data.data(), kPage, 1);
+  Gate gate;
+  const RequestPtr write = store.write(block, data.data(), [&] { gate.pass(); });
+  const RequestPtr read = store.read(block, in.data());
+  CHECK_FALSE(read->done());
+  gate.open();
+  read->wait();
+  CHECK(write->done());
+  CHECK(std::memcmp(in.data(), data.data(), kPage) == 0);
+}
+
+TEST_CASE("a request whose `before` waits holds up no news of those before it") {
+  for (const Backend backend : test::backends()) {
+    const Watchdog watchdog("news behind a gate");
+    Stage stage(backend);
+    BlockStore& store = stage.open();
+    const Written first(store, kPage, 1);
+    const Block second = store.allocate(kPage);
+    Gate gate;
+    AlignedMemory data(kPage);
+    const RequestPtr held = store.write(second, data.data(), [&] { gate.pass(); });
+    first.request->wait();
+    CHECK(first.comes_back(store));  // reads pass writes
+    CHECK_FALSE(held->done());
+    gate.open();
+    held->wait();
+  }
+}
+
+TEST_CASE("transfers start in the order of the calls, at most `depth` of them unfinished") {
+  const Watchdog watchdog("order");
+  Stage stage;
+  stage.settings.depth = 2;
+  std::vector<int64_t> offsets;
+  stage.disk.on_submit = [&](const Transfer& transfer) { offsets.push_back(transfer.offset); };
+  BlockStore& store = stage.open();
+  std::vector<std::unique_ptr<Written>> blocks;
+  for (uint64_t i = 0; i < 20; ++i) blocks.push_back(std::make_unique<Written>(store, kPage, i));
+  for (const auto& block : blocks) block->request->wait();
+  REQUIRE(offsets.size() == 20);
+  CHECK(std::ranges::is_sorted(offsets));
+}
+
+TEST_CASE("a block's place is free once the block is gone and its last request has ended") {
+  const Watchdog watchdog("early release");
+  Stage stage;
+  BlockStore& store = stage.open();
+  store.reserve(2 * kPage);
+  AlignedMemory data(kPage);
+  Gate gate;
+  RequestPtr request;
+  {
+    const Block block = store.allocate(kPage);
+    request = store.write(block, data.data(), [&] { gate.pass(); });
+  }
+  CHECK(store.used_bytes() == kPage);
+  const Block other = store.allocate(kPage);  // not the same place
+  gate.open();
+  request->wait();
+  CHECK(store.used_bytes() == kPage);
+  const Block again = store.allocate(kPage);
+  CHECK(store.reserved_bytes() == 2 * kPage);
+}
+
+TEST_CASE("what `before` holds is gone when the request is done") {
+  struct Slow {
+    ~Slow() {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      *gone = true;
+    }
+    std::shared_ptr<std::atomic<bool>> gone;
+  };
+  Stage stage;
+  BlockStore& store = stage.open();
+  const Block block = store.allocate(kPage);
+  AlignedMemory data(kPage);
+  for (const bool writing : {true, false}) {
+    const auto gone = std::make_shared<std::atomic<bool>>(false);
+    auto before = [slow = std::make_shared<Slow>(gone)] {};
+    if (writing) {
+      store.write(block, data.data(), std::move(before))->wait();
+    } else {
+      store.read(block, data.data(), std::move(before))->wait();
+    }
+    CHECK(*gone);
+  }
+}
+
+TEST_CASE("a block may outlive its store") {
+  Stage stage;
+  Block block;
+  CHECK_FALSE(block);
+  {
+    BlockStore store(stage.settings);
+    block = store.allocate(5);
+    CHECK(block);
+    CHECK(block.bytes() == 5);
+  }
+  block = Block();
+}
+
+TEST_CASE("a store that ends waits for what is in flight; what still waits to be fails and is not touched") {
+  for (const Backend backend : test::backends()) {
+    const Watchdog watchdog("the end of a store");
+    Stage stage(backend);
+    Gate gate, entered;
+    stage.disk.on_submit = [&](const Transfer&) {
+      entered.open();
+      gate.pass();
+    };
+    stage.open();
+    AlignedMemory data(kPage);
+    const Block first = stage.store->allocate(kPage), second = stage.store->allocate(kPage);
+    const RequestPtr running = stage.store->write(first, data.data());
+    const RequestPtr waiting = stage.store->write(second, data.data(), [] { FAIL_CHECK("called after the end"); });
+    entered.pass();
+    std::thread closer([&] { stage.store.reset(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK_FALSE(running->done());
+    gate.open();
+    closer.join();
+    CHECK(running->done());
+    CHECK_NOTHROW(running->wait());
+    CHECK_THROWS_WITH_AS(waiting->wait(), "the block store is closed", Error);
+  }
+}
+
+TEST_CASE("room is taken before it is used") {
+  Stage stage;
+  BlockStore& store = stage.open();
+  store.reserve(10 * kPage - 1);
+  CHECK(store.reserved_bytes() == 10 * kPage);
+  store.reserve(kPage);
+  CHECK(store.reserved_bytes() == 10 * kPage);
+  stage.disk.on_allocate = [](int64_t) { return std::optional(-ENOSPC); };
+  std::vector<Block> blocks;
+  for (int i = 0; i < 10; ++i) blocks.push_back(store.allocate(kPage));
+  CHECK(store.used_bytes() == 10 * kPage);
+  CHECK_THROWS_AS(store.allocate(1), DiskFull);
+  blocks.pop_back();
+  CHECK_NOTHROW(store.allocate(kPage));
+}
+
+TEST_CASE("beyond the budget is refused with the figures, and the store goes on") {
+  Stage stage;
+  stage.settings.budget_bytes = 10 * kPage;
+  BlockStore& store = stage.open();
+  CHECK_THROWS_WITH_AS(store.reserve(11 * kPage),
+                       ("the scratch file in '" + stage.folder.path.string() +
+                        "' has to hold 44 KiB, its budget is 40 KiB (0 B in use); raise --disk-budget or move less to "
+                        "the disk")
+                           .c_str(),
+                       DiskFull);
+  store.reserve(10 * kPage);
+  const Written most(store, 9 * kPage, 1);
+  CHECK_THROWS_AS(store.allocate(2 * kPage), DiskFull);
+  CHECK(store.allocate(kPage));
+  CHECK(most.comes_back(store));
+}
+
+TEST_CASE("what `before` throws is what the request and every later call throw") {
+  const Watchdog watchdog("before throws");
+  Stage stage;
+  BlockStore& store = stage.open();
+  const Block block = store.allocate(kPage);
+  AlignedMemory data(kPage);
+  const RequestPtr request = store.write(block, data.data(), [] { throw DeviceError("the device is gone"); });
+  CHECK_THROWS_WITH_AS(request->wait(), "the device is gone", DeviceError);
+  CHECK_THROWS_WITH_AS(request->wait(), "the device is gone", DeviceError);
+  CHECK_THROWS_WITH_AS(store.allocate(1), "the device is gone", DeviceError);
+  CHECK_THROWS_WITH_AS(store.read(block, data.data()), "the device is gone", DeviceError);
+}
+
+TEST_CASE("what a program would do wrong is refused") {
+  Stage stage, elsewhere;
+  BlockStore& store = stage.open();
+  AlignedMemory data(2 * kPage);
+  const Block block = store.allocate(kPage), foreign = elsewhere.open().allocate(kPage);
+  CHECK_THROWS_AS(store.allocate(0), Error);
+  CHECK_THROWS_AS(store.read(block, data.data()), Error);       // never written
+  CHECK_THROWS_AS(store.write(Block(), data.data()), Error);    // no block
+  CHECK_THROWS_AS(store.write(foreign, data.data()), Error);    // another store's
+  CHECK_THROWS_AS(store.write(block, data.data() + 1), Error);  // crooked
+  store.write(block, data.data())->wait();
+  CHECK_THROWS_AS(store.write(block, data.data()), Error);  // twice
+  CHECK_NOTHROW(store.read(block, data.data())->wait());    // none of it was fatal
+}
+
+TEST_CASE("traffic is counted each way") {
+  Stage stage;
+  BlockStore& store = stage.open();
+  const Written written(store, 8 << 20, 1);
+  CHECK(written.comes_back(store));
+  CHECK(written.comes_back(store));
+  CHECK(store.written().bytes == 8 << 20);
+  CHECK(store.read().bytes == 16 << 20);
+  for (const Traffic& traffic : {store.written(), store.read()}) {
+    CHECK(traffic.busy.count() > 0);
+    CHECK(traffic.checksum.count() > 0);
+    CHECK(traffic.gb_per_s() > 0);
+    CHECK(traffic.rereads == 0);
+  }
+}
+
+TEST_CASE("pinned memory is used like any other") {
+  Stage stage;
+  BlockStore& store = stage.open();
+  AlignedMemory memory(4 * kPage);
+  store.pin(memory.data(), 2 * kPage);
+  for (const int64_t at : {0, 1, 2}) {
+    const Block block = store.allocate(2 * kPage);
+    char* data = memory.data() + at * kPage;
+    test::fill(data, 2 * kPage, 5);
+    const std::string before(data, 2 * kPage);
+    store.write(block, data)->wait();
+    std::memset(data, 0, 2 * kPage);
+    store.read(block, data)->wait();
+    CHECK(std::string(data, 2 * kPage) == before);
+  }
+}
+
+TEST_CASE("two stores in one folder know nothing of each other") {
+  Stage stage;
+  BlockStore one(stage.settings), two(stage.settings);
+  const Written a(one, 3 * kPage, 1), b(two, 3 * kPage, 2);
+  CHECK(a.comes_back(one));
+  CHECK(b.comes_back(two));
+}
+
+TEST_CASE("through the page cache, and with a file that had a name, it works the same") {
+  Stage stage;
+  stage.disk.on_open = [](int flags) { return test::unnamed(flags) || test::direct(flags) ? -EINVAL : 0; };
+  BlockStore& store = stage.open();
+  CHECK(store.description().ends_with("through the page cache, unlinked"));
+  const Written written(store, 100'000, 1);
+  CHECK(written.comes_back(store));
+  CHECK(test::entries(stage.folder.path) == 0);
+}

@@ -1,0 +1,79 @@
+// A killed process must leave neither a name nor a byte: activations are large, and nobody would come to clean up.
+#include <signal.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/disk/support.h"
+
+using namespace memtune;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int64_t kReserved = int64_t{1} << 30;
+
+int64_t free_bytes(const std::filesystem::path& folder) {
+  struct statvfs info {};
+  REQUIRE(::statvfs(folder.c_str(), &info) == 0);
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+// A child that reserves, says so, and writes until it is killed.
+pid_t start_writer(const disk::StoreSettings& settings, disk::FileSystem& system) {
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    disk::BlockStore store(settings, system);
+    store.reserve(kReserved);
+    test::AlignedMemory data(8 << 20);
+    std::vector<disk::Block> blocks;
+    for (int i = 0;; ++i) {
+      if (blocks.size() == 16) blocks.clear();
+      blocks.push_back(store.allocate(8 << 20));
+      const auto request = store.write(blocks.back(), data.data());
+      if (i % 4 == 0) request->wait();
+      if (i == 8 && ::write(ready[1], "x", 1) != 1) ::_exit(1);
+    }
+  }
+  ::close(ready[1]);
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);
+  ::close(ready[0]);
+  return child;
+}
+
+void check_nothing_is_left(test::Stage& stage) {
+  const int64_t before = free_bytes(stage.folder.path);
+  if (before < 2 * kReserved) {
+    MESSAGE("too little free disk: not tested");
+    return;
+  }
+  const pid_t child = start_writer(stage.settings, stage.disk);
+  CHECK(test::entries(stage.folder.path) == 0);
+  CHECK(free_bytes(stage.folder.path) < before - kReserved / 2);
+  ::kill(child, SIGKILL);
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  CHECK(test::entries(stage.folder.path) == 0);
+  // The kernel takes rings apart after the process is gone; others use the disk meanwhile, hence half.
+  for (int i = 0; i < 500 && free_bytes(stage.folder.path) < before - kReserved / 2; ++i)
+    std::this_thread::sleep_for(10ms);
+  CHECK(free_bytes(stage.folder.path) >= before - kReserved / 2);
+}
+
+}  // namespace
+
+TEST_CASE("after kill -9 in the middle of writing, the folder is empty and the room is free again") {
+  for (const disk::Backend backend : test::backends()) {
+    CAPTURE(test::name_of(backend));
+    test::Stage stage(backend);
+    check_nothing_is_left(stage);
+  }
+  // The same where files need a name to be made; not a case of its own, for two at once would see each other's room.
+  test::Stage stage;
+  stage.disk.on_open = [](int flags) { return test::unnamed(flags) ? -EOPNOTSUPP : 0; };
+  check_nothing_is_left(stage);
+}

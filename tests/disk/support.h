@@ -1,0 +1,60 @@
+// What the tests of the disk tier share.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/disk/block_store.h"
+#include "tests/support/faulty_disk.h"
+#include "tests/support/run_program.h"
+#include "tests/support/watchdog.h"
+
+namespace memtune::test {
+
+inline size_t entries(const std::filesystem::path& folder) {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+}
+
+// What an open() asks for, by its flags.
+inline bool unnamed(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
+inline bool direct(int flags) { return (flags & O_DIRECT) != 0; }
+
+// A folder, a disk that may be told to fail, and a store on it with one backend.
+struct Stage {
+  explicit Stage(disk::Backend backend = disk::Backend::automatic) {
+    settings.directory = folder.path;
+    settings.allow_memory = true;  // the temporary folder may be a tmpfs
+    settings.backend = backend;
+  }
+  disk::BlockStore& open() { return store.emplace(settings, disk); }
+
+  ScratchFolder folder;
+  FaultyDisk disk;
+  disk::StoreSettings settings;
+  std::optional<disk::BlockStore> store;
+};
+
+inline bool uring_works() {
+  const bool works = disk::make_uring_io(0, 1) != nullptr;
+  if (!works) MESSAGE("io_uring is refused here: only threads are tested");
+  return works;
+}
+
+inline std::vector<disk::Backend> backends() {
+  if (!uring_works()) return {disk::Backend::threads};
+  return {disk::Backend::uring, disk::Backend::threads};
+}
+
+inline std::string name_of(disk::Backend backend) { return backend == disk::Backend::uring ? "io_uring" : "threads"; }
+
+inline void fill(char* data, int64_t bytes, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (int64_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(random());
+}
+
+}  // namespace memtune::test

@@ -1,0 +1,161 @@
+// Copies are ordered by events only, and memory goes round in the order of the compute stream. Here the streams run
+// whenever events allow it, and whoever had or gets a block of memory writes over it as early and as late as it may:
+// what is not ordered goes wrong in some run.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/offload/offload.h"
+#include "tests/support/cpu_memory.h"
+#include "tests/support/queue_device.h"
+
+namespace memtune::offload {
+namespace {
+
+using autograd::BufferPtr;
+using device::Stream;
+using tests::QueueDevice;
+using tests::Random;
+using Compute = QueueDevice::Compute;
+
+// As a caching allocator hands it out: the one who had a block, and the one who gets it next, may use it until, and as
+// soon as, compute gets there.
+class StreamOrderedMemory final : public tests::WatchedMemory {
+ public:
+  explicit StreamOrderedMemory(QueueDevice& device) : device_(device) { install(); }
+  ~StreamOrderedMemory() { remove(); }
+
+ private:
+  void overwrite(void* data, size_t bytes) {
+    device_.enqueue(Stream::compute, [=] { std::memset(data, 0xFF, bytes); });
+  }
+  void allocated(void* data, size_t bytes) override { overwrite(data, bytes); }
+  void freed(void* data, size_t bytes, c10::DataPtr memory) override {
+    overwrite(data, bytes);
+    held_.push_back(std::move(memory));
+  }
+  QueueDevice& device_;
+  std::vector<c10::DataPtr> held_;
+};
+
+// Drives an engine through steps of its own making.
+class Steps {
+ public:
+  Steps(uint64_t seed, Compute compute)
+      : random_(seed),
+        device_(compute, random_.one_in(3) ? nullptr : &random_),
+        memory_(device_),
+        tier_(device_, 4096 * (1 + random_.below(3)), 0, nullptr),
+        offload_(device_, settings(random_), tier_) {
+    device_.use.allocated = device_.use.peak_allocated = 1000;
+  }
+
+  // How many values came back with other bytes.
+  int run() {
+    const bool learns = random_.one_in(2);
+    for (int step = 0, steps = 1 + random_.below(3); step < steps; ++step) {
+      if (learns && step == 0) offload_.begin_learning();
+      offload_.begin_step();
+      forward();
+      backward();
+      if (learns && step == 0) offload_.end_learning(1000 + random_.below(4000));
+      CHECK(tier_.pool().leased_bytes() == 0);
+    }
+    device_.finish(random_);
+    return wrong_;
+  }
+
+ private:
+  struct Value {
+    BufferPtr buffer;
+    at::Tensor tensor;  // while the forward holds it
+    float content;
+  };
+
+  static config::TransferSettings settings(Random& random) {
+    config::TransferSettings settings;
+    settings.min_bytes = 0;
+    settings.side_stream = !random.one_in(6);
+    settings.stash_bytes = random.of({0, 700, 1 << 20});
+    settings.prefetch_bytes = random.of({0, 900, 1 << 20});
+    if (random.one_in(3)) settings.schedule = config::Schedule::block;
+    settings.groups_in_flight = random.below(3);
+    settings.prefetch_blocks = random.below(3);
+    return settings;
+  }
+
+  void fill(const at::Tensor& tensor, float content) {
+    float* data = tensor.data_ptr<float>();
+    const int64_t count = tensor.numel();
+    device_.enqueue(Stream::compute, [=] { std::fill_n(data, count, content); });
+  }
+
+  void expect(const at::Storage& storage, float content) {
+    const auto* data = static_cast<const float*>(storage.data());
+    const size_t count = storage.nbytes() / sizeof(float);
+    device_.enqueue(Stream::compute,
+                    [=, this] { wrong_ += std::any_of(data, data + count, [=](float x) { return x != content; }); });
+  }
+
+  void forward() {
+    for (int i = 0, count = 2 + random_.below(12); i < count; ++i) {
+      const at::Tensor tensor = at::empty({64 * (1 + random_.below(20))});
+      const auto content = static_cast<float>(++contents_);
+      fill(tensor, content);
+      values_.push_back({std::make_shared<autograd::Buffer>(tensor), tensor, content});
+      values_.back().buffer->tickets = 1;
+      offload_.send(values_.back().buffer);
+      for (Value& value : values_) forward_goes_on(value);
+      if (random_.one_in(3)) offload_.end_block();
+      if (random_.one_in(8)) offload_.begin_head();
+      if (random_.one_in(3)) offload_.make_room(random_.below(4000));
+    }
+    for (Value& value : values_) value.tensor.reset();
+    offload_.end_forward();
+  }
+
+  // A value is forgotten, overwritten in place, or still used.
+  void forward_goes_on(Value& value) {
+    if (!value.tensor.defined() || !random_.one_in(3)) return;
+    if (random_.one_in(4)) {
+      offload_.before_overwrite(*value.buffer);
+      fill(value.tensor, -1);
+      value.buffer->overwritten = true;
+    }
+    value.tensor.reset();
+  }
+
+  void backward() {
+    while (!values_.empty()) {
+      if (random_.one_in(5))
+        std::swap(values_.back(), values_[static_cast<size_t>(random_.below(static_cast<int>(values_.size())))]);
+      Value value = std::move(values_.back());
+      values_.pop_back();
+      if (random_.one_in(8)) continue;  // never asked for
+      offload_.begin_unpack();
+      if (!value.buffer->resident) offload_.bring_back(*value.buffer);
+      expect(value.buffer->resident, value.content);
+      offload_.prefetch();
+    }
+  }
+
+  Random random_;
+  QueueDevice device_;
+  StreamOrderedMemory memory_;
+  HostTier tier_;
+  Offload offload_;
+  std::vector<Value> values_;
+  int contents_ = 0, wrong_ = 0;
+};
+
+TEST_CASE("whatever the streams do within their events, every value comes back as it was") {
+  for (const Compute compute : {Compute::queued, Compute::caller})
+    for (uint64_t seed = 0; seed < 400; ++seed) {
+      CAPTURE(seed);
+      REQUIRE(Steps(seed, compute).run() == 0);
+    }
+}
+
+}  // namespace
+}  // namespace memtune::offload

@@ -1,0 +1,207 @@
+// A file system of which one call, or every call from one on, goes wrong.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+
+#include "core/disk/file_io.h"
+
+namespace memtune::test {
+
+// Memory that transfers may use.
+class AlignedMemory {
+ public:
+  explicit AlignedMemory(int64_t bytes)
+      : data_(static_cast<char*>(std::aligned_alloc(disk::kAlignment, static_cast<size_t>(disk::round_up(bytes))))) {
+    std::memset(data_, 0, static_cast<size_t>(disk::round_up(bytes)));
+  }
+  ~AlignedMemory() { std::free(data_); }
+  AlignedMemory(const AlignedMemory&) = delete;
+  AlignedMemory& operator=(const AlignedMemory&) = delete;
+  char* data() { return data_; }
+
+ private:
+  char* data_;
+};
+
+struct Fault {
+  enum class Kind {
+    none,
+    refused,  // the call itself says `error`
+    failed,   // a transfer is begun and ends with `error`
+    half,     // a transfer moves half of its bytes
+    nothing,  // a transfer moves none, and says so
+    flipped,  // a transfer moves all of its bytes, one bit of the first 1,000 changed
+    half_flipped,
+  } kind = Kind::none;
+  int error = 0;
+  int at = 0;  // the first call has number 1
+  bool for_ever = false;
+};
+
+class FaultyDisk final : public disk::FileSystem {
+ public:
+  // From now on, counting anew.
+  void arm(const Fault& fault) {
+    std::lock_guard lock(mutex_);
+    fault_ = fault;
+    calls_ = 0;
+  }
+  int calls() const {
+    std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  std::atomic<bool> misdirect = false;                     // every transfer goes to the start of the file
+  std::function<int(int flags)> on_open;                   // -errno: refused so
+  std::function<void(struct statfs&)> on_status;           // may lie
+  std::function<std::optional<int64_t>()> on_alignment;    // may lie
+  std::function<void(const disk::Transfer&)> on_submit;    // looks on
+  std::function<std::optional<int>(int64_t)> on_allocate;  // may refuse
+
+  int open(const std::filesystem::path& path, int flags) override {
+    if (const int refusal = on_open ? on_open(flags) : 0; refusal < 0) return refusal;
+    const int refusal = strike();
+    return refusal < 0 ? refusal : real_.open(path, flags);
+  }
+  int unlink(const std::filesystem::path& path) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : real_.unlink(path);
+  }
+  int status(int file, struct statfs& status) override {
+    const int refusal = strike();
+    const int result = refusal < 0 ? refusal : real_.status(file, status);
+    if (on_status) on_status(status);
+    return result;
+  }
+  int allocate(int file, int64_t offset, int64_t bytes) override {
+    if (const auto refusal = on_allocate ? on_allocate(bytes) : std::nullopt) return *refusal;
+    const int refusal = strike();
+    return refusal < 0 ? refusal : real_.allocate(file, offset, bytes);
+  }
+  int resize(int file, int64_t bytes) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : real_.resize(file, bytes);
+  }
+  int64_t direct_alignment(int file) override {
+    if (const auto lie = on_alignment ? on_alignment() : std::nullopt) return *lie;
+    return real_.direct_alignment(file);
+  }
+  std::unique_ptr<disk::FileIo> start_io(int file, int depth, disk::Backend backend) override {
+    auto io = real_.start_io(file, depth, backend);
+    return io ? std::make_unique<FaultyIo>(*this, std::move(io)) : nullptr;
+  }
+
+ private:
+  // A transfer on its way, with what will be wrong about it.
+  struct Flight {
+    disk::Transfer asked;
+    Fault::Kind fault = Fault::Kind::none;
+    int error = 0;
+    std::shared_ptr<AlignedMemory> aside;  // moved instead of the caller's
+  };
+
+  class FaultyIo final : public disk::FileIo {
+   public:
+    FaultyIo(FaultyDisk& disk, std::unique_ptr<disk::FileIo> real) : disk_(disk), real_(std::move(real)) {}
+
+    int submit(const disk::Transfer& transfer, size_t tag) override {
+      if (disk_.on_submit) disk_.on_submit(transfer);
+      const Fault fault = disk_.count();
+      if (fault.kind == Fault::Kind::refused) return -fault.error;
+      Flight flight{transfer, fault.kind, fault.error, nullptr};
+      const disk::Transfer changed = disk_.change(flight);
+      {
+        std::lock_guard lock(mutex_);
+        flights_[tag] = flight;
+      }
+      return real_->submit(changed, tag);
+    }
+    disk::Completion reap() override {
+      disk::Completion completion = real_->reap();
+      std::lock_guard lock(mutex_);
+      completion.result = disk_.falsify(flights_[completion.tag], completion.result);
+      return completion;
+    }
+    void pin(char* data, int64_t bytes) override { real_->pin(data, bytes); }
+    const char* name() const override { return real_->name(); }
+
+   private:
+    FaultyDisk& disk_;
+    std::unique_ptr<disk::FileIo> real_;
+    std::mutex mutex_;
+    std::map<size_t, Flight> flights_;
+  };
+
+  // The fault of the call that is being made.
+  Fault count() {
+    std::lock_guard lock(mutex_);
+    ++calls_;
+    const bool struck = fault_.at > 0 && (calls_ == fault_.at || (fault_.for_ever && calls_ > fault_.at));
+    return struck ? fault_ : Fault{};
+  }
+  int strike() {  // calls that are no transfers either work or do not
+    const Fault fault = count();
+    return fault.kind == Fault::Kind::refused || fault.kind == Fault::Kind::failed ? -fault.error : 0;
+  }
+
+  // What is really done: for a transfer that is to fail, a harmless read elsewhere.
+  disk::Transfer change(Flight& flight) {
+    disk::Transfer transfer = flight.asked;
+    if (misdirect) transfer.offset = 0;
+    if (flight.fault == Fault::Kind::none) return transfer;
+    const bool write = transfer.kind == disk::Transfer::Kind::write;
+    if (halved(flight) && write) transfer.bytes = transfer.bytes / 2 / disk::kAlignment * disk::kAlignment;
+    if (transfer.bytes == 0 || !(halved(flight) || flipped(flight))) {
+      flight.aside = std::make_shared<AlignedMemory>(disk::kAlignment);
+      return {disk::Transfer::Kind::read, 0, flight.aside->data(), disk::kAlignment};
+    }
+    if (flipped(flight) && write) {
+      flight.aside = std::make_shared<AlignedMemory>(transfer.bytes);
+      std::memcpy(flight.aside->data(), transfer.data, static_cast<size_t>(transfer.bytes));
+      flip(flight.aside->data(), transfer.bytes);
+      transfer.data = flight.aside->data();
+    }
+    return transfer;
+  }
+
+  int64_t falsify(const Flight& flight, int64_t result) {
+    if (flight.fault == Fault::Kind::failed) return -flight.error;
+    if (flight.fault == Fault::Kind::nothing) return 0;
+    const disk::Transfer& asked = flight.asked;
+    const bool read = asked.kind == disk::Transfer::Kind::read;
+    if (flipped(flight) && read) flip(asked.data, asked.bytes);
+    if (!halved(flight)) return result;
+    // Whoever takes half for the whole shall notice.
+    if (read) std::memset(asked.data + asked.bytes / 2, 0xEE, static_cast<size_t>(asked.bytes - asked.bytes / 2));
+    return asked.bytes / 2;
+  }
+
+  static bool halved(const Flight& flight) {
+    return flight.fault == Fault::Kind::half || flight.fault == Fault::Kind::half_flipped;
+  }
+  static bool flipped(const Flight& flight) {
+    return flight.fault == Fault::Kind::flipped || flight.fault == Fault::Kind::half_flipped;
+  }
+
+  void flip(char* data, int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    const auto bit = std::uniform_int_distribution<int64_t>(0, std::min<int64_t>(bytes, 1000) * 8 - 1)(random_);
+    data[bit / 8] = static_cast<char>(data[bit / 8] ^ (1 << (bit % 8)));
+  }
+
+  disk::FileSystem& real_ = disk::system_calls();
+  mutable std::mutex mutex_;
+  std::mt19937_64 random_{1};
+  Fault fault_;
+  int calls_ = 0;
+};
+
+}  // namespace memtune::test

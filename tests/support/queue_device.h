@@ -1,0 +1,146 @@
+// A device whose streams are queues of work that run when somebody waits for them, or when the test says so: everything
+// happens at the latest moment, or at any moment, that events allow. What is not ordered has not happened yet.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/device/device.h"
+#include "tests/support/random.h"
+
+namespace memtune::tests {
+
+class QueueDevice : public device::Device {
+ public:
+  using Stream = device::Stream;
+  // caller: the calling thread is the compute stream, as on the CPU device. queued: it runs ahead of it, as on CUDA.
+  enum class Compute { caller, queued };
+  // With `random`, queues also run a little at every call.
+  explicit QueueDevice(Compute compute, Random* random = nullptr) : compute_(compute), random_(random) {}
+
+  c10::Device torch_device() const override { return c10::kCPU; }
+  std::string name() const override { return "queues"; }
+  bool emulated() const override { return true; }
+  int64_t total_bytes() const override { return int64_t{1} << 40; }
+  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
+    struct Slab final : device::HostSlab {
+      explicit Slab(int64_t bytes) : memory(new char[static_cast<size_t>(bytes) + kPage]), size(bytes) {}
+      char* data() override {
+        const auto address = reinterpret_cast<uintptr_t>(memory.get());
+        return memory.get() + (kPage - address % kPage) % kPage;
+      }
+      int64_t bytes() const override { return size; }
+      std::unique_ptr<char[]> memory;
+      int64_t size;
+    };
+    return std::make_unique<Slab>(bytes);
+  }
+
+  void copy(void* to, const void* from, int64_t bytes, device::Direction, Stream stream) override {
+    enqueue(stream, [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
+  }
+  // A kernel.
+  void enqueue(Stream stream, std::function<void()> work) {
+    if (runs_at_once(stream)) return work();
+    const std::lock_guard lock(mutex_);
+    queue(stream).tasks.push_back({std::move(work), nullptr});
+    run_a_little();
+  }
+  device::EventPtr record(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    return std::make_shared<Mark>(*this, stream, queue(stream).ran + queue(stream).tasks.size());
+  }
+  device::EventPtr record_timed(Stream stream) override { return record(stream); }
+  void wait(Stream stream, const device::EventPtr& event) override {
+    auto mark = std::static_pointer_cast<Mark>(event);
+    if (runs_at_once(stream)) return mark->synchronize();
+    const std::lock_guard lock(mutex_);
+    queue(stream).tasks.push_back({nullptr, mark});
+    run_a_little();
+  }
+  void synchronize() override {
+    for (const Stream stream : {Stream::compute, Stream::out, Stream::in}) run(stream, kAll);
+  }
+
+  // Whatever can go on goes on, in an order of `random`'s, until nothing is left.
+  void finish(Random& random) {
+    while (step(random)) {
+    }
+  }
+
+  device::MemoryUse memory() const override { return use; }
+  int64_t used_bytes() const override { return 0; }
+  void reset_peak() override {}
+  void set_cap(int64_t) override {}
+  void empty_cache() override {}
+
+  device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
+
+ private:
+  static constexpr size_t kPage = 4096;
+  static constexpr size_t kAll = std::numeric_limits<size_t>::max();
+
+  struct Mark final : device::Event {
+    Mark(QueueDevice& device, Stream stream, size_t position) : device(device), stream(stream), position(position) {}
+    bool done() const override {
+      const std::lock_guard lock(device.mutex_);
+      return device.queue(stream).ran >= position;
+    }
+    void synchronize() override { device.run(stream, position); }
+    double ms_since(const Event&) const override { return 0; }
+    QueueDevice& device;
+    Stream stream;
+    size_t position;
+  };
+  struct Task {
+    std::function<void()> work;  // or
+    std::shared_ptr<Mark> awaited;
+  };
+  struct Queue {
+    std::deque<Task> tasks;
+    size_t ran = 0;
+  };
+
+  Queue& queue(Stream stream) { return queues_[static_cast<size_t>(stream)]; }
+  bool runs_at_once(Stream stream) const { return stream == Stream::compute && compute_ == Compute::caller; }
+
+  void run_next(Stream stream) {
+    Task task = std::move(queue(stream).tasks.front());
+    queue(stream).tasks.pop_front();
+    if (task.awaited) task.awaited->synchronize();
+    if (task.work) task.work();
+    ++queue(stream).ran;
+  }
+  void run(Stream stream, size_t position) {
+    const std::lock_guard lock(mutex_);
+    while (queue(stream).ran < position && !queue(stream).tasks.empty()) run_next(stream);
+  }
+  bool can_go_on(Stream stream) {
+    auto& tasks = queue(stream).tasks;
+    return !tasks.empty() && (!tasks.front().awaited || tasks.front().awaited->done());
+  }
+  bool step(Random& random) {
+    const std::lock_guard lock(mutex_);
+    const int first = random.below(3);
+    for (int i = 0; i < 3; ++i)
+      if (const auto stream = static_cast<Stream>((first + i) % 3); can_go_on(stream)) return run_next(stream), true;
+    return false;
+  }
+  void run_a_little() {
+    if (!random_ || !random_->one_in(3)) return;
+    for (int steps = random_->below(4); steps > 0 && step(*random_); --steps) {
+    }
+  }
+
+  Compute compute_;
+  Random* random_;
+  Queue queues_[3];
+  std::recursive_mutex mutex_;  // events may be waited for anywhere; work then runs there
+};
+
+}  // namespace memtune::tests

@@ -1,0 +1,341 @@
+#include "tests/support/random_drive.h"
+
+#include <ATen/autocast_mode.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "tests/support/cpu_memory.h"
+#include "tests/support/queue_device.h"
+#include "tests/support/random_plan.h"
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+using c10::IValue;
+
+constexpr char kTorchScript[] = "TorchScript";
+
+struct Sabotage : std::runtime_error {
+  Sabotage() : std::runtime_error("an op raised, as it was told to") {}
+};
+
+// Passes ops on to the engine. One of them raises: before it runs, when it has run and saved, or in its backward.
+class Saboteur final : public program::OpObserver {
+ public:
+  enum class When { never, before, after, backward };
+  Saboteur(program::OpObserver* engine, When when, uint64_t op) : engine_(engine), when_(when), left_(op) {}
+
+  void before(const program::Op& op, const torch::jit::Stack& inputs) override {
+    ++ops;
+    if (engine_) engine_->before(op, inputs);
+    if (when_ == When::before && left_ == 0) throw Sabotage();
+  }
+  void after(const program::Op& op, const torch::jit::Stack& outputs) override {
+    if (when_ == When::after && left_ == 0) throw Sabotage();
+    if (engine_) engine_->after(op, outputs);
+    if (left_ > 0)
+      --left_;
+    else if (when_ == When::backward)
+      trap(outputs);
+  }
+  uint64_t ops = 0;
+
+ private:
+  void trap(const torch::jit::Stack& outputs) {
+    for (const IValue& output : outputs) {
+      if (!output.isTensor() || !output.toTensor().requires_grad() || output.toTensor().is_leaf()) continue;
+      output.toTensor().register_hook([](const at::Tensor&) { throw Sabotage(); });
+      when_ = When::never;
+      return;
+    }
+  }
+  program::OpObserver* engine_;
+  When when_;
+  uint64_t left_;
+};
+
+class AutocastScope {
+ public:
+  explicit AutocastScope(bool used) : used_(used) {
+    if (!used_) return;
+    at::autocast::set_autocast_dtype(type_, at::kBFloat16);
+    at::autocast::set_autocast_enabled(type_, true);
+    at::autocast::increment_nesting();
+  }
+  ~AutocastScope() {
+    if (!used_) return;
+    at::autocast::decrement_nesting();
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(type_, false);
+  }
+
+ private:
+  bool used_;
+  c10::DeviceType type_ = test_device().torch_device().type();
+};
+
+c10::Device device_of_poisoned_memory() {
+  if (test_device().emulated()) poison_cpu_memory();
+  return test_device().torch_device();
+}
+
+std::string bytes_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "";
+  const at::Tensor bytes = tensor.detach().cpu().contiguous();
+  return {static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()};
+}
+
+std::string difference(const Seen& expected, const Seen& seen) {
+  for (size_t i = 0; i < std::min(expected.size(), seen.size()); ++i) {
+    const auto& [name, bytes] = expected[i];
+    if (seen[i].first != name) return seen[i].first + " instead of " + name;
+    if (seen[i].second == bytes) continue;
+    if (bytes.empty() || seen[i].second.empty()) return name + (bytes.empty() ? " is there" : " is missing");
+    return name + " differs";
+  }
+  return expected.size() == seen.size() ? "" : "less or more was seen";
+}
+
+}  // namespace
+
+std::string to_string(Mode mode) {
+  static const char* const kNames[kModes] = {"one step",
+                                             "two steps",
+                                             "backward twice",
+                                             "two losses",
+                                             "an op raises in the forward",
+                                             "an op raises in the backward",
+                                             "evaluation between two steps",
+                                             "evaluation between forward and backward",
+                                             "a graph without backward"};
+  return kNames[static_cast<size_t>(mode)];
+}
+
+Mode Placement::mode() const { return static_cast<Mode>(Random(seed).below(kModes)); }
+
+std::string Placement::text() const {
+  return (strategy.empty() ? "random plan " + std::to_string(seed) : strategy) + ", " + to_string(mode());
+}
+
+std::vector<Placement> placements(uint64_t seed) {
+  Random random(seed ^ 0x9E3779B97F4A7C15u);
+  std::vector<Placement> result = {{kTorchScript, 0}};
+  for (const std::string& strategy : all_strategies()) result.push_back({strategy, random.next()});
+  for (int i = 0; i < 4; ++i) result.push_back({"", random.next()});
+  return result;
+}
+
+// One run of steps. Whatever was seen is the same with and without an engine, errors too.
+class Driver {
+ public:
+  using When = Saboteur::When;
+
+  Driver(Subject& subject, trial::Executor* executor)
+      : subject_(subject), executor_(executor), interpreter_(subject.program_) {}
+
+  Seen drive(Mode mode, uint64_t choice) {
+    reset();
+    choice_ = choice;
+    switch (mode) {
+      case Mode::step: step(); break;
+      case Mode::two_steps: step(), learn(), step(); break;
+      case Mode::backward_twice: step(Walk::twice); break;
+      case Mode::two_losses: step(Walk::both_losses); break;
+      case Mode::forward_raises: step(Walk::once, choice & 1 ? When::before : When::after), step(); break;
+      case Mode::backward_raises: step(Walk::once, When::backward), step(); break;
+      case Mode::evaluation_between: step(), learn(), evaluate(), step(); break;
+      case Mode::evaluation_inside: step(Walk::after_evaluation); break;
+      case Mode::dropped: step(Walk::none), step(); break;
+    }
+    if (failed_) drop_failed_backward();
+    clear_gradients();
+    return std::move(seen_);
+  }
+
+  // As TorchScript itself runs it: what the interpreter has to equal.
+  Seen drive_script() {
+    torch::jit::setGraphExecutorOptimize(false);  // which would add gradients in another order
+    script_ = true;
+    Seen seen = drive(Mode::step, 0);
+    torch::jit::setGraphExecutorOptimize(true);
+    return seen;
+  }
+  uint64_t ops() const { return ops_; }
+
+ private:
+  enum class Walk { none, once, twice, both_losses, after_evaluation };
+  struct Losses {
+    at::Tensor first, second;
+  };
+
+  void reset() {
+    at::NoGradGuard no_grad;
+    at::manual_seed(subject_.source_.seed);
+    for (const auto& [tensor, before] : subject_.state_) tensor.copy_(before);
+    clear_gradients();
+  }
+  void clear_gradients() {
+    for (auto& [name, parameter] : subject_.parameters_) parameter.mutable_grad().reset();
+  }
+
+  void learn() {
+    const at::NoGradGuard no_grad;
+    for (auto& [name, parameter] : subject_.parameters_)
+      if (parameter.grad().defined()) parameter.sub_(parameter.grad(), 0.1);
+  }
+
+  void see(const std::string& name, const std::string& bytes) { seen_.emplace_back(name, bytes); }
+  void see(const std::string& name, const at::Tensor& tensor) { see(name, bytes_of(tensor)); }
+
+  std::vector<IValue> make_inputs() {
+    at::Tensor x = (subject_.model_.inputs[0] + 0.25 * steps_++).requires_grad_(subject_.source_.input_needs_grad);
+    return {x, subject_.model_.inputs[1].clone(), subject_.model_.inputs[2].clone()};
+  }
+
+  Losses forward(const std::vector<IValue>& inputs, trial::Executor* executor, When when = When::never) {
+    Saboteur observer(executor, when, subject_.ops_ ? (choice_ >> 8) % subject_.ops_ : 0);
+    const AutocastScope autocast(subject_.source_.autocast);
+    if (executor) executor->begin_step();
+    const autograd::HookScope hooks(executor);
+    const IValue answer = script_ ? subject_.model_.module.forward(inputs) : interpreter_.run(inputs, &observer);
+    if (executor) executor->end_forward();
+    ops_ = observer.ops;
+    const auto& losses = answer.toTupleRef().elements();
+    return {losses[0].toTensor(), losses[1].toTensor()};
+  }
+
+  void step(Walk walk = Walk::once, When when = When::never) {
+    if (failed_) return;
+    clear_gradients();
+    const std::vector<IValue> inputs = make_inputs();
+    try {
+      const Losses losses = forward(inputs, executor_, when);
+      see("loss", losses.first);
+      see("second loss", losses.second);
+      backward(losses, walk);
+    } catch (const Sabotage&) {
+      see("the op that raised", "");
+    } catch (const std::exception& error) {
+      see_error(error);
+    }
+    see_everything(subject_.source_.input_needs_grad ? inputs[0].toTensor().grad() : at::Tensor());
+  }
+
+  // A backward that threw leaves its next nodes, and what they saved, in autograd's queue until another one runs.
+  static void drop_failed_backward() {
+    (at::ones({1}, at::TensorOptions(test_device().torch_device())).requires_grad_() * 2).sum().backward();
+  }
+
+  void see_error(const std::exception& error) {
+    failed_ = true;
+    const std::string text = error.what();
+    const bool refused = text.find("modified by an inplace operation") != std::string::npos;
+    see(refused ? "refusal" : "error", refused ? "" : text.substr(0, text.find('\n')));
+  }
+
+  void backward(const Losses& losses, Walk walk) {
+    if (walk == Walk::none) return;
+    if (walk == Walk::after_evaluation) evaluate_beside();
+    const bool second = losses.second.requires_grad();
+    if (walk == Walk::twice || (walk == Walk::both_losses && second)) losses.first.backward({}, /*retain_graph=*/true);
+    if (walk == Walk::both_losses && second) return losses.second.backward();
+    losses.first.backward();
+  }
+
+  void evaluate() {
+    if (failed_) return;
+    const at::NoGradGuard no_grad;
+    see("evaluation", forward(make_inputs(), executor_).first);
+  }
+
+  // The model's own state is put back behind autograd's back: nobody else may change it while a graph is alive.
+  void evaluate_beside() {
+    std::vector<at::Tensor> now;
+    for (const at::Tensor& buffer : subject_.model_.module.buffers()) now.push_back(buffer.clone());
+    {
+      const at::NoGradGuard no_grad;
+      see("evaluation", forward(make_inputs(), nullptr).first);
+    }
+    auto before = now.begin();
+    for (const at::Tensor& buffer : subject_.model_.module.buffers()) buffer.variable_data().copy_(*before++);
+  }
+
+  void see_everything(const at::Tensor& input_gradient) {
+    see("gradient of x", input_gradient);
+    for (const auto& [name, parameter] : subject_.parameters_) see("gradient of " + name, parameter.grad());
+    for (const at::Tensor& buffer : subject_.model_.module.buffers()) see("a buffer", buffer);
+    see("generator", at::globalContext().defaultGenerator(test_device().torch_device()).get_state());
+  }
+
+  Subject& subject_;
+  trial::Executor* executor_;
+  program::Interpreter interpreter_;
+  bool script_ = false, failed_ = false;
+  int steps_ = 0;
+  uint64_t choice_ = 0, ops_ = 0;
+  Seen seen_;
+};
+
+Subject::Subject(const RandomProgram& source)
+    : source_(source),
+      model_(build(source, device_of_poisoned_memory())),
+      program_(program::lower(model_.module, program::Loss::none, "", test_device().torch_device())),
+      facts_(program::facts(program_, program::find_blocks(program_, "block*"))) {
+  for (const auto& parameter : model_.module.named_parameters())
+    parameters_.emplace_back(parameter.name, parameter.value);
+  for (const at::Tensor& buffer : model_.module.buffers()) state_.emplace_back(buffer, buffer.clone());
+  for (const auto& [name, parameter] : parameters_) state_.emplace_back(parameter, parameter.detach().clone());
+  Driver plain(*this, nullptr);
+  const Seen& seen = expected_[{Mode::step, 0}] = plain.drive(Mode::step, 0);
+  ops_ = plain.ops();
+  for (const auto& [name, bytes] : seen) {
+    if (name == "error") throw DoesNotRun(bytes);
+    refused_ = refused_ || name == "refusal";
+  }
+}
+
+config::Plan Subject::plan(const Placement& placement) const {
+  if (placement.strategy.empty()) return random_plan(program_, facts_, placement.seed);
+  config::Plan plan = plan::make_plan(placement.strategy, facts_);
+  plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+  return plan;
+}
+
+const Seen& Subject::expected(Mode mode, uint64_t choice) {
+  const bool chooses = mode == Mode::forward_raises || mode == Mode::backward_raises;
+  auto [found, missing] = expected_.try_emplace({mode, chooses ? choice : 0});
+  if (missing) found->second = Driver(*this, nullptr).drive(mode, choice);
+  return found->second;
+}
+
+std::string Subject::failure(const Placement& placement) {
+  if (placement.strategy == kTorchScript) {
+    const Seen& expected = this->expected(Mode::step, 0);
+    const Seen seen = Driver(*this, nullptr).drive_script();
+    // Once calls are inlined it drops a random write into what nobody reads afterwards.
+    const bool dropped = source_.text().find("dropout_(") != std::string::npos && seen.back() != expected.back();
+    return dropped ? "" : difference(expected, seen);
+  }
+  Random random(placement.seed);
+  const Seen& expected = this->expected(placement.mode(), placement.seed);
+  const config::Plan plan = this->plan(placement);
+  QueueDevice late(QueueDevice::Compute::caller, random.one_in(2) ? &random : nullptr);
+  device::Device& device = test_device().emulated() && random.one_in(2) ? late : test_device();
+  const int64_t floor = test_device().memory().allocated;
+  trial::Executor executor(program_, facts_, plan, device, test_tiers(plan));
+  const Seen seen = Driver(*this, &executor).drive(placement.mode(), placement.seed);
+  executor.begin_step();  // a forward that raised left its values
+  const std::string different = difference(expected, seen);
+  if (!different.empty()) return different;
+  const int64_t leased = executor.tier().pool().leased_bytes(), on_disk = executor.tier().disk_bytes(),
+                held = test_device().memory().allocated - floor;
+  if (leased + on_disk + held == 0) return "";
+  return "held afterwards: " + std::to_string(leased) + " bytes of host memory, " + std::to_string(on_disk) +
+         " on the disk, " + std::to_string(held) + " of the device";
+}
+
+}  // namespace memtune::tests

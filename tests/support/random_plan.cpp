@@ -1,0 +1,63 @@
+#include "tests/support/random_plan.h"
+
+#include "core/base/hash.h"
+#include "tests/support/random.h"
+
+namespace memtune::tests {
+namespace {
+
+using config::Place;
+
+template <typename Visit>
+void visit_ops(const program::Body& body, const Visit& visit) {
+  for (const program::Op& op : body.ops) {
+    visit(op);
+    for (const program::Body& inner : op.bodies) visit_ops(inner, visit);
+  }
+}
+
+// The variable's name in the source, without the number that TorchScript adds; "" for what has none.
+std::string variable_of(const program::Op& op) {
+  if (!op.node || op.node->outputs().empty() || !op.node->output(0)->hasDebugName()) return "";
+  const std::string name = op.node->output(0)->debugNameBase();
+  return name.find_first_not_of("0123456789") == std::string::npos ? "" : name;
+}
+
+config::TransferSettings random_settings(Random& random) {
+  config::TransferSettings settings;
+  settings.min_bytes = 0;
+  settings.side_stream = !random.one_in(5);
+  settings.stash_bytes = random.of({0, 100, 1 << 10, 1 << 20});
+  settings.prefetch_bytes = random.of({0, 50, 1 << 10, 1 << 20});
+  if (random.one_in(3)) settings.schedule = config::Schedule::block;
+  settings.groups_in_flight = random.below(3);
+  settings.prefetch_blocks = random.below(3);
+  return settings;
+}
+
+}  // namespace
+
+config::Plan random_plan(const program::Program& program, const config::ProgramFacts& facts, uint64_t seed) {
+  Random random(seed);
+  config::Plan plan;
+  plan.strategy = "random";
+  plan.saved_min_bytes = 0;
+  plan.transfer = random_settings(random);
+  // Some plans mostly keep, others mostly recompute; one in four knows the disk.
+  std::vector<Place> places = {Place::keep, Place::recompute, Place::host};
+  for (int i = random.below(4); i > 0; --i) places.push_back(random.of({Place::keep, Place::recompute, Place::host}));
+  if (random.one_in(4))
+    for (Place& place : places) place = place == Place::host ? Place::disk : place;
+  visit_ops(program.body, [&](const program::Op& op) {
+    const auto& fact = facts.ops[static_cast<size_t>(op.id)];
+    const std::string name = fact.region.empty() ? fact.name : fact.region + "/" + fact.name;
+    const std::string key = name + " " + variable_of(op);
+    Random of_op(hash64(key.data(), key.size(), seed));
+    config::OpPlacement placement{op.id, name, {}, of_op.of(places)};
+    for (size_t i = 0; i < fact.outputs.size(); ++i) placement.outputs.push_back(of_op.of(places));
+    plan.placements.push_back(placement);
+  });
+  return plan;
+}
+
+}  // namespace memtune::tests
