@@ -1,5 +1,7 @@
 #include "core/autograd/hooks.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
@@ -39,6 +41,17 @@ class Engine final : public ag::Engine {
 }  // namespace
 
 void install_engine() { ag::set_default_engine_stub(&Engine::get); }
+
+void backward(const at::Tensor& loss, bool retain_graph) {
+  try {
+    loss.backward({}, retain_graph);
+  } catch (...) {
+    const HookPause no_hooks;
+    at::AutoGradMode grad(true);
+    at::ones({}, loss.options()).requires_grad_().neg().backward();
+    throw;
+  }
+}
 
 HookScope::HookScope(Packer* packer) { packers.push_back(packer); }
 HookScope::~HookScope() { packers.pop_back(); }

@@ -27,6 +27,10 @@ class Packer {
 
 void install_engine();
 
+// loss.backward(). One that throws leaves its next nodes, and the tickets they hold, in the thread's queue until
+// another backward runs: this takes them out, so that no ticket outlives what it belongs to.
+void backward(const at::Tensor& loss, bool retain_graph = false);
+
 class HookScope {
  public:
   explicit HookScope(Packer* packer);  // nullptr: no hooks inside

@@ -73,7 +73,9 @@ class Capture final : public autograd::Packer {
   Instance& instance_;
 };
 
-// Running statistics are moved by the forward; a rerun must not move them again.
+// Arguments 3 and 4 are running_mean and running_var.
+constexpr size_t kRunningMean = 3, kRunningVariance = 4;
+
 bool updates_statistics(const program::Op& op) {
   return op.name == "aten::batch_norm" || op.name == "aten::instance_norm";
 }
@@ -92,6 +94,14 @@ std::vector<at::Tensor> tensors_in(const Stack& values) {
   std::vector<at::Tensor> tensors;
   for (const IValue& value : values) collect(value, tensors);
   return tensors;
+}
+
+std::vector<at::Tensor> moved_statistics(const program::Op& op, const Stack& inputs) {
+  std::vector<at::Tensor> statistics;
+  if (!updates_statistics(op)) return statistics;
+  for (size_t i : {kRunningMean, kRunningVariance})
+    if (inputs.at(i).isTensor()) statistics.push_back(inputs[i].toTensor());
+  return statistics;
 }
 
 void release_if_unneeded(Buffer& buffer) {
@@ -168,8 +178,8 @@ Stack Recompute::make_stack(Instance& instance) {
   Stack stack;
   for (size_t i = 0; i < instance.arguments.size(); ++i) {
     bool written = i < instance.op->writes.size() && instance.op->writes[i];
-    // Arguments 3 and 4 are running_mean and running_var.
-    bool statistics = updates_statistics(*instance.op) && (i == 3 || i == 4);
+    // The forward has moved them; a rerun must not move them again.
+    bool statistics = updates_statistics(*instance.op) && (i == kRunningMean || i == kRunningVariance);
     stack.push_back(make_argument(instance.arguments[i], written || statistics));
   }
   return stack;

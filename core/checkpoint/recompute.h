@@ -44,6 +44,9 @@ class Recompute {
   int64_t reruns_ = 0;
 };
 
+// Running statistics that the op moves: arguments that its schema does not call written. Empty for other ops.
+std::vector<at::Tensor> moved_statistics(const program::Op& op, const torch::jit::Stack& inputs);
+
 // Drops what the buffer holds when nobody needs it any more.
 void release_if_unneeded(autograd::Buffer& buffer);
 

@@ -99,7 +99,7 @@ void Offload::retire(int64_t limit) {
   while (!stash_.empty()) {
     auto transfer = stash_.front().lock();
     const bool stashed = transfer && transfer->state_ == State::stashed;
-    if (stashed && stash_bytes_ <= limit && !transfer->out_done_->done()) return;
+    if (stashed && stash_bytes_ <= limit && transfer->out_done_ && !transfer->out_done_->done()) return;
     stash_.pop_front();
     if (stashed) unstash(*transfer);
   }

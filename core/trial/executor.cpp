@@ -131,6 +131,7 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   instance_ = recomputes(op) && !outside ? record(op, inputs) : nullptr;
   for (const Written& written : written_)
     if (written.old) protect(*written.old);
+  for (const at::Tensor& moved : checkpoint::moved_statistics(op, inputs)) replace_moved(moved);
   if (learning_) start_learning_op();
 }
 
@@ -177,6 +178,15 @@ void Executor::protect(Buffer& buffer) {
   at::Tensor live = at::empty({0}, options);
   live.set_(buffer.resident, 0, {static_cast<int64_t>(buffer.resident.nbytes())}, {1});
   buffer.resident = live.clone().storage();
+}
+
+// Whoever reads the storage from now on reads other bytes.
+void Executor::replace_moved(const at::Tensor& moved) {
+  BufferPtr buffer = is_ours(moved) ? find(moved) : nullptr;
+  if (!buffer) return;
+  protect(*buffer);
+  buffer->overwritten = true;
+  buffers_.erase(storage_of_tensor(moved));
 }
 
 InstancePtr Executor::record(const program::Op& op, const Stack& inputs) {
@@ -324,10 +334,8 @@ std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
 void Executor::resolve(SavedTensor& saved) {
   const at::Tensor& tensor = saved.tensor();
   for (const Written& written : written_)
-    if (written.storage == storage_of_tensor(tensor) && saved.version() == written.version) {
-      if (written.old) saved.become(written.old);
-      return;
-    }
+    if (written.storage == storage_of_tensor(tensor) && saved.version() == written.version)
+      return;  // what the op has overwritten itself: unpack refuses it
   if (BufferPtr buffer = find(tensor)) return saved.become(buffer);
   const auto* place = placement(op_->id);
   auto bytes = static_cast<int64_t>(tensor.storage().nbytes());

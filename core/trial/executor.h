@@ -83,6 +83,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   autograd::BufferPtr find_or_add(const at::Tensor& tensor);
   void note_written(const program::Op& op, const torch::jit::Stack& inputs);
   void protect(autograd::Buffer& buffer);
+  void replace_moved(const at::Tensor& moved);
   checkpoint::InstancePtr record(const program::Op& op, const torch::jit::Stack& inputs);
   checkpoint::TensorInput record_input(const at::Tensor& tensor);
   void need(const autograd::BufferPtr& buffer);

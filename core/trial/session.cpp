@@ -122,7 +122,7 @@ at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
 
 at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* observer) {
   at::Tensor loss = forward(executor, observer);
-  loss.backward();
+  autograd::backward(loss);
   return loss.detach();
 }
 

@@ -31,7 +31,7 @@ class OneThread {
   int before_ = at::get_num_threads();
 };
 
-std::string report(const RandomProgram& program, const Placement& placement) {
+std::string report(const RandomProgram& program, const Placement& placement, const std::string& failure) {
   const auto still_fails = [&](const RandomProgram& candidate) {
     try {
       return !Subject(candidate).failure(placement).empty();
@@ -40,7 +40,7 @@ std::string report(const RandomProgram& program, const Placement& placement) {
     }
   };
   const RandomProgram reduced = reduce(program, still_fails);
-  return placement.text() + ": " + Subject(program).failure(placement) +
+  return placement.text() + ": " + failure +
          "\nagain with MEMTUNE_RANDOM_PROGRAMS=1 MEMTUNE_RANDOM_SEED=" + std::to_string(program.seed) + "; reduced (" +
          Subject(reduced).failure(placement) + "):\n" + reduced.text();
 }
@@ -57,9 +57,10 @@ TEST_CASE("random programs: every placement gives the bits of plain autograd and
       Subject subject(program);
       refused += subject.refused();
       for (const Placement& placement : placements(seed)) {
-        if (subject.failure(placement).empty()) continue;
+        const std::string failure = subject.failure(placement);
+        if (failure.empty()) continue;
         ++wrong;
-        FAIL_CHECK(report(program, placement));
+        FAIL_CHECK(report(program, placement, failure));
         break;
       }
     } catch (const DoesNotRun& error) {

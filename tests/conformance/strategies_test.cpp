@@ -30,6 +30,12 @@ def forward(self, x):
     y.add_(x)
     return torch.relu_(y)
 )"},
+    {"running statistics that are read before they move", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a) - self.mean
+    z = torch.batch_norm(y, None, None, self.mean, self.variance, True, 0.1, 1e-5, False)
+    return torch.matmul(torch.tanh(y) * z, self.b) + x
+)"},
     {"in-place write into the block's own input", R"(
 def forward(self, x):
     x = torch.relu_(x)
@@ -248,6 +254,38 @@ def forward(self, x):
     CAPTURE(strategy);
     Model model(source, 2);
     CHECK_THROWS_WITH_AS(model.under(strategy), doctest::Contains("modified by an inplace operation"), c10::Error);
+  }
+}
+
+TEST_CASE("an in-place op that saves what it overwrites itself is refused, not followed") {
+  const char* source = R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    z = torch.matmul(x, self.b)
+    return y.addcmul_(y, z)
+)";
+  for (const auto& strategy : all_strategies()) {
+    CAPTURE(strategy);
+    Model model(source, 2);
+    CHECK_THROWS_WITH_AS(model.under(strategy), doctest::Contains("modified by an inplace operation"), c10::Error);
+  }
+}
+
+TEST_CASE("after a backward that threw nothing of its step is held") {
+  const char* source = R"(
+def forward(self, x):
+    y = torch.sigmoid(torch.matmul(x, self.a))
+    z = torch.sigmoid(torch.matmul(y, self.b))
+    y.mul_(2.0)
+    return z + y
+)";
+  for (const auto& strategy : all_strategies()) {
+    CAPTURE(strategy);
+    Model model(source, 2);
+    const int64_t before = test_device().memory().allocated;
+    CHECK_THROWS_AS(model.under(strategy), c10::Error);
+    model.clear();
+    CHECK(test_device().memory().allocated == before);
   }
 }
 

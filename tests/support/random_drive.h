@@ -12,6 +12,10 @@
 #include "core/program/program.h"
 #include "tests/support/random_program.h"
 
+namespace memtune::trial {
+class Executor;
+}
+
 namespace memtune::tests {
 
 // What is done with the steps.
@@ -61,6 +65,7 @@ class Subject {
   friend class Driver;
   const Seen& expected(Mode mode, uint64_t choice);
   config::Plan plan(const Placement& placement) const;
+  static std::string held(trial::Executor& executor, int64_t floor);
 
   RandomProgram source_;
   RandomModel model_;

@@ -126,7 +126,7 @@ class Model {
       loss = interpreter.run({input()}, &executor).toTensor();
     }
     executor.end_forward();
-    loss.backward();
+    autograd::backward(loss);
     step.loss = std::exchange(loss, {}).detach();
     take(step);
     step.reruns = executor.reruns();
