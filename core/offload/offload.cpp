@@ -202,11 +202,9 @@ void Offload::before_overwrite(const autograd::Buffer& buffer) {
 
 void Offload::start_back(Transfer& transfer) {
   at::Tensor target = at::empty({transfer.bytes_}, at::TensorOptions(device_.torch_device()).dtype(at::kByte));
-  if (settings_.side_stream) {
-    // The memory may have been freed by work that compute has not reached yet.
-    device_.wait(Stream::in, device_.record(Stream::compute));
-    device_.wait(Stream::in, transfer.out_done_);
-  }
+  // The memory may have been freed by work that compute has not reached yet. The copy out has ended before that work:
+  // compute waited for it when the source went.
+  if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));
   transfer.target_ = target.storage();
   transfer.state_ = State::coming_back;
   ahead_bytes_ += transfer.bytes_;

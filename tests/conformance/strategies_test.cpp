@@ -271,6 +271,17 @@ def forward(self, x):
   }
 }
 
+TEST_CASE("parameters, their views and weights used twice stay where they are") {
+  const char* source = R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a.t())
+    return torch.matmul(y, self.a.view(8, 8)) + torch.matmul(y, self.a)
+)";
+  constexpr int64_t kValue = 4 * 8 * 4;  // y, and what the block makes; a parameter has twice that
+  const Step step = Model(source, 3, 8, {"a"}).under("offload:stream");
+  CHECK(step.out_bytes == 3 * 2 * kValue);
+}
+
 TEST_CASE("after a backward that threw nothing of its step is held") {
   const char* source = R"(
 def forward(self, x):

@@ -357,6 +357,19 @@ TEST_CASE("host memory that goes round is not overwritten before it was read, no
   CHECK(holds(b->resident, 2));
 }
 
+TEST_CASE("host memory that a copy back still reads is not written by the next copy out") {
+  LazyDevice device;
+  HostTier tier(device, 4096, 4096, nullptr);  // room for one
+  Offload offload(device, settings(0, 1 << 20), tier);
+  auto a = sent(offload, 1);
+  offload.prefetch();         // has not run yet
+  auto b = sent(offload, 2);  // gets the same bytes
+  offload.bring_back(*a);
+  CHECK(holds(a->resident, 1));
+  offload.bring_back(*b);
+  CHECK(holds(b->resident, 2));
+}
+
 TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing running into freed memory") {
   enum State { stashed, on_host, coming_back, returned, used_from_the_stash };
   for (State state : {stashed, on_host, coming_back, returned, used_from_the_stash}) {

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Takes the defences against the engines' traps away, one by one, and demands that a test notices.
+
+    python3 tests/mutants/run.py --check                      do the lines to be replaced still exist?
+    python3 tests/mutants/run.py --torch-python PYTHON        builds and runs each in a copy of the tree; minutes
+
+The table that it prints is kept in results.md.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OFFLOAD, ENGINES = "*tests/offload/*", "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*"
+
+# Trap, file, what stands there, what stands there instead, the tests that have to fail.
+MUTANTS = [
+    ("2, 3 source freed, or copied back over, before its copy out ended", "core/offload/offload.cpp",
+     "if (transfer.out_done_) compute_waits(transfer.out_done_);", "", OFFLOAD),
+    ("4 host memory reused in flight", "core/offload/offload.cpp",
+     "for (const auto& event : piece->lease.free_after) device_.wait(stream, event);", "", OFFLOAD),
+    ("4 lease given back without its event", "core/offload/host_pool.cpp",
+     "if (last_use && !last_use->done()) range.free_after.push_back(std::move(last_use));", "(void)last_use;", OFFLOAD),
+    ("5 handed to compute without an event", "core/offload/offload.cpp",
+     "compute_waits(transfer.in_done_);", "", OFFLOAD),
+    ("5 copied out before compute made it", "core/offload/offload.cpp",
+     "if (settings_.side_stream) device_.wait(stream, device_.record(Stream::compute));", "", OFFLOAD),
+    ("6 copied back into memory that compute still uses", "core/offload/offload.cpp",
+     "if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));", "", OFFLOAD),
+    ("7, 9 strides and offset forgotten", "core/autograd/geometry.h",
+     "set_sizes_and_strides(sizes, strides, offset)", "set_sizes_contiguous(sizes)", ENGINES),
+    ("10 write after the save not noticed", "core/trial/saved_tensor.cpp",
+     "counter_.current_version() == version_,", "true,", ENGINES),
+    ("10 rerun starts from overwritten bytes", "core/trial/executor.cpp",
+     "buffer.resident = live.clone().storage();", "buffer.resident = live.storage();", ENGINES),
+    ("11 ticket that dies keeps its value", "core/trial/saved_tensor.cpp",
+     "--buffer_->tickets;", "", ENGINES),
+    ("11 tickets left in the queue of a failed backward", "core/autograd/hooks.cpp",
+     "at::ones({}, loss.options()).requires_grad_().neg().backward();", "", ENGINES),
+    ("12 parameters moved", "core/trial/executor.cpp",
+     "&&\n         !parameters_.count(storage_of_tensor(tensor));", ";", ENGINES),
+    ("13 rerun draws other numbers", "core/checkpoint/recompute.cpp",
+     "generator_.set_state(state);", "", ENGINES),
+    ("13 rerun moves the running statistics", "core/checkpoint/recompute.cpp",
+     "make_argument(instance.arguments[i], written || statistics)",
+     "make_argument(instance.arguments[i], written && !statistics)", ENGINES),
+    ("14 what the budget has no room for is not written", "core/offload/host_tier.cpp",
+     "writing_.push_back(piece);", "", OFFLOAD),
+]
+
+
+def check():
+    missing = [f"{trap}: {file} has no '{old}'" for trap, file, old, _, _ in MUTANTS
+               if (ROOT / file).read_text().count(old) != 1]
+    print("\n".join(missing) or f"{len(MUTANTS)} mutants, every line is there once")
+    return 1 if missing else 0
+
+
+def run(command, **keywords):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **keywords)
+
+
+def first_failure(output):
+    case = re.search(r"TEST CASE: +(.*)", output)
+    crashed = re.search(r"FATAL ERROR: (.*)", output)
+    said = re.search(r"ERROR: (.*)", output)
+    what = (crashed or said).group(1) if crashed or said else "the program ended"
+    return f"{case.group(1).strip() if case else 'the program'} | {what[:90]}".replace("\n", " ")
+
+
+def build(copy):
+    built = run(["ninja", "-C", copy / "build/release", "memtune-torch-tests"])
+    if built.returncode:
+        sys.exit(built.stdout[-3000:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--torch-python", help="a python that has torch 2.11")
+    options = parser.parse_args()
+    if options.check or check():
+        return check()
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder) / "memtune"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("build", ".git", ".gpu"))
+        run(["cmake", "--preset", "release", f"-DMEMTUNE_TORCH_PYTHON={options.torch_python}"], cwd=copy, check=True)
+        build(copy)
+        print("| trap, and the defence taken away | test that failed | what it said |\n|---|---|---|")
+        for trap, file, old, new, tests in MUTANTS:
+            path = copy / file
+            text = path.read_text()
+            path.write_text(text.replace(old, new))
+            build(copy)
+            try:
+                tested = run([copy / "build/release/bin/memtune-torch-tests", "-sf=" + tests], timeout=120)
+                failed, what = tested.returncode != 0, first_failure(tested.stdout)
+            except subprocess.TimeoutExpired:
+                failed, what = True, "the tests | did not end"
+            survivors += not failed
+            print(f"| {trap} | {what if failed else 'NONE | the mutant survived'} |", flush=True)
+            path.write_text(text)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
