@@ -32,9 +32,10 @@ def forward(self, x):
 )"},
     {"running statistics that are read before they move", R"(
 def forward(self, x):
-    y = torch.matmul(x, self.a) - self.mean
+    y = torch.matmul(x, self.a)
+    u = torch.sigmoid(y - self.mean)
     z = torch.batch_norm(y, None, None, self.mean, self.variance, True, 0.1, 1e-5, False)
-    return torch.matmul(torch.tanh(y) * z, self.b) + x
+    return torch.matmul(torch.tanh(z), self.b) + u
 )"},
     {"in-place write into the block's own input", R"(
 def forward(self, x):
@@ -285,10 +286,11 @@ def forward(self, x):
 TEST_CASE("after a backward that threw nothing of its step is held") {
   const char* source = R"(
 def forward(self, x):
+    w = torch.sigmoid(torch.matmul(x, self.b))
     y = torch.sigmoid(torch.matmul(x, self.a))
-    z = torch.sigmoid(torch.matmul(y, self.b))
+    z = torch.matmul(y, self.b)
     y.mul_(2.0)
-    return z + y
+    return (z + y) + w
 )";
   for (const auto& strategy : all_strategies()) {
     CAPTURE(strategy);

@@ -160,6 +160,21 @@ class LittleMemory(ToolTest):
         self.assertEqual([trial["outcome"] for trial in nothing["trials"]], ["device_oom"] * 2)
         self.assertEqual((nothing["recommendation"]["strategy"], nothing["recommendation"]["fits"]), ("", False))
 
+    def test_values_wait_on_the_disk_and_a_full_one_is_a_row(self):
+        disk = ("--model", "tiny", "--steps", "1", "--host-budget", "1MiB", "--scratch", ".", "--scratch-in-memory",
+                "--strategy", "none;offload:stream,tier=disk,min=4KiB")
+        trial = self.sweep(*disk)["trials"][1]
+        self.assertEqual(trial["outcome"], "ok")
+        self.assertTrue(trial["gradients"]["equal"])
+        self.assertGreater(trial["transfer"]["disk_write_bytes"], 0)
+        self.assertGreater(trial["transfer"]["disk_read_bytes"], 0)
+        self.assertLessEqual(trial["host_peak_bytes"], 1 << 20)
+
+        trial = self.sweep(*disk, "--disk-budget", "64KiB", "--out", "full")["trials"][1]
+        self.assertEqual(trial["outcome"], "disk_full")
+        self.assertIn("raise --disk-budget", trial["reason"])
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["answer.json", "full", "memtune-run"])
+
     def test_a_budget_decides_after_the_fact(self):
         tiny = ("--model", "tiny", "--steps", "1", "--strategy", "none;checkpoint:op")
         nothing = self.sweep(*tiny, "--budget", "1MiB")["recommendation"]
