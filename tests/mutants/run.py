@@ -64,11 +64,9 @@ def run(command, **keywords):
 
 
 def first_failure(output):
-    case = re.search(r"TEST CASE: +(.*)", output)
-    crashed = re.search(r"FATAL ERROR: (.*)", output)
-    said = re.search(r"ERROR: (.*)", output)
-    what = (crashed or said).group(1) if crashed or said else "the program ended"
-    return f"{case.group(1).strip() if case else 'the program'} | {what[:90]}".replace("\n", " ")
+    failure = re.search(r"TEST CASE: +([^\n]*)\n(?:.*\n)*?.*ERROR: ([^\n]*)", output)
+    case, said = failure.groups() if failure else ("the program", "it ended")
+    return f"{case.strip()} | {said[:90].replace('|', '/')}"
 
 
 def build(copy):
