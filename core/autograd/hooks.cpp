@@ -48,7 +48,7 @@ void backward(const at::Tensor& loss, bool retain_graph) {
   } catch (...) {
     const HookPause no_hooks;
     at::AutoGradMode grad(true);
-    at::ones({}, loss.options()).requires_grad_().neg().backward();
+    at::ones({}).requires_grad_().neg().backward();  // on the CPU: needs none of the device's memory
     throw;
   }
 }

@@ -50,7 +50,7 @@ std::function<void()> wait_for(std::vector<device::EventPtr> events) {
 
 HostTier::HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes,
                    std::unique_ptr<disk::BlockStore> store)
-    : device_(device), pool_(device, slab_bytes, budget_bytes), budget_bytes_(budget_bytes), store_(std::move(store)) {}
+    : pool_(device, slab_bytes, budget_bytes), budget_bytes_(budget_bytes), store_(std::move(store)) {}
 
 void HostTier::begin_step() {
   reap();

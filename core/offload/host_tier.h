@@ -81,7 +81,6 @@ class HostTier {
   void leave_host(Piece& piece, State state, device::EventPtr last_use);
   void leave_disk(Piece& piece);
 
-  device::Device& device_;
   HostPool pool_;
   int64_t budget_bytes_;
   std::unique_ptr<disk::BlockStore> store_;  // goes before the pool: it may still write from there

@@ -56,15 +56,16 @@ void Offload::send(const autograd::BufferPtr& buffer) {
   }
   start_out(transfer, std::move(source));
   // On the compute stream itself the copy is done before anything can take the memory.
-  retire(stash_limit());
+  retire([this](const Transfer&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
 }
 
 void Offload::end_block() {
+  if (settings_.schedule != Schedule::block) return;
   for (const auto& weak : std::exchange(gathered_, {}))
     if (auto buffer = weak.lock(); buffer && buffer->transfer && buffer->transfer->state_ == State::gathered)
       start_out(buffer->transfer, std::move(buffer->transfer->source_));
   ++group_;
-  retire_groups();
+  retire([this](const Transfer& transfer) { return transfer.group_ >= group_ - settings_.groups_in_flight; });
 }
 
 void Offload::start_out(const std::shared_ptr<Transfer>& transfer, at::Storage source) {
@@ -90,26 +91,16 @@ void Offload::start_out(const std::shared_ptr<Transfer>& transfer, at::Storage s
 // While the peak is not known two transfers have to do: a stash that holds most of what is moved saves nothing. Once it
 // is, make_room() decides.
 int64_t Offload::stash_limit() const {
-  if (!settings_.side_stream) return 0;
   return goal_ > 0 ? settings_.stash_bytes : std::min(settings_.stash_bytes, 2 * largest_bytes_);
 }
 
-// Copies that have ended give their memory back for nothing; beyond the limit compute waits for the oldest.
-void Offload::retire(int64_t limit) {
+// Copies that have ended give their memory back for nothing; else compute waits, from the oldest on, until one may
+// stay.
+void Offload::retire(const std::function<bool(const Transfer&)>& may_stay) {
   while (!stash_.empty()) {
     auto transfer = stash_.front().lock();
     const bool stashed = transfer && transfer->state_ == State::stashed;
-    if (stashed && stash_bytes_ <= limit && transfer->out_done_ && !transfer->out_done_->done()) return;
-    stash_.pop_front();
-    if (stashed) unstash(*transfer);
-  }
-}
-
-void Offload::retire_groups() {
-  while (!stash_.empty()) {
-    auto transfer = stash_.front().lock();
-    const bool stashed = transfer && transfer->state_ == State::stashed;
-    if (stashed && transfer->group_ >= group_ - settings_.groups_in_flight && !transfer->out_done_->done()) return;
+    if (stashed && transfer->out_done_ && !transfer->out_done_->done() && may_stay(*transfer)) return;
     stash_.pop_front();
     if (stashed) unstash(*transfer);
   }
@@ -129,7 +120,7 @@ void Offload::compute_waits(const device::EventPtr& event) {
 
 void Offload::flush() {
   end_block();
-  retire(-1);
+  retire([](const Transfer&) { return false; });
 }
 
 void Offload::begin_head() {
@@ -187,11 +178,7 @@ void Offload::hold_until_wanted(const Transfer& transfer) {
 
 void Offload::make_room(int64_t bytes) {
   if (goal_ == 0) return;
-  while (!stash_.empty() && device_.memory().allocated + bytes > goal_) {
-    auto transfer = stash_.front().lock();
-    stash_.pop_front();
-    if (transfer && transfer->state_ == State::stashed) unstash(*transfer);
-  }
+  retire([&](const Transfer&) { return device_.memory().allocated + bytes <= goal_; });
 }
 
 void Offload::before_overwrite(const autograd::Buffer& buffer) {
@@ -214,18 +201,16 @@ void Offload::start_back(Transfer& transfer) {
 // True when all are issued.
 bool Offload::copy_back(Transfer& transfer, bool may_block) {
   const Stream stream = settings_.side_stream ? Stream::in : Stream::compute;
-  int64_t offset = 0;
-  for (size_t i = 0; i < transfer.copied_back_; ++i) offset += transfer.pieces_[i]->bytes;
   while (transfer.copied_back_ < transfer.pieces_.size()) {
     const PiecePtr& piece = transfer.pieces_[transfer.copied_back_];
     if (!may_block && !tier_.ready(*piece)) return false;
     const char* from = tier_.fetch(piece);
+    const int64_t offset = static_cast<int64_t>(transfer.copied_back_) * kDiskPiece;  // all but the last are as long
     device_.copy(static_cast<char*>(transfer.target_.mutable_data()) + offset, from, piece->bytes, Direction::to_device,
                  stream);
     transfer.in_done_ = device_.record(stream);
     tier_.drop(piece, transfer.in_done_);
     counters_.in_bytes += piece->bytes;
-    offset += piece->bytes;
     ++transfer.copied_back_;
     if (transfer.to_disk_) read_ahead();
   }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -100,8 +101,7 @@ class Offload {
   void unstash(Transfer& transfer);
   void compute_waits(const device::EventPtr& event);
   int64_t stash_limit() const;
-  void retire(int64_t limit);
-  void retire_groups();
+  void retire(const std::function<bool(const Transfer&)>& may_stay);
   void flush();
   bool fits_until_wanted(const Transfer& transfer) const;
   void hold_until_wanted(const Transfer& transfer);

@@ -5,7 +5,7 @@
 //   executor.begin_step();
 //   { autograd::HookScope hooks(&executor); loss = interpreter.run(inputs, &executor); }
 //   executor.end_forward();
-//   loss.backward();
+//   autograd::backward(loss);
 #pragma once
 
 #include <unordered_map>

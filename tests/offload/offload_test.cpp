@@ -177,6 +177,19 @@ TEST_CASE("while the step's peak is not known two transfers may wait; once it is
   CHECK(alive() == 6);
 }
 
+TEST_CASE("by values, the end of a block makes compute wait for nothing") {
+  LazyDevice device;
+  HostTier tier(device, 1 << 16, 0, nullptr);
+  Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
+  learn(device, offload, /*peak=*/1 << 20);
+  std::vector<autograd::BufferPtr> buffers;
+  for (int block = 0; block < 4; ++block) {
+    buffers.push_back(sent(offload, static_cast<float>(block)));
+    offload.end_block();
+  }
+  for (const auto& buffer : buffers) CHECK(buffer->alive());
+}
+
 TEST_CASE("by blocks, copies leave when the block ends, and sources of so many blocks wait") {
   LazyDevice device;
   HostTier tier(device, 1 << 16, 0, nullptr);

@@ -151,7 +151,6 @@ class Driver {
       case Mode::evaluation_inside: step(Walk::after_evaluation); break;
       case Mode::dropped: step(Walk::none), step(); break;
     }
-    if (failed_) drop_failed_backward();
     clear_gradients();
     return std::move(seen_);
   }
@@ -225,11 +224,6 @@ class Driver {
     see_everything(subject_.source_.input_needs_grad ? inputs[0].toTensor().grad() : at::Tensor());
   }
 
-  // A backward that threw leaves its next nodes, and what they saved, in autograd's queue until another one runs.
-  static void drop_failed_backward() {
-    (at::ones({1}, at::TensorOptions(test_device().torch_device())).requires_grad_() * 2).sum().backward();
-  }
-
   void see_error(const std::exception& error) {
     failed_ = true;
     const std::string text = error.what();
@@ -241,9 +235,10 @@ class Driver {
     if (walk == Walk::none) return;
     if (walk == Walk::after_evaluation) evaluate_beside();
     const bool second = losses.second.requires_grad();
-    if (walk == Walk::twice || (walk == Walk::both_losses && second)) losses.first.backward({}, /*retain_graph=*/true);
-    if (walk == Walk::both_losses && second) return losses.second.backward();
-    losses.first.backward();
+    if (walk == Walk::twice || (walk == Walk::both_losses && second))
+      autograd::backward(losses.first, /*retain_graph=*/true);
+    if (walk == Walk::both_losses && second) return autograd::backward(losses.second);
+    autograd::backward(losses.first);
   }
 
   void evaluate() {
