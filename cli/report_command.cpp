@@ -26,7 +26,9 @@ std::string perfetto(const ReportFlags& flags, const FinishedRun& run) {
   const trace::Measurement& trial = find_row(run.report, flags.trial).measurement;
   if (trial.trace.empty()) throw UsageError(trial.strategy + " has no trace: it ended in " + to_string(trial.outcome));
   const trace::ReadTrace read = trace::read_trace(run.directory / trial.trace);
-  if (read.cut) say(flags.console, "the trace is cut off; what is there follows");
+  if (read.cut())
+    say(flags.console,
+        "the trace cannot be read from byte " + std::to_string(read.cut_at) + " on; what is there follows");
   return report::perfetto(read.trace);
 }
 

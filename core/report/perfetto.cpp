@@ -24,8 +24,7 @@ const char* category(const trace::Event& event) {
     case trace::Kind::copy_device: return "gpu_memcpy";
     case trace::Kind::memset: return "gpu_memset";
     case trace::Kind::op: return "cpu_op";
-    case trace::Kind::wait:
-    case trace::Kind::region: break;
+    default: break;
   }
   return "user_annotation";
 }

@@ -14,6 +14,11 @@ std::string to_string(Kind kind) {
     case Kind::wait: return "wait";
     case Kind::op: return "op";
     case Kind::region: return "region";
+    case Kind::disk_write: return "disk_write";
+    case Kind::disk_read: return "disk_read";
+    case Kind::save: return "save";
+    case Kind::use: return "use";
+    case Kind::mark: return "mark";
   }
   return "?";
 }

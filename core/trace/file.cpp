@@ -19,10 +19,10 @@ using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "the trace file is written as the memory holds it");
 
-constexpr std::string_view kMagic = "MTTRACE1";
+constexpr std::string_view kMagic = "MTTRACE2";
 constexpr size_t kRecordBytes = size_t{1} << 20;  // a record is closed once it holds that many
 
-enum class Record : uint8_t { header = 1, names, events, memory, end };
+enum class Record : uint8_t { header = 1, names, events, memory, end, owned };
 
 uint32_t check_of(std::string_view payload) {
   return static_cast<uint32_t>(XXH3_64bits(payload.data(), payload.size()));
@@ -58,10 +58,17 @@ class RecordWriter {
 void write_header(std::string& file, const Trace& trace) {
   Json tracks = Json::array();
   for (const Track& track : trace.tracks) tracks.push_back({{"name", track.name}, {"device", track.device}});
-  const Json header = {{"strategy", trace.strategy},
-                       {"device", trace.device},
-                       {"tracks", std::move(tracks)},
-                       {"lost_records", trace.lost_records}};
+  Json values = Json::array();
+  for (const Value& value : trace.values)
+    values.push_back({{"name", value.name},
+                      {"region", value.region},
+                      {"placement", value.placement},
+                      {"reason", value.reason},
+                      {"bytes", value.bytes}});
+  const Json header = {
+      {"strategy", trace.strategy},        {"device", trace.device}, {"tracks", std::move(tracks)},
+      {"values", std::move(values)},       {"owners", trace.owners}, {"budget_bytes", trace.budget_bytes},
+      {"lost_records", trace.lost_records}};
   RecordWriter record(file, Record::header);
   record.payload() += header.dump(-1, ' ', false, Json::error_handler_t::replace);
   record.close();
@@ -80,11 +87,18 @@ void put_item(std::string& bytes, const Event& event) {
   put(bytes, event.end_ns);
   put(bytes, event.bytes);
   put(bytes, event.correlation);
+  put(bytes, event.value);
 }
 
 void put_item(std::string& bytes, const MemorySample& sample) {
   put(bytes, sample.time_ns);
   put(bytes, sample.allocated_bytes);
+}
+
+void put_item(std::string& bytes, const OwnedSample& sample) {
+  put(bytes, sample.time_ns);
+  put(bytes, sample.owner);
+  put(bytes, sample.bytes);
 }
 
 template <typename Item>
@@ -104,6 +118,7 @@ class Cursor {
  public:
   explicit Cursor(std::string_view rest) : rest_(rest) {}
   bool done() const { return rest_.empty(); }
+  size_t left() const { return rest_.size(); }
   std::string_view take(size_t size) {
     if (size > rest_.size()) throw Damaged{};
     const std::string_view taken = rest_.substr(0, size);
@@ -134,15 +149,25 @@ void get_item(Cursor& payload, const Trace& trace, Event& event) {
   payload.get(event.end_ns);
   payload.get(event.bytes);
   payload.get(event.correlation);
+  payload.get(event.value);
   event.kind = static_cast<Kind>(kind);
   // Whoever reads a trace may index with these unchecked.
-  const bool known = kind <= static_cast<uint8_t>(Kind::region);
-  if (!known || event.track >= trace.tracks.size() || event.name >= trace.names.size()) throw Damaged{};
+  const bool known = kind <= static_cast<uint8_t>(Kind::mark);
+  if (!known || event.track >= trace.tracks.size() || event.name >= trace.names.size() ||
+      event.value > trace.values.size())
+    throw Damaged{};
 }
 
 void get_item(Cursor& payload, const Trace&, MemorySample& sample) {
   payload.get(sample.time_ns);
   payload.get(sample.allocated_bytes);
+}
+
+void get_item(Cursor& payload, const Trace& trace, OwnedSample& sample) {
+  payload.get(sample.time_ns);
+  payload.get(sample.owner);
+  payload.get(sample.bytes);
+  if (sample.owner >= trace.owners.size()) throw Damaged{};
 }
 
 template <typename Item>
@@ -161,6 +186,12 @@ void read_header(std::string_view payload, Trace& trace) try {
   header.at("lost_records").get_to(trace.lost_records);
   for (const Json& track : header.at("tracks"))
     trace.tracks.push_back({track.at("name").get<std::string>(), track.at("device").get<bool>()});
+  for (const Json& value : header.at("values"))
+    trace.values.push_back({value.at("name").get<std::string>(), value.at("region").get<std::string>(),
+                            value.at("placement").get<std::string>(), value.at("reason").get<std::string>(),
+                            value.at("bytes").get<int64_t>()});
+  header.at("owners").get_to(trace.owners);
+  header.at("budget_bytes").get_to(trace.budget_bytes);
 } catch (const Json::exception&) {
   throw Damaged{};
 }
@@ -184,6 +215,7 @@ bool read_record(std::string_view payload, Trace& trace) {
     case Record::names: read_items(items, trace, trace.names); break;
     case Record::events: read_items(items, trace, trace.events); break;
     case Record::memory: read_items(items, trace, trace.memory); break;
+    case Record::owned: read_items(items, trace, trace.owned); break;
     case Record::end: return true;
   }
   return false;
@@ -197,6 +229,7 @@ void write_trace(const std::filesystem::path& path, const Trace& trace) {
   write_items(file, Record::names, trace.names);
   write_items(file, Record::events, trace.events);
   write_items(file, Record::memory, trace.memory);
+  write_items(file, Record::owned, trace.owned);
   RecordWriter(file, Record::end).close();
   write_file(path, file);
 }
@@ -206,11 +239,13 @@ ReadTrace read_trace(const std::filesystem::path& path) {
   if (!content.starts_with(kMagic)) throw UsageError("'" + path.string() + "' is not a trace file of memtune");
   ReadTrace read;
   Cursor file(std::string_view(content).substr(kMagic.size()));
+  const auto here = [&] { return static_cast<int64_t>(content.size() - file.left()); };
+  int64_t record_at = here();
   try {
-    while (!read_record(checked_payload(file), read.trace)) continue;
-    read.cut = !file.done();
+    while (!read_record(checked_payload(file), read.trace)) record_at = here();
+    if (!file.done()) read.cut_at = here();
   } catch (const Damaged&) {
-    read.cut = true;
+    read.cut_at = record_at;
   }
   return read;
 }

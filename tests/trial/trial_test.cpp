@@ -66,7 +66,7 @@ TEST_CASE("a trial that works says what it measured") {
   CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
   CHECK(baseline.transfer.out_bytes == 0);
   auto trace = trace::read_trace(none.trace);
-  CHECK_FALSE(trace.cut);
+  CHECK_FALSE(trace.cut());
   CHECK(trace.trace.events.size() > 100);
   CHECK(trace.trace.memory.size() > 100);
 
