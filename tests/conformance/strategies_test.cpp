@@ -214,7 +214,7 @@ TEST_CASE("a graph may be walked twice") {
     loss.backward();
     CHECK(at::equal(first_gradient(), once * 2));
     loss.reset();
-    CHECK(executor.tier().pool().leased_bytes() == 0);
+    CHECK(leased_at_rest(executor) == 0);
   }
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
       interpreter.run({model.input()}, &executor);
       executor.end_forward();
     }
-    CHECK(executor.tier().pool().leased_bytes() == 0);
+    CHECK(leased_at_rest(executor) == 0);
     CHECK(test_device().memory().allocated == before);
   }
 }

@@ -15,11 +15,6 @@
 
 namespace memtune::test {
 
-inline size_t entries(const std::filesystem::path& folder) {
-  return static_cast<size_t>(
-      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
-}
-
 // What an open() asks for, by its flags.
 inline bool unnamed(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
 inline bool direct(int flags) { return (flags & O_DIRECT) != 0; }

@@ -1,5 +1,6 @@
 // The CUDA device behind the interface that all engines use: copies arrive, events order, memory is counted and capped.
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -65,6 +66,30 @@ TEST_CASE("a copy waits for the kernels before its event") {
     CHECK(slab->data()[0] == round);
     CHECK(slab->data()[bytes - 1] == round);
   }
+}
+
+TEST_CASE("compute is the stream that is current, whatever it was before") {
+  const auto device = make_device("cuda");
+  const int64_t bytes = 256 * kMiB;
+  const auto slab = device->allocate_host(bytes);
+  auto tensor = on_device(*device, bytes);
+  const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
+  const c10::Stream before = cuda.exchangeStream(cuda.getStreamFromGlobalPool(device->torch_device()));
+  for (int round = 1; round <= 5; ++round) {
+    for (int i = 0; i < 20; ++i) tensor.fill_(100 + i);
+    tensor.fill_(round);
+    device->wait(Stream::out, device->record(Stream::compute));
+    device->copy(slab->data(), tensor.data_ptr(), bytes, Direction::to_host, Stream::out);
+    device->record(Stream::out)->synchronize();
+    CHECK(slab->data()[bytes - 1] == round);
+    // And back: compute goes on only behind the copy.
+    std::memset(slab->data(), 50 + round, static_cast<size_t>(bytes));
+    device->wait(Stream::in, device->record(Stream::compute));
+    device->copy(tensor.data_ptr(), slab->data(), bytes, Direction::to_device, Stream::in);
+    device->wait(Stream::compute, device->record(Stream::in));
+    CHECK(tensor[bytes - 1].item<int>() == 50 + round);
+  }
+  cuda.exchangeStream(before);
 }
 
 TEST_CASE("many events, kept and dropped, stay independent of each other") {

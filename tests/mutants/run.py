@@ -16,7 +16,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OFFLOAD, ENGINES = "*tests/offload/*", "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*"
+OFFLOAD, DISK = "*tests/offload/*", "*tests/conformance/disk_faults*"
+ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*"
 
 # Trap, file, what stands there, what stands there instead, the tests that have to fail.
 MUTANTS = [
@@ -32,6 +33,9 @@ MUTANTS = [
      "if (settings_.side_stream) device_.wait(stream, device_.record(Stream::compute));", "", OFFLOAD),
     ("6 copied back into memory that compute still uses", "core/offload/offload.cpp",
      "if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));", "", OFFLOAD),
+    ("7, 8 a value known by its address", "core/trial/executor.cpp",
+     "return tensor.storage().unsafeGetStorageImpl(); }",
+     "return static_cast<const c10::StorageImpl*>(tensor.storage().data()); }", ENGINES),
     ("7, 9 strides and offset forgotten", "core/autograd/geometry.h",
      "set_sizes_and_strides(sizes, strides, offset)", "set_sizes_contiguous(sizes)", ENGINES),
     ("10 write after the save not noticed", "core/trial/saved_tensor.cpp",
@@ -49,6 +53,8 @@ MUTANTS = [
      "make_argument(instance.arguments[i], written && !statistics)", ENGINES),
     ("14 what the budget has no room for is not written", "core/offload/host_tier.cpp",
      "writing_.push_back(piece);", "", OFFLOAD),
+    ("14 what comes from the disk is believed", "core/disk/block_store.cpp",
+     "job.check = [this, state, data] { verify(*state, data); };", "", DISK),
 ]
 
 

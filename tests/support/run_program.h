@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -46,6 +47,12 @@ class ScratchFolder {
 
   std::filesystem::path path;
 };
+
+// How many files, folders or open descriptors there are in it.
+inline size_t entries(const std::filesystem::path& folder) {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+}
 
 // An environment variable for as long as it lives.
 class Variable {

@@ -6,6 +6,7 @@
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -51,6 +52,15 @@ inline trial::Tiers test_tiers(const config::Plan& plan) {
   tiers.store = std::make_unique<disk::BlockStore>(
       disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
   return tiers;
+}
+
+// Host bytes that a finished step still holds. What was being written when nobody needed it any more goes when the
+// write is done, at the next step's beginning.
+inline int64_t leased_at_rest(trial::Executor& executor) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  do executor.begin_step();
+  while (executor.tier().pool().leased_bytes() > 0 && std::chrono::steady_clock::now() < deadline);
+  return executor.tier().pool().leased_bytes();
 }
 
 // A model of `blocks` modules of class Block whose forward is `source` (def forward(self, x)), applied one after the
@@ -114,10 +124,15 @@ class Model {
   }
 
   Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan) {
+    return under(program, facts, plan, test_tiers(plan));
+  }
+
+  Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
+             trial::Tiers tiers) {
     at::manual_seed(1);
     clear();
     Step step;
-    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
+    trial::Executor executor(program, facts, plan, test_device(), std::move(tiers));
     program::Interpreter interpreter(program);
     executor.begin_step();
     at::Tensor loss;  // its graph must go before the executor, also when the backward throws
@@ -132,7 +147,7 @@ class Model {
     step.reruns = executor.reruns();
     step.out_bytes = executor.offload().counters().out_bytes;
     step.in_bytes = executor.offload().counters().in_bytes;
-    step.leased_after = executor.tier().pool().leased_bytes();
+    step.leased_after = leased_at_rest(executor);
     return step;
   }
 
