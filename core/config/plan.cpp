@@ -101,6 +101,7 @@ bool Plan::keeps_everything() const {
 void read_transfer(const json& json, const std::string& path, TransferSettings& transfer) {
   std::string schedule = to_string(transfer.schedule);
   JsonObject object(json, path);
+  object.read("pinned", transfer.pinned);
   object.read("side_stream", transfer.side_stream);
   object.read("min_bytes", transfer.min_bytes, 0);
   object.read("stash_bytes", transfer.stash_bytes, 0);
@@ -119,7 +120,8 @@ void to_json(json& out, const Plan& plan) {
          {"strategy", plan.strategy},
          {"saved_min_bytes", plan.saved_min_bytes},
          {"transfer",
-          {{"side_stream", plan.transfer.side_stream},
+          {{"pinned", plan.transfer.pinned},
+           {"side_stream", plan.transfer.side_stream},
            {"min_bytes", plan.transfer.min_bytes},
            {"stash_bytes", plan.transfer.stash_bytes},
            {"prefetch_bytes", plan.transfer.prefetch_bytes},

@@ -35,6 +35,7 @@ std::string to_string(Schedule schedule);
 
 // How copies between device and host are scheduled. Bytes everywhere.
 struct TransferSettings {
+  bool pinned = true;                         // page-locked host memory; false: copies pass the driver's own buffers
   bool side_stream = true;                    // false: copies on the compute stream, nothing overlaps (offload:sync)
   int64_t min_bytes = 1 << 20;                // smaller storages stay on the device
   int64_t stash_bytes = int64_t{8} << 30;     // sources kept while their copy out runs, as far as the peak allows

@@ -40,7 +40,7 @@ bool HostPool::grow(int64_t bytes) {
   int64_t slab = std::max(bytes, slab_bytes_);
   if (budget_bytes_ > 0) slab = std::min(slab, budget_bytes_ - reserved_);
   if (slab < bytes) return false;
-  slabs_.push_back(device_.allocate_host(slab));
+  slabs_.push_back(device_.allocate_host(slab, pinned_));
   reserved_ += slab;
   insert({slabs_.back()->data(), slab, {}});
   return true;

@@ -1,4 +1,5 @@
-// Page-locked host memory in slabs, sub-allocated: taking a lease costs no system call once the pool has grown.
+// Host memory, page-locked as a rule, in slabs, sub-allocated: taking a lease costs no system call once the pool has
+// grown.
 //
 // A lease that comes back may still be read or written by copies in flight: it carries the event behind which its bytes
 // are free, and whoever gets those bytes next receives the events to wait for. Thread: the one that trains.
@@ -15,9 +16,9 @@ namespace memtune::offload {
 
 class HostPool {
  public:
-  // `slab_bytes`: how much is page-locked at once, at least; `budget_bytes`: in all, at most (0: no limit).
-  HostPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0)
-      : device_(device), slab_bytes_(slab_bytes), budget_bytes_(budget_bytes) {}
+  // `slab_bytes`: how much is taken from the system at once, at least; `budget_bytes`: in all, at most (0: no limit).
+  HostPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0, bool pinned = true)
+      : device_(device), slab_bytes_(slab_bytes), budget_bytes_(budget_bytes), pinned_(pinned) {}
 
   struct Lease {
     char* data = nullptr;
@@ -31,6 +32,8 @@ class HostPool {
   // `last_use`: behind it nothing touches the bytes any more; null when nothing does already.
   void give_back(const Lease& lease, device::EventPtr last_use);
 
+  // In the order in which they were taken; there is never one less.
+  const std::vector<std::unique_ptr<device::HostSlab>>& slabs() const { return slabs_; }
   int64_t leased_bytes() const { return leased_; }
   int64_t reserved_bytes() const { return reserved_; }
   int64_t peak_leased_bytes() const { return peak_leased_; }
@@ -46,6 +49,7 @@ class HostPool {
 
   device::Device& device_;
   int64_t slab_bytes_, budget_bytes_;
+  bool pinned_;
   std::vector<std::unique_ptr<device::HostSlab>> slabs_;
   std::list<Range> free_;  // by address
   int64_t leased_ = 0, peak_leased_ = 0, reserved_ = 0;

@@ -49,8 +49,8 @@ std::function<void()> wait_for(std::vector<device::EventPtr> events) {
 }  // namespace
 
 HostTier::HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes,
-                   std::unique_ptr<disk::BlockStore> store)
-    : pool_(device, slab_bytes, budget_bytes), budget_bytes_(budget_bytes), store_(std::move(store)) {}
+                   std::unique_ptr<disk::BlockStore> store, bool pinned)
+    : pool_(device, slab_bytes, budget_bytes, pinned), budget_bytes_(budget_bytes), store_(std::move(store)) {}
 
 void HostTier::begin_step() {
   reap();
@@ -108,11 +108,21 @@ void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
 HostPool::Lease HostTier::room(int64_t bytes) {
   reap();
   for (;;) {
-    if (auto lease = pool_.try_take(bytes)) return std::move(*lease);
+    if (auto lease = pool_.try_take(bytes)) {
+      tell_store_of_slabs();
+      return std::move(*lease);
+    }
     if (!make_room())
       throw OutOfHostMemory("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
                             format_bytes(bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
   }
+}
+
+// Transfers to and from memory that the kernel knows cost it less.
+void HostTier::tell_store_of_slabs() {
+  if (!store_) return;
+  for (const auto& slabs = pool_.slabs(); slabs_told_ < slabs.size(); ++slabs_told_)
+    store_->pin(slabs[slabs_told_]->data(), slabs[slabs_told_]->bytes());
 }
 
 // Frees one piece's room: of the oldest written, else of the oldest, else of the one read furthest ahead.

@@ -34,7 +34,8 @@ using PiecePtr = std::shared_ptr<Piece>;
 class HostTier {
  public:
   // `store` null: nothing spills. A budget of 0 is none.
-  HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store);
+  HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
+           bool pinned = true);
   ~HostTier();
   HostTier(const HostTier&) = delete;
   HostTier& operator=(const HostTier&) = delete;
@@ -77,11 +78,13 @@ class HostTier {
   void start_write(const PiecePtr& piece);
   void start_read(Piece& piece, HostPool::Lease lease);
   HostPool::Lease room(int64_t bytes);
+  void tell_store_of_slabs();
   bool make_room();
   void leave_host(Piece& piece, State state, device::EventPtr last_use);
   void leave_disk(Piece& piece);
 
   HostPool pool_;
+  size_t slabs_told_ = 0;  // slabs of the pool that the store knows
   int64_t budget_bytes_;
   std::unique_ptr<disk::BlockStore> store_;  // goes before the pool: it may still write from there
   Queue dirty_, writing_;                    // oldest first; entries whose piece has moved on are stale

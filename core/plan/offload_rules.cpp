@@ -153,6 +153,7 @@ void check_keep_last(const StrategySpec& spec, const ProgramFacts& facts) {
 
 config::TransferSettings transfer_settings(const StrategySpec& spec) {
   config::TransferSettings transfer;
+  transfer.pinned = spec.value("memory") == "pinned";
   transfer.side_stream = spec.info->name != "offload:sync";
   transfer.min_bytes = spec.bytes("min");
   if (spec.has("stash")) transfer.stash_bytes = spec.bytes("stash");

@@ -145,7 +145,7 @@ std::vector<std::string> split_parts(const std::string& text) {
 void check_same_transfers(const StrategySpec& a, const StrategySpec& b) {
   if (a.info != b.info)
     throw UsageError(a.info->name + " and " + b.info->name + " exclude each other: a plan copies in one way");
-  for (const std::string name : {"min", "stash", "prefetch", "in_flight"})
+  for (const std::string name : {"memory", "min", "stash", "prefetch", "in_flight"})
     if (a.has(name) && a.value(name) != b.value(name))
       throw UsageError(a.info->name + ": " + name + " must be the same in every part, not " + a.value(name) + " and " +
                        b.value(name));

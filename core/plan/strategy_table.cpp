@@ -11,6 +11,8 @@ const ParameterInfo kSave = {"save", kOps, "matmul+attention",
 const ParameterInfo kCovered = {"blocks", kRanges, "all", "which blocks, counted from 0; 20- is to the last"};
 
 const ParameterInfo kTier = {"tier", "host | disk", "host", "disk: what the host budget has no room for waits there"};
+const ParameterInfo kMemory = {"memory", "pinned | pageable", "pinned",
+                               "of the host; pageable leaves it to the system, and copies hold the host up"};
 const ParameterInfo kFraction = {"fraction", kShare, "1",
                                  "how much of the bytes moves; what is dearest to recompute first"};
 const ParameterInfo kMin = {"min", kBytes, "1MiB", "smaller tensors stay on the device"};
@@ -31,13 +33,13 @@ const StrategyInfo kStrategies[] = {
     {"checkpoint:cheap", "recompute only what costs next to nothing, from as few bytes as do", {kInputs, kCovered}},
     {"offload:sync",
      "move values to host memory, with copies that compute waits for",
-     {kTier, kFraction, kMin, kKeepNone, kCovered, kHead}},
+     {kTier, kMemory, kFraction, kMin, kKeepNone, kCovered, kHead}},
     {"offload:stream",
      "move values to host memory on a side stream, beside compute",
-     {kTier, kFraction, kStash, kMin, kPrefetch, kKeepNone, kCovered, kHead}},
+     {kTier, kMemory, kFraction, kStash, kMin, kPrefetch, kKeepNone, kCovered, kHead}},
     {"offload:group",
      "move the values of a block together when it ends, on a side stream",
-     {kTier, kFraction, kInFlight, kMin, kPrefetchBlocks, kKeepOne, kCovered}},
+     {kTier, kMemory, kFraction, kInFlight, kMin, kPrefetchBlocks, kKeepOne, kCovered}},
 };
 
 }  // namespace

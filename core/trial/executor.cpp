@@ -38,7 +38,8 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
       device_(device),
       placements_(program.ops),
       transients_(program.ops, 0),
-      tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store)),
+      tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store),
+            plan.transfer.pinned),
       offload_(device, plan.transfer, tier_),
       recompute_(device, [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
   for (const auto& placement : plan.placements) {

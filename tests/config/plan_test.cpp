@@ -17,7 +17,7 @@ Plan example() {
   Plan plan;
   plan.strategy = "checkpoint:op,inputs=host";
   plan.saved_min_bytes = 7;
-  plan.transfer = {false, 1, 2, 3, Schedule::block, 4, 5};
+  plan.transfer = {false, false, 1, 2, 3, Schedule::block, 4, 5};
   plan.placements = {{3, "layers.0/aten::silu", {Place::recompute, Place::host}, Place::disk},
                      {5, "layers.0/aten::mul", {Place::keep}, Place::recompute}};
   return plan;
@@ -37,6 +37,7 @@ TEST_CASE("a plan survives its file") {
   CHECK(json(plan) == written);
   CHECK(plan.strategy == "checkpoint:op,inputs=host");
   CHECK(plan.saved_min_bytes == 7);
+  CHECK_FALSE(plan.transfer.pinned);
   CHECK_FALSE(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 3);
   CHECK(plan.transfer.schedule == Schedule::block);
@@ -54,7 +55,7 @@ TEST_CASE("a plan's file has the documented form") {
   plan.strategy = "s";
   plan.placements = {{12, "a/b", {Place::recompute}, Place::keep}};
   const json expected = json::parse(R"({"version": 1, "strategy": "s", "saved_min_bytes": 1048576,
-      "transfer": {"side_stream": true, "min_bytes": 1048576, "stash_bytes": 8589934592, "prefetch_bytes": 1073741824,
+      "transfer": {"pinned": true, "side_stream": true, "min_bytes": 1048576, "stash_bytes": 8589934592, "prefetch_bytes": 1073741824,
                    "schedule": "value", "groups_in_flight": 1, "prefetch_blocks": 1},
       "placements": [{"op": 12, "name": "a/b", "outputs": ["recompute"], "saved": "keep"}]})");
   CHECK(json(plan) == expected);
@@ -89,9 +90,10 @@ TEST_CASE("a wrong plan is told field and value") {
   check_refused({{"saved_min_bytes", -1}}, "plan.saved_min_bytes must be an integer from 0, not -1");
   check_refused({{"transfer", {{"side_stream", 1}}}}, "plan.transfer.side_stream must be true or false, not 1");
   check_refused({{"transfer", {{"stash_bytes", 2.5}}}}, "plan.transfer.stash_bytes must be an integer from 0, not 2.5");
-  check_refused({{"transfer", {{"prefetch_byte", 1}}}},
-                "unknown field of plan.transfer 'prefetch_byte'; did you mean 'prefetch_bytes'? Known: side_stream, "
-                "min_bytes, stash_bytes, prefetch_bytes, schedule, groups_in_flight, prefetch_blocks");
+  check_refused(
+      {{"transfer", {{"prefetch_byte", 1}}}},
+      "unknown field of plan.transfer 'prefetch_byte'; did you mean 'prefetch_bytes'? Known: pinned, side_stream, "
+      "min_bytes, stash_bytes, prefetch_bytes, schedule, groups_in_flight, prefetch_blocks");
   check_refused({{"transfer", {{"schedule", "blocks"}}}},
                 "plan.transfer.schedule: unknown schedule 'blocks'; did you mean 'block'? Known: value, block");
   check_refused({{"transfer", {{"groups_in_flight", 0}}}},

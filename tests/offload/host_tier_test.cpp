@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "tests/support/faulty_disk.h"
 #include "tests/support/training.h"
 
 namespace memtune::offload {
@@ -144,6 +145,23 @@ TEST_CASE("a piece that nobody needs gives its room back in every state") {
   settle(tier);
   CHECK(tier.pool().leased_bytes() == 0);
   CHECK(tier.disk_bytes() == 0);
+}
+
+TEST_CASE("the store knows every slab, for both directions, before it is used") {
+  test::FaultyDisk disk;
+  HostTier tier(
+      tests::test_device(), 2 * kPage, 8 * kPage,
+      std::make_unique<disk::BlockStore>(
+          disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
+  CHECK(disk.pins == 0);
+  const auto two = put_many(tier, 2);
+  CHECK(disk.pins == 2);
+  const auto three_more = put_many(tier, 3);
+  CHECK(tier.pool().reserved_bytes() == 6 * kPage);
+  CHECK(disk.pins == 6);
+  for (const auto& piece : two) tier.drop(piece, nullptr);
+  for (const auto& piece : three_more) tier.drop(piece, nullptr);
+  settle(tier);
 }
 
 }  // namespace

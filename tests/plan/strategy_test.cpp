@@ -252,10 +252,16 @@ TEST_CASE("a joined plan copies as its offload part says, and is called what was
   CHECK(plan.saved_min_bytes == 2048);
 }
 
+TEST_CASE("host memory is page-locked unless the strategy says otherwise") {
+  CHECK_FALSE(make_plan("offload:stream,memory=pageable", three_blocks()).transfer.pinned);
+  CHECK(make_plan("offload:stream", three_blocks()).transfer.pinned);
+}
+
 TEST_CASE("offload:group moves the values of all blocks but the last, block by block") {
   const Plan plan = make_plan("offload:group,in_flight=2,prefetch=3,min=1KiB", three_blocks());
   CHECK(placed(plan) == "1-12 host/host");
   CHECK(plan.transfer.schedule == config::Schedule::block);
+  CHECK(plan.transfer.pinned);
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.groups_in_flight == 2);
   CHECK(plan.transfer.prefetch_blocks == 3);

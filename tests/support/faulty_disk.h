@@ -59,6 +59,7 @@ class FaultyDisk final : public disk::FileSystem {
     std::lock_guard lock(mutex_);
     return calls_;
   }
+  std::atomic<int> pins = 0;                               // so often memory was made known
   std::atomic<bool> misdirect = false;                     // every transfer goes to the start of the file
   std::function<int(int flags)> on_open;                   // -errno: refused so
   std::function<void(struct statfs&)> on_status;           // may lie
@@ -130,7 +131,10 @@ class FaultyDisk final : public disk::FileSystem {
       completion.result = disk_.falsify(flights_[completion.tag], completion.result);
       return completion;
     }
-    void pin(char* data, int64_t bytes) override { real_->pin(data, bytes); }
+    void pin(char* data, int64_t bytes) override {
+      ++disk_.pins;
+      real_->pin(data, bytes);
+    }
     const char* name() const override { return real_->name(); }
 
    private:

@@ -189,7 +189,7 @@ inline std::vector<std::string> all_strategies() {
           "checkpoint:op,inputs=host",
           "checkpoint:op,save=matmul-all",
           "offload:sync",
-          "offload:sync,head=move",
+          "offload:sync,head=move,memory=pageable",
           "offload:stream",
           "offload:stream,stash=1KiB",
           "offload:stream,stash=0B,prefetch=0B",
