@@ -44,6 +44,8 @@ struct Buffer {
   int64_t bytes;
   int op = -1;  // of the program, that made it; -1: it came from outside
   config::Place place = config::Place::keep;
+  int block = -1;            // that op's
+  bool crosses = false;      // another block than its own needs it
   bool overwritten = false;  // an in-place op wrote into the storage since
   int tickets = 0;           // saved tensors that autograd may ask for
   int readers = 0;           // recomputations to come that start from it

@@ -49,6 +49,7 @@ struct Instance {
   Instance& operator=(const Instance&) = delete;
 
   const program::Op* op = nullptr;
+  int block = -1;  // the op's; -1: outside of blocks
   std::vector<Argument> arguments;
   std::vector<Output> outputs;
   at::Tensor generator_state;  // undefined: the op draws nothing

@@ -133,10 +133,19 @@ at::Storage Recompute::storage_of(Buffer& buffer) {
     return buffer.resident;
   }
   if (at::Storage storage = buffer.alive()) return storage;
+  if (at::Storage storage = passed(buffer)) return storage;
   if (!buffer.maker) throw Error("a value is needed again that was dropped and cannot be made again");
   run(*buffer.maker, &buffer);
+  if (at::Storage storage = passed(buffer)) return storage;
   if (!buffer.resident) throw Error("running " + buffer.maker->op->name + " again did not make its value");
   return buffer.resident;
+}
+
+at::Storage Recompute::passed(const Buffer& buffer) const {
+  const auto block = passed_.find(buffer.block);
+  if (block == passed_.end()) return {};
+  const auto found = block->second.find(&buffer);
+  return found == block->second.end() ? at::Storage() : found->second;
 }
 
 at::Tensor Recompute::saved_by(Instance& instance, int save) {
@@ -148,6 +157,21 @@ at::Tensor Recompute::saved_by(Instance& instance, int save) {
 }
 
 void Recompute::run(Instance& instance, const Buffer* wanted) {
+  // What the block made in passing goes when the value that it was passed for is there.
+  const bool enters = passes(instance) && passed_.try_emplace(instance.block).second;
+  struct Leave {
+    ~Leave() {
+      if (enters) passed.erase(block);
+    }
+    decltype(passed_)& passed;
+    int block;
+    bool enters;
+  } leave{passed_, instance.block, enters};
+  rerun(instance, wanted);
+}
+
+void Recompute::rerun(Instance& instance, const Buffer* wanted) {
+  const bool captures = !instance.captured.empty() && !passes(instance);
   Stack stack = make_stack(instance);
   Stack arguments = stack;
   Capture capture(instance);
@@ -155,17 +179,17 @@ void Recompute::run(Instance& instance, const Buffer* wanted) {
     at::AutoGradMode grad(true);
     AutocastScope autocast(device_.type(), instance.autocast);
     GeneratorScope generator(device_, instance.generator_state);
-    autograd::HookScope hooks(instance.captured.empty() ? nullptr : &capture);
+    autograd::HookScope hooks(captures ? &capture : nullptr);
     device::Stopwatch::Lap lap(timer_);
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     instance.op->operation(stack);
   }
-  if (!instance.captured.empty() && capture.saves != instance.saves)
+  if (captures && capture.saves != instance.saves)
     throw Error("running " + instance.op->name + " again saved " + std::to_string(capture.saves) + " tensors, not " +
                 std::to_string(instance.saves) + " as before");
   ++reruns_;
   hand_out(instance, arguments, stack, wanted);
-  if (std::exchange(instance.done, true)) return;
+  if (passes(instance) || std::exchange(instance.done, true)) return;
   for (Argument& argument : instance.arguments)
     for (TensorInput& input : argument.tensors)
       if (input.buffer) {
@@ -226,7 +250,10 @@ void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack
     if (tensor.dtype() != output.dtype || tensor.numel() != output.elements ||
         static_cast<int64_t>(tensor.storage().nbytes()) < buffer->bytes)
       throw Error("running " + instance.op->name + " again made another tensor than before");
-    if (!buffer->resident && !buffer->transfer) buffer->resident = tensor.storage();
+    if (passes(instance) && !buffer->crosses)
+      passed_[instance.block][buffer.get()] = tensor.storage();
+    else if (!buffer->resident && !buffer->transfer)
+      buffer->resident = tensor.storage();
   }
 }
 

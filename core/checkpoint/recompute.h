@@ -1,11 +1,16 @@
 // Activation checkpointing at the granularity of values: makes a dropped value again from what is still there.
 //
 // Ops are rerun one by one, each at most once a step: what a rerun makes is held as long as a saved tensor or another
-// recomputation to come needs it. A rerun happens under the forward's autocast state and random state, in grad mode
+// recomputation to come needs it. Nested, ops of other blocks than backward is in are rerun in passing: of what they
+// make only what crosses into another block is held on, and they are run again when backward is in their block.
+//
+// A rerun happens under the forward's autocast state and random state, in grad mode
 // (some kernels depend on it) but without history, and leaves the module's buffers as they are.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <unordered_map>
 
 #include "core/checkpoint/instance.h"
 #include "core/device/stopwatch.h"
@@ -14,9 +19,12 @@ namespace memtune::checkpoint {
 
 class Recompute {
  public:
-  // `bring_back` sets Buffer::resident of a buffer whose bytes are elsewhere.
-  Recompute(device::Device& device, std::function<void(autograd::Buffer&)> bring_back)
-      : device_(device.torch_device()), timer_(device), bring_back_(std::move(bring_back)) {}
+  // `nested`: see config::Plan. `bring_back` sets Buffer::resident of a buffer whose bytes are elsewhere.
+  Recompute(device::Device& device, bool nested, std::function<void(autograd::Buffer&)> bring_back)
+      : device_(device.torch_device()), nested_(nested), timer_(device), bring_back_(std::move(bring_back)) {}
+
+  // Backward is in that block now.
+  void enter_block(int block) { block_ = block; }
 
   // The buffer's bytes on the device, valid in the order of the compute stream. Throws Error when they cannot be made.
   at::Storage storage_of(autograd::Buffer& buffer);
@@ -32,13 +40,19 @@ class Recompute {
 
  private:
   void run(Instance& instance, const autograd::Buffer* wanted);
+  void rerun(Instance& instance, const autograd::Buffer* wanted);
+  at::Storage passed(const autograd::Buffer& buffer) const;
   torch::jit::Stack make_stack(Instance& instance);
   c10::IValue make_argument(Argument& argument, bool written);
   at::Tensor make_input(TensorInput& input, bool written);
   void hand_out(Instance& instance, const torch::jit::Stack& arguments, const torch::jit::Stack& results,
                 const autograd::Buffer* wanted);
+  bool passes(const Instance& instance) const { return nested_ && instance.block != block_; }
 
   c10::Device device_;
+  bool nested_;
+  int block_ = -1;
+  std::map<int, std::unordered_map<const autograd::Buffer*, at::Storage>> passed_;  // by block that is being passed
   device::Stopwatch timer_;
   std::function<void(autograd::Buffer&)> bring_back_;
   int64_t reruns_ = 0;

@@ -119,6 +119,7 @@ void to_json(json& out, const Plan& plan) {
   out = {{"version", kVersion},
          {"strategy", plan.strategy},
          {"saved_min_bytes", plan.saved_min_bytes},
+         {"nested", plan.nested},
          {"transfer",
           {{"pinned", plan.transfer.pinned},
            {"side_stream", plan.transfer.side_stream},
@@ -139,6 +140,7 @@ void from_json(const json& json, Plan& plan) {
   object.read("version", version, kVersion, kVersion);
   object.read("strategy", plan.strategy);
   object.read("saved_min_bytes", plan.saved_min_bytes, 0);
+  object.read("nested", plan.nested);
   if (const auto* transfer = object.find("transfer")) read_transfer(*transfer, object.path("transfer"), plan.transfer);
   for (const auto& placement : object.array("placements"))
     plan.placements.push_back(read_placement(placement, object.path("placements", plan.placements.size())));

@@ -49,6 +49,9 @@ struct Plan {
   std::string strategy;                 // as the person wrote it: "checkpoint:full,inputs=host"
   std::vector<OpPlacement> placements;  // ops that are not named keep everything
   int64_t saved_min_bytes = 1 << 20;    // private values smaller than this always stay
+  // Nested checkpoints: a value of another block than backward is in is made in passing: only what blocks hand to each
+  // other is held, and what lies between is made once more when backward gets there.
+  bool nested = false;
   TransferSettings transfer;
 
   bool places(Place place) const;  // whether any value goes there

@@ -86,12 +86,16 @@ std::vector<bool> covered_blocks(const StrategySpec& spec, const ProgramFacts& f
 class Checkpoint {
  public:
   Checkpoint(const StrategySpec& spec, const ProgramFacts& facts, Draft& draft)
-      : facts_(facts), covered_(covered_blocks(spec, facts)), by_owner_(blocks_by_owner(facts)), draft_(draft) {}
+      : facts_(facts),
+        covered_(covered_blocks(spec, facts)),
+        segment_(spec.has("segment") ? spec.count("segment") : 1),
+        by_owner_(blocks_by_owner(facts)),
+        draft_(draft) {}
 
   const std::vector<bool>& covered() const { return covered_; }
 
   void place_inputs(Place place) {
-    const auto counts = [this](int block) { return covers(block); };
+    const auto counts = [this](int block) { return covers(block) && !inside(block); };
     for (size_t i = 0; i < facts_.ops.size(); ++i)
       if (makes_values(facts_.ops[i]) && used_elsewhere(facts_.ops[i], facts_, by_owner_, counts))
         draft_.fill(static_cast<int>(i), place, Place::keep);
@@ -109,7 +113,7 @@ class Checkpoint {
       const int owner = facts_.owner[op.outputs[0]];
       const bool saved = saves(op, matmul) || (op.in_place && saved_owners.count(owner));
       if (saved) saved_owners.insert(owner);
-      const bool stays = saved || used_elsewhere(op, facts_, by_owner_, [](int) { return true; });
+      const bool stays = saved || used_elsewhere(op, facts_, by_owner_, [this](int block) { return !inside(block); });
       draft_.fill(static_cast<int>(i), stays ? Place::keep : Place::recompute, saved ? Place::keep : Place::recompute);
     }
   }
@@ -117,8 +121,16 @@ class Checkpoint {
  private:
   bool covers(int block) const { return block != kOutside && covered_[block]; }
 
+  // Within a segment: the block's inputs are made again, from those of the first. Segments begin anew behind a gap.
+  bool inside(int block) const {
+    int first = block;
+    while (covers(first) && first > 0 && covers(first - 1)) --first;
+    return covers(block) && (block - first) % segment_ != 0;
+  }
+
   const ProgramFacts& facts_;
   std::vector<bool> covered_;
+  int segment_;
   std::vector<std::set<int>> by_owner_;
   Draft& draft_;
 };

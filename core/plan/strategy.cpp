@@ -54,6 +54,8 @@ Plan make_plan(const std::string& spec, const ProgramFacts& facts) {
     else
       place_offload(part, facts, graph, draft);
   }
+  plan.nested = std::any_of(parts.begin(), parts.end(),
+                            [](const auto& part) { return part.has("segment") && part.count("segment") > 1; });
   plan.placements = draft.placements();
   return plan;
 }

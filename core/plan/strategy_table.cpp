@@ -10,6 +10,9 @@ const ParameterInfo kSave = {"save", kOps, "matmul+attention",
                              "ops whose outputs stay; matmul is every other one of a block, matmul-all is all of them"};
 const ParameterInfo kCovered = {"blocks", kRanges, "all", "which blocks, counted from 0; 20- is to the last"};
 
+const ParameterInfo kSegment = {"segment", kPositive, "1",
+                                "nested: of so many blocks in a row only the first's inputs stay"};
+
 const ParameterInfo kTier = {"tier", "host | disk", "host", "disk: what the host budget has no room for waits there"};
 const ParameterInfo kMemory = {"memory", "pinned | pageable", "pinned",
                                "of the host; pageable leaves it to the system, and copies hold the host up"};
@@ -27,7 +30,7 @@ const ParameterInfo kPrefetchBlocks = {"prefetch", kCount, "1", "blocks copied b
 
 const StrategyInfo kStrategies[] = {
     {"none", "keep everything: the baseline", {}},
-    {"checkpoint:full", "keep each block's inputs, recompute the rest in backward", {kInputs, kCovered}},
+    {"checkpoint:full", "keep each block's inputs, recompute the rest in backward", {kInputs, kSegment, kCovered}},
     {"checkpoint:every=n", "the same for every n-th block only, from the first on", {kInputs, kCovered}},
     {"checkpoint:op", "recompute blocks but for the outputs of costly ops", {kSave, kInputs, kCovered}},
     {"checkpoint:cheap", "recompute only what costs next to nothing, from as few bytes as do", {kInputs, kCovered}},

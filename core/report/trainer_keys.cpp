@@ -107,6 +107,9 @@ void put_losses(const Spec& spec, const std::string& trainer, Config& config) {
   const std::string blocks = spec.value("blocks");
   if (!spec.is_offload() && !blocks.empty() && blocks != "all")
     config.notes.push_back("blocks=" + blocks + ": there are no keys for it; " + trainer + " treats all blocks alike");
+  if (const std::string segment = spec.value("segment"); !segment.empty() && segment != "1")
+    config.notes.push_back("segment=" + segment + ": " + trainer +
+                           " has no nested checkpoints; every block's inputs stay");
   if (spec.value("inputs") == "disk")
     config.notes.push_back("inputs=disk: " + trainer + " has no disk that works, so they wait in host memory");
   for (const Spec& part : spec.joined)

@@ -41,7 +41,7 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
       tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store),
             plan.transfer.pinned),
       offload_(device, plan.transfer, tier_),
-      recompute_(device, [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
+      recompute_(device, plan.nested, [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
   for (const auto& placement : plan.placements) {
     if (placement.op < 0 || placement.op >= program.ops)
       throw UsageError("the plan places op " + std::to_string(placement.op) + " (" + placement.name +
@@ -193,6 +193,7 @@ void Executor::replace_moved(const at::Tensor& moved) {
 InstancePtr Executor::record(const program::Op& op, const Stack& inputs) {
   auto instance = std::make_shared<Instance>();
   instance->op = &op;
+  instance->block = block_;
   recompute_.remember_state(op, *instance);
   for (const IValue& value : inputs) {
     Argument argument;
@@ -225,6 +226,7 @@ TensorInput Executor::record_input(const at::Tensor& tensor) {
   input.buffer = find_or_add(tensor);
   input.geometry.emplace(tensor);
   ++input.buffer->readers;
+  input.buffer->crosses = input.buffer->crosses || input.buffer->block != block_;
   need(input.buffer);
   return input;
 }
@@ -284,6 +286,7 @@ void Executor::add_outputs(const program::Op& op, const Stack& outputs) {
 BufferPtr Executor::add_buffer(const at::Tensor& tensor, Place place, const InstancePtr& maker, int index) {
   auto buffer = std::make_shared<Buffer>(tensor);
   buffer->op = op_->id;
+  buffer->block = block_;
   buffer->place = place == Place::recompute && !maker ? Place::keep : place;
   if (buffer->place == Place::recompute) {
     buffer->maker = maker;
@@ -309,6 +312,7 @@ InstancePtr Executor::record_cast(const SavedTensor& saved) {
   }();
   auto instance = std::make_shared<Instance>();
   instance->op = &cast;
+  instance->block = block_;
   Argument source, dtype;
   source.form = Argument::Form::tensor;
   source.tensors.push_back(record_input(op_inputs_.at(saved.cast_source())));
@@ -347,15 +351,18 @@ void Executor::resolve(SavedTensor& saved) {
   if (instance_) saved.become(instance_);
 }
 
-at::Storage Executor::storage_of(Buffer& buffer) {
+// `block`: where backward is.
+at::Storage Executor::storage_of(Buffer& buffer, int block) {
   offload_.begin_unpack();
+  recompute_.enter_block(block);
   at::Storage storage = recompute_.storage_of(buffer);
   prefetch(buffer.op);
   return storage;
 }
 
-at::Tensor Executor::saved_by(Instance& instance, int save) {
+at::Tensor Executor::saved_by(Instance& instance, int save, int block) {
   offload_.begin_unpack();
+  recompute_.enter_block(block);
   at::Tensor tensor = recompute_.saved_by(instance, save);
   prefetch(instance.op->id);
   return tensor;

@@ -95,8 +95,8 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   void start_learning_op();
   void end_learning_op(const program::Op& op);
   void resolve(SavedTensor& saved);
-  at::Storage storage_of(autograd::Buffer& buffer);
-  at::Tensor saved_by(checkpoint::Instance& instance, int save);
+  at::Storage storage_of(autograd::Buffer& buffer, int block);
+  at::Tensor saved_by(checkpoint::Instance& instance, int save, int block);
   void prefetch(int op);
 
   const program::Program& program_;

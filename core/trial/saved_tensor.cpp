@@ -12,6 +12,7 @@ SavedTensor::SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
       counter_(tensor.unsafeGetTensorImpl()->version_counter()),
       version_(counter_.current_version()),
       save_(save),
+      block_(executor.block_),
       tensor_(tensor.detach()) {
   if (!executor.autocast_) return;
   cast_parameter_ = autograd::is_cast_parameter(tensor);
@@ -33,13 +34,14 @@ at::Tensor SavedTensor::unpack() {
               "saved tensor of ",
               geometry_.dtype.name(), " is at version ", counter_.current_version(), "; expected version ", version_,
               " instead");
-  if (buffer_) return geometry_.view(executor_.storage_of(*buffer_));
-  if (instance_) return executor_.saved_by(*instance_, save_);
+  if (buffer_) return geometry_.view(executor_.storage_of(*buffer_, block_));
+  if (instance_) return executor_.saved_by(*instance_, save_, block_);
   return tensor_;
 }
 
 void SavedTensor::become(const autograd::BufferPtr& buffer) {
   ++buffer->tickets;
+  buffer->crosses = buffer->crosses || buffer->block != block_;
   executor_.need(buffer);
   buffer_ = buffer;
   tensor_.reset();

@@ -32,7 +32,7 @@ class SavedTensor final : public autograd::Ticket {
   autograd::Geometry geometry_;
   c10::VariableVersion counter_;
   uint32_t version_;
-  int save_;
+  int save_, block_;
   bool cast_parameter_ = false;
   int cast_source_ = -1;
   at::Tensor tensor_;

@@ -53,6 +53,14 @@ TEST_CASE("peak memory of a checkpointed model is one block's values, not all of
   // Two values of [1024, 64] floats a block stay without it, one with it.
   int64_t value = 1024 * 64 * 4;
   CHECK(peak("none") - peak("checkpoint:full") >= 11 * value);
+  // Nested, two blocks' inputs stay and up to five are made on the way, but the values of one block at a time.
+  CHECK(peak("checkpoint:full") - peak("checkpoint:full,segment=6") >= 4 * value);
+}
+
+TEST_CASE("nested, an op of a segment is run again at most once in passing and once for its own block") {
+  // In passing: all four ops of the first three blocks. For the block's own sake: two ops of each.
+  CHECK(Model(kBlock, 4).under("checkpoint:full,segment=4").reruns == 3 * 4 + 4 * 2);
+  CHECK(Model(kBlock, 4).under("checkpoint:full,segment=2").reruns == 2 * 4 + 4 * 2);
 }
 
 TEST_CASE("the generator goes on after a rerun as if there had been none") {
@@ -69,7 +77,7 @@ def forward(self, x):
 }
 
 TEST_CASE("an op that makes another tensor the second time is an error, not a wrong gradient") {
-  checkpoint::Recompute recompute(test_device(), [](autograd::Buffer&) {});
+  checkpoint::Recompute recompute(test_device(), /*nested=*/false, [](autograd::Buffer&) {});
   auto options = at::TensorOptions(test_device().torch_device());
   program::Op op;
   op.name = "test::grows";
@@ -88,7 +96,7 @@ TEST_CASE("an op that makes another tensor the second time is an error, not a wr
 }
 
 TEST_CASE("a value that nobody can make again is an error that says so") {
-  checkpoint::Recompute recompute(test_device(), [](autograd::Buffer&) {});
+  checkpoint::Recompute recompute(test_device(), /*nested=*/false, [](autograd::Buffer&) {});
   at::Tensor tensor = at::ones({2}, at::TensorOptions(test_device().torch_device()));
   autograd::Buffer buffer(tensor);
   tensor.reset();

@@ -17,6 +17,7 @@ Plan example() {
   Plan plan;
   plan.strategy = "checkpoint:op,inputs=host";
   plan.saved_min_bytes = 7;
+  plan.nested = true;
   plan.transfer = {false, false, 1, 2, 3, Schedule::block, 4, 5};
   plan.placements = {{3, "layers.0/aten::silu", {Place::recompute, Place::host}, Place::disk},
                      {5, "layers.0/aten::mul", {Place::keep}, Place::recompute}};
@@ -37,6 +38,7 @@ TEST_CASE("a plan survives its file") {
   CHECK(json(plan) == written);
   CHECK(plan.strategy == "checkpoint:op,inputs=host");
   CHECK(plan.saved_min_bytes == 7);
+  CHECK(plan.nested);
   CHECK_FALSE(plan.transfer.pinned);
   CHECK_FALSE(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 3);
@@ -55,7 +57,7 @@ TEST_CASE("a plan's file has the documented form") {
   plan.strategy = "s";
   plan.placements = {{12, "a/b", {Place::recompute}, Place::keep}};
   const json expected = json::parse(R"({"version": 1, "strategy": "s", "saved_min_bytes": 1048576,
-      "transfer": {"pinned": true, "side_stream": true, "min_bytes": 1048576, "stash_bytes": 8589934592, "prefetch_bytes": 1073741824,
+      "nested": false, "transfer": {"pinned": true, "side_stream": true, "min_bytes": 1048576, "stash_bytes": 8589934592, "prefetch_bytes": 1073741824,
                    "schedule": "value", "groups_in_flight": 1, "prefetch_blocks": 1},
       "placements": [{"op": 12, "name": "a/b", "outputs": ["recompute"], "saved": "keep"}]})");
   CHECK(json(plan) == expected);

@@ -91,11 +91,13 @@ TEST_CASE("checkpoint:every says what its number must be") {
 
 TEST_CASE("a wrong parameter gets those of its strategy") {
   check_refused("none,min=1", "none takes no parameters, so 'min' means nothing to it");
-  check_refused("checkpoint:full,save=matmul", "unknown parameter of checkpoint:full 'save'. Known: inputs, blocks");
+  check_refused("checkpoint:full,save=matmul",
+                "unknown parameter of checkpoint:full 'save'. Known: inputs, segment, blocks");
   check_refused("checkpoint:full,input=host",
-                "unknown parameter of checkpoint:full 'input'; did you mean 'inputs'? Known: inputs, blocks");
-  check_refused("offload:sync,stash=1",
-                "unknown parameter of offload:sync 'stash'. Known: tier, memory, fraction, min, keep_last, blocks, head");
+                "unknown parameter of checkpoint:full 'input'; did you mean 'inputs'? Known: inputs, segment, blocks");
+  check_refused(
+      "offload:sync,stash=1",
+      "unknown parameter of offload:sync 'stash'. Known: tier, memory, fraction, min, keep_last, blocks, head");
   check_refused("checkpoint:full,inputs", "checkpoint:full: inputs needs a value: inputs=keep");
   check_refused("checkpoint:full,", "checkpoint:full: '' names no parameter; write key=value");
   check_refused("checkpoint:full,=host", "checkpoint:full: '=host' names no parameter; write key=value");

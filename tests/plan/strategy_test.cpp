@@ -65,6 +65,16 @@ TEST_CASE("with every=2, inputs=host moves the inputs of checkpointed blocks onl
         "18 keep/recompute");
 }
 
+TEST_CASE("nested, only the inputs of a segment's first block stay, and segments begin anew behind a gap") {
+  CHECK(placed("checkpoint:full,segment=3") == "1-17 recompute/recompute, 18 keep/recompute");
+  CHECK(make_plan("checkpoint:full,segment=3", three_blocks()).nested);
+  CHECK_FALSE(make_plan("checkpoint:full,segment=1", three_blocks()).nested);
+  CHECK(placed("checkpoint:full,segment=2,inputs=host") ==
+        "0 host/keep, 1-11 recompute/recompute, 12 host/recompute, 13-17 recompute/recompute, 18 keep/recompute");
+  CHECK(placed("checkpoint:full,segment=3,blocks=0:2") ==
+        "1-5 recompute/recompute, 6 keep/recompute, 13-17 recompute/recompute, 18 keep/recompute");
+}
+
 TEST_CASE("checkpoint:op keeps attention and every other matmul, beginning with the first of each block") {
   CHECK(placed("checkpoint:op") ==
         "2 recompute/recompute, 4 recompute/recompute, 6 keep/recompute, 8 recompute/recompute, "

@@ -57,6 +57,7 @@ config::Plan random_plan(const program::Program& program, const config::ProgramF
     for (size_t i = 0; i < fact.outputs.size(); ++i) placement.outputs.push_back(of_op.of(places));
     plan.placements.push_back(placement);
   });
+  plan.nested = random.one_in(3);
   return plan;
 }
 

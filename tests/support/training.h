@@ -183,6 +183,8 @@ inline std::vector<std::string> all_strategies() {
   return {"none",
           "checkpoint:full",
           "checkpoint:full,inputs=host",
+          "checkpoint:full,segment=2",
+          "checkpoint:full,segment=8,inputs=host",
           "checkpoint:every=2",
           "checkpoint:every=2,inputs=host",
           "checkpoint:op",
