@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "core/config/plan.h"
+#include "core/trace/recorder.h"
 
 namespace memtune::checkpoint {
 struct Instance;
@@ -31,6 +32,7 @@ struct Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
+  trace::ValueKey key() const { return {op, output}; }
   bool needed() const { return tickets + readers > 0; }
 
   // The storage that the step itself still holds, when its bytes are this buffer's.
@@ -44,6 +46,7 @@ struct Buffer {
   int64_t bytes;
   int op = -1;  // of the program, that made it; -1: it came from outside
   config::Place place = config::Place::keep;
+  int output = 0;            // which of its outputs, lists flattened; ValueKey::kPrivate: saved for itself
   int block = -1;            // that op's
   bool crosses = false;      // another block than its own needs it
   bool overwritten = false;  // an in-place op wrote into the storage since

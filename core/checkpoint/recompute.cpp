@@ -181,6 +181,8 @@ void Recompute::rerun(Instance& instance, const Buffer* wanted) {
     GeneratorScope generator(device_, instance.generator_state);
     autograd::HookScope hooks(captures ? &capture : nullptr);
     device::Stopwatch::Lap lap(timer_);
+    using trace::ValueKey;
+    trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, ValueKey::kPrivate});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     instance.op->operation(stack);
   }

@@ -35,6 +35,7 @@ class Recompute {
   // State that an op about to run starts from. Cheap: nothing is copied for ops that draw no random numbers.
   void remember_state(const program::Op& op, Instance& instance) const;
 
+  void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
   device::Stopwatch& timer() { return timer_; }  // of the ops that were run again
 
@@ -55,6 +56,7 @@ class Recompute {
   std::map<int, std::unordered_map<const autograd::Buffer*, at::Storage>> passed_;  // by block that is being passed
   device::Stopwatch timer_;
   std::function<void(autograd::Buffer&)> bring_back_;
+  trace::Recorder* recorder_ = nullptr;
   int64_t reruns_ = 0;
 };
 

@@ -183,10 +183,10 @@ Worker* CpuDevice::worker(Stream stream) const {
 void CpuDevice::copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) {
   if (bytes == 0) return;
   const auto kind = direction == Direction::to_host ? Activity::Kind::copy_out : Activity::Kind::copy_in;
-  auto task = [=, log = log_] {
+  auto task = [=, log = log_, tag = tag_] {
     const int64_t start = activity_clock();
     std::memcpy(to, from, static_cast<size_t>(bytes));
-    log->add({kind, stream, start, activity_clock(), bytes});
+    log->add({kind, stream, start, activity_clock(), bytes, tag});
   };
   if (Worker* queue = worker(stream)) {
     queue->push(std::move(task));

@@ -18,6 +18,7 @@ struct Activity {
   Stream stream = Stream::compute;  // waits: always compute, the thread that was blocked
   int64_t start_ns = 0, end_ns = 0;
   int64_t bytes = 0;
+  uint32_t tag = 0;  // of copies
 };
 
 int64_t activity_clock();  // steady, nanoseconds
@@ -48,6 +49,8 @@ class CpuDevice final : public Device {
   void set_cap(int64_t bytes) override;
   void empty_cache() override {}
 
+  // Copies from now on carry `tag` in the record of activities.
+  void tag_copies(uint32_t tag) { tag_ = tag; }
   // Activities are kept between start and stop only. stop says how many could not be kept in `lost`.
   void start_recording();
   std::vector<Activity> stop_recording(int64_t& lost);
@@ -57,6 +60,7 @@ class CpuDevice final : public Device {
 
   std::shared_ptr<ActivityLog> log_;  // events hold it too: they may outlive the device
   std::unique_ptr<Worker> out_, in_;
+  uint32_t tag_ = 0;
 };
 
 }  // namespace memtune::device

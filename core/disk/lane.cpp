@@ -35,6 +35,7 @@ void Request::finish(std::exception_ptr error) {
   {
     std::lock_guard lock(mutex_);
     done_ = true;
+    ended_ = Clock::now();
     error_ = std::move(error);
   }
   finished_.notify_all();
@@ -115,6 +116,7 @@ bool Lane::next(Job& job) {  // false: closed, and all started
 
 void Lane::start(Job job) {
   const size_t place = take_place(std::move(job));
+  at(place).job.request->started_ = Clock::now();
   try {
     failure_.rethrow();  // what failed while this one waited
     submit(place);

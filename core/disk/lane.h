@@ -27,6 +27,9 @@ class Request {
   bool done() const;
   // Blocks until it is done; throws what went wrong, to everyone who asks.
   void wait() const;
+  // When its first transfer began and it was done. Of a request that is done.
+  std::chrono::steady_clock::time_point started() const { return started_; }
+  std::chrono::steady_clock::time_point ended() const { return ended_; }
 
  private:
   friend class Lane;
@@ -35,6 +38,7 @@ class Request {
   mutable std::mutex mutex_;
   mutable std::condition_variable finished_;
   bool done_ = false;
+  std::chrono::steady_clock::time_point started_, ended_;
   std::exception_ptr error_;
 };
 using RequestPtr = std::shared_ptr<Request>;

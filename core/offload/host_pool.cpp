@@ -7,6 +7,10 @@ namespace {
 
 constexpr int64_t kAlignment = 4096;
 
+void forget_done(std::vector<device::EventPtr>& events) {
+  std::erase_if(events, [](const device::EventPtr& event) { return event->done(); });
+}
+
 int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment; }
 
 }  // namespace
@@ -20,6 +24,7 @@ std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
     if (!grow(bytes)) return std::nullopt;
     return try_take(bytes);
   }
+  forget_done(best->free_after);  // else every lease out of a large range would carry all that ever lay there
   Lease lease{best->begin, bytes, best->free_after};
   best->begin += bytes;
   best->bytes -= bytes;
@@ -53,7 +58,7 @@ void HostPool::insert(Range range) {
   auto merge = [&](std::list<Range>::iterator first, std::list<Range>::iterator second) {
     first->bytes += second->bytes;
     for (auto& event : second->free_after) first->free_after.push_back(std::move(event));
-    std::erase_if(first->free_after, [](const device::EventPtr& event) { return event->done(); });
+    forget_done(first->free_after);
     free_.erase(second);
     return first;
   };

@@ -95,6 +95,7 @@ void HostTier::start_write(const PiecePtr& piece) {
   writing_.push_back(piece);
   dirty_bytes_ -= piece->bytes;
   counters_.disk_write_bytes += piece->bytes;
+  if (recording_) io_.push_back({trace::Kind::disk_write, piece->value, piece->bytes, piece->request});
 }
 
 void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
@@ -103,6 +104,7 @@ void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
   piece.lease.free_after.clear();
   piece.state = State::reading;
   counters_.disk_read_bytes += piece.bytes;
+  if (recording_) io_.push_back({trace::Kind::disk_read, piece.value, piece.bytes, piece.request});
 }
 
 HostPool::Lease HostTier::room(int64_t bytes) {
@@ -200,6 +202,12 @@ void HostTier::reap() {
     leave_disk(*piece);
     return true;
   });
+}
+
+std::vector<HostTier::Io> HostTier::stop_recording() {
+  recording_ = false;
+  for (const Io& io : io_) io.request->wait();
+  return std::exchange(io_, {});
 }
 
 void HostTier::leave_disk(Piece& piece) {

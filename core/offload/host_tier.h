@@ -15,6 +15,7 @@
 
 #include "core/disk/block_store.h"
 #include "core/offload/host_pool.h"
+#include "core/trace/recorder.h"
 
 namespace memtune::offload {
 
@@ -26,6 +27,7 @@ struct Piece {
   State state = State::dirty;
   HostPool::Lease lease;      // in every state but on_disk and used
   device::EventPtr out_done;  // behind it the bytes are in host memory
+  trace::ValueKey value;      // whose it is, for the trace
   disk::Block block;          // its place on the disk, from `writing` on
   disk::RequestPtr request;   // writing, reading
 };
@@ -59,6 +61,16 @@ class HostTier {
 
   // Takes back the room of dropped pieces whose last request is done.
   void reap();
+
+  // A request for the disk, kept from start_recording() on.
+  struct Io {
+    trace::Kind kind;  // disk_write, disk_read
+    trace::ValueKey value;
+    int64_t bytes;
+    disk::RequestPtr request;
+  };
+  void start_recording() { recording_ = true; }
+  std::vector<Io> stop_recording();  // all are done
 
   struct Counters {
     int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // of this step
@@ -94,6 +106,8 @@ class HostTier {
   int64_t put_bytes_ = 0, last_step_bytes_ = 0;
   int64_t disk_bytes_ = 0, peak_disk_bytes_ = 0;
   Counters counters_;
+  bool recording_ = false;
+  std::vector<Io> io_;
 };
 
 }  // namespace memtune::offload

@@ -43,7 +43,7 @@ void Offload::send(const autograd::BufferPtr& buffer) {
     buffer->resident = source;
     return;
   }
-  auto transfer = std::make_shared<Transfer>(*this, buffer->bytes, group_, order_.size());
+  auto transfer = std::make_shared<Transfer>(*this, *buffer, group_, order_.size());
   transfer->to_disk_ = buffer->place == config::Place::disk;
   order_.push_back(transfer);
   to_read_ = order_.size();
@@ -80,7 +80,9 @@ void Offload::start_out(const std::shared_ptr<Transfer>& transfer, at::Storage s
     const int64_t bytes = std::min(piece_bytes, transfer->bytes_ - offset);
     PiecePtr piece = transfer->pieces_.emplace_back(tier_.put(bytes, transfer->to_disk_));
     for (const auto& event : piece->lease.free_after) device_.wait(stream, event);
+    piece->value = transfer->value_;
     const auto* from = static_cast<const char*>(transfer->source_.data()) + offset;
+    const trace::CopiesScope recording(recorder_, transfer->value_);
     device_.copy(piece->lease.data, from, bytes, Direction::to_host, stream);
     transfer->out_done_ = device_.record(stream);
     tier_.stored(piece, transfer->out_done_);
@@ -205,6 +207,7 @@ bool Offload::copy_back(Transfer& transfer, bool may_block) {
     const PiecePtr& piece = transfer.pieces_[transfer.copied_back_];
     if (!may_block && !tier_.ready(*piece)) return false;
     const char* from = tier_.fetch(piece);
+    const trace::CopiesScope recording(recorder_, transfer.value_);
     const int64_t offset = static_cast<int64_t>(transfer.copied_back_) * kDiskPiece;  // all but the last are as long
     device_.copy(static_cast<char*>(transfer.target_.mutable_data()) + offset, from, piece->bytes, Direction::to_device,
                  stream);

@@ -32,8 +32,8 @@ class Transfer {
  public:
   enum class State { gathered, stashed, away, coming_back, returned };
 
-  Transfer(Offload& offload, int64_t bytes, int group, size_t number)
-      : offload_(offload), bytes_(bytes), group_(group), number_(number) {}
+  Transfer(Offload& offload, const autograd::Buffer& buffer, int group, size_t number)
+      : offload_(offload), value_(buffer.key()), bytes_(buffer.bytes), group_(group), number_(number) {}
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
@@ -41,6 +41,7 @@ class Transfer {
  private:
   friend class Offload;
   Offload& offload_;
+  trace::ValueKey value_;
   int64_t bytes_;
   int group_;
   size_t number_;  // in the order of send()
@@ -60,6 +61,8 @@ class Offload {
   ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
+
+  void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
 
   void begin_step();  // forgets the order of the step before; counters start at 0
   // Copies the buffer's storage out, to the tier that buffer->place says; returns at once. Smaller buffers than
@@ -89,7 +92,8 @@ class Offload {
     int64_t out_bytes = 0, in_bytes = 0;
   };
   const Counters& counters() const { return counters_; }
-  device::Stopwatch& waits() { return waits_; }  // of compute, for copies
+  int64_t ahead_bytes() const { return ahead_bytes_; }  // on the device, coming back and not asked for yet
+  device::Stopwatch& waits() { return waits_; }         // of compute, for copies
 
  private:
   friend class Transfer;
@@ -108,6 +112,7 @@ class Offload {
   void forget(Transfer& transfer) noexcept;
 
   device::Device& device_;
+  trace::Recorder* recorder_ = nullptr;
   config::TransferSettings settings_;
   HostTier& tier_;
   std::deque<std::weak_ptr<Transfer>> stash_;              // oldest first

@@ -19,7 +19,10 @@ class CpuProfiler final : public Profiler {
     start_ns_ = device::activity_clock();
   }
   int64_t now_ns() const override { return device::activity_clock() - start_ns_; }
-  void finish(trace::Trace& trace) override;
+  void tag(Tag tag, uint32_t number) override {
+    if (tag == Tag::value) device_.tag_copies(number);
+  }
+  std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
   void add(trace::Trace& trace, const Activity& activity) const;
@@ -34,8 +37,9 @@ const char* track_name(Stream stream) {
   return stream == Stream::out ? "copy out" : "copy in";
 }
 
-void CpuProfiler::finish(trace::Trace& trace) {
+std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   const int64_t end = device::activity_clock();
+  const size_t first = trace.events.size();
   device_.synchronize();
   int64_t lost = 0;
   auto activities = device_.stop_recording(lost);
@@ -56,6 +60,7 @@ void CpuProfiler::finish(trace::Trace& trace) {
     add(trace, activity);
   }
   add_compute(trace, compute_from, end);
+  return std::vector<uint32_t>(trace.events.size() - first, 0);  // host and device have one clock
 }
 
 void CpuProfiler::add(trace::Trace& trace, const Activity& activity) const {
@@ -69,6 +74,7 @@ void CpuProfiler::add(trace::Trace& trace, const Activity& activity) const {
   event.start_ns = activity.start_ns - start_ns_;
   event.end_ns = activity.end_ns - start_ns_;
   event.bytes = activity.bytes;
+  event.value = activity.tag;
   trace.events.push_back(event);
 }
 

@@ -14,8 +14,12 @@
 namespace memtune::profiler {
 namespace {
 
-constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                                         CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr CUpti_ActivityKind kKinds[] = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
+    // Tags: they are told of calls that are recorded.
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER};
+constexpr CUpti_ExternalCorrelationKind kTagKinds[] = {CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0,
+                                                       CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1};
 constexpr size_t kBuffersAtHand = 4;  // some 35 000 kernels each
 
 void check_cupti(CUptiResult result, const std::string& call) {
@@ -164,7 +168,22 @@ int64_t CuptiProfiler::now_ns() const {
   return static_cast<int64_t>(now - base_);
 }
 
-void CuptiProfiler::finish(trace::Trace& trace) {
+void CuptiProfiler::tag(Tag tag, uint32_t number) {
+  const auto index = static_cast<size_t>(tag);
+  uint32_t& current = tags_[index];
+  if (!recording_ || current == number) return;
+  uint64_t last = 0;
+  if (current != 0)
+    check_cupti(cuptiActivityPopExternalCorrelationId(kTagKinds[index], &last),
+                "cuptiActivityPopExternalCorrelationId");
+  current = number;
+  if (number != 0)
+    check_cupti(cuptiActivityPushExternalCorrelationId(kTagKinds[index], number),
+                "cuptiActivityPushExternalCorrelationId");
+}
+
+std::vector<uint32_t> CuptiProfiler::finish(trace::Trace& trace) {
+  for (const Tag tag : {Tag::part, Tag::value}) this->tag(tag, 0);
   device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check_cupti(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
   stop();
@@ -174,7 +193,7 @@ void CuptiProfiler::finish(trace::Trace& trace) {
   for (const auto& buffer : buffers) read(buffer, trace);
   CuptiBuffers::get().put_back(std::move(buffers));
   trace.lost_records += CuptiBuffers::get().dropped();
-  place(trace);
+  return place(trace);
 }
 
 void CuptiProfiler::read(const CuptiBuffers::Filled& buffer, trace::Trace& trace) {
@@ -209,6 +228,12 @@ void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
           trace);
       break;
     }
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto& tagged = reinterpret_cast<const CUpti_ActivityExternalCorrelation&>(activity);
+      const auto number = static_cast<uint32_t>(tagged.externalId);
+      tagged_[tagged.externalKind == kTagKinds[0] ? 0 : 1][tagged.correlationId] = number;
+      break;
+    }
     default: break;
   }
 }
@@ -231,7 +256,7 @@ void CuptiProfiler::add(trace::Kind kind, uint32_t stream, uint32_t name, uint64
   records_.push_back(record);
 }
 
-void CuptiProfiler::place(trace::Trace& trace) {
+std::vector<uint32_t> CuptiProfiler::place(trace::Trace& trace) {
   std::map<uint32_t, int> ranks;  // by stream
   for (const auto& record : records_) {
     const int rank = role_rank(record.event.kind);
@@ -246,12 +271,22 @@ void CuptiProfiler::place(trace::Trace& trace) {
   }
   std::stable_sort(records_.begin(), records_.end(),
                    [](const Record& a, const Record& b) { return a.event.start_ns < b.event.start_ns; });
+  std::vector<uint32_t> parts;
   for (auto& record : records_) {
+    const auto tagged = [&](Tag tag) {
+      const auto& numbers = tagged_[static_cast<size_t>(tag)];
+      const auto found = numbers.find(static_cast<uint32_t>(record.event.correlation));
+      return found == numbers.end() ? 0 : found->second;
+    };
     record.event.track = tracks[record.stream];
+    record.event.value = tagged(Tag::value);
     trace.events.push_back(record.event);
+    parts.push_back(tagged(Tag::part));
   }
   records_.clear();
   names_.clear();
+  for (auto& numbers : tagged_) numbers.clear();
+  return parts;
 }
 
 }  // namespace memtune::profiler

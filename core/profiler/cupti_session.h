@@ -49,7 +49,8 @@ class CuptiProfiler final : public Profiler {
   ~CuptiProfiler() override;
   void start() override;
   int64_t now_ns() const override;
-  void finish(trace::Trace& trace) override;
+  void tag(Tag tag, uint32_t number) override;
+  std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
   struct Record {
@@ -62,12 +63,14 @@ class CuptiProfiler final : public Profiler {
   void read(const CUpti_Activity& activity, trace::Trace& trace);
   void add(trace::Kind kind, uint32_t stream, uint32_t name, uint64_t start, uint64_t end, uint64_t bytes,
            uint32_t correlation, trace::Trace& trace);
-  void place(trace::Trace& trace);  // gives the records their tracks and appends them
+  std::vector<uint32_t> place(trace::Trace& trace);  // gives the records their tracks and appends them
 
   bool recording_ = false;
   uint64_t base_ = 0;
   std::vector<Record> records_;
-  std::unordered_map<std::string, uint32_t> names_;  // mangled to Trace::names
+  std::unordered_map<std::string, uint32_t> names_;   // mangled to Trace::names
+  uint32_t tags_[2] = {0, 0};                         // current, by Tag
+  std::unordered_map<uint32_t, uint32_t> tagged_[2];  // by Tag: correlation to number
 };
 
 }  // namespace memtune::profiler

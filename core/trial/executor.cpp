@@ -286,6 +286,7 @@ void Executor::add_outputs(const program::Op& op, const Stack& outputs) {
 BufferPtr Executor::add_buffer(const at::Tensor& tensor, Place place, const InstancePtr& maker, int index) {
   auto buffer = std::make_shared<Buffer>(tensor);
   buffer->op = op_->id;
+  buffer->output = std::max(index, 0);
   buffer->block = block_;
   buffer->place = place == Place::recompute && !maker ? Place::keep : place;
   if (buffer->place == Place::recompute) {
@@ -294,6 +295,13 @@ BufferPtr Executor::add_buffer(const at::Tensor& tensor, Place place, const Inst
   }
   buffers_[storage_of_tensor(tensor)] = buffer;
   all_.push_back(buffer);
+  return buffer;
+}
+
+// What the op saved for its own backward alone.
+BufferPtr Executor::add_private(const at::Tensor& tensor, Place place, const InstancePtr& maker) {
+  BufferPtr buffer = add_buffer(tensor, place, maker, 0);
+  buffer->output = trace::ValueKey::kPrivate;
   return buffer;
 }
 
@@ -345,9 +353,9 @@ void Executor::resolve(SavedTensor& saved) {
   const auto* place = placement(op_->id);
   auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
   if (!place || place->saved == Place::keep || bytes < plan_.saved_min_bytes || saved.cast_parameter()) return;
-  if (place->saved != Place::recompute) return saved.become(add_buffer(tensor, place->saved, nullptr, 0));
+  if (place->saved != Place::recompute) return saved.become(add_private(tensor, place->saved, nullptr));
   if (!written_.empty()) return;
-  if (saved.cast_source() >= 0) return saved.become(add_buffer(tensor, Place::recompute, record_cast(saved), 0));
+  if (saved.cast_source() >= 0) return saved.become(add_private(tensor, Place::recompute, record_cast(saved)));
   if (instance_) saved.become(instance_);
 }
 
@@ -386,18 +394,29 @@ std::string without_numbers(const std::string& region) {
 
 }  // namespace
 
-std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
-  std::map<std::string, int64_t> bytes;
+void Executor::set_recorder(trace::Recorder* recorder) {
+  recorder_ = recorder;
+  offload_.set_recorder(recorder);
+  recompute_.set_recorder(recorder);
+}
+
+void Executor::visit_held(const std::function<void(const Buffer&, int64_t bytes)>& visit) const {
   std::unordered_set<Impl> counted;
   for (const auto& weak : all_) {
     auto buffer = weak.lock();
     if (!buffer) continue;
     at::Storage storage = buffer->resident ? buffer->resident : buffer->alive();
     if (!storage || !counted.insert(storage.unsafeGetStorageImpl()).second) continue;
-    if (buffer->op < 0) continue;  // from outside: not the step's
-    const auto& fact = facts_.ops[buffer->op];
-    bytes[without_numbers(fact.region) + "/" + fact.name] += buffer->bytes;
+    if (buffer->op >= 0) visit(*buffer, static_cast<int64_t>(storage.nbytes()));  // others are not the step's
   }
+}
+
+std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
+  std::map<std::string, int64_t> bytes;
+  visit_held([&](const Buffer& buffer, int64_t held) {
+    const auto& fact = facts_.ops[buffer.op];
+    bytes[without_numbers(fact.region) + "/" + fact.name] += held;
+  });
   std::vector<Owner> owners;
   for (auto& [name, count] : bytes) owners.push_back({name, count});
   std::sort(owners.begin(), owners.end(), [](const Owner& a, const Owner& b) { return a.bytes > b.bytes; });

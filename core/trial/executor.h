@@ -8,6 +8,7 @@
 //   autograd::backward(loss);
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -57,6 +58,15 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; the device is idle
   double copy_stall_ms() { return offload_.waits().ms(); }
 
+  // Who is told of what becomes of values; null: nobody.
+  void set_recorder(trace::Recorder* recorder);
+  // Reads and writes of the disk from the one to the other.
+  void start_recording() { tier_.start_recording(); }
+  std::vector<offload::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
+  // Calls with every value of this step that holds device memory now, and how much; each storage once.
+  void visit_held(const std::function<void(const autograd::Buffer&, int64_t bytes)>& visit) const;
+  const config::OpPlacement* placement(int op) const { return placements_[op]; }  // null: all stays
+
   struct Owner {
     std::string name;  // "layers.*.w1/aten::linear": the same op of all blocks
     int64_t bytes = 0;
@@ -76,7 +86,6 @@ class Executor final : public program::OpObserver, public autograd::Packer {
     autograd::BufferPtr old;
   };
 
-  const config::OpPlacement* placement(int op) const { return placements_[op]; }
   bool recomputes(const program::Op& op) const;
   bool is_ours(const at::Tensor& tensor) const;
   autograd::BufferPtr find(const at::Tensor& tensor) const;
@@ -91,6 +100,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   void add_outputs(const program::Op& op, const torch::jit::Stack& outputs);
   autograd::BufferPtr add_buffer(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker,
                                  int index);
+  autograd::BufferPtr add_private(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker);
   checkpoint::InstancePtr record_cast(const SavedTensor& saved);
   void start_learning_op();
   void end_learning_op(const program::Op& op);
@@ -115,6 +125,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   bool flushed_ = false;
   int block_ = -1;
   bool learning_ = false;
+  trace::Recorder* recorder_ = nullptr;
   int64_t forward_peak_ = 0, allocated_before_op_ = 0;
 
   // The running op.

@@ -69,6 +69,14 @@ class AdamW final : public Fused {
     group.steps.push_back(state.step);
   }
 
+  int64_t state_bytes() const override {
+    int64_t bytes = 0;
+    for (const State& state : states_)
+      for (const at::Tensor& tensor : {state.first, state.second, state.step})
+        if (tensor.defined()) bytes += static_cast<int64_t>(tensor.nbytes());
+    return bytes;
+  }
+
   void update(Group& group) override {
     at::_foreach_add_(group.steps, 1);
     at::_fused_adamw_(group.parameters, group.gradients, group.first, group.second, /*max_exp_avg_sqs=*/{}, group.steps,
@@ -81,6 +89,8 @@ class AdamW final : public Fused {
 
 class Sgd final : public Fused {
   using Fused::Fused;
+
+  int64_t state_bytes() const override { return 0; }
 
   void update(Group& group) override {
     at::_fused_sgd_(group.parameters, group.gradients, /*momentum_buffer_list=*/{}, /*weight_decay=*/0, /*momentum=*/0,

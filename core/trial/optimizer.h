@@ -15,6 +15,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Uses and frees the gradients of all parameters that have one; no host synchronisation.
   virtual void step() = 0;
+  virtual int64_t state_bytes() const = 0;  // on the device
 };
 
 // name: "adamw" (betas 0.9, 0.999, eps 1e-8, decay 0.01) | "sgd" (no momentum). UsageError with the valid names.

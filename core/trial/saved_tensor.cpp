@@ -34,6 +34,7 @@ at::Tensor SavedTensor::unpack() {
               "saved tensor of ",
               geometry_.dtype.name(), " is at version ", counter_.current_version(), "; expected version ", version_,
               " instead");
+  if (executor_.recorder_) executor_.recorder_->used(key(), block_);
   if (buffer_) return geometry_.view(executor_.storage_of(*buffer_, block_));
   if (instance_) return executor_.saved_by(*instance_, save_, block_);
   return tensor_;
@@ -44,6 +45,7 @@ void SavedTensor::become(const autograd::BufferPtr& buffer) {
   buffer->crosses = buffer->crosses || buffer->block != block_;
   executor_.need(buffer);
   buffer_ = buffer;
+  if (executor_.recorder_) executor_.recorder_->saved(key());
   tensor_.reset();
 }
 
@@ -51,6 +53,12 @@ void SavedTensor::become(const checkpoint::InstancePtr& instance) {
   instance->captured[save_];
   instance_ = instance;
   tensor_.reset();
+  if (executor_.recorder_) executor_.recorder_->saved(key());
+}
+
+trace::ValueKey SavedTensor::key() const {
+  if (buffer_) return buffer_->key();
+  return {instance_ ? instance_->op->id : -1, trace::ValueKey::kPrivate};
 }
 
 }  // namespace memtune::trial

@@ -28,6 +28,8 @@ class SavedTensor final : public autograd::Ticket {
   int cast_source() const { return cast_source_; }  // the op's input that it is the cast copy of; -1: none
 
  private:
+  trace::ValueKey key() const;  // op -1: left alone
+
   Executor& executor_;
   autograd::Geometry geometry_;
   c10::VariableVersion counter_;

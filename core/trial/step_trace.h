@@ -1,40 +1,79 @@
-// Host-side events of a traced step: ops, blocks and phases as the host issued them, and memory after each op.
+// What the host notes of traced steps: ops and phases as it issued them, the trips of values, and who holds memory. The
+// profiler adds what the device did; finish() puts both on the device's clock.
 #pragma once
+
+#include <map>
 
 #include "core/config/program_facts.h"
 #include "core/device/device.h"
 #include "core/profiler/profiler.h"
 #include "core/program/interpreter.h"
+#include "core/trace/parts.h"
+#include "core/trace/recorder.h"
+#include "core/trial/memory_owners.h"
 
 namespace memtune::trial {
 
-class StepTrace final : public program::OpObserver {
+class StepTrace final : public program::OpObserver, public trace::Recorder {
  public:
-  // `next` sees every op too; may be null.
-  StepTrace(const config::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
-            trace::Trace& trace, program::OpObserver* next)
-      : facts_(facts), device_(device), profiler_(profiler), trace_(trace), next_(next) {}
+  // Everything must outlive it. The profiler has started. The executor is told of no recorder any more in the end.
+  StepTrace(const config::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler, Executor& executor,
+            const MemoryOwners& owners);
+  ~StepTrace() override;
+  StepTrace(const StepTrace&) = delete;
+  StepTrace& operator=(const StepTrace&) = delete;
 
   void before(const program::Op& op, const torch::jit::Stack& inputs) override;
   void after(const program::Op& op, const torch::jit::Stack& outputs) override;
+  void saved(const trace::ValueKey& value) override;
+  void used(const trace::ValueKey& value, int block) override;
+  void begin_copies(const trace::ValueKey& value) override;
+  void end_copies() override;
+  void begin_rerun(const trace::ValueKey& value) override;
+  void end_rerun() override;
 
-  // A phase ("forward", "backward", "optimizer", "step") from `start_ns` until now.
+  void begin_optimizer() { begin_part("optimizer"); }
+  // A phase ("forward and backward", "optimizer", "step") from `start_ns` until now.
   void phase(const std::string& name, int64_t start_ns);
   int64_t now_ns() const { return profiler_.now_ns(); }
-  void end_forward();
+
+  // Ends recording: everything is in `trace`.
+  void finish(trace::Trace& trace);
 
  private:
-  void add(trace::Kind kind, const std::string& track, const std::string& name, int64_t start_ns);
-  void leave_block();
+  struct Sample {
+    uint32_t part;
+    int64_t allocated_bytes;
+    std::vector<int64_t> owned;
+  };
+  struct Moment {
+    trace::Kind kind;
+    uint32_t part, value;
+  };
+
+  void begin_part(const std::string& label);
+  void sample();
+  void add(trace::Kind kind, const std::string& track, const std::string& name, int64_t start_ns, uint32_t value = 0);
+  uint32_t number_of(const trace::ValueKey& value);
+  trace::Value describe(const trace::ValueKey& value) const;
+  std::string block_name(int block, bool after_blocks) const;
+  void add_disk_events();
+  void add_samples(const trace::PartClock& clock, trace::Trace& trace) const;
+  void add_moments(const trace::PartClock& clock, trace::Trace& trace) const;
 
   const config::ProgramFacts& facts_;
   device::Device& device_;
   profiler::Profiler& profiler_;
-  trace::Trace& trace_;
-  program::OpObserver* next_;
-  int64_t op_start_ = 0;
-  int block_ = -1;
-  int64_t block_start_ = 0;
+  Executor& executor_;
+  const MemoryOwners& owners_;
+  trace::Trace host_;  // tracks, names, values and the host's events
+  std::vector<trace::Part> parts_;
+  std::vector<Sample> samples_;
+  std::vector<Moment> moments_;
+  std::map<std::pair<int, int>, uint32_t> values_;  // op, output
+  int64_t op_start_ = 0, rerun_start_ = 0;
+  uint32_t rerun_value_ = 0;
+  std::string backward_label_;
 };
 
 }  // namespace memtune::trial

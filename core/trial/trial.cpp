@@ -169,6 +169,7 @@ class Trial {
     int64_t start_ns = trace ? trace->now_ns() : 0;
     at::Tensor loss = session_.forward_backward(executor, trace ? trace : static_cast<program::OpObserver*>(executor));
     if (trace) trace->phase("forward and backward", start_ns);
+    if (trace) trace->begin_optimizer();
     int64_t optimizer_ns = trace ? trace->now_ns() : 0;
     optimizer_->step();
     if (trace) trace->phase("optimizer", optimizer_ns);
@@ -224,15 +225,18 @@ class Trial {
     trace::Trace trace;
     trace.strategy = request_.plan.strategy;
     trace.device = result_.device;
+    trace.budget_bytes = request_.training.memory_cap_bytes;
     std::vector<double> samples;
     step(executor());
     profiler->start();
-    StepTrace step_trace(session_.facts(), session_.device(), *profiler, trace, executor());
+    const MemoryOwners owners(session_.facts(), session_.parameters(), *optimizer_, *executor_,
+                              session_.device().memory().allocated);
+    StepTrace step_trace(session_.facts(), session_.device(), *profiler, *executor_, owners);
     for (int i = 0; i < request_.training.traced_steps; ++i) {
       frames_.phase(phase_, i + 1, request_.training.traced_steps);
       samples.push_back(step(executor(), &step_trace));
     }
-    profiler->finish(trace);
+    step_trace.finish(trace);
     read_timers();
     result_.profiler_overhead = trace::summarize(samples).median / result_.step_ms.median - 1;
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);

@@ -72,6 +72,43 @@ TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice
   }
 }
 
+TEST_CASE("kernels know the part that they were issued in, and copies their value") {
+  const auto device = make_device("cuda");
+  const auto slab = device->allocate_host(kBytes);
+  auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(device->torch_device()));
+  auto square = at::ones({64, 64}, tensor.options());
+  at::mm(square, square);  // loads what is launched through the driver
+  tensor.add_(1);
+  const auto profiler = profiler::make_profiler(*device);
+  using Tag = profiler::Profiler::Tag;
+  trace::Trace trace;
+  profiler->start();
+  profiler->tag(Tag::part, 7);
+  tensor.add_(1);
+  profiler->tag(Tag::part, 9);
+  at::mm(square, square);
+  profiler->tag(Tag::value, 3);
+  device->copy(slab->data(), tensor.data_ptr(), kBytes, Direction::to_host, Stream::out);
+  profiler->tag(Tag::value, 0);
+  device->copy(tensor.data_ptr(), slab->data(), kBytes, Direction::to_device, Stream::in);
+  profiler->tag(Tag::part, 0);
+  tensor.add_(1);
+  const auto parts = profiler->finish(trace);
+  REQUIRE(parts.size() == trace.events.size());
+  std::vector<uint32_t> kernels;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const trace::Event& event = trace.events[i];
+    if (event.kind == Kind::kernel) kernels.push_back(parts[i]);
+    if (event.kind == Kind::copy_out) CHECK(event.value == 3);
+    if (event.kind == Kind::copy_in) CHECK(event.value == 0);
+    if (event.kind == Kind::copy_out || event.kind == Kind::copy_in) CHECK(parts[i] == 9);
+  }
+  REQUIRE(kernels.size() >= 3);
+  CHECK(kernels.front() == 7);
+  CHECK(kernels[1] == 9);
+  CHECK(kernels.back() == 0);
+}
+
 TEST_CASE("a copy from ordinary memory is marked as such") {
   const auto device = make_device("cuda");
   const auto profiler = profiler::make_profiler(*device);

@@ -94,5 +94,13 @@ TEST_CASE("a joined range carries the events of both halves") {
   CHECK(take(pool, 2 * kPage).free_after.size() == 2);
 }
 
+TEST_CASE("what was to come and is done by now is carried by no lease") {
+  HostPool pool(tests::test_device(), 8 * kPage);
+  auto event = std::make_shared<Switch>();
+  pool.give_back(take(pool, 4 * kPage), event);
+  event->is_done = true;
+  for (int i = 0; i < 8; ++i) CHECK(take(pool, kPage).free_after.empty());
+}
+
 }  // namespace
 }  // namespace memtune::offload

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/config/profile.h"
@@ -80,6 +82,82 @@ TEST_CASE("a trial that works says what it measured") {
   CHECK(moved.loss[0] == baseline.loss[0]);
   CHECK(moved.transfer.out_bytes > 0);
   CHECK(moved.transfer.in_bytes > 0);
+}
+
+// The moments of a value's trip within the trace's one step, in order: "save copy_out copy_in use".
+std::string trip(const trace::Trace& trace, uint32_t value) {
+  std::vector<const trace::Event*> events;
+  for (const auto& event : trace.events)
+    if (event.value == value) events.push_back(&event);
+  std::stable_sort(events.begin(), events.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
+  std::string text;
+  for (const auto* event : events) text += (text.empty() ? "" : " ") + trace::to_string(event->kind);
+  return text;
+}
+
+trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0) {
+  Folder folder;
+  auto asked = request(strategy);
+  asked.trace = folder.path / "trace.mtt";
+  asked.training.host_budget_bytes = host_budget_bytes;
+  asked.training.scratch = folder.path;
+  asked.training.scratch_in_memory = true;
+  CHECK(run(asked).outcome == Outcome::ok);
+  return trace::read_trace(asked.trace).trace;
+}
+
+std::set<std::string> names_on(const trace::Trace& trace, const std::string& track) {
+  std::set<std::string> names;
+  for (const auto& event : trace.events)
+    if (trace.tracks[event.track].name == track) names.insert(trace.names[event.name]);
+  return names;
+}
+
+TEST_CASE("a trace follows each value through its trip") {
+  const trace::Trace moved = traced("offload:sync");
+  REQUIRE(moved.values.size() > 10);
+  int trips = 0;
+  for (uint32_t value = 1; value <= moved.values.size(); ++value) {
+    const std::string text = trip(moved, value);
+    CHECK(text.starts_with("save"));
+    if (text.find("copy_out") == std::string::npos) continue;
+    CAPTURE(text);
+    CHECK(moved.values[value - 1].placement == "host");
+    const bool in_order = text.find("save") < text.find("use") && text.find("copy_out") < text.find("copy_in");
+    CHECK(in_order);
+    ++trips;
+  }
+  CHECK(trips > 10);
+
+  const trace::Trace again = traced("checkpoint:full");
+  int reruns = 0;
+  for (const auto& event : again.events) {
+    if (event.kind != trace::Kind::op || event.value == 0) continue;
+    CHECK(again.values[event.value - 1].placement == "recompute");
+    ++reruns;
+  }
+  CHECK(reruns > 10);
+
+  const trace::Trace spilled = traced("offload:sync,tier=disk", 256 << 10);
+  for (const char* track : {"disk write", "disk read"}) CHECK(names_on(spilled, track).size() == 1);
+}
+
+TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who holds memory") {
+  const trace::Trace trace = traced("checkpoint:full");
+  const auto blocks = names_on(trace, "device blocks");
+  for (const char* name : {"layers.0", "layers.0 backward", "layers.0 recompute", "head", "head backward", "optimizer"})
+    CHECK_MESSAGE(blocks.count(name) == 1, name);
+  std::vector<int64_t> held(trace.owners.size(), 0), most = held;
+  size_t next = 0;
+  for (const auto& sample : trace.memory) {
+    for (; next < trace.owned.size() && trace.owned[next].time_ns <= sample.time_ns; ++next) {
+      held[trace.owned[next].owner] = trace.owned[next].bytes;
+      most[trace.owned[next].owner] = std::max(most[trace.owned[next].owner], trace.owned[next].bytes);
+    }
+  }
+  for (size_t owner = 0; owner < most.size(); ++owner)
+    if (trace.owners[owner] != "copied back ahead") CHECK_MESSAGE(most[owner] > 0, trace.owners[owner]);
+  CHECK(trace.owners[0] == "parameters");
 }
 
 TEST_CASE("gradients that are not the baseline's are found, and named") {

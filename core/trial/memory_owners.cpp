@@ -1,0 +1,36 @@
+#include "core/trial/memory_owners.h"
+
+#include <algorithm>
+
+namespace memtune::trial {
+namespace {
+
+enum Fixed : size_t { kParameters, kOptimizer, kInputs, kGradients, kAhead, kOutside, kFirstBlock };
+
+}  // namespace
+
+MemoryOwners::MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
+                           const Optimizer& optimizer, const Executor& executor, int64_t allocated_bytes)
+    : facts_(facts), parameters_(parameters), executor_(executor), optimizer_bytes_(optimizer.state_bytes()) {
+  names_ = {"parameters", "optimizer", "inputs and buffers", "gradients", "copied back ahead", "outside of blocks"};
+  for (const auto& block : facts.blocks) names_.push_back(block.region);
+  for (const auto& [name, parameter] : parameters) parameter_bytes_ += static_cast<int64_t>(parameter.nbytes());
+  input_bytes_ = std::max<int64_t>(0, allocated_bytes - parameter_bytes_ - optimizer_bytes_);
+}
+
+std::vector<int64_t> MemoryOwners::bytes() const {
+  std::vector<int64_t> bytes(names_.size(), 0);
+  bytes[kParameters] = parameter_bytes_;
+  bytes[kOptimizer] = optimizer_bytes_;
+  bytes[kInputs] = input_bytes_;
+  for (const auto& [name, parameter] : parameters_)
+    if (parameter.grad().defined()) bytes[kGradients] += static_cast<int64_t>(parameter.grad().nbytes());
+  bytes[kAhead] = executor_.offload().ahead_bytes();
+  executor_.visit_held([&](const autograd::Buffer& buffer, int64_t held) {
+    const int block = facts_.ops[buffer.op].block;
+    bytes[block < 0 ? kOutside : kFirstBlock + static_cast<size_t>(block)] += held;
+  });
+  return bytes;
+}
+
+}  // namespace memtune::trial

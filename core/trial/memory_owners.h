@@ -1,0 +1,32 @@
+// Who holds the device's memory at a moment of a traced step: parameters, gradients, optimizer, inputs, and the values
+// of each block. What is left of what is allocated is the work space of ops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/trial/executor.h"
+#include "core/trial/optimizer.h"
+#include "core/trial/reference.h"
+
+namespace memtune::trial {
+
+class MemoryOwners {
+ public:
+  // All must outlive it. Between two steps, when there are no gradients.
+  MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters, const Optimizer& optimizer,
+               const Executor& executor, int64_t allocated_bytes);
+
+  const std::vector<std::string>& names() const { return names_; }
+  // Bytes by owner, in the order of names().
+  std::vector<int64_t> bytes() const;
+
+ private:
+  const config::ProgramFacts& facts_;
+  const NamedParameters& parameters_;
+  const Executor& executor_;
+  std::vector<std::string> names_;
+  int64_t parameter_bytes_ = 0, optimizer_bytes_ = 0, input_bytes_ = 0;
+};
+
+}  // namespace memtune::trial
