@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "core/autograd/hooks.h"
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 
 namespace memtune::checkpoint {
@@ -184,6 +185,7 @@ void Recompute::rerun(Instance& instance, const Buffer* wanted) {
     using trace::ValueKey;
     trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, ValueKey::kPrivate});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
+    const Elapsed host(host_time_);
     instance.op->operation(stack);
   }
   if (captures && capture.saves != instance.saves)

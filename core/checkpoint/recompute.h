@@ -8,6 +8,7 @@
 // (some kernels depend on it) but without history, and leaves the module's buffers as they are.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <unordered_map>
@@ -37,7 +38,8 @@ class Recompute {
 
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
-  device::Stopwatch& timer() { return timer_; }  // of the ops that were run again
+  std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves, in all
+  device::Stopwatch& timer() { return timer_; }                      // of the ops that were run again
 
  private:
   void run(Instance& instance, const autograd::Buffer* wanted);
@@ -58,6 +60,7 @@ class Recompute {
   std::function<void(autograd::Buffer&)> bring_back_;
   trace::Recorder* recorder_ = nullptr;
   int64_t reruns_ = 0;
+  std::chrono::nanoseconds host_time_{0};
 };
 
 // Running statistics that the op moves: arguments that its schema does not call written. Empty for other ops.

@@ -3,23 +3,11 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 
 namespace memtune::offload {
 namespace {
-
-// Adds the time until its end to a counter.
-class Stall {
- public:
-  explicit Stall(std::chrono::nanoseconds& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~Stall() { total_ += std::chrono::steady_clock::now() - start_; }
-  Stall(const Stall&) = delete;
-  Stall& operator=(const Stall&) = delete;
-
- private:
-  std::chrono::nanoseconds& total_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 // The oldest entry whose piece still is in `state`; null when there is none.
 PiecePtr pop_front(std::deque<std::weak_ptr<Piece>>& queue, Piece::State state) {
@@ -129,7 +117,7 @@ void HostTier::tell_store_of_slabs() {
 
 // Frees one piece's room: of the oldest written, else of the oldest, else of the one read furthest ahead.
 bool HostTier::make_room() {
-  Stall stall(counters_.room_stall);
+  Elapsed stall(counters_.room_stall);
   if (!leaving_.empty()) {
     leaving_.front()->request->wait();
     reap();
@@ -174,7 +162,7 @@ bool HostTier::ready(const Piece& piece) const {
 const char* HostTier::fetch(const PiecePtr& piece) {
   if (piece->state == State::on_disk) start_read(*piece, room(piece->bytes));
   if (piece->state == State::reading) {
-    Stall stall(counters_.disk_stall);
+    Elapsed stall(counters_.disk_stall);
     piece->request->wait();
   }
   return piece->lease.data;

@@ -107,6 +107,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("stalls", measurement.stalls);
   visit("recomputed_ops", measurement.recomputed_ops);
   visit("recompute_ms", measurement.recompute_ms);
+  visit("engine_ms", measurement.engine_ms);
   visit("loss", measurement.loss);
   visit("gradients", measurement.gradients);
   visit("profiler_overhead", measurement.profiler_overhead);

@@ -80,6 +80,7 @@ struct Measurement {
   Transfer transfer;
   Stalls stalls;
   int64_t recomputed_ops = 0;  // per step
+  double engine_ms = 0;        // of the host, that engines took of a step; ops that were run again are not in it
   double recompute_ms = 0;     // of the device, per step; taken in the traced steps
   std::vector<double> loss;    // [0]: the untouched model's; then one a measured step
   Gradients gradients;

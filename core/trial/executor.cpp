@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/trial/saved_tensor.h"
@@ -59,6 +60,7 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
 Executor::~Executor() = default;
 
 void Executor::begin_step() {
+  const Elapsed host(host_time_);
   buffers_.clear();
   all_.clear();
   flushed_ = false;
@@ -71,6 +73,7 @@ void Executor::begin_step() {
 
 // From here on only what autograd saved keeps values, and what they are made from, alive.
 void Executor::end_forward() {
+  const Elapsed host(host_time_);
   buffers_.clear();
   instance_.reset();
   op_ = nullptr;
@@ -107,6 +110,7 @@ BufferPtr Executor::find_or_add(const at::Tensor& tensor) {
 }
 
 void Executor::before(const program::Op& op, const Stack& inputs) {
+  const Elapsed host(host_time_);
   op_ = &op;
   saves_ = 0;
   pending_.clear();
@@ -241,6 +245,7 @@ void Executor::need(const BufferPtr& buffer) {
 }
 
 void Executor::after(const program::Op& op, const Stack& outputs) {
+  const Elapsed host(host_time_);
   if (learning_) end_learning_op(op);
   replace_written(op);
   add_outputs(op, outputs);
@@ -331,6 +336,7 @@ InstancePtr Executor::record_cast(const SavedTensor& saved) {
 }
 
 std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
+  const Elapsed host(host_time_);
   auto saved = std::make_unique<SavedTensor>(*this, tensor, saves_++);
   if (!op_ || !is_ours(tensor)) return saved;
   auto storage = storage_of_tensor(tensor);

@@ -8,6 +8,7 @@
 //   autograd::backward(loss);
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
@@ -56,6 +57,8 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   const offload::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
   double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; the device is idle
+  // What the engines took of the host's time in all, without the ops that were run again.
+  std::chrono::nanoseconds host_time() const { return host_time_ - recompute_.host_time(); }
   double copy_stall_ms() { return offload_.waits().ms(); }
 
   // Who is told of what becomes of values; null: nobody.
@@ -126,6 +129,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   int block_ = -1;
   bool learning_ = false;
   trace::Recorder* recorder_ = nullptr;
+  std::chrono::nanoseconds host_time_{0};
   int64_t forward_peak_ = 0, allocated_before_op_ = 0;
 
   // The running op.

@@ -1,6 +1,7 @@
 #include "core/trial/saved_tensor.h"
 
 #include "core/autograd/casts.h"
+#include "core/base/elapsed.h"
 #include "core/checkpoint/recompute.h"
 #include "core/trial/executor.h"
 
@@ -29,6 +30,7 @@ SavedTensor::~SavedTensor() {
 }
 
 at::Tensor SavedTensor::unpack() {
+  const Elapsed host(executor_.host_time_);
   TORCH_CHECK(counter_.current_version() == version_,
               "one of the variables needed for gradient computation has been modified by an inplace operation: a "
               "saved tensor of ",

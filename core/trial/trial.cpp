@@ -48,6 +48,8 @@ std::string short_number(double value) {
   return text;
 }
 
+double to_ms(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
 class Trial {
  public:
   Trial(const config::TrialRequest& request, Frames& frames) : request_(request), frames_(frames), session_(request) {
@@ -189,7 +191,8 @@ class Trial {
     device.synchronize();
     device.reset_peak();
     result_.floor_bytes = device.memory().allocated;
-    int64_t reruns = executor() ? executor()->reruns() : 0;
+    const int64_t reruns = executor() ? executor()->reruns() : 0;
+    const auto host_time = executor() ? executor()->host_time() : std::chrono::nanoseconds(0);
     std::vector<double> samples;
     for (int i = 0; i < request_.training.steps; ++i) {
       frames_.phase(phase_, i + 1, request_.training.steps);
@@ -204,6 +207,7 @@ class Trial {
     result_.samples_per_s = static_cast<double>(session_.batch().samples) / seconds;
     result_.tokens_per_s = static_cast<double>(session_.batch().tokens) / seconds;
     if (!executor()) return;
+    result_.engine_ms = to_ms(executor()->host_time() - host_time) / request_.training.steps;
     result_.recomputed_ops = (executor()->reruns() - reruns) / request_.training.steps;
     result_.transfer.out_bytes = executor()->offload().counters().out_bytes;
     result_.transfer.in_bytes = executor()->offload().counters().in_bytes;
@@ -254,10 +258,9 @@ class Trial {
 
   // Of the last step; the device is idle.
   void read_timers() {
-    const auto ms = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; };
     const offload::HostTier::Counters& counters = executor_->tier().counters();
     result_.recompute_ms = executor_->rerun_ms();
-    result_.stalls = {ms(counters.room_stall), ms(counters.disk_stall), executor_->copy_stall_ms()};
+    result_.stalls = {to_ms(counters.room_stall), to_ms(counters.disk_stall), executor_->copy_stall_ms()};
   }
 
   // Bit for bit, unless the baseline does not repeat itself; then within twice what it differs by.

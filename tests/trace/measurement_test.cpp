@@ -33,6 +33,7 @@ Measurement full() {
   m.host_peak_bytes = 450;
   m.disk_peak_bytes = 8;
   m.recompute_ms = 0.25;
+  m.engine_ms = 0.125;
   m.recomputed_ops = 7;
   m.loss = {10.5, 10.25};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
@@ -55,7 +56,7 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
     "samples_per_s": 320.0, "tokens_per_s": 1.5e6,
     "transfer": {"out_bytes": 10, "in_bytes": 20, "disk_write_bytes": 8, "disk_read_bytes": 9, "hidden": 0.75, "exposed_ms": 0.5, "out_gb_per_s": 40.0,
                  "in_gb_per_s": 41.0, "link_out_gb_per_s": 52.0, "link_in_gb_per_s": 53.0},
-    "recomputed_ops": 7, "recompute_ms": 0.25, "loss": [10.5, 10.25],
+    "recomputed_ops": 7, "recompute_ms": 0.25, "engine_ms": 0.125, "loss": [10.5, 10.25],
     "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
                   "against": "none"},
     "profiler_overhead": 0.01, "emulated": true, "device": "NVIDIA H200",

@@ -1,0 +1,20 @@
+// Adds the time from its beginning to its end to a sum.
+#pragma once
+
+#include <chrono>
+
+namespace memtune {
+
+class Elapsed {
+ public:
+  explicit Elapsed(std::chrono::nanoseconds& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
+  ~Elapsed() { sum_ += std::chrono::steady_clock::now() - start_; }
+  Elapsed(const Elapsed&) = delete;
+  Elapsed& operator=(const Elapsed&) = delete;
+
+ private:
+  std::chrono::nanoseconds& sum_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace memtune
