@@ -183,7 +183,11 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--autocast", autocast, "run forward under autocast to bf16 or fp16")->type_name("DTYPE");
   command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
   command.add_option("--steps", steps, "measured steps a trial (default: 5)")->type_name("N");
-  command.add_option("--warmup", warmup, "steps before them (default: 2)")->type_name("N");
+  command
+      .add_option(
+          "--warmup", warmup,
+          "steps before them (default: 2; at least 3 where values move, which are scheduled by what one step shows)")
+      ->type_name("N");
   command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda where there is one)")->type_name("DEVICE");
   command.add_option("--blocks", blocks, "the repeated blocks, if not found: 'layers.*'")->type_name("GLOB");
   command.add_option("--memory-cap", memory_cap, "play a smaller device: 24GiB")->type_name("BYTES");

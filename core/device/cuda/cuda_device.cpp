@@ -96,19 +96,23 @@ class CudaEvent final : public Event {
 // While it lives the calling thread's new memory comes from one NUMA node, as far as that has any.
 class NumaPreference {
  public:
-  explicit NumaPreference(int node) : set_(node >= 0 && node < 64) {
-    const unsigned long mask = set_ ? 1UL << node : 0;
-    if (set_) (void)syscall(SYS_set_mempolicy, kPreferred, &mask, 8 * sizeof mask);
+  explicit NumaPreference(int node) {
+    if (node < 0 || node >= 64 || syscall(SYS_get_mempolicy, &policy_, before_, kNodes, nullptr, 0) != 0) return;
+    const unsigned long mask = 1UL << node;
+    set_ = syscall(SYS_set_mempolicy, kPreferred, &mask, 8 * sizeof mask) == 0;
   }
   ~NumaPreference() {
-    if (set_) (void)syscall(SYS_set_mempolicy, kDefault, nullptr, 0);
+    if (set_) (void)syscall(SYS_set_mempolicy, policy_, before_, kNodes);
   }
   NumaPreference(const NumaPreference&) = delete;
   NumaPreference& operator=(const NumaPreference&) = delete;
 
  private:
-  static constexpr int kDefault = 0, kPreferred = 1;  // MPOL_*, of <numaif.h>, which needs libnuma
-  bool set_;
+  static constexpr int kPreferred = 1;                             // MPOL_PREFERRED of <numaif.h>, which needs libnuma
+  static constexpr int kNodes = 1024;                              // the kernel wants room for all that it could have
+  unsigned long before_[kNodes / 8 / sizeof(unsigned long)] = {};  // as it was
+  int policy_ = 0;
+  bool set_ = false;
 };
 
 // The node a device hangs on; -1: not told, or there is one only.
