@@ -1,6 +1,7 @@
 // Laying out text in columns of a terminal. Widths count UTF-8 characters, which is right for what memtune prints.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,5 +18,12 @@ std::vector<std::string> wrap(std::string_view text, int width);
 
 // "1.50": fixed notation.
 std::string fixed(double value, int digits);
+
+// The unit in which `largest_bytes` has a digit before the point: GiB on an accelerator, MiB for a toy model.
+struct ByteUnit {
+  const char* name;
+  double bytes;
+};
+ByteUnit unit_for(int64_t largest_bytes);
 
 }  // namespace memtune::report

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/report/columns.h"
 #include "core/report/layout.h"
+#include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
@@ -52,8 +53,8 @@ class Table {
   }
 
   void put_title() {
-    std::string title = report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + report_.device;
-    if (report_.emulated) title += ", playing the device (emulation)";
+    const std::string title =
+        report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + device_text(report_);
     if (!title.empty()) put_text(kIndent, title, Paint::plain, Paint::bold);
     if (!report_.settings.empty()) put_text(kIndent, report_.settings, Paint::plain, Paint::dim);
     if (!text_.empty()) text_ += "\n";
@@ -88,80 +89,27 @@ class Table {
     text_ += kIndent + painted(rule, Paint::dim) + "\n";
   }
 
-  static std::string label(std::string strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
-    if (batch) strategy += ", batch " + std::to_string(*batch);
-    if (sequence) strategy += ", seq " + std::to_string(*sequence);
-    return strategy;
-  }
-  static std::string label(const Row& row) { return label(row.measurement.strategy, row.batch, row.sequence); }
-
   void put_failed(const Row& row) {
     const Measurement& m = row.measurement;
-    std::string text = label(to_string(m.outcome), row.batch, row.sequence);
-    if (!m.reason.empty()) text += ": " + m.reason;
-    put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", text, Paint::bad);
+    put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row), Paint::bad);
   }
 
   void put_legend() {
-    auto any = [&](bool Row::*mark) {
-      return std::any_of(worked_.begin(), worked_.end(), [&](const Row* row) { return row->*mark; });
-    };
-    std::vector<std::string> parts;
-    if (any(&Row::recommended)) parts.push_back("* recommended");
-    if (any(&Row::pareto)) parts.push_back("• no other is both faster and smaller");
-    if (!worked_.empty() && reference_label(report_) != report_.reference) parts.push_back("ref: " + report_.reference);
+    const std::vector<std::string> parts = legend(report_);
     if (parts.empty()) return;
     text_ += "\n";
     put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
   }
 
   void put_recommendation() {
-    const Recommendation& advice = report_.recommendation;
-    if (advice.strategy.empty() && advice.reason.empty()) return;
-    const std::string name = label(advice.strategy, advice.batch, advice.sequence);
+    const Advice said = advice(report_);
+    if (said.head.empty()) return;
     text_ += "\n";
-    if (advice.fits && !advice.strategy.empty()) {
-      put_text(" Recommended: ", name + (advice.reason.empty() ? "" : ": " + advice.reason), Paint::good);
-    } else {
-      put_text(" No recommendation: ", advice.reason, Paint::bad);
-    }
-  }
-
-  // Names the trials, unless it is every one of them, as on a busy machine.
-  std::string noisy_times() const {
-    double most = 0;
-    std::vector<std::string> names;
-    for (const Row* row : worked_) {
-      if (!row->measurement.noisy) continue;
-      most = std::max(most, spread(row->measurement.step_ms));
-      names.push_back(label(*row));
-    }
-    if (names.empty()) return "";
-    const std::string whose = names.size() == worked_.size() ? "" : " of " + join(names, "; ");
-    return "steps" + whose + " vary by " + (names.size() > 1 ? "up to " : "") + fixed(100 * most, 0) +
-           " %: times that differ by less may be the same";
-  }
-
-  std::vector<std::string> notes() const {
-    std::vector<std::string> notes = report_.notes;
-    if (std::string noisy = noisy_times(); !noisy.empty()) notes.push_back(std::move(noisy));
-    const auto nearly_equal = [](const Row* row) {
-      return row->measurement.gradients.compared && !row->measurement.gradients.equal;
-    };
-    if (std::any_of(worked_.begin(), worked_.end(), nearly_equal)) {
-      notes.push_back("the gradients of " + report_.reference +
-                      " differ from run to run; those marked ≈ differ from them by no more than that");
-    }
-    if (report_.emulated) {
-      notes.push_back(
-          "an emulation: the processor plays the device. Good for comparing memory and for checking gradients; "
-          "times and overlap are the processor's and say nothing about a GPU");
-    }
-    return notes;
+    put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
   }
 
   void put_notes() {
-    std::vector<std::string> lines = notes();
+    const std::vector<std::string> lines = notes(report_);
     if (!lines.empty()) text_ += "\n";
     for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, Paint::dim);
   }
