@@ -32,6 +32,7 @@ struct Report {
   std::string settings;            // one line: inputs, loss, optimizer, dtype; may be empty
   std::string reference = "none";  // strategy whose rows the others are compared with
   bool emulated = false;           // the CPU played the device
+  int64_t budget_bytes = 0;        // of the device's memory; 0: none
   std::vector<Row> rows;           // in any order
   Recommendation recommendation;
   std::vector<std::string> notes;  // what the person should know, a line each

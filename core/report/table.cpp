@@ -36,11 +36,7 @@ class Table {
   }
 
  private:
-  std::string painted(const std::string& text, Paint paint) const {
-    constexpr const char* kCodes[] = {"", "1", "2", "1;32", "31", "33"};  // in the order of Paint
-    if (!style_.color || paint == Paint::plain || text.empty()) return text;
-    return std::string("\x1b[") + kCodes[static_cast<int>(paint)] + "m" + text + "\x1b[0m";
-  }
+  std::string painted(const std::string& text, Paint paint) const { return report::painted(text, paint, style_.color); }
 
   // Prose behind `lead`, its further lines indented as far.
   void put_text(const std::string& lead, const std::string& text, Paint lead_paint, Paint paint = Paint::plain) {
