@@ -44,7 +44,9 @@ int run_command(const ReportFlags& flags) {
   if (!flags.trial.empty() && flags.format != "perfetto") {
     throw UsageError("--trial goes with --format perfetto only: the other formats hold all trials");
   }
-  write_output(flags.output, format(flags, open_run(flags.run)));
+  FinishedRun run = open_run(flags.run);
+  if (flags.format == "table" || flags.format == "json") add_findings(run.directory, run.report);
+  write_output(flags.output, format(flags, run));
   if (flags.format == "perfetto") {
     say(flags.console, "next: open " + (flags.output == "-" ? "it" : flags.output) + " in ui.perfetto.dev");
   } else {

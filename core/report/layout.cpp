@@ -1,6 +1,7 @@
 #include "core/report/layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace memtune::report {
@@ -68,5 +69,7 @@ std::string fixed(double value, int digits) {
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
 }
+
+std::string ms_text(double ms) { return fixed(ms, std::abs(ms) < 9.95 ? 1 : 0) + " ms"; }
 
 }  // namespace memtune::report

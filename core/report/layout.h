@@ -18,4 +18,7 @@ std::vector<std::string> wrap(std::string_view text, int width);
 // "1.50": fixed notation.
 std::string fixed(double value, int digits);
 
+// "41 ms", "1.8 ms".
+std::string ms_text(double ms);
+
 }  // namespace memtune::report

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/findings.h"
 #include "core/trace/measurement.h"
 
 namespace memtune::report {
@@ -34,6 +35,7 @@ struct Report {
   bool emulated = false;           // the CPU played the device
   std::vector<Row> rows;           // in any order
   Recommendation recommendation;
+  std::vector<Finding> findings;   // in the recommended trial's trace, heaviest first; empty without a trace
   std::vector<std::string> notes;  // what the person should know, a line each
 };
 
