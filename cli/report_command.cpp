@@ -44,6 +44,10 @@ const std::vector<std::string> kFormats = {"table", "json",   "csv",      "markd
 
 bool is_of_one_trial(const std::string& format) { return format == "perfetto" || format == "memory-snapshot"; }
 
+bool shows_findings(const std::string& format) {
+  return format == "table" || format == "json" || format == "markdown" || format == "html";
+}
+
 trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const trace::Measurement& trial) {
   if (trial.trace.empty()) throw UsageError(trial.strategy + " has no trace: it ended in " + to_string(trial.outcome));
   trace::ReadTrace read = trace::read_trace(run.directory / trial.trace);
@@ -136,11 +140,11 @@ int run_command(ReportFlags flags) {
   // "--html ./memtune-run" means the sweep there.
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
-  const FinishedRun run = open_run(flags.run);
+  FinishedRun run = open_run(flags.run);
+  if (shows_findings(flags.format)) add_findings(run.directory, run.report);
   const trace::Measurement* trial =
       is_of_one_trial(flags.format) ? &find_row(run.report, flags.trial).measurement : nullptr;
-  const bool named = !flags.output.empty();
-  if (!named) flags.output = default_output(flags, trial);
+  if (flags.output.empty()) flags.output = default_output(flags, trial);
   write_output(flags.output, trial ? of_trial(flags, run, *trial) : of_sweep(flags, run));
   say(flags.console, "next: " + next_step(flags));
   return kDone;

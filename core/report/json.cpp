@@ -18,16 +18,35 @@ nlohmann::json trial(const Row& row) {
   return json;
 }
 
+nlohmann::json finding(const Finding& finding) {
+  const Evidence& evidence = finding.evidence;
+  return {{"severity", to_string(finding.severity)},
+          {"rule", finding.rule},
+          {"what", finding.what},
+          {"advice", finding.advice},
+          {"ms_per_step", finding.ms_per_step},
+          {"bytes", finding.bytes},
+          {"evidence",
+           {{"strategy", evidence.strategy},
+            {"start_ns", evidence.start_ns},
+            {"end_ns", evidence.end_ns},
+            {"events", evidence.events},
+            {"value", evidence.value}}}};
+}
+
 }  // namespace
 
 std::string to_json_text(const Report& report) {
   nlohmann::json trials = nlohmann::json::array();
   for (const Row& row : report.rows) trials.push_back(trial(row));
+  nlohmann::json findings = nlohmann::json::array();
+  for (const Finding& each : report.findings) findings.push_back(finding(each));
   const Recommendation& advice = report.recommendation;
   nlohmann::json recommendation = {{"strategy", advice.strategy}, {"reason", advice.reason}, {"fits", advice.fits}};
   put_axes(recommendation, advice.batch, advice.sequence);
   nlohmann::json json = {{"trials", trials},
                          {"recommendation", recommendation},
+                         {"findings", findings},
                          {"version", report.version},
                          {"model", report.model},
                          {"device", report.device},

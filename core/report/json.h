@@ -1,7 +1,8 @@
 // The answer for scripts. The names are a contract: they may be added to, never changed.
 //
 //   {"trials": [{"strategy": .., "outcome": .., ...}], "recommendation": {"strategy": .., "reason": .., "fits": ..},
-//    "version": .., "model": .., "device": .., "settings": .., "reference": .., "emulated": .., "notes": [..]}
+//    "findings": [{"severity": .., "rule": .., "what": .., "advice": .., "evidence": {..}}], "version": .., "model":
+//    .., "device": .., "settings": .., "reference": .., "emulated": .., "notes": [..]}
 //
 // A trial is trace::to_json(Measurement) with "pareto" and "recommended", and "batch" and "sequence" where they are
 // axes.

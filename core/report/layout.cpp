@@ -1,6 +1,7 @@
 #include "core/report/layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace memtune::report {
@@ -74,5 +75,7 @@ ByteUnit unit_for(int64_t largest_bytes) {
   if (largest_bytes >= 1 << 20) return {"MiB", 1 << 20};
   return {"KiB", 1 << 10};
 }
+
+std::string ms_text(double ms) { return fixed(ms, std::abs(ms) < 9.95 ? 1 : 0) + " ms"; }
 
 }  // namespace memtune::report

@@ -26,4 +26,7 @@ struct ByteUnit {
 };
 ByteUnit unit_for(int64_t largest_bytes);
 
+// "41 ms", "1.8 ms".
+std::string ms_text(double ms);
+
 }  // namespace memtune::report

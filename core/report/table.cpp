@@ -13,6 +13,7 @@ namespace {
 using trace::Measurement;
 
 constexpr const char* kIndent = " ";
+constexpr size_t kFindingsShown = 3;
 constexpr int kProseWidth = 110;  // longer lines are hard to read, however wide the terminal
 
 class Table {
@@ -31,6 +32,7 @@ class Table {
     for (const Row* row : failed_) put_failed(*row);
     put_legend();
     put_recommendation();
+    put_findings();
     put_notes();
     return std::move(text_);
   }
@@ -102,6 +104,13 @@ class Table {
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
+  }
+
+  void put_findings() {
+    const size_t shown = std::min(report_.findings.size(), kFindingsShown);
+    if (shown > 0) text_ += "\n";
+    for (size_t i = 0; i < shown; ++i)
+      put_text(i == 0 ? " Findings: " : "           ", sentence(report_.findings[i]), Paint::bold);
   }
 
   void put_notes() {
