@@ -1,7 +1,5 @@
 #include "core/report/chart.h"
 
-#include "core/report/layout.h"
-
 namespace memtune::report {
 
 void put_x_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::string& title) {
@@ -35,11 +33,6 @@ double put_legend(Svg& svg, Point at, double right, const std::vector<Entry>& en
     next.x += width + kGap;
   }
   return next.y;
-}
-
-std::string shorten(const std::string& text, int characters) {
-  if (display_width(text) <= characters) return text;
-  return wrap(text, characters - 1).front() + "…";
 }
 
 }  // namespace memtune::report

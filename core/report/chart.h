@@ -25,7 +25,4 @@ void put_y_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::str
 // Squares with words from `at` on, broken at `right`; the y of its last line.
 double put_legend(Svg& svg, Point at, double right, const std::vector<Entry>& entries);
 
-// At most `characters`, the rest an ellipsis.
-std::string shorten(const std::string& text, int characters);
-
 }  // namespace memtune::report

@@ -41,6 +41,7 @@ class Page {
     put_table();
     put_sweep_charts();
     put_memory();
+    put_findings();
     put_method();
     put_list("Notes", notes(report_));
     text_ += "<footer>memtune " + escape(report_.version) + "</footer>\n</main>\n<script>" + kHtmlScript +
@@ -177,6 +178,17 @@ class Page {
       put_figure_of(label(*trial.row) + (trial.row->recommended ? ", recommended" : ""),
                     memory_chart(*trial.trace, top), "Peak " + peak_text(*trial.trace) + ".");
     text_ += "</div>\n";
+    close_section();
+  }
+
+  void put_findings() {
+    if (report_.findings.empty()) return;
+    open_section("Findings in the recommended trial's trace");
+    text_ += "<ul class=\"findings\">\n";
+    for (const Finding& finding : report_.findings)
+      text_ += "<li class=\"" + to_string(finding.severity) + "\"><b>" + to_string(finding.severity) + "</b> " +
+               escape(sentence(finding)) + "</li>\n";
+    text_ += "</ul>\n";
     close_section();
   }
 

@@ -20,15 +20,15 @@ h3 { font-size:15px; margin:0 0 4px; overflow-wrap:anywhere; }
 p { margin:4px 0; max-width:95ch; }
 .soft, caption, figcaption, footer { color:var(--soft); font-size:14px; }
 section { margin-top:30px; }
-.advice { background:var(--card); border-left:4px solid var(--good); padding:14px 18px; border-radius:4px; }
-.advice.none { border-color:var(--bad); }
-.advice p { font-size:17px; }
+section.advice { background:var(--card); border-left:4px solid var(--good); padding:14px 18px; border-radius:4px; }
+section.none { border-color:var(--bad); }
+section.advice p { font-size:17px; }
 .figures { display:flex; flex-wrap:wrap; gap:6px 34px; margin-top:8px; }
 .figures b { font-size:21px; font-variant-numeric:tabular-nums; margin-right:6px; }
 .wide { overflow-x:auto; }
 table { border-collapse:collapse; font-variant-numeric:tabular-nums; }
-th, td { padding:4px 12px; text-align:right; border-bottom:1px solid var(--grid); white-space:nowrap; }
-th { border-bottom:1px solid var(--soft); font-weight:600; }
+th, td { padding:4px 12px; text-align:right; border-bottom:1px solid var(--grid); white-space:nowrap; vertical-align:baseline; }
+th { vertical-align:bottom; border-bottom:1px solid var(--soft); font-weight:600; }
 th.sortable { cursor:pointer; } th.sortable:hover, th.sortable:focus { text-decoration:underline; }
 th[aria-sort=ascending]::after { content:" ▴"; } th[aria-sort=descending]::after { content:" ▾"; }
 .words { text-align:left; } td.reason { text-align:left; white-space:normal; min-width:36ch; }
@@ -55,13 +55,16 @@ svg .s0 { fill:var(--s0); } svg .s1 { fill:var(--s1); } svg .s2 { fill:var(--s2)
 svg .s4 { fill:var(--s4); } svg .s5 { fill:var(--s5); } svg .s6 { fill:var(--s6); } svg .s7 { fill:var(--s7); }
 svg .pale { fill-opacity:.72; }
 ul { margin:4px 0; padding-left:22px; } li { margin:3px 0; max-width:95ch; }
+.findings { list-style:none; padding:0; } .findings li { border-left:3px solid var(--s7); padding:2px 0 2px 12px; margin:8px 0; }
+.findings b { font-weight:600; color:var(--soft); margin-right:6px; }
+.findings .problem { border-color:var(--bad); } .findings .problem b { color:var(--bad); } .findings .advice { border-color:var(--s1); }
 dl { display:grid; grid-template-columns:max-content 1fr; gap:4px 16px; margin:0; } dt { color:var(--soft); } dd { margin:0; max-width:85ch; overflow-wrap:anywhere; }
 code { font:13px ui-monospace,"SFMono-Regular",Menlo,Consolas,monospace; }
 footer { margin-top:34px; border-top:1px solid var(--rule); padding-top:10px; }
-@media (max-width:1000px) { table { font-size:14px; } th, td { padding:4px 7px; } th, td.words { white-space:normal; vertical-align:bottom; } }
+@media (max-width:1000px) { table { font-size:14px; } th, td { padding:4px 7px; } th, td.words { white-space:normal; } }
 @media (max-width:560px) { dl { grid-template-columns:1fr; } dd { margin-bottom:6px; } }
 @media print { body { font-size:11px; } main { padding:0; max-width:none; } th, td { padding:2px 6px; }
-  .wide { overflow:visible; } figure, tr, .advice, li { break-inside:avoid; } h2 { break-after:avoid; }
+  .wide { overflow:visible; } figure, tr, section.advice, li { break-inside:avoid; } h2 { break-after:avoid; }
   .charts { grid-template-columns:1fr; } figure { max-width:620px; } * { print-color-adjust:exact; -webkit-print-color-adjust:exact; } }
 )css";
 

@@ -53,9 +53,9 @@ bool LabelPlaces::crosses_line(const Box& box) const {
   return std::any_of(lines_.begin(), lines_.end(), [&](const Box& line) { return box.overlaps(line); });
 }
 
-std::optional<LabelPlace> LabelPlaces::take(Point point, const std::string& text) {
+std::optional<LabelPlace> LabelPlaces::take(Point point, double width) {
   std::optional<LabelPlace> found;
-  for (const LabelPlace& place : candidates(point, text_width(text))) {
+  for (const LabelPlace& place : candidates(point, width)) {
     if (!is_free(place.box)) continue;
     const bool clear = !crosses_line(place.box);
     if (!found || clear) found = place;

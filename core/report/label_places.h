@@ -29,8 +29,8 @@ class LabelPlaces {
   // can.
   LabelPlaces(Box room, std::span<const Point> points, std::span<const std::vector<Point>> lines);
 
-  // The nearest place that is free, which then is taken; nothing when there is none.
-  std::optional<LabelPlace> take(Point point, const std::string& text);
+  // The nearest place for a label of that width that is free, which then is taken; nothing when there is none.
+  std::optional<LabelPlace> take(Point point, double width);
 
  private:
   bool is_free(const Box& box) const;

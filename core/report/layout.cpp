@@ -64,6 +64,11 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   return lines;
 }
 
+std::string shorten(const std::string& text, int characters) {
+  if (display_width(text) <= characters) return text;
+  return text.substr(0, prefix_bytes(text, std::max(0, characters - 1))) + "…";
+}
+
 std::string fixed(double value, int digits) {
   char text[400];
   std::snprintf(text, sizeof text, "%.*f", digits, value);

@@ -16,6 +16,9 @@ std::string pad_right(const std::string& text, int width);  // words
 // Breaks at spaces; words longer than `width` are broken inside. At least one line; control characters become spaces.
 std::vector<std::string> wrap(std::string_view text, int width);
 
+// At most so many characters, an ellipsis for the rest.
+std::string shorten(const std::string& text, int characters);
+
 // "1.50": fixed notation.
 std::string fixed(double value, int digits);
 

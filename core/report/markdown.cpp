@@ -70,7 +70,7 @@ std::string markdown(const Report& report) {
   const Advice said = advice(report);
   if (!said.head.empty()) text += "\n**" + said.head + ":** " + plain(said.text) + "\n";
   std::vector<const Row*> worked;
-  std::vector<std::string> failed, said_notes;
+  std::vector<std::string> failed, found, said_notes;
   for (const Row* row : ranked(report)) {
     if (row->measurement.outcome == trace::Outcome::ok)
       worked.push_back(row);
@@ -81,6 +81,8 @@ std::string markdown(const Report& report) {
   const std::vector<std::string> marks = legend(report);
   if (!marks.empty()) text += "\n" + plain(join(marks, "; ")) + "\n";
   text += list_of(failed);
+  for (const Finding& finding : report.findings) found.push_back("finding: " + plain(sentence(finding)));
+  text += list_of(found);
   for (const std::string& note : notes(report)) said_notes.push_back("note: " + plain(note));
   text += list_of(said_notes);
   return text + "\nmemtune " + plain(report.version) + "\n";

@@ -4,6 +4,7 @@
 #include "core/report/chart.h"
 #include "core/report/charts.h"
 #include "core/report/label_places.h"
+#include "core/report/layout.h"
 #include "core/report/pareto.h"
 #include "core/report/words.h"
 
@@ -88,10 +89,10 @@ class ParetoChart {
     for (const ParetoPoint& point : plot_.points) points.push_back(place(point));
     LabelPlaces places({frame_.left + 2, frame_.top - 4, frame_.right + 14, frame_.bottom - 2}, points, lines_);
     for (const ParetoPoint* point : by_importance()) {
-      std::string text = shorten(label(*point->row), 34);
+      std::string text = shorten(label(*point->row), 46);
       if (point->beyond) text += " " + fixed(point->time, 0) + " ms";
       const Point at = place(*point);
-      const auto found = places.take(at, text);
+      const auto found = places.take(at, text_width(text) * (point->row->recommended ? 1.15 : 1));  // bold is wider
       if (!found) continue;
       if (found->away) svg_.line(at, edge_towards(found->box, at), "leader");
       svg_.text(found->baseline, text, Anchor::start,

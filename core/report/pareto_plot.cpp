@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/base/text.h"
 #include "core/report/layout.h"
 #include "core/report/paint.h"
 #include "core/report/pareto.h"
@@ -145,16 +146,20 @@ class Plot {
   }
 
   void put_key() {
+    constexpr int kFigures = 32;  // what a line has besides the name
     int names = 0;
     for (const ParetoPoint& point : plot_.points) names = std::max(names, display_width(label(*point.row)));
+    names = std::min(names, std::clamp(style_.width, kLeastWidth, kMostWidth) - kFigures);
     for (size_t i = 0; i < plot_.points.size(); ++i) {
       const ParetoPoint& point = plot_.points[i];
       const std::string mark = point.row->recommended ? "*" : point.row->pareto ? "•" : " ";
-      text_ += " " + mark + " " +
-               painted(letter(i) + "  " + pad_right(label(*point.row), names), paint_of(*point.row), style_.color) +
+      const std::string name = pad_right(shorten(label(*point.row), names), names);
+      text_ += " " + mark + " " + painted(letter(i) + "  " + name, paint_of(*point.row), style_.color) +
                pad_left(fixed(point.time, 1), 9) + " ms" + pad_left(fixed(point.peak, 2), 8) + " " + plot_.unit.name +
-               (point.beyond ? "  slower than the plot is high" : "") + "\n";
+               (point.beyond ? " ↑" : "") + "\n";
     }
+    const auto beyond = [](const ParetoPoint& point) { return point.beyond; };
+    if (std::any_of(plot_.points.begin(), plot_.points.end(), beyond)) text_ += " ↑ slower than the plot is high\n";
   }
 
   const ParetoPlot& plot_;
@@ -170,7 +175,10 @@ std::string pareto_plot(const Report& report, TableStyle style) {
   const ParetoPlot plot = pareto_plot_of(report);
   if (plot.points.empty()) return " no trial worked\n";
   std::string text = Plot(plot, style).print();
-  for (const std::string& mark : legend(report)) text += (mark.starts_with("*") ? "\n " : " ") + mark + "\n";
+  const std::vector<std::string> marks = legend(report);
+  if (!marks.empty()) text += "\n";
+  for (const std::string& line : wrap(join(marks, "; "), std::clamp(style.width, kLeastWidth, kMostWidth) - 1))
+    text += " " + line + "\n";
   return text;
 }
 

@@ -78,6 +78,38 @@ TEST_CASE("report shows a sweep again in every format") {
   CHECK(json::parse(slurp(place.folder.path / "trace.json")).contains("traceEvents"));
 }
 
+TEST_CASE("report writes a page and a memory snapshot beside the sweep, or where it is told") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick");
+  CHECK(place.memtune("report --html").err == "next: open ./memtune-run/report.html in a browser\n");
+  const std::string page = slurp(place.folder.path / "memtune-run/report.html");
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(place.memtune("report -q --html page.html").out == "");
+  CHECK(slurp(place.folder.path / "page.html") == page);
+  CHECK(place.memtune("report -q --format html -o -").out == page);
+  CHECK(place.memtune("report -q --format memory-snapshot").code == 0);
+  const std::string pickle = slurp(place.folder.path / "memtune-run/trials/1-none/memory-snapshot.pickle");
+  CHECK(pickle.starts_with("\x80\x02"));
+  CHECK(place.memtune("report -q --format memory-snapshot --trial none -o -").out == pickle);
+  CHECK(place.memtune("report --format markdown").out.find("**Recommended:** none") != std::string::npos);
+  CHECK(place.memtune("report --format pareto").out.find(" * a  none") != std::string::npos);
+}
+
+TEST_CASE("the folder behind --html is the sweep, as nobody wants a page in its place") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick --out other");
+  CHECK(place.memtune("report --html other").err == "next: open other/report.html in a browser\n");
+}
+
+TEST_CASE("a page is written also when a trace cannot be read") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick");
+  std::ofstream(place.folder.path / "memtune-run/trials/1-none/trace.mttrace") << "rubbish";
+  const Ended ended = place.memtune("report --html");
+  CHECK(ended.code == 0);
+  CHECK(ended.err.find("; the page goes without its memory\n") != std::string::npos);
+}
+
 TEST_CASE("export writes the recommended strategy, or the one that is named") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");

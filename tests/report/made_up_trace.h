@@ -57,7 +57,8 @@ class MadeUpTrace {
   trace::Event& add(Kind kind, const std::string& track, bool device, const std::string& name, int64_t start,
                     int64_t end, int64_t bytes = 0, uint32_t value = 0) {
     trace_.events.push_back({kind, trace_.track(track, device), trace_.name(name), start, end, bytes, 0, value});
-    trace_.events.back().correlation = trace_.events.size();
+    if (kind == Kind::kernel || kind == Kind::copy_out || kind == Kind::copy_in)
+      trace_.events.back().correlation = trace_.events.size();
     return trace_.events.back();
   }
 
