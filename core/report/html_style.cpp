@@ -35,7 +35,7 @@ th[aria-sort=ascending]::after { content:" ▴"; } th[aria-sort=descending]::aft
 tr.chosen td { background:var(--mark); font-weight:600; }
 td.good { color:var(--good); } td.bad { color:var(--bad); } td.doubtful { color:var(--doubt); } td.dim { color:var(--soft); }
 .charts { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(100%,620px),1fr)); gap:26px 34px; }
-figure + figure { margin-top:22px; }
+.charts div figure + figure { margin-top:22px; }
 figure { margin:0; min-width:0; max-width:900px; }
 svg { display:block; width:100%; height:auto; }
 svg text { font:12px system-ui,-apple-system,"Segoe UI",sans-serif; fill:var(--ink); }
@@ -47,7 +47,7 @@ svg line, svg polyline { fill:none; stroke:var(--soft); stroke-width:1; }
 svg .grid { stroke:var(--grid); } svg .axis { stroke:var(--soft); }
 svg .front { stroke:var(--s0); stroke-width:1.6; }
 svg .budget { stroke:var(--bad); stroke-width:1.5; stroke-dasharray:6 4; }
-svg .leader { stroke:var(--rule); } svg .interval { stroke:var(--ink); stroke-width:1.3; }
+svg .leader { stroke:var(--soft); } svg .interval { stroke:var(--ink); stroke-width:1.3; }
 svg .other { fill:var(--s7); } svg .best { fill:var(--s0); } svg .chosen { fill:var(--s2); }
 svg .halo { fill:none; stroke:var(--s2); stroke-width:2; }
 svg line.flag { stroke:var(--ink); stroke-dasharray:2 3; } svg circle.flag { fill:var(--ink); }
@@ -63,9 +63,10 @@ code { font:13px ui-monospace,"SFMono-Regular",Menlo,Consolas,monospace; }
 footer { margin-top:34px; border-top:1px solid var(--rule); padding-top:10px; }
 @media (max-width:1000px) { table { font-size:14px; } th, td { padding:4px 7px; } th, td.words { white-space:normal; } }
 @media (max-width:560px) { dl { grid-template-columns:1fr; } dd { margin-bottom:6px; } }
+@page { margin:14mm; }
 @media print { body { font-size:11px; } main { padding:0; max-width:none; } th, td { padding:2px 6px; }
   .wide { overflow:visible; } figure, tr, section.advice, li { break-inside:avoid; } h2 { break-after:avoid; }
-  .charts { grid-template-columns:1fr; } figure { max-width:620px; } * { print-color-adjust:exact; -webkit-print-color-adjust:exact; } }
+  .charts { grid-template-columns:1fr; } figure { max-width:560px; } * { print-color-adjust:exact; -webkit-print-color-adjust:exact; } }
 )css";
 
 const char* const kHtmlScript = R"js(

@@ -13,6 +13,7 @@ import json
 import os
 import pickle
 import pickletools
+import pty
 import shutil
 import subprocess
 import sys
@@ -192,6 +193,18 @@ class MemorySnapshot(ReportTest):
         self.assertIn("layers.3", viz.memory(self.snapshot, format_flamegraph=lambda text: text))
         self.assertIn("snapshot.pickle", viz.trace_plot(self.snapshot))
         self.assertIn("snapshot.pickle", viz.segment_plot(self.snapshot))
+
+
+class Terminal(ReportTest):
+    def test_a_pickle_is_never_written_to_a_terminal(self):
+        leader, follower = pty.openpty()
+        self.addCleanup(os.close, leader)
+        ended = subprocess.run([MEMTUNE, "report", "--format", "memory-snapshot", "-o", "-"], cwd=self.folder,
+                               stdout=follower, stderr=subprocess.PIPE, text=True, check=False)
+        os.close(follower)
+        self.assertEqual(ended.returncode, 2)
+        self.assertEqual(ended.stderr, "memtune: a memory snapshot is not for terminals: name a file with -o, or leave "
+                                       "-o away\n")
 
 
 class Elements(html.parser.HTMLParser):
