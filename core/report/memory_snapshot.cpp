@@ -31,7 +31,7 @@ struct Entry {
   int64_t time_ns;
 };
 
-// Turns "so much from now on" into allocations and frees.
+// Turns "so much from now on" into allocations and frees: first shrink, which may free more than is to go, then grow.
 class Pile {
  public:
   void shrink_to(int64_t bytes, size_t owner, int64_t time_ns, std::vector<Entry>& entries) {
@@ -41,7 +41,6 @@ class Pile {
       held_ -= top.size;
       for (const char* action : {"free_requested", "free_completed"})
         entries.push_back({action, owner, held_, top, time_ns});
-      if (held_ < bytes) push({bytes - held_, top.name}, owner, time_ns, entries);  // a part of it stays
     }
   }
 

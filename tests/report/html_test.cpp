@@ -32,6 +32,7 @@ TEST_CASE("the recommendation comes first, in words, then the table") {
   CHECK(advice < page.find("<table"));
   CHECK(has(page, "<b>320.0 ms</b>a step"));
   CHECK(has(page, "<b>1.28 ×</b>the time of none"));
+  CHECK(count(page, "<div class=\"figures\">") == 1);
   CHECK(count(page, "<tr class=\"chosen\">") == 1);
 }
 

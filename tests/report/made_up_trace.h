@@ -84,10 +84,10 @@ class MadeUpTrace {
     sample();
   }
 
-  // Runs behind what its lane already has; its end.
+  // Copies run behind what their lane already has, requests to the disk beside it; the end.
   int64_t move(Kind kind, const std::string& track, bool device, uint32_t value, int64_t from, double gb_per_s) {
     const trace::Value& what = trace_.values[value - 1];
-    const int64_t start = std::max(from, free_at_[track]);
+    const int64_t start = device ? std::max(from, free_at_[track]) : from;
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(what.bytes) / gb_per_s);
     add(kind, track, device, what.name, start, end, what.bytes, value);
     return free_at_[track] = end;
@@ -104,7 +104,7 @@ class MadeUpTrace {
       if (place == "keep") hold(region(block), kOps[i].mib * kMiB);
       if (place == "host" || place == "disk")
         ready_[value] = move(Kind::copy_out, "copy out stream 20", true, value, now_, 55);
-      if (place == "disk") ready_[value] = move(Kind::disk_write, "disk write", false, value, ready_[value], 24);
+      if (place == "disk") ready_[value] = move(Kind::disk_write, "disk write", false, value, ready_[value], 10);
     }
     add(Kind::region, "device blocks", true, region(block), start, now_);
     add(Kind::region, "host blocks", false, region(block), start - 50'000, now_ - 50'000);
@@ -115,7 +115,7 @@ class MadeUpTrace {
       const auto value = static_cast<uint32_t>(block * kOps.size() + i + 1);
       const std::string place = trace_.values[value - 1].placement;
       if (place == "disk")
-        ready_[value] = move(Kind::disk_read, "disk read", false, value, std::max(now_, ready_[value]), 24);
+        ready_[value] = move(Kind::disk_read, "disk read", false, value, std::max(now_, ready_[value]), 10);
       if (place == "disk" || place == "host")
         ready_[value] = move(Kind::copy_in, "copy in stream 21", true, value, std::max(now_, ready_[value]), 55);
     }

@@ -64,6 +64,11 @@ class Perfetto(ReportTest):
                               "device blocks", "host blocks", "host ops", "host phases", "host steps", "values",
                               "marks"}, set(names))
 
+    def test_requests_that_overlap_are_on_two_tracks(self):
+        names = [e["args"]["name"] for e in self.of("M") if e["name"] == "thread_name"]
+        self.assertEqual(names.count("disk write"), 2)
+        self.assertEqual(names.count("copy out stream 20"), 1)
+
     def test_slices_nest(self):
         tracks = collections.defaultdict(list)
         for event in self.of("X"):

@@ -12,13 +12,13 @@ namespace {
 
 using namespace memtune;
 
-constexpr double kGiB = 1 << 30;
+constexpr int64_t kGiB = int64_t{1} << 30;
 
 trace::Measurement worked(const std::string& strategy, double ms, double half, double gib) {
   trace::Measurement m;
   m.strategy = strategy;
   m.step_ms = trace::summarize({ms - half, ms, ms + half, ms - half / 2, ms + half / 2});
-  m.peak_bytes.allocated = static_cast<int64_t>(gib * kGiB);
+  m.peak_bytes.allocated = static_cast<int64_t>(gib * static_cast<double>(kGiB));
   m.peak_bytes.reserved = m.peak_bytes.allocated + (256 << 20);
   m.samples_per_s = 4000 / ms;
   m.tokens_per_s = 4096 * m.samples_per_s;
@@ -28,12 +28,19 @@ trace::Measurement worked(const std::string& strategy, double ms, double half, d
   return m;
 }
 
+trace::Transfer late_copies() {
+  trace::Transfer transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
+  transfer.link_out_gb_per_s = transfer.link_in_gb_per_s = 55;
+  return transfer;
+}
+
 void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, trace::Measurement m, bool traced) {
   const std::string folder = run.new_folder({m.strategy, {}, {}, "", ""});
   std::filesystem::create_directories(run / folder);
   if (traced) {
     const trace::Trace trace = test::made_up_trace(m.strategy);
     m.transfer = trace::measure_overlap(trace, 2);
+    if (m.strategy == "offload:stream") m.transfer = late_copies();
     m.trace = folder + "/trace.mttrace";
     trace::write_trace(run / m.trace, trace);
   }
@@ -59,7 +66,7 @@ void write_run(const std::filesystem::path& folder) {
   record.facts.loss = "next_token";
   record.facts.program.kind = "scripted";
   record.facts.program.notes = {"dropout is \"fixed\" by the trace"};
-  record.budget_bytes = int64_t{16} << 30;
+  record.budget_bytes = 16 * kGiB;
   add_trial(run, record, worked("none", 260.6, 2.6, 36.22), true);
   add_trial(run, record, worked("checkpoint:cheap", 266.9, 4.1, 24.73), false);
   add_trial(run, record, worked("checkpoint:cheap+offload:stream,fraction=0.4", 267.1, 1.4, 21.21), true);
