@@ -124,7 +124,8 @@ std::string overlap_chart(const Report& report) {
   const double middle = (kLabels + kChartWidth - 16) / 2 + 40;
   const Frame times = frame_for(rows.size(), kLabels, middle - 40);
   const Frame sizes = frame_for(rows.size(), middle, kChartWidth - 16);
-  Svg svg(kChartWidth, static_cast<int>(times.bottom) + 68, "Copies between device and host: time hidden, bytes moved");
+  Svg svg(kChartWidth, static_cast<int>(times.bottom) + (disk ? 86 : 68),
+          "Copies between device and host: time hidden, bytes moved");
   const Scale ms{0, std::max(most_ms, 1e-3) * 1.04, times.left, times.right};
   const Scale bytes{0, most_bytes * 1.04, sizes.left, sizes.right};
   put_x_axis(svg, times, ms, "copy ms a step");
