@@ -105,6 +105,7 @@ int run(const std::vector<std::string>& arguments) {
   add_plan(app, action);
   add_report(app, action);
   add_export(app, action);
+  add_diff(app, action);
   add_doctor(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
 

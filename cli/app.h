@@ -22,6 +22,7 @@ void add_strategies(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 // -q and --no-color.
