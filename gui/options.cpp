@@ -1,7 +1,7 @@
 #include "gui/options.h"
 
 #include <algorithm>
-#include <map>
+#include <cstdlib>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -10,6 +10,7 @@ namespace memtune::gui {
 namespace {
 
 constexpr int kMostPixels = 16384;
+constexpr double kPlaces = 40;  // --at TIME shows a twentieth of the trace
 
 void read_size(const std::string& text, Options& options) {
   const std::vector<std::string> parts = split(text, 'x');
@@ -45,6 +46,33 @@ void read_option(const std::string& name, const std::string& text, Options& opti
   if (name == "--trial2") options.other_trial = text;
 }
 
+// A time in milliseconds shows a stretch around it; all else is the name of a value, or a part of one.
+ShowRequest read_place(const AppState& state, const std::string& text) {
+  ShowRequest show;
+  show.peak = text == "peak";
+  if (show.peak) return show;
+  const LoadedTrace& loaded = state.current().load();
+  char* end = nullptr;
+  const double time_ms = std::strtod(text.c_str(), &end);
+  if (*end == 0 && end != text.c_str()) {
+    const double reach = static_cast<double>(loaded.timeline.whole.end - loaded.timeline.whole.start) / kPlaces;
+    const double limit = 9e18;  // of nanoseconds in 64 bits
+    const double middle = std::clamp(time_ms * 1e6, -limit / 2, limit / 2);
+    show.range = trace::Interval{static_cast<int64_t>(middle - reach), static_cast<int64_t>(middle + reach)};
+    return show;
+  }
+  const std::vector<trace::Value>& values = loaded.trace.values;
+  auto found =
+      std::find_if(values.begin(), values.end(), [&](const trace::Value& value) { return value.name == text; });
+  if (found == values.end())
+    found = std::find_if(values.begin(), values.end(),
+                         [&](const trace::Value& value) { return value.name.find(text) != std::string::npos; });
+  if (found == values.end())
+    throw UsageError("--at: '" + text + "' is neither a time in milliseconds nor \"peak\" nor a value of the trace");
+  show.value = static_cast<uint32_t>(found - values.begin());
+  return show;
+}
+
 const std::vector<std::string> kOptions = {"--screenshot", "--size", "--scale", "--theme",
                                            "--tab",        "--at",   "--trial", "--trial2"};
 
@@ -77,6 +105,7 @@ void apply_options(AppState& state, const Options& options) {
   if (options.tab) state.tab = *options.tab;
   select_trial(state, options.trial.empty() ? state.run.first_trial() : state.run.find_trial(options.trial));
   if (!options.other_trial.empty()) state.other_trial = state.run.find_trial(options.other_trial);
+  if (!options.at.empty() && state.has_trial()) state.show = read_place(state, options.at);
 }
 
 }  // namespace memtune::gui

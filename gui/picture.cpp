@@ -27,7 +27,6 @@ void write_png(const std::filesystem::path& path, const Picture& picture) {
 void write_screenshot(AppState& state, const Options& options) {
   const Context context;
   state.scale = options.scale.value_or(1.0F);
-  apply_theme(state.theme, state.scale);
   Offscreen screen(options.width, options.height);
   for (int i = 0; i < kFrames; ++i) screen.frame([&] { draw_app(state); });
   write_png(options.screenshot, screen.picture());

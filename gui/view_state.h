@@ -12,11 +12,14 @@
 namespace memtune::gui {
 
 struct ViewState {
-  double start_ns = 0, end_ns = 1;  // what is visible
-  trace::Interval whole{0, 1};      // what there is
-  std::optional<size_t> event;      // index into Trace::events
-  uint32_t value = 0;               // 1 + index into Trace::values, as events have it; 0: none
-  std::vector<int64_t> marks;       // times, at most two
+  double start_ns = 0, end_ns = 1;      // what is visible
+  trace::Interval whole{0, 1};          // what there is
+  std::optional<size_t> event;          // index into Trace::events
+  uint32_t value = 0;                   // 1 + index into Trace::values, as events have it; 0: none
+  std::vector<int64_t> marks;           // times, at most two
+  double cursor_ns = 0;                 // under the mouse, or the middle
+  std::optional<int64_t> memory_at_ns;  // whose memory is told; not set: the cursor's or the peak's
+  float scroll = 0;                     // of the lanes, in pixels
 
   double span_ns() const { return end_ns - start_ns; }
   void reset(trace::Interval all);
