@@ -114,6 +114,9 @@ void open_path(AppState& state, const std::filesystem::path& path, bool beside) 
   }
   state.run = std::move(opened);
   state.other_trial.reset();
+  state.compare = {};
+  state.plan = {};
+  state.findings = {};
   state.message.clear();
   select_trial(state, state.run.first_trial());
 } catch (const std::exception& error) {

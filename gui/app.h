@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "core/trace/interval.h"
+#include "gui/analysis.h"
+#include "gui/compare_model.h"
+#include "gui/plan_model.h"
 #include "gui/run.h"
 #include "gui/search.h"
 #include "gui/theme.h"
@@ -40,6 +43,10 @@ struct AppState {
   ViewState view;  // of the timeline
   Search search;   // in the current trial's trace
   bool search_open = false, search_focus = false;
+
+  CompareState compare;
+  PlanState plan;
+  FindingsState findings;
 
   // What the frame did last, to see what has changed since.
   std::optional<Tab> shown_tab;
