@@ -28,7 +28,7 @@ void draw_compare(AppState& state) {
   if (!state.other_trial) state.other_trial = usual_other(state);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float top = std::max(room.y * 0.46F, px(150));
-  ImGui::BeginChild("table", {room.x * 0.56F, top});
+  ImGui::BeginChild("table", {room.x * 0.6F, top});
   draw_sweep_table(state);
   ImGui::EndChild();
   ImGui::SameLine(0, px(10));

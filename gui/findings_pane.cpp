@@ -81,7 +81,7 @@ void draw_findings(AppState& state) {
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, px(70));
   ImGui::TableSetupColumn("finding, and what to turn", ImGuiTableColumnFlags_WidthStretch);
-  ImGui::TableSetupColumn("a step", ImGuiTableColumnFlags_WidthFixed, px(90));
+  ImGui::TableSetupColumn("worth", ImGuiTableColumnFlags_WidthFixed, px(90));
   ImGui::TableHeadersRow();
   const std::vector<Finding> findings = *found.findings;  // a click may select another trial
   for (size_t i = 0; i < findings.size(); ++i) {

@@ -140,7 +140,8 @@ void draw_plots(AppState& state, const Overlay& overlay) {
     compare.fit = false;
   }
   draw_activity_legend();
-  const float height = std::max(px(60), ImGui::GetContentRegionAvail().y - px(kStripsHeight));
+  const float height =
+      std::max(px(60), ImGui::GetContentRegionAvail().y - px(kStripsHeight) - ImGui::GetStyle().ItemSpacing.y);
   if (!ImPlot::BeginAlignedPlots("overlay")) return;
   draw_memory_plot(overlay, height, &compare.from_ms, &compare.to_ms);
   draw_strips(overlay, &compare.from_ms, &compare.to_ms);
@@ -164,6 +165,7 @@ void draw_part(AppState& state, const report::Part& part) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   if (ImGui::Selectable(part.name.c_str(), false, ImGuiSelectableFlags_SpanAllColumns)) show_part(state, part);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) ImGui::SetTooltip("%s", report::sentence(part).c_str());
   for (const double ms : {part.a_ms, part.b_ms}) {
     ImGui::TableNextColumn();
     right_text(report::fixed(ms, 1));
@@ -203,7 +205,8 @@ void draw_overlay(AppState& state) {
     const std::string& problem = state.run.trials[trial].load().problem;
     if (!problem.empty()) ImGui::TextColored(color(palette().warning), "%s", problem.c_str());
   }
-  ImGui::BeginChild("plots", {ImGui::GetContentRegionAvail().x * 0.58F, 0});
+  ImGui::BeginChild("plots", {ImGui::GetContentRegionAvail().x * 0.6F, 0}, 0,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   draw_plots(state, overlay);
   ImGui::EndChild();
   ImGui::SameLine(0, px(10));

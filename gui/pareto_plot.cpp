@@ -43,16 +43,35 @@ ImU32 point_color(const Point& point) {
   return point.pareto ? palette().accent : palette().faint_text;
 }
 
-// An invisible series, so that the axes fit all points; the points themselves are drawn by hand to be hit exactly.
-void fit_points(const Scatter& scatter) {
-  std::vector<double> x, y;
-  for (const Point& point : scatter.points) {
-    x.push_back(point.peak_gib);
-    y.push_back(point.ms);
+// 1, 1.5, 2, 3, 5 and 7 times powers of ten: a range of less than a decade has no other ticks on a logarithmic axis.
+std::vector<double> log_ticks(double low, double high) {
+  std::vector<double> ticks;
+  for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10) {
+    for (const double step : {1.0, 1.5, 2.0, 3.0, 5.0, 7.0}) {
+      if (decade * step >= low && decade * step <= high) ticks.push_back(decade * step);
+    }
   }
-  ImPlotSpec spec;
-  spec.LineColor = spec.MarkerLineColor = spec.MarkerFillColor = {0, 0, 0, 0};
-  ImPlot::PlotScatter("trials", x.data(), y.data(), static_cast<int>(x.size()), spec);
+  return ticks;
+}
+
+// With room around the points, so that no marker is cut. Times far apart (of an offload that waits for the link) are on
+// a logarithmic axis: they would press all others together.
+void set_up_axes(const Scatter& scatter) {
+  const auto [least, most] = std::ranges::minmax(scatter.points, {}, &Point::peak_gib);
+  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &Point::ms);
+  const double x = std::max(0.08 * (most.peak_gib - least.peak_gib), 0.02 * most.peak_gib);
+  double low = fastest.ms - std::max(0.1 * (slowest.ms - fastest.ms), 0.02 * fastest.ms);
+  double high = slowest.ms + std::max(0.1 * (slowest.ms - fastest.ms), 0.02 * fastest.ms);
+  ImPlot::SetupAxes("peak GiB", scatter.time_label);
+  if (slowest.ms > 2.5 * fastest.ms) {
+    low = fastest.ms / 1.15;
+    high = slowest.ms * 1.15;
+    const std::vector<double> ticks = log_ticks(low, high);
+    ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+    ImPlot::SetupAxisFormat(ImAxis_Y1, "%g");
+    ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()));
+  }
+  ImPlot::SetupAxesLimits(least.peak_gib - x, most.peak_gib + x, low, high);
 }
 
 void draw_points(const AppState& state, const Scatter& scatter) {
@@ -120,13 +139,10 @@ void draw_tip(const AppState& state, const Point& point) {
 void draw_pareto(AppState& state) {
   const Scatter scatter = make_scatter(state.run);
   if (scatter.points.empty()) return ImGui::TextDisabled("no trial has both a step time and a peak");
-  if (!ImPlot::BeginPlot("##pareto", {-1, -1}, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle))
+  const std::string id = "##pareto " + std::to_string(scatter.points.size());  // other points, other limits
+  if (!ImPlot::BeginPlot(id.c_str(), {-1, -1}, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle))
     return;
-  // Values far apart (an offload that waits for the link) would press all others together.
-  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &Point::ms);
-  ImPlot::SetupAxes("peak GiB", scatter.time_label, ImPlotAxisFlags_AutoFit, ImPlotAxisFlags_AutoFit);
-  if (fastest.ms > 0 && slowest.ms > 2.5 * fastest.ms) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  fit_points(scatter);
+  set_up_axes(scatter);
   draw_fronts(scatter);
   draw_points(state, scatter);
   draw_labels(state, scatter);

@@ -62,11 +62,12 @@ struct Layout {
   float left, top, names, cell, row;
 };
 
-// A cell's darkness tells its share of the largest value: what is small is pale, yet seen.
-ImU32 cell_color(const PlanGrid& grid, const trace::Value& value, int64_t largest) {
-  if (!grid.bytes_known || largest <= 0) return placement_color(value.placement);
-  const double share = static_cast<double>(value.bytes) / static_cast<double>(largest);
-  return with_alpha(placement_color(value.placement), 0.35F + 0.65F * static_cast<float>(std::sqrt(share)));
+// A bar at the cell's foot tells the value's share of the largest.
+void draw_share(const PlanGrid& grid, const trace::Value& value, ImVec2 low, ImVec2 high, int64_t largest) {
+  if (!grid.bytes_known || largest <= 0) return;
+  const float share = static_cast<float>(static_cast<double>(value.bytes) / static_cast<double>(largest));
+  ImGui::GetWindowDrawList()->AddRectFilled({low.x + share * (high.x - low.x), high.y - px(3)}, high,
+                                            with_alpha(palette().lane, 0.75F));
 }
 
 int64_t largest_value(const PlanGrid& grid) {
@@ -84,15 +85,15 @@ std::string short_bytes(int64_t bytes) {
 void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low, ImVec2 high, int64_t largest) {
   const trace::Value& value = grid.values[index];
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  const ImU32 fill = cell_color(grid, value, largest);
-  list.AddRectFilled(low, high, fill, px(2));
+  const ImU32 fill = placement_color(value.placement);
+  list.AddRectFilled(low, high, fill);
+  draw_share(grid, value, low, high, largest);
   const std::string text = grid.bytes_known ? short_bytes(value.bytes) : "";
   const ImVec2 size = ImGui::CalcTextSize(text.c_str());
   if (!text.empty() && high.x - low.x > size.x + px(6))
-    list.AddText({(low.x + high.x - size.x) / 2, (low.y + high.y - size.y) / 2},
-                 text_on(placement_color(value.placement)), text.c_str());
+    list.AddText({(low.x + high.x - size.x) / 2, (low.y + high.y - size.y) / 2}, text_on(fill), text.c_str());
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(low, high)) return;
-  list.AddRect(low, high, palette().selection, px(2), px(1.5F));
+  list.AddRect(low, high, palette().selection, 0, px(1.5F));
   draw_tip(value, grid.bytes_known);
   if (grid.bytes_known && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) show_value(state, state.trial, index);
 }
@@ -173,7 +174,6 @@ void draw_plan(AppState& state) {
   if (const auto chosen = choose_trial(state.run, "##trial", state.trial, false)) select_trial(state, *chosen);
   const PlanGrid& grid = grid_of(state);
   if (grid.values.empty()) return ImGui::TextDisabled("neither the trace nor a plan file says where values wait");
-  ImGui::SameLine(0, px(22));
   draw_legend(grid);
   ImGui::BeginChild("grid", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);
   const int64_t largest = largest_value(grid);

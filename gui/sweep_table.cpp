@@ -2,6 +2,8 @@
 
 #include <imgui_stdlib.h>
 
+#include <algorithm>
+
 #include "gui/format.h"
 
 namespace memtune::gui {
@@ -24,33 +26,42 @@ void take_sorting(CompareState& compare) {
   specs->SpecsDirty = false;
 }
 
-void set_up_columns() {
-  ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_NoSort | ImGuiTableColumnFlags_WidthFixed);
+// Labels keep their place when the figures are scrolled.
+void set_up_columns(const Run& run) {
+  float widest = 0;
+  for (const Trial& trial : run.trials) widest = std::max(widest, ImGui::CalcTextSize(trial.label().c_str()).x);
+  ImGui::TableSetupScrollFreeze(kRolesColumn + 1, 1);
+  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_NoSort | ImGuiTableColumnFlags_WidthFixed, px(46));
   for (const FigureInfo& info : figures()) {
-    ImGuiTableColumnFlags flags = info.words ? 0 : ImGuiTableColumnFlags_PreferSortAscending;
+    ImGuiTableColumnFlags flags = ImGuiTableColumnFlags_WidthFixed;
     if (info.figure == Figure::step) flags |= ImGuiTableColumnFlags_DefaultSort;
-    flags |= info.figure == Figure::trial ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed;
-    ImGui::TableSetupColumn(info.head, flags);
+    ImGui::TableSetupColumn(info.head, flags, info.figure == Figure::trial ? std::clamp(widest, px(90), px(260)) : 0);
   }
   ImGui::TableHeadersRow();
 }
 
-// "A" and "B" in their colors, a star for the recommended trial, a dot for the front.
+void draw_badge(const char* text, ImU32 color) {
+  const ImVec2 at = ImGui::GetCursorScreenPos(), size = ImGui::CalcTextSize(text);
+  const ImVec2 end(at.x + size.x + px(6), at.y + size.y);
+  ImGui::GetWindowDrawList()->AddRectFilled(at, end, color, px(3));
+  ImGui::GetWindowDrawList()->AddText({at.x + px(3), at.y}, text_on(color), text);
+  ImGui::Dummy({end.x - at.x, size.y});
+  ImGui::SameLine(0, px(2));
+}
+
+// A green dot for the recommended trial, a blue one for those of the front; "A" and "B" in their colors.
 void draw_roles(const AppState& state, size_t trial) {
   const report::Row& row = state.run.trials[trial].row();
-  const auto put = [](const char* text, ImU32 color) {
-    ImGui::PushStyleColor(ImGuiCol_Text, color);
-    ImGui::TextUnformatted(text);
-    ImGui::PopStyleColor();
-    ImGui::SameLine(0, px(3));
-  };
-  if (row.recommended)
-    put("*", palette().good);
-  else if (row.pareto)
-    put("•", palette().accent);
-  if (trial == state.trial) put("A", series_color(0));
-  if (state.other_trial == trial) put("B", series_color(1));
+  if (row.recommended || row.pareto) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float size = px(3.5F);
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + size, at.y + ImGui::GetTextLineHeight() / 2}, size,
+                                                row.recommended ? palette().good : palette().accent);
+  }
+  ImGui::Dummy({px(7), ImGui::GetTextLineHeight()});
+  ImGui::SameLine(0, px(3));
+  if (trial == state.trial) draw_badge("A", series_color(0));
+  if (state.other_trial == trial) draw_badge("B", series_color(1));
   ImGui::NewLine();
 }
 
@@ -66,8 +77,9 @@ void draw_name(AppState& state, size_t trial) {
       if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) state.tab = Tab::timeline;
     }
   }
-  const trace::Measurement& measured = row.row().measurement;
-  if (!measured.reason.empty() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", measured.reason.c_str());
+  const std::string& reason = row.row().measurement.reason;
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    ImGui::SetTooltip("%s%s%s", row.label().c_str(), reason.empty() ? "" : "\n", reason.c_str());
 }
 
 void draw_row(AppState& state, size_t trial) {
@@ -101,7 +113,7 @@ void draw_sweep_table(AppState& state) {
                      ImGuiTableFlags_RowBg | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerV |
                      ImGuiTableFlags_SizingFixedFit;
   if (!ImGui::BeginTable("sweep", kRolesColumn + static_cast<int>(figures().size()), flags)) return;
-  set_up_columns();
+  set_up_columns(state.run);
   take_sorting(state.compare);
   const CompareState& compare = state.compare;
   for (const size_t trial : compare_rows(state.run, compare.filter, compare.sort_by, compare.ascending)) {

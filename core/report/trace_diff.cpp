@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <map>
 
@@ -24,6 +25,14 @@ struct RegionTime {
 };
 
 std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1) + " ms"; }
+
+// "layers.3 backward" -> "all blocks backward", "layers.3" -> "all blocks forward"; "" for what is no block.
+std::string of_all_blocks(const std::string& region) {
+  const size_t blank = region.find(' ');
+  const std::string block = region.substr(0, blank);
+  if (block.empty() || std::isdigit(static_cast<unsigned char>(block.back())) == 0) return "";
+  return "all blocks" + (blank == std::string::npos ? " forward" : region.substr(blank));
+}
 
 // One side of the comparison.
 class Side {
@@ -51,9 +60,16 @@ class Side {
       if (event.kind == trace::Kind::region && counts(event, on_device))
         by_name[event.name].push_back({event.start_ns, event.end_ns});
     }
+    std::map<std::string, std::vector<Interval>> all;
+    for (const auto& [name, stretches] : by_name) {
+      const std::string& text = trace_.names[name];
+      all[text].insert(all[text].end(), stretches.begin(), stretches.end());
+      if (const std::string sum = of_all_blocks(text); !sum.empty())
+        all[sum].insert(all[sum].end(), stretches.begin(), stretches.end());
+    }
     std::map<std::string, RegionTime> regions;
-    for (auto& [name, stretches] : by_name)
-      regions[trace_.names[name]] = measure(trace::intersect(trace::unite(std::move(stretches)), trace::unite(steps_)));
+    for (auto& [name, stretches] : all)
+      regions[name] = measure(trace::intersect(trace::unite(std::move(stretches)), trace::unite(steps_)));
     return regions;
   }
 
@@ -124,8 +140,10 @@ TraceDiff diff(const trace::Trace& a, const trace::Trace& b) {
     const RegionTime& other = regions_b[name];
     diff.parts.push_back({name, true, time.ms, other.ms, cause(time, other), time.first, other.first});
   }
-  std::stable_sort(diff.parts.begin(), diff.parts.end(), [](const Part& left, const Part& right) {
-    return std::abs(left.delta_ms()) > std::abs(right.delta_ms());
+  const auto start = [](const Part& part) { return std::max(part.in_a.start, part.in_b.start); };
+  std::stable_sort(diff.parts.begin(), diff.parts.end(), [&](const Part& left, const Part& right) {
+    const double by = std::abs(left.delta_ms()) - std::abs(right.delta_ms());
+    return by != 0 ? by > 0 : start(left) < start(right);
   });
   return diff;
 }

@@ -10,8 +10,8 @@
 
 namespace memtune::report {
 
-// Something that takes time in a step, by its name: a region of the trace ("layers.3 backward", "optimizer"), or what
-// the device did over the whole step (kDeviceParts).
+// Something that takes time in a step, by its name: a region of the trace ("layers.3 backward", "optimizer"; "all
+// blocks backward" sums those of all blocks), or what the device did over the whole step (kDeviceParts).
 struct Part {
   std::string name;
   bool region = true;

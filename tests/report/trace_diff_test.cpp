@@ -91,9 +91,26 @@ TEST_CASE("blocks of the device stand for the host's, phases stay") {
   CHECK(part(found, "layers.0").a_ms == doctest::Approx(5));
 }
 
+TEST_CASE("blocks are summed as well: a little in each is a lot in all") {
+  MadeUp a, b;
+  for (MadeUp* made : {&a, &b}) {
+    made->step(0, 100);
+    for (int block = 0; block < 3; ++block) {
+      const double start = 10.0 * block, length = made == &a ? 2 : 3;
+      made->kernel(start, start + length);
+      made->add(Kind::region, start, start + length, "layers." + std::to_string(block));
+      made->add(Kind::region, start + 50, start + 51, "layers." + std::to_string(block) + " backward");
+    }
+  }
+  const TraceDiff found = diff(a.trace, b.trace);
+  CHECK(sentence(part(found, "all blocks forward")) == "all blocks forward +3.0 ms: compute +3.0 ms");
+  CHECK(part(found, "layers.1").delta_ms() == doctest::Approx(1));
+  CHECK(part(found, "all blocks backward").delta_ms() == 0);
+}
+
 TEST_CASE("an empty trace is no reason to fail") {
   const TraceDiff found = diff({}, steps_of(0).trace);
   CHECK(found.a_ms == 0);
   CHECK(found.b_ms == doctest::Approx(100));
-  CHECK(found.parts.size() == kDeviceParts.size() + 1);
+  CHECK(found.parts.size() == kDeviceParts.size() + 2);  // the block, and all blocks
 }
