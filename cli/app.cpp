@@ -104,6 +104,7 @@ int run(const std::vector<std::string>& arguments) {
   add_strategies(app, action);
   add_plan(app, action);
   add_report(app, action);
+  add_view(app, action);
   add_export(app, action);
   add_doctor(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
