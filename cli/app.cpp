@@ -115,8 +115,9 @@ int run(const std::vector<std::string>& arguments) {
   }
   check_command(app, arguments.front());
   if (const int code = parse(app, arguments); code >= 0) return code;
-  check_values(*app.get_subcommands().front());
-  check_extras(*app.get_subcommands().front());
+  const CLI::App& command = *app.get_subcommands().front();
+  check_values(command);
+  if (!command.get_prefix_command()) check_extras(command);
   return action();
 }
 
