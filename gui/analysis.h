@@ -7,6 +7,7 @@
 #include "core/config/plan.h"
 #include "core/report/findings.h"
 #include "gui/run.h"
+#include "gui/spot.h"
 
 namespace memtune::gui {
 
@@ -21,6 +22,7 @@ struct FindingsState {
   std::optional<std::vector<report::Finding>> findings;  // of the trial below
   size_t trial = 0;
   std::optional<size_t> selected;
+  std::vector<Spot> rows;  // of each finding
 };
 
 }  // namespace memtune::gui

@@ -8,6 +8,7 @@
 
 #include "core/report/trace_diff.h"
 #include "gui/run.h"
+#include "gui/spot.h"
 
 namespace memtune::gui {
 
@@ -66,6 +67,8 @@ struct CompareState {
   size_t overlay_a = 0, overlay_b = 0;
   double from_ms = 0, to_ms = 1;  // of the overlay, what is visible
   bool fit = true;
+  std::vector<Spot> rows, points;  // of each trial
+  std::vector<Spot> parts;         // of each of the overlay's differences
 };
 
 }  // namespace memtune::gui

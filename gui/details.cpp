@@ -113,7 +113,9 @@ void memory_row(ImU32 color, const std::string& name, int64_t bytes) {
 
 void draw_holders(const MemoryModel& memory, int64_t time_ns) {
   const Stack stack = memory.at(time_ns);
-  ImGui::SeparatorText(("memory at " + format_time(static_cast<double>(time_ns), 10'000)).c_str());
+  const bool peak = time_ns == memory.times_ns[memory.peak];
+  ImGui::SeparatorText(
+      ((peak ? "memory at its peak, " : "memory at ") + format_time(static_cast<double>(time_ns), 10'000)).c_str());
   std::vector<size_t> order(memory.owners.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(),

@@ -12,7 +12,8 @@ using report::Severity;
 
 FindingsState& findings_of(AppState& state) {
   FindingsState& findings = state.findings;
-  if (!findings.findings || findings.trial != state.trial) findings = {find_in(state.current()), state.trial, {}};
+  if (!findings.findings || findings.trial != state.trial) findings = {find_in(state.current()), state.trial, {}, {}};
+  findings.rows.resize(findings.findings->size());
   return findings;
 }
 
@@ -59,6 +60,8 @@ void draw_finding(AppState& state, const Finding& finding, bool selected, size_t
   ImGui::PopTextWrapPos();
   const float height = ImGui::GetCursorPosY() - at.y - ImGui::GetStyle().ItemSpacing.y;
   ImGui::SetCursorPos(at);
+  const ImVec2 corner = ImGui::GetCursorScreenPos();
+  state.findings.rows[index] = {corner.x + px(20), corner.y + height / 2};
   if (ImGui::Selectable("##row", selected, ImGuiSelectableFlags_SpanAllColumns, {0, height})) {
     state.findings.selected = index;
     show(state, finding);

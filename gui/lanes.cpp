@@ -106,6 +106,24 @@ class LaneDrawing {
   std::optional<Hovered> hovered_;
 };
 
+// Where the value was meanwhile: "on disk 158 ms"; "" where it was nowhere for long.
+std::string stay(const trace::Event& before, const trace::Event& after) {
+  const bool disk = before.kind == trace::Kind::disk_write;
+  if (!disk && before.kind != trace::Kind::copy_out && before.kind != trace::Kind::disk_read) return "";
+  if (after.kind == trace::Kind::disk_write || after.kind == trace::Kind::copy_out) return "";
+  const int64_t length = after.start_ns - before.end_ns;
+  return length <= 0 ? "" : (disk ? "on disk " : "on host ") + format_time(static_cast<double>(length));
+}
+
+void draw_stay(const LaneFrame& frame, ImVec2 from, ImVec2 to, const std::string& text) {
+  const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+  if (text.empty() || to.x - from.x < size.x + px(24)) return;
+  const ImVec2 at((from.x + to.x - size.x) / 2, (from.y + to.y - size.y) / 2);
+  frame.list->AddRectFilled({at.x - px(4), at.y - 1}, {at.x + size.x + px(4), at.y + size.y + 1}, palette().lane,
+                            px(3));
+  frame.list->AddText(at, palette().text, text.c_str());
+}
+
 void draw_arrow(const LaneFrame& frame, ImVec2 from, ImVec2 to) {
   const ImU32 color = palette().selection;
   const float bend = std::max(px(12), std::abs(to.x - from.x) * 0.4F);
@@ -160,6 +178,7 @@ std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& fr
 
 void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& trip) {
   std::optional<Box> before;
+  const trace::Event* last = nullptr;
   for (const uint32_t index : trip) {
     const trace::Event& event = loaded.trace.events[index];
     Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
@@ -169,8 +188,13 @@ void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& tr
     frame.list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, color);
     frame.list->AddRect({box.x0 - 1, box.y0 - 1}, {box.x1 + 1, box.y1 + 1}, palette().selection, 0, px(1.5F));
     label(frame, box, loaded.trace.names[event.name], text_on(color));
-    if (before) draw_arrow(frame, {before->x1, (before->y0 + before->y1) / 2}, {box.x0, (box.y0 + box.y1) / 2});
+    if (before) {
+      const ImVec2 from(before->x1, (before->y0 + before->y1) / 2), to(box.x0, (box.y0 + box.y1) / 2);
+      draw_arrow(frame, from, to);
+      draw_stay(frame, from, to, stay(*last, event));
+    }
     before = box;
+    last = &event;
   }
 }
 

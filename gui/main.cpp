@@ -18,6 +18,10 @@ int fail(const std::exception& error, int code) {
 int main(int argc, char** argv) try {
   using namespace memtune::gui;
   const Options options = parse_options({argv + 1, argv + argc});
+  if (options.help) {
+    std::fputs(help_text().c_str(), stdout);
+    return 0;
+  }
   AppState state;
   apply_options(state, options);
   options.screenshot.empty() ? run_window(state, options) : write_screenshot(state, options);

@@ -5,10 +5,24 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/report/layout.h"
 
 namespace memtune::gui {
 namespace {
 
+constexpr char kHelp[] = R"(Look at a sweep or a trace in a window, or as a picture of it.
+
+Examples:
+  memtune view
+  memtune view ./memtune-run other-run
+  memtune view trace.mttrace
+  memtune view --screenshot peak.png --at peak --theme light --scale 2 --size 2400x1400
+
+Usage: memtune view [OPTIONS] [RUN|TRACE [RUN|TRACE]]     (default: ./memtune-run; ? in the window lists the keys)
+
+Options:
+)";
+constexpr char kDefaultRun[] = "./memtune-run";
 constexpr int kMostPixels = 16384;
 constexpr double kPlaces = 40;  // --at TIME shows a twentieth of the trace
 
@@ -73,24 +87,52 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
   return show;
 }
 
-const std::vector<std::string> kOptions = {"--screenshot", "--size", "--scale", "--theme",
-                                           "--tab",        "--at",   "--trial", "--trial2"};
+struct KnownOption {
+  const char *name, *type, *help;
+};
+constexpr KnownOption kOptions[] = {
+    {"--screenshot", "FILE", "write a PNG instead of opening a window; needs no display"},
+    {"--size", "WIDTHxHEIGHT", "of window or picture, in pixels (default: 1600x900, or the last window's)"},
+    {"--scale", "FACTOR", "of text and all else (default: the display's)"},
+    {"--theme", "NAME", "dark or light (default: dark)"},
+    {"--tab", "NAME", "timeline, compare, plan or findings (default: timeline)"},
+    {"--at", "PLACE", "milliseconds, \"peak\", or a value of the plan, whose trip lights up"},
+    {"--trial", "NAME", "strategy or number (default: the recommended)"},
+    {"--trial2", "NAME", "the one it is compared with"},
+};
+
+bool known(const std::string& name) {
+  return std::any_of(std::begin(kOptions), std::end(kOptions),
+                     [&](const KnownOption& option) { return name == option.name; });
+}
+
+std::vector<std::string> option_names() {
+  std::vector<std::string> names;
+  for (const KnownOption& option : kOptions) names.emplace_back(option.name);
+  return names;
+}
 
 }  // namespace
+
+std::string help_text() {
+  std::string text = kHelp;
+  for (const KnownOption& option : kOptions)
+    text += "  " + report::pad_right(std::string(option.name) + " " + option.type, 26) + "  " + option.help + "\n";
+  return text;
+}
 
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--bench") {
-      options.bench = true;
+    if (argument == "--help" || argument == "-h") {
+      options.help = true;
     } else if (!argument.starts_with("--")) {
       options.paths.push_back(argument);
     } else {
       const size_t equals = argument.find('=');
       const std::string name = argument.substr(0, equals);
-      if (std::find(kOptions.begin(), kOptions.end(), name) == kOptions.end())
-        throw UsageError(unknown_name("option", name, kOptions));
+      if (!known(name)) throw UsageError(unknown_name("flag", name, option_names()));
       if (equals == std::string::npos && i + 1 == arguments.size()) throw UsageError(name + " needs a value");
       read_option(name, equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1), options);
     }
@@ -101,6 +143,8 @@ Options parse_options(const std::vector<std::string>& arguments) {
 
 void apply_options(AppState& state, const Options& options) {
   for (const std::string& path : options.paths) state.run.add(path);
+  const bool picture = !options.screenshot.empty();
+  if (options.paths.empty() && (picture || std::filesystem::exists(kDefaultRun))) state.run.add(kDefaultRun);
   if (options.theme) state.theme = *options.theme;
   if (options.tab) state.tab = *options.tab;
   select_trial(state, options.trial.empty() ? state.run.first_trial() : state.run.find_trial(options.trial));

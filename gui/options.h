@@ -1,4 +1,4 @@
-// What memtune-view is told. `memtune view` has the help for it.
+// What memtune-view is told; `memtune view` hands all of it on.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,10 @@ struct Options {
   std::optional<Tab> tab;
   std::string at;                  // milliseconds, "peak", or the name of a value
   std::string trial, other_trial;  // strategy or number
-  bool bench = false;              // measures instead of showing
+  bool help = false;
 };
+
+std::string help_text();
 
 // UsageError naming option, value and what would do.
 Options parse_options(const std::vector<std::string>& arguments);

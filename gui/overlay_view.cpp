@@ -161,9 +161,11 @@ void show_part(AppState& state, const report::Part& part) {
     show_range(state, state.trial, part.in_a);
 }
 
-void draw_part(AppState& state, const report::Part& part) {
+void draw_part(AppState& state, const report::Part& part, Spot& spot) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  spot = {at.x + px(10), at.y + ImGui::GetTextLineHeight() / 2};
   if (ImGui::Selectable(part.name.c_str(), false, ImGuiSelectableFlags_SpanAllColumns)) show_part(state, part);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) ImGui::SetTooltip("%s", report::sentence(part).c_str());
   for (const double ms : {part.a_ms, part.b_ms}) {
@@ -188,8 +190,9 @@ void draw_differences(AppState& state, const Overlay& overlay) {
   for (const char* head : {"what", "A ms", "B ms", "B less A"}) ImGui::TableSetupColumn(head);
   ImGui::TableSetupColumn("most of it", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableHeadersRow();
-  for (const report::Part& part : diff.parts) {
-    if (std::abs(part.delta_ms()) >= kLeastDelta) draw_part(state, part);
+  state.compare.parts.assign(diff.parts.size(), {});
+  for (size_t i = 0; i < diff.parts.size(); ++i) {
+    if (std::abs(diff.parts[i].delta_ms()) >= kLeastDelta) draw_part(state, diff.parts[i], state.compare.parts[i]);
   }
   ImGui::EndTable();
 }

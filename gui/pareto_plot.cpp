@@ -74,12 +74,13 @@ void set_up_axes(const Scatter& scatter) {
   ImPlot::SetupAxesLimits(least.peak_gib - x, most.peak_gib + x, low, high);
 }
 
-void draw_points(const AppState& state, const Scatter& scatter) {
+void draw_points(AppState& state, const Scatter& scatter) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   ImPlot::PushPlotClipRect();
   for (const Point& point : scatter.points) {
     const ImVec2 at = pixels(point);
     list.AddCircleFilled(at, px(kMarker), point_color(point));
+    state.compare.points[point.trial] = {at.x, at.y};
     if (point.trial == state.trial) list.AddCircle(at, px(kMarker + 3), series_color(0), 0, px(2));
     if (state.other_trial == point.trial) list.AddCircle(at, px(kMarker + 3), series_color(1), 0, px(2));
   }
@@ -144,6 +145,7 @@ void draw_pareto(AppState& state) {
     return;
   set_up_axes(scatter);
   draw_fronts(scatter);
+  state.compare.points.assign(state.run.trials.size(), {});
   draw_points(state, scatter);
   draw_labels(state, scatter);
   const Point* hovered = ImPlot::IsPlotHovered() ? nearest(scatter) : nullptr;

@@ -9,6 +9,7 @@
 
 #include "core/config/plan.h"
 #include "core/trace/event.h"
+#include "gui/spot.h"
 
 namespace memtune::gui {
 
@@ -43,6 +44,7 @@ PlanGrid make_plan_grid(const config::Plan& plan);
 struct PlanState {
   std::optional<PlanGrid> grid;  // of the trial below
   size_t trial = 0;
+  std::vector<Spot> cells;  // of each value
 };
 
 }  // namespace memtune::gui

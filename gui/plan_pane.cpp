@@ -20,6 +20,7 @@ const PlanGrid& grid_of(AppState& state) {
     const auto file = values.empty() ? read_plan(state.current()) : std::nullopt;
     plan.grid = file ? make_plan_grid(*file) : make_plan_grid(values);
     plan.trial = state.trial;
+    plan.cells.assign(plan.grid->values.size(), {});
   }
   return *plan.grid;
 }
@@ -87,6 +88,7 @@ void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImU32 fill = placement_color(value.placement);
   list.AddRectFilled(low, high, fill);
+  state.plan.cells[index] = {(low.x + high.x) / 2, (low.y + high.y) / 2};
   draw_share(grid, value, low, high, largest);
   const std::string text = grid.bytes_known ? short_bytes(value.bytes) : "";
   const ImVec2 size = ImGui::CalcTextSize(text.c_str());

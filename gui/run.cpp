@@ -75,7 +75,7 @@ const LoadedTrace& Trial::load() const {
 }
 
 void Run::add(const fs::path& path) {
-  if (!fs::exists(path)) throw UsageError("no such run or trace: '" + path.string() + "'");
+  if (!fs::exists(path)) throw UsageError("no such run or trace: '" + path.string() + "'; memtune sweep makes a run");
   const std::string prefix = paths.empty() ? "" : std::string(1, static_cast<char>('A' + paths.size() % 26)) + ": ";
   const size_t index = paths.size();
   if (fs::is_directory(path)) {

@@ -67,6 +67,8 @@ void draw_roles(const AppState& state, size_t trial) {
 
 void draw_name(AppState& state, size_t trial) {
   const Trial& row = state.run.trials[trial];
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  state.compare.rows[trial] = {at.x + px(10), at.y + ImGui::GetTextLineHeight() / 2};
   const bool shown = trial == state.trial || state.other_trial == trial;
   if (ImGui::Selectable(row.label().c_str(), shown,
                         ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
@@ -116,6 +118,7 @@ void draw_sweep_table(AppState& state) {
   set_up_columns(state.run);
   take_sorting(state.compare);
   const CompareState& compare = state.compare;
+  state.compare.rows.assign(state.run.trials.size(), {});
   for (const size_t trial : compare_rows(state.run, compare.filter, compare.sort_by, compare.ascending)) {
     ImGui::PushID(static_cast<int>(trial));
     draw_row(state, trial);

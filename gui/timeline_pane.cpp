@@ -184,7 +184,9 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   const float hidden = lanes_height(loaded.timeline) - (place.lanes_bottom - place.lanes_top);
   view.scroll = std::clamp(view.scroll, 0.0F, std::max(0.0F, hidden));
 
+  frame.list->PushClipRect({frame.axis.left, place.at.y}, {frame.axis.right, frame.bottom}, true);
   draw_ruler(*frame.list, frame.axis, place.at.y + px(2), place.lanes_top, frame.bottom);
+  frame.list->PopClipRect();
   frame.top = place.lanes_top - view.scroll;
   lay_out_lanes(loaded, frame);
   frame.list->PushClipRect({frame.left, place.lanes_top}, {frame.axis.right, place.lanes_bottom}, true);
@@ -205,13 +207,20 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   frame.list->PopClipRect();
 
   if (hovered && hovered_canvas && !active) draw_tooltip(loaded, *hovered);
-  if (clicked()) select(state, hovered);
+  if (clicked()) {
+    if (frame.mouse.y < place.lanes_bottom) {
+      select(state, hovered);
+    } else {
+      view.memory_at_ns = static_cast<int64_t>(view.cursor_ns);
+    }
+  }
   if (hovered_canvas && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) fit_selection(state);
 }
 
 int64_t memory_time(const ViewState& view, const LoadedTrace& loaded) {
   const MemoryModel& memory = loaded.timeline.memory;
   if (view.memory_at_ns) return *view.memory_at_ns;
+  if (view.event) return loaded.trace.events[*view.event].start_ns;
   return memory.empty() ? 0 : memory.times_ns[memory.peak];
 }
 

@@ -32,6 +32,13 @@ std::vector<Trip> trips_of(const trace::Trace& trace, const TimelineModel& model
     trips.back().push_back(model.value_events[i]);
     last = now;
   }
+  // A copy may begin in the moment of the save that caused it.
+  for (Trip& trip : trips)
+    std::stable_sort(trip.begin(), trip.end(), [&](uint32_t a, uint32_t b) {
+      const trace::Event &x = trace.events[a], &y = trace.events[b];
+      return x.start_ns != y.start_ns ? x.start_ns < y.start_ns
+                                      : x.kind == trace::Kind::save && y.kind != trace::Kind::save;
+    });
   return trips;
 }
 
