@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/trace/interval.h"
+#include "gui/lanes.h"
 #include "gui/run.h"
 #include "gui/search.h"
 #include "gui/theme.h"
-#include "gui/trip.h"
 #include "gui/view_state.h"
 
 namespace memtune::gui {
@@ -40,6 +40,8 @@ struct AppState {
   ViewState view;  // of the timeline
   Search search;   // in the current trial's trace
   bool search_open = false, search_focus = false;
+
+  LaneFrame lanes;  // where the timeline's lanes were drawn last
 
   // What the frame did last, to see what has changed since.
   std::optional<Tab> shown_tab;
