@@ -136,7 +136,7 @@ void draw_app(AppState& state) {
   ImGui::SetNextWindowSize(viewport.WorkSize);
   ImGui::Begin("memtune", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                   ImGuiWindowFlags_NoBringToFrontOnFocus);
+                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoBackground);
   draw_tabs(state);
   draw_message(state);
   state.has_trial() ? draw_pane(state) : draw_welcome();

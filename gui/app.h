@@ -10,11 +10,11 @@
 #include "core/trace/interval.h"
 #include "gui/analysis.h"
 #include "gui/compare_model.h"
+#include "gui/lanes.h"
 #include "gui/plan_model.h"
 #include "gui/run.h"
 #include "gui/search.h"
 #include "gui/theme.h"
-#include "gui/trip.h"
 #include "gui/view_state.h"
 
 namespace memtune::gui {
@@ -44,6 +44,7 @@ struct AppState {
   Search search;   // in the current trial's trace
   bool search_open = false, search_focus = false;
 
+  LaneFrame lanes;  // where the timeline's lanes were drawn last
   CompareState compare;
   PlanState plan;
   FindingsState findings;

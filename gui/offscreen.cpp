@@ -122,7 +122,8 @@ void Offscreen::frame(const std::function<void()>& draw) {
   draw();
   ImGui::Render();
   glViewport(0, 0, width_, height_);
-  glClearColor(0, 0, 0, 1);
+  const ImVec4 ground = ground_color();
+  glClearColor(ground.x, ground.y, ground.z, 1);
   glClear(GL_COLOR_BUFFER_BIT);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   std::array<uint8_t, 4> pixel{};  // reading one waits for all

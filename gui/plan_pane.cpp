@@ -11,7 +11,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kRowHeight = 20, kLeastCell = 14, kMostCell = 90, kSlant = 0.7F;  // of 90 degrees, to the right
+constexpr float kRowHeight = 22, kLeastCell = 14, kMostCell = 90, kSlant = 0.7F;  // of 90 degrees, to the right
 
 const PlanGrid& grid_of(AppState& state) {
   PlanState& plan = state.plan;
@@ -63,7 +63,7 @@ struct Layout {
   float left, top, names, cell, row;
 };
 
-// A bar at the cell's foot tells the value's share of the largest.
+// Where a cell has no room for bytes, a bar at its foot tells the value's share of the largest.
 void draw_share(const PlanGrid& grid, const trace::Value& value, ImVec2 low, ImVec2 high, int64_t largest) {
   if (!grid.bytes_known || largest <= 0) return;
   const float share = static_cast<float>(static_cast<double>(value.bytes) / static_cast<double>(largest));
@@ -89,11 +89,12 @@ void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low
   const ImU32 fill = placement_color(value.placement);
   list.AddRectFilled(low, high, fill);
   state.plan.cells[index] = {(low.x + high.x) / 2, (low.y + high.y) / 2};
-  draw_share(grid, value, low, high, largest);
   const std::string text = grid.bytes_known ? short_bytes(value.bytes) : "";
   const ImVec2 size = ImGui::CalcTextSize(text.c_str());
   if (!text.empty() && high.x - low.x > size.x + px(6))
     list.AddText({(low.x + high.x - size.x) / 2, (low.y + high.y - size.y) / 2}, text_on(fill), text.c_str());
+  else
+    draw_share(grid, value, low, high, largest);
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(low, high)) return;
   list.AddRect(low, high, palette().selection, 0, px(1.5F));
   draw_tip(value, grid.bytes_known);

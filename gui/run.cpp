@@ -31,21 +31,26 @@ std::string problem_of(const trace::ReadTrace& read) {
   return "";
 }
 
-LoadedTrace read(const fs::path& path, const report::Row& row) try {
+LoadedTrace prepared(trace::ReadTrace read) {
   LoadedTrace loaded;
-  if (path.empty()) {
-    loaded.problem = "no trace was recorded: the trial ended in " + to_string(row.measurement.outcome);
-    return loaded;
-  }
-  trace::ReadTrace read = trace::read_trace(path);
   loaded.problem = problem_of(read);
   loaded.trace = std::move(read.trace);
   loaded.timeline = make_timeline(loaded.trace);
   return loaded;
-} catch (const std::exception& error) {
+}
+
+LoadedTrace without_trace(const std::string& problem) {
   LoadedTrace loaded;
-  loaded.problem = error.what();
+  loaded.problem = problem;
   return loaded;
+}
+
+LoadedTrace load_trace(const fs::path& path, const report::Row& row) try {
+  if (path.empty())
+    return without_trace("no trace was recorded: the trial ended in " + to_string(row.measurement.outcome));
+  return prepared(trace::read_trace(path));
+} catch (const std::exception& error) {
+  return without_trace(error.what());
 }
 
 // A trace alone knows its strategy and its device; that it is one, its first bytes tell.
@@ -62,15 +67,17 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
 
 }  // namespace
 
-Trial::Trial(size_t run, std::string label, report::Row row, fs::path trace_path, fs::path plan_path)
+Trial::Trial(size_t run, std::string label, report::Row row, fs::path trace_path, fs::path plan_path,
+             std::unique_ptr<LoadedTrace> loaded)
     : run_(run),
       label_(std::move(label)),
       row_(std::move(row)),
       trace_path_(std::move(trace_path)),
-      plan_path_(std::move(plan_path)) {}
+      plan_path_(std::move(plan_path)),
+      loaded_(std::move(loaded)) {}
 
 const LoadedTrace& Trial::load() const {
-  if (!loaded_) loaded_ = std::make_unique<LoadedTrace>(read(trace_path_, row_));
+  if (!loaded_) loaded_ = std::make_unique<LoadedTrace>(load_trace(trace_path_, row_));
   return *loaded_;
 }
 
@@ -87,11 +94,12 @@ void Run::add(const fs::path& path) {
       trials.emplace_back(index, prefix + label_of(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
   } else {
-    const trace::ReadTrace read = trace::read_trace(path);
+    trace::ReadTrace read = trace::read_trace(path);
     reports.push_back(report_of(read.trace, path));
     budgets_bytes.push_back(read.trace.budget_bytes);
     const report::Row& row = reports.back().rows.front();
-    trials.emplace_back(index, prefix + label_of(row), row, path, fs::path());
+    trials.emplace_back(index, prefix + label_of(row), row, path, fs::path(),
+                        std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }
   paths.push_back(path);
 }

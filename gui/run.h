@@ -25,7 +25,7 @@ struct LoadedTrace {
 class Trial {
  public:
   Trial(size_t run, std::string label, report::Row row, std::filesystem::path trace_path,
-        std::filesystem::path plan_path);
+        std::filesystem::path plan_path, std::unique_ptr<LoadedTrace> loaded = nullptr);
 
   size_t run() const { return run_; }                  // index into Run::reports
   const std::string& label() const { return label_; }  // unique: "offload:stream", "none batch 4", "B: none"

@@ -63,6 +63,7 @@ void style_plots(float scale) {
 }  // namespace
 
 const Palette& palette() { return applied.palette; }
+ImVec4 ground_color() { return color(applied.palette.lane); }
 float px(float length) { return length * applied.scale; }
 
 ImU32 kind_color(trace::Kind kind) {

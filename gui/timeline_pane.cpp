@@ -169,7 +169,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   ImGui::InvisibleButton("canvas", place.size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
   const bool hovered_canvas = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
 
-  LaneFrame frame;
+  LaneFrame& frame = state.lanes = {};
   frame.list = ImGui::GetWindowDrawList();
   frame.axis = {view.start_ns, view.end_ns, place.at.x + px(kNamesWidth), place.at.x + place.size.x};
   frame.left = place.at.x;

@@ -226,6 +226,8 @@ TEST_CASE("the peak names who holds most of it, where it is and what would help"
   CHECK(findings[0].severity == Severity::note);
   CHECK(findings[0].bytes == 6 * kGiB);
   CHECK(findings[0].evidence.start_ns == 55 * kMs);
+  CHECK(findings[0].weight == doctest::Approx(0.6));
+  CHECK(find_in(made, {})[0].weight == doctest::Approx(0.6));  // a trace alone knows its own peak
   made.trace.owned = {{0, 0, 1 * kGiB}};
   findings = find_in(made, measured(100));
   CHECK(findings[0].what == "the peak of 10 GiB is in layers.3 backward; the work space of ops holds 90 % of it");
