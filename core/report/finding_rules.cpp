@@ -11,6 +11,11 @@ constexpr Rule kRules[] = {copies_in_late,  copies_out_late, waits,         smal
                            pageable_copies, peak_owner,      budget_unused, host_memory_full, disk_late, recompute_dear,
                            device_idle,     records_lost,    steps_vary,    profiler_slows};
 
+int64_t peak_of(const trace::Trace& trace, const trace::Measurement& measurement) {
+  if (measurement.peak_bytes.allocated > 0 || trace.memory.empty()) return measurement.peak_bytes.allocated;
+  return std::ranges::max(trace.memory, {}, &trace::MemorySample::allocated_bytes).allocated_bytes;
+}
+
 double step_of(const trace::Measurement& measurement, const std::vector<trace::Interval>& steps) {
   if (measurement.step_ms.median > 0 || steps.empty()) return measurement.step_ms.median;
   int64_t ns = 0;
@@ -27,6 +32,7 @@ Subject::Subject(const trace::Trace& trace, const trace::Measurement& measuremen
       knobs(plan ? plan->strategy : measurement.strategy, plan),
       steps(trace::find_steps(trace)),
       occupation(trace::find_occupation(trace, steps)),
+      peak_bytes(peak_of(trace, measurement)),
       step_ms(step_of(measurement, steps)) {}
 
 double Subject::per_step_ms(int64_t ns) const {
@@ -50,8 +56,7 @@ Finding Subject::costs(const char* rule, double ms, std::string what, std::strin
 Finding Subject::concerns(const char* rule, int64_t bytes, std::string what, std::string advice) const {
   Finding finding = costs(rule, 0, std::move(what), std::move(advice));
   finding.bytes = bytes;
-  finding.weight =
-      static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, measurement.peak_bytes.allocated));
+  finding.weight = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, peak_bytes));
   return finding;
 }
 

@@ -31,7 +31,8 @@ struct Subject {
   Knobs knobs;
   std::vector<trace::Interval> steps;
   trace::Occupation occupation;
-  double step_ms = 0;  // the measured median, or that of the trace when nothing was measured
+  int64_t peak_bytes = 0;  // the measured, or the trace's when nothing was measured
+  double step_ms = 0;      // the measured median, or that of the trace when nothing was measured
 };
 
 constexpr double kWorthTelling = 0.01;  // of the step: less is within what steps vary by

@@ -17,4 +17,8 @@ namespace memtune::report {
 // Indented, ends with a line feed.
 std::string to_json_text(const Report& report);
 
+// What to_json_text wrote: rows, recommendation and facts, not the findings. UsageError beginning with `what` when
+// `text` is none.
+Report from_json_text(const std::string& text, const std::string& what);
+
 }  // namespace memtune::report

@@ -82,7 +82,7 @@ std::optional<Finding> peak_owner(const Subject& subject) {
 }
 
 std::optional<Finding> budget_unused(const Subject& subject) {
-  const int64_t budget = subject.trace.budget_bytes, peak = subject.measurement.peak_bytes.allocated;
+  const int64_t budget = subject.trace.budget_bytes, peak = subject.peak_bytes;
   const bool pays = subject.measurement.recomputed_ops > 0 || subject.measurement.transfer.out_bytes > 0;
   if (budget <= 0 || peak <= 0 || !pays) return {};
   const int64_t unused = budget - peak;

@@ -51,11 +51,11 @@ Occupation find_occupation(const Trace& trace, const std::vector<Interval>& step
   return occupation;
 }
 
-int64_t time_within(const Event& event, const Intervals& set) {
+int64_t time_within(const Interval& stretch, const Intervals& set) {
   int64_t time = 0;
-  auto next = std::ranges::upper_bound(set, event.start_ns, {}, &Interval::end);
-  for (; next != set.end() && next->start < event.end_ns; ++next)
-    time += std::min(event.end_ns, next->end) - std::max(event.start_ns, next->start);
+  auto next = std::ranges::upper_bound(set, stretch.start, {}, &Interval::end);
+  for (; next != set.end() && next->start < stretch.end; ++next)
+    time += std::min(stretch.end, next->end) - std::max(stretch.start, next->start);
   return time;
 }
 

@@ -32,7 +32,10 @@ Intervals time_of(const Trace& trace, Wanted wanted) {
   return unite(std::move(intervals));
 }
 
-// How much of `event` lies in `set`, in nanoseconds.
-int64_t time_within(const Event& event, const Intervals& set);
+// How much of `stretch` lies in `set`, in nanoseconds; the time this takes does not grow with what lies outside.
+int64_t time_within(const Interval& stretch, const Intervals& set);
+inline int64_t time_within(const Event& event, const Intervals& set) {
+  return time_within(Interval{event.start_ns, event.end_ns}, set);
+}
 
 }  // namespace memtune::trace

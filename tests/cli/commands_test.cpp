@@ -120,6 +120,20 @@ TEST_CASE("export writes the recommended strategy, or the one that is named") {
         std::string::npos);
 }
 
+TEST_CASE("diff compares two sweeps, also as JSON, and fails beyond a limit only") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick --out before");
+  place.memtune("sweep -q --sweep quick --out other --steps 3");
+  CHECK(place.memtune("diff before other").err.starts_with("settings differ: A "));
+  place.memtune("sweep -q --sweep quick --out after", "offload:stream=crash");
+  place.memtune("report -q before --format json -o before.json");
+  const Ended ended = place.memtune("diff before.json after --fail-if 'peak>+2%'");
+  CHECK(ended.code == 1);
+  CHECK(ended.err == "offload:stream: worked in A, not in B\n");
+  CHECK(place.memtune("diff before.json before --fail-if 'peak>+2%'").code == 0);
+  CHECK(json::parse(place.memtune("diff before after --format json").out).at("trials").size() == 3);
+}
+
 TEST_CASE("profile runs its strategy each time and says where the trace is") {
   const Workspace place;
   place.memtune("profile --strategy checkpoint:full");
@@ -193,7 +207,7 @@ TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
 TEST_CASE("help begins with examples, and --version is one line") {
   const Workspace place;
   CHECK(place.memtune("--version").out == "memtune 0.1.0\n");
-  for (const char* command : {"", "sweep", "profile", "strategies", "plan", "report", "export", "doctor"}) {
+  for (const char* command : {"", "sweep", "profile", "strategies", "plan", "report", "export", "diff", "doctor"}) {
     const Ended help = place.memtune(std::string(command) + " --help");
     CHECK(help.code == 0);
     const size_t examples = help.out.find("Examples:\n  memtune");

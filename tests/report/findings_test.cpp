@@ -62,22 +62,23 @@ TEST_CASE("a step that computes from end to end says nothing") {
 
 TEST_CASE("copies in that compute waits for are late by what no kernel covers, a step") {
   MadeUp made;
-  for (const double start : {0.0, 100.0}) {  // two steps: kernels 0-50 and 60-100, the copy 40-60 is late by 10
+  for (const double late : {10.0, 14.0}) {  // a step each: kernels 0-50 and on from 50 + late, where the copy ends
+    const double start = late == 10 ? 0 : 100;
     made.step(start, start + 100);
     made.kernel(start, start + 50);
     made.add(Kind::copy_in, start + 5, start + 15, "", 500 * kMiB);
-    made.add(Kind::copy_in, start + 40, start + 60, "", 1000 * kMiB);
-    made.kernel(start + 60, start + 100);
+    made.add(Kind::copy_in, start + 40, start + 50 + late, "", 1000 * kMiB);
+    made.kernel(start + 50 + late, start + 100);
   }
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].rule == "copies-in-late");
-  CHECK(findings[0].ms_per_step == doctest::Approx(10));
+  CHECK(findings[0].ms_per_step == doctest::Approx(12));
   CHECK(findings[0].severity == Severity::problem);
-  CHECK(sentence(findings[0]) == "copies in exposed 10 ms a step: prefetch=1GiB -> prefetch=2GiB");
-  CHECK(findings[0].evidence.start_ns == 50 * kMs);
-  CHECK(findings[0].evidence.end_ns == 60 * kMs);
-  CHECK(findings[0].evidence.events == std::vector<uint32_t>{3, 8});
+  CHECK(sentence(findings[0]) == "copies in exposed 12 ms a step: prefetch=1GiB -> prefetch=2GiB");
+  CHECK(findings[0].evidence.start_ns == 150 * kMs);
+  CHECK(findings[0].evidence.end_ns == 164 * kMs);
+  CHECK(findings[0].evidence.events == std::vector<uint32_t>{8, 3});
   CHECK(findings[0].evidence.strategy == "offload:stream");
 }
 
@@ -225,6 +226,8 @@ TEST_CASE("the peak names who holds most of it, where it is and what would help"
   CHECK(findings[0].severity == Severity::note);
   CHECK(findings[0].bytes == 6 * kGiB);
   CHECK(findings[0].evidence.start_ns == 55 * kMs);
+  CHECK(findings[0].weight == doctest::Approx(0.6));
+  CHECK(find_in(made, {})[0].weight == doctest::Approx(0.6));  // a trace alone knows its own peak
   made.trace.owned = {{0, 0, 1 * kGiB}};
   findings = find_in(made, measured(100));
   CHECK(findings[0].what == "the peak of 10 GiB is in layers.3 backward; the work space of ops holds 90 % of it");
