@@ -2,9 +2,9 @@
 """What others read of memtune's reports, read by them: Python and PyTorch the memory snapshot, a browser the page,
 Holistic Trace Analysis the trace; and a check of the trace's structure, as viewers drop what they cannot nest.
 
-    report_files_test.py MEMTUNE MEMTUNE_MADE_UP_RUN
+    report_files_test.py MEMTUNE MEMTUNE_MADE_UP_RUN [CLASS...]
 
-What is missing is skipped and said. MEMTUNE_HTA_PYTHON names a python that has HolisticTraceAnalysis.
+Exit code 77: nothing failed, but a reader is missing. MEMTUNE_HTA_PYTHON names a python that has HolisticTraceAnalysis.
 """
 
 import collections
@@ -40,7 +40,7 @@ class ReportTest(unittest.TestCase):
         subprocess.run([MEMTUNE, "report", "-q", *arguments], cwd=self.folder, check=True)
 
 
-class Perfetto(ReportTest):
+class PerfettoTest(ReportTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -51,6 +51,8 @@ class Perfetto(ReportTest):
     def of(self, *phases):
         return [event for event in self.events if event["ph"] in phases]
 
+
+class Perfetto(PerfettoTest):
     def test_every_track_has_a_name(self):
         named = {(e["pid"], e["tid"]) for e in self.of("M") if e["name"] == "thread_name" and e["args"]["name"]}
         self.assertTrue(named)
@@ -107,10 +109,11 @@ class Perfetto(ReportTest):
         self.assertIn("bytes of layers.3", owners)
         self.assertLessEqual(sum(held[name] for name in owners), allocated)
 
+class HolisticTraceAnalysis(PerfettoTest):
     def test_holistic_trace_analysis_computes_from_it(self):
         python = os.environ.get("MEMTUNE_HTA_PYTHON", sys.executable)
         if subprocess.run([python, "-c", "import hta.trace_analysis"], capture_output=True, check=False).returncode:
-            self.skipTest("SKIPPED: no HolisticTraceAnalysis; MEMTUNE_HTA_PYTHON names a python that has it")
+            self.skipTest("no HolisticTraceAnalysis; MEMTUNE_HTA_PYTHON names a python that has it")
         program = """
 import json, sys, warnings
 warnings.filterwarnings("ignore")
@@ -136,7 +139,7 @@ print(json.dumps({"busy": times["compute_time(us)"] + times["non_compute_time(us
         self.assertGreater(found["types"]["COMPUTATION overlapping MEMORY"], 0)
 
 
-class MemorySnapshot(ReportTest):
+class SnapshotTest(ReportTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -145,6 +148,8 @@ class MemorySnapshot(ReportTest):
         cls.snapshot = pickle.loads(cls.file.read_bytes())
         cls.entries = cls.snapshot["device_traces"][0]
 
+
+class MemorySnapshot(SnapshotTest):
     def test_the_viewers_reader_knows_every_opcode(self):
         used = {opcode.name for opcode, _, _ in pickletools.genops(self.file.read_bytes())}
         self.assertLessEqual(used, OPCODES)
@@ -188,11 +193,12 @@ class MemorySnapshot(ReportTest):
         names = {entry["frames"][0]["name"] for entry in self.entries}
         self.assertIn("layers.3 up", names)
 
+class PyTorch(SnapshotTest):
     def test_pytorchs_own_viewer_takes_it(self):
         try:
             import torch.cuda._memory_viz as viz
         except ImportError:
-            self.skipTest("SKIPPED: no PyTorch in " + sys.executable)
+            self.skipTest("no PyTorch in " + sys.executable)
         self.assertIn("total_allocated", viz.segsum(self.snapshot))
         self.assertIn("cudaMalloc", viz.trace(self.snapshot))
         self.assertIn("layers.3", viz.memory(self.snapshot, format_flamegraph=lambda text: text))
@@ -236,13 +242,15 @@ class Elements(html.parser.HTMLParser):
             raise AssertionError(f"</{tag}> where </{expected}> should be, line {self.getpos()[0]}")
 
 
-class Page(ReportTest):
+class PageTest(ReportTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.report(cls, "--html", "page.html")
         cls.text = (cls.folder / "page.html").read_text(encoding="utf-8")
 
+
+class Page(PageTest):
     def test_elements_close_in_turn_and_nothing_is_linked(self):
         elements = Elements()
         elements.feed(self.text)
@@ -251,13 +259,17 @@ class Page(ReportTest):
         self.assertEqual(elements.count["svg"], 5)
         self.assertEqual(elements.count["b"], 4 + self.text.count("<li class="))  # none of the model's name
 
+class Browser(PageTest):
+    def setUp(self):
+        names = ("chromium", "chromium-browser", "google-chrome")
+        self.browser = next((path for path in map(shutil.which, names) if path), None)
+        if not self.browser:
+            self.skipTest("no chromium to open the page in")
+
     def test_a_browser_shows_it_without_complaint(self):
-        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        if not browser:
-            self.skipTest("SKIPPED: no chromium to open the page in")
         for width in (800, 1600):
             ended = subprocess.run(
-                [browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
+                [self.browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
                  f"--window-size={width},1000", f"--screenshot={self.folder}/page-{width}.png",
                  f"--user-data-dir={self.folder}/profile", f"file://{self.folder}/page.html"],
                 capture_output=True, text=True, check=False, timeout=120)
@@ -267,9 +279,6 @@ class Page(ReportTest):
             self.assertGreater((self.folder / f"page-{width}.png").stat().st_size, 30_000)
 
     def test_its_script_sorts_and_nothing_sticks_out(self):
-        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        if not browser:
-            self.skipTest("SKIPPED: no chromium to open the page in")
         probe = """<script>
           const heads = [...document.querySelectorAll("th")];
           const peak = heads.findIndex(head => head.textContent.startsWith("peak"));
@@ -280,7 +289,7 @@ class Page(ReportTest):
         policy = self.text.index("<meta http-equiv")
         end = self.text.index(">", policy) + 1
         (self.folder / "probe.html").write_text(self.text[:policy] + self.text[end:] + probe, encoding="utf-8")
-        dom = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=800,1000",
+        dom = subprocess.run([self.browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=800,1000",
                               f"--user-data-dir={self.folder}/profile", "--dump-dom",
                               f"file://{self.folder}/probe.html"],
                              capture_output=True, text=True, check=True, timeout=120).stdout
@@ -295,4 +304,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     MEMTUNE, MADE_UP_RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+    RESULT = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2, exit=False).result
+    sys.exit(1 if not RESULT.wasSuccessful() else 77 if RESULT.skipped else 0)
