@@ -104,7 +104,9 @@ int run(const std::vector<std::string>& arguments) {
   add_strategies(app, action);
   add_plan(app, action);
   add_report(app, action);
+  add_view(app, action);
   add_export(app, action);
+  add_diff(app, action);
   add_doctor(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
 
@@ -114,8 +116,9 @@ int run(const std::vector<std::string>& arguments) {
   }
   check_command(app, arguments.front());
   if (const int code = parse(app, arguments); code >= 0) return code;
-  check_values(*app.get_subcommands().front());
-  check_extras(*app.get_subcommands().front());
+  const CLI::App& command = *app.get_subcommands().front();
+  check_values(command);
+  if (!command.get_prefix_command()) check_extras(command);
   return action();
 }
 

@@ -21,7 +21,9 @@ void add_profile(CLI::App& app, Action& action);
 void add_strategies(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_view(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 // -q and --no-color.

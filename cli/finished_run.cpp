@@ -1,15 +1,32 @@
 #include "cli/finished_run.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/config/plan.h"
+#include "core/trace/file.h"
 
 namespace memtune::cli {
 
 FinishedRun open_run(const std::string& path) {
   const sweep::RunDirectory directory(path);
   return {directory, sweep::make_report(directory, directory.read_record())};
+}
+
+void add_findings(const sweep::RunDirectory& directory, report::Report& report) try {
+  const auto row = std::ranges::find_if(report.rows, &report::Row::recommended);
+  if (row == report.rows.end() || row->measurement.trace.empty()) return;
+  const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
+  std::optional<config::Plan> plan;
+  if (!row->measurement.plan.empty())
+    plan = nlohmann::json::parse(read_file(directory / row->measurement.plan)).get<config::Plan>();
+  report.findings = report::find(trace, row->measurement, plan ? &*plan : nullptr);
+} catch (const std::exception&) {
+  // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.
 }
 
 const report::Row& find_row(const report::Report& report, const std::string& strategy) {

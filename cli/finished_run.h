@@ -15,6 +15,10 @@ struct FinishedRun {
 // Throws UsageError when there is no sweep in `path`.
 FinishedRun open_run(const std::string& path);
 
+// What the recommended trial's trace says, into the report. A trial without a trace, or one whose trace cannot be read,
+// says nothing.
+void add_findings(const sweep::RunDirectory& directory, report::Report& report);
+
 // The trial of that strategy (the recommended or the first that worked, where several batch sizes were tried); "": the
 // recommended one. Throws UsageError with the names that there are.
 const report::Row& find_row(const report::Report& report, const std::string& strategy);

@@ -1,4 +1,5 @@
 #include "cli/app.h"
+#include "cli/finished_run.h"
 #include "cli/model_flags.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
@@ -20,6 +21,7 @@ struct ProfileFlags {
 };
 
 void write_results(const ProfileFlags& flags, report::Report report) {
+  add_findings(sweep::RunDirectory(flags.model.out), report);
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
   report.recommendation = {};  // of one

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
+#include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
 #include "cli/progress.h"
@@ -73,7 +74,8 @@ void list_trials(const sweep::SweepRecord& record) {
   write_output("-", text);
 }
 
-void write_results(const SweepFlags& flags, const report::Report& report) {
+void write_results(const SweepFlags& flags, report::Report report) {
+  add_findings(sweep::RunDirectory(flags.model.out), report);
   // Files first: a reader of stdout that goes away must not cost them.
   const bool stdout_taken = flags.json == "-" || flags.csv == "-";
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));

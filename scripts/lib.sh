@@ -22,6 +22,11 @@ cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft
 # shellcheck disable=SC2034
 test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 safetensors numpy"
 
+# Dear ImGui (docking), ImPlot, GLFW and Roboto, as one source package has them.
+viewer_version=1.93.0
+viewer=$cache/viewer-$viewer_version
+viewer_package="imgui-bundle==$viewer_version --hash=sha256:10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf"
+
 torch_dir=${MEMTUNE_TORCH_DIR:-}
 torch_python=${MEMTUNE_TORCH_PYTHON:-}
 [[ $torch_dir || $torch_python ]] || torch_python=$venv/bin/python
@@ -51,7 +56,7 @@ need() {
   "${@:3}" || { missing+=("$1"); missing_text+=("$(printf '  %-42s (Debian: %s)' "$2" "$1")"); }
 }
 
-find_missing() {  # [test]
+find_missing() {  # [view|test]
   missing=() missing_text=()
   need g++ "g++, a C++20 compiler" has "${CXX:-g++}"
   need cmake "cmake 3.25 or newer" has_cmake
@@ -62,6 +67,14 @@ find_missing() {  # [test]
   need libxxhash-dev "xxHash's header xxhash.h" has_header xxhash.h
   need liburing-dev "liburing's header liburing.h" has_header liburing.h
   need python3 "python3" has python3
+  if [[ ${1:-} ]]; then
+    need libxrandr-dev "the header X11/extensions/Xrandr.h" has_header X11/extensions/Xrandr.h
+    need libxinerama-dev "the header X11/extensions/Xinerama.h" has_header X11/extensions/Xinerama.h
+    need libxcursor-dev "the header X11/Xcursor/Xcursor.h" has_header X11/Xcursor/Xcursor.h
+    need libxi-dev "the header X11/extensions/XInput2.h" has_header X11/extensions/XInput2.h
+    need libegl-dev "the header EGL/egl.h" has_header EGL/egl.h
+    [[ -d $viewer ]] || ! has python3 || need python3-venv "python 3.10 or newer with venv and pip" has_venv
+  fi
   if [[ $torch_python == "$venv"/* || ${1:-} == test && $test_python == "$venv"/* ]] && has python3; then
     need python3-venv "python 3.10 or newer with venv and pip" has_venv
   fi
@@ -72,7 +85,7 @@ find_missing() {  # [test]
   ((${#missing[@]} == 0))
 }
 
-install_system() {  # [test]
+install_system() {  # [view|test]
   find_missing "$@" && return
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
   if ((EUID != 0)); then
@@ -81,6 +94,8 @@ install_system() {  # [test]
   if has apt-get && has "${apt[0]}"; then
     has ccache || missing+=(ccache)  # only for speed: never a reason to stop
     has python3 || missing+=(python3-venv)
+    # Opened at run time: drawing in software where there is no GPU, the arrows of a font.
+    [[ ! ${1:-} ]] || missing+=(libegl1 libopengl0 libgl1 libgl1-mesa-dri fonts-dejavu-core)
     say "installing Debian packages: ${missing[*]}"
     "${apt[@]}" update >&2 || say "apt-get update failed"
     "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 || say "apt-get install failed"
@@ -148,6 +163,36 @@ print(*[m for m in ("torch", "torchvision", "transformers", "safetensors", "nump
   [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
 }
 
+# --- the viewer's sources ---------------------------------------------------------------------------------------------
+
+viewer_ready() { [[ -e $viewer/.memtune-viewer && $(<"$viewer/.memtune-viewer") == "$viewer_package" ]]; }
+
+# pip checks the hash before it looks into the package.
+install_viewer() {
+  viewer_ready && return
+  mkdir -p "$cache"
+  (
+    flock -n 9 || { say "another memtune installs into $cache: waiting"; flock 9; }
+    viewer_ready && exit
+    local python pip=("$venv/bin/python" -m pip) parts=$cache/viewer-download bundle=imgui_bundle-$viewer_version
+    "${pip[@]}" --version >/dev/null 2>&1 || {
+      has_venv && "$python" -m venv --clear "$parts-python" || die "python3 -m venv $parts-python failed"
+      pip=("$parts-python/bin/python" -m pip)
+    }
+    rm -rf "$parts" "$viewer"
+    mkdir -p "$parts/sources"
+    say "fetching the viewer's sources: ${viewer_package%% *}"
+    echo "$viewer_package" >"$parts/requirements.txt"
+    "${pip[@]}" download -q --disable-pip-version-check --no-deps --no-binary imgui-bundle --require-hashes \
+      -r "$parts/requirements.txt" -d "$parts" >&2 || die "pip could not fetch ${viewer_package%% *}"
+    tar xzf "$parts/$bundle.tar.gz" -C "$parts/sources" --strip-components=1 "$bundle/LICENSE" \
+      "$bundle"/external/{imgui/imgui,implot/implot,glfw/glfw} "$bundle/bindings/imgui_bundle/assets/fonts/Roboto"
+    printf '%s' "$viewer_package" >"$parts/sources/.memtune-viewer"
+    mv "$parts/sources" "$viewer"
+    rm -rf "$parts" "$parts-python"
+  ) 9>"$cache/lock" || exit 1
+}
+
 # --- the build --------------------------------------------------------------------------------------------------------
 
 # Some 2 GiB a compiler job: LibTorch's headers are large.
@@ -158,14 +203,19 @@ jobs() {
   echo $((memory < 1 ? 1 : memory < cores ? memory : cores))
 }
 
-settings() {
+# The viewer is part of a build from the first time on that its sources are there.
+settings() {  # PRESET
+  local sources=
+  ! viewer_ready || sources=$viewer
+  printf -- '-D%s\n' "MEMTUNE_VIEWER_SOURCES=$sources"
+  [[ $1 != asan && $1 != viewer ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 
 # Nothing that the tool is made of is newer than the last build's start (folders change when files come and go).
-up_to_date() {  # PRESET
+up_to_date() {  # PRESET [PROGRAM]
   local build=$root/build/$1
-  [[ -x $build/bin/memtune && -e $build/.memtune-built && $(<"$build/.memtune-built") == "$(settings)" ]] || return 1
+  [[ -x $build/bin/${2:-memtune} && -e $build/.memtune-built && $(<"$build/.memtune-built") == "$(settings "$1")" ]] || return 1
   cd "$root" || return
   [[ -z $(find core cli gui profiles cmake CMakeLists.txt CMakePresets.json \
     -newer "$build/.memtune-built" -print -quit 2>/dev/null) ]]
@@ -173,11 +223,11 @@ up_to_date() {  # PRESET
 
 build() {  # PRESET TARGET
   local build=$root/build/$1 arguments=()
-  [[ $1 == asan ]] || readarray -t arguments < <(settings)
+  readarray -t arguments < <(settings "$1")
   mkdir -p "$build"
   (
     flock -n 9 || { say "another memtune builds in $build: waiting"; flock 9; }
-    settings >"$build/.memtune-building"
+    settings "$1" >"$build/.memtune-building"
     if [[ ! -e $build/build.ninja ]] || ! cmp -s "$build/.memtune-building" "$build/.memtune-configured"; then
       say "configuring build/$1"
       cmake -S "$root" --preset "$1" --log-level=WARNING "${arguments[@]}" >&2 || exit

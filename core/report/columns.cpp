@@ -11,18 +11,10 @@ namespace {
 
 constexpr const char* kNothing = "–";
 
-// The unit in which the largest peak has a digit before the point: GiB on an accelerator, MiB for a toy model.
-struct Unit {
-  std::string name;
-  double bytes;
-};
-
-Unit unit_for(std::span<const Row* const> rows) {
+int64_t largest_peak(std::span<const Row* const> rows) {
   int64_t largest = 0;
   for (const Row* row : rows) largest = std::max(largest, row->measurement.peak_bytes.allocated);
-  if (largest >= 1 << 30) return {"GiB", 1 << 30};
-  if (largest >= 1 << 20) return {"MiB", 1 << 20};
-  return {"KiB", 1 << 10};
+  return largest;
 }
 
 int digits_for(double smallest) { return smallest >= 100 ? 1 : smallest >= 10 ? 2 : smallest >= 1 ? 3 : 4; }
@@ -78,10 +70,10 @@ class Columns {
   }
 
   void add_memory() {
-    Unit unit = unit_for(rows_);
-    add("peak " + unit.name, Column::kAlways, false,
+    ByteUnit unit = unit_for(largest_peak(rows_));
+    add(std::string("peak ") + unit.name, Column::kAlways, false,
         [&](const Row& row) { return Cell{fixed(double(row.measurement.peak_bytes.allocated) / unit.bytes, 2)}; });
-    add("−" + unit.name, 5, false, [&](const Row& row) {
+    add(std::string("−") + unit.name, 5, false, [&](const Row& row) {
       const Row* base = reference_row(report_, row);
       if (!base || base == &row) return Cell{kNothing};
       int64_t saved = base->measurement.peak_bytes.allocated - row.measurement.peak_bytes.allocated;

@@ -5,16 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "core/report/paint.h"
 #include "core/report/report.h"
 
 namespace memtune::report {
-
-enum class Paint { plain, bold, dim, good, bad, doubtful };
-
-struct Cell {
-  std::string text;
-  Paint paint = Paint::plain;
-};
 
 struct Column {
   std::string head;

@@ -1,7 +1,8 @@
 // The answer for scripts. The names are a contract: they may be added to, never changed.
 //
 //   {"trials": [{"strategy": .., "outcome": .., ...}], "recommendation": {"strategy": .., "reason": .., "fits": ..},
-//    "version": .., "model": .., "device": .., "settings": .., "reference": .., "emulated": .., "notes": [..]}
+//    "findings": [{"severity": .., "rule": .., "what": .., "advice": .., "evidence": {..}}], "version": .., "model":
+//    .., "device": .., "settings": .., "reference": .., "emulated": .., "notes": [..]}
 //
 // A trial is trace::to_json(Measurement) with "pareto" and "recommended", and "batch" and "sequence" where they are
 // axes.
@@ -15,5 +16,9 @@ namespace memtune::report {
 
 // Indented, ends with a line feed.
 std::string to_json_text(const Report& report);
+
+// What to_json_text wrote: rows, recommendation and facts, not the findings. UsageError beginning with `what` when
+// `text` is none.
+Report from_json_text(const std::string& text, const std::string& what);
 
 }  // namespace memtune::report

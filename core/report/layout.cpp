@@ -1,6 +1,7 @@
 #include "core/report/layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace memtune::report {
@@ -63,10 +64,23 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   return lines;
 }
 
+std::string shorten(const std::string& text, int characters) {
+  if (display_width(text) <= characters) return text;
+  return text.substr(0, prefix_bytes(text, std::max(0, characters - 1))) + "…";
+}
+
 std::string fixed(double value, int digits) {
   char text[400];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
 }
+
+ByteUnit unit_for(int64_t largest_bytes) {
+  if (largest_bytes >= 1 << 30) return {"GiB", 1 << 30};
+  if (largest_bytes >= 1 << 20) return {"MiB", 1 << 20};
+  return {"KiB", 1 << 10};
+}
+
+std::string ms_text(double ms) { return fixed(ms, std::abs(ms) < 9.95 ? 1 : 0) + " ms"; }
 
 }  // namespace memtune::report

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/findings.h"
 #include "core/trace/measurement.h"
 
 namespace memtune::report {
@@ -32,8 +33,10 @@ struct Report {
   std::string settings;            // one line: inputs, loss, optimizer, dtype; may be empty
   std::string reference = "none";  // strategy whose rows the others are compared with
   bool emulated = false;           // the CPU played the device
+  int64_t budget_bytes = 0;        // of the device's memory; 0: none
   std::vector<Row> rows;           // in any order
   Recommendation recommendation;
+  std::vector<Finding> findings;   // in the recommended trial's trace, heaviest first; empty without a trace
   std::vector<std::string> notes;  // what the person should know, a line each
 };
 

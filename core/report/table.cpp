@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/report/columns.h"
 #include "core/report/layout.h"
+#include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 using trace::Measurement;
 
 constexpr const char* kIndent = " ";
+constexpr size_t kFindingsShown = 3;
 constexpr int kProseWidth = 110;  // longer lines are hard to read, however wide the terminal
 
 class Table {
@@ -30,16 +32,13 @@ class Table {
     for (const Row* row : failed_) put_failed(*row);
     put_legend();
     put_recommendation();
+    put_findings();
     put_notes();
     return std::move(text_);
   }
 
  private:
-  std::string painted(const std::string& text, Paint paint) const {
-    constexpr const char* kCodes[] = {"", "1", "2", "1;32", "31", "33"};  // in the order of Paint
-    if (!style_.color || paint == Paint::plain || text.empty()) return text;
-    return std::string("\x1b[") + kCodes[static_cast<int>(paint)] + "m" + text + "\x1b[0m";
-  }
+  std::string painted(const std::string& text, Paint paint) const { return report::painted(text, paint, style_.color); }
 
   // Prose behind `lead`, its further lines indented as far.
   void put_text(const std::string& lead, const std::string& text, Paint lead_paint, Paint paint = Paint::plain) {
@@ -52,8 +51,8 @@ class Table {
   }
 
   void put_title() {
-    std::string title = report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + report_.device;
-    if (report_.emulated) title += ", playing the device (emulation)";
+    const std::string title =
+        report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + device_text(report_);
     if (!title.empty()) put_text(kIndent, title, Paint::plain, Paint::bold);
     if (!report_.settings.empty()) put_text(kIndent, report_.settings, Paint::plain, Paint::dim);
     if (!text_.empty()) text_ += "\n";
@@ -88,80 +87,34 @@ class Table {
     text_ += kIndent + painted(rule, Paint::dim) + "\n";
   }
 
-  static std::string label(std::string strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
-    if (batch) strategy += ", batch " + std::to_string(*batch);
-    if (sequence) strategy += ", seq " + std::to_string(*sequence);
-    return strategy;
-  }
-  static std::string label(const Row& row) { return label(row.measurement.strategy, row.batch, row.sequence); }
-
   void put_failed(const Row& row) {
     const Measurement& m = row.measurement;
-    std::string text = label(to_string(m.outcome), row.batch, row.sequence);
-    if (!m.reason.empty()) text += ": " + m.reason;
-    put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", text, Paint::bad);
+    put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row), Paint::bad);
   }
 
   void put_legend() {
-    auto any = [&](bool Row::*mark) {
-      return std::any_of(worked_.begin(), worked_.end(), [&](const Row* row) { return row->*mark; });
-    };
-    std::vector<std::string> parts;
-    if (any(&Row::recommended)) parts.push_back("* recommended");
-    if (any(&Row::pareto)) parts.push_back("• no other is both faster and smaller");
-    if (!worked_.empty() && reference_label(report_) != report_.reference) parts.push_back("ref: " + report_.reference);
+    const std::vector<std::string> parts = legend(report_);
     if (parts.empty()) return;
     text_ += "\n";
     put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
   }
 
   void put_recommendation() {
-    const Recommendation& advice = report_.recommendation;
-    if (advice.strategy.empty() && advice.reason.empty()) return;
-    const std::string name = label(advice.strategy, advice.batch, advice.sequence);
+    const Advice said = advice(report_);
+    if (said.head.empty()) return;
     text_ += "\n";
-    if (advice.fits && !advice.strategy.empty()) {
-      put_text(" Recommended: ", name + (advice.reason.empty() ? "" : ": " + advice.reason), Paint::good);
-    } else {
-      put_text(" No recommendation: ", advice.reason, Paint::bad);
-    }
+    put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
   }
 
-  // Names the trials, unless it is every one of them, as on a busy machine.
-  std::string noisy_times() const {
-    double most = 0;
-    std::vector<std::string> names;
-    for (const Row* row : worked_) {
-      if (!row->measurement.noisy) continue;
-      most = std::max(most, spread(row->measurement.step_ms));
-      names.push_back(label(*row));
-    }
-    if (names.empty()) return "";
-    const std::string whose = names.size() == worked_.size() ? "" : " of " + join(names, "; ");
-    return "steps" + whose + " vary by " + (names.size() > 1 ? "up to " : "") + fixed(100 * most, 0) +
-           " %: times that differ by less may be the same";
-  }
-
-  std::vector<std::string> notes() const {
-    std::vector<std::string> notes = report_.notes;
-    if (std::string noisy = noisy_times(); !noisy.empty()) notes.push_back(std::move(noisy));
-    const auto nearly_equal = [](const Row* row) {
-      return row->measurement.gradients.compared && !row->measurement.gradients.equal;
-    };
-    if (std::any_of(worked_.begin(), worked_.end(), nearly_equal)) {
-      notes.push_back("the gradients of " + report_.reference +
-                      " differ from run to run; those marked ≈ differ from them by no more than that");
-    }
-    if (report_.emulated) {
-      notes.push_back(
-          "an emulation: the processor plays the device. Good for comparing memory and for checking gradients; "
-          "times and overlap are the processor's and say nothing about a GPU");
-    }
-    return notes;
+  void put_findings() {
+    const size_t shown = std::min(report_.findings.size(), kFindingsShown);
+    if (shown > 0) text_ += "\n";
+    for (size_t i = 0; i < shown; ++i)
+      put_text(i == 0 ? " Findings: " : "           ", sentence(report_.findings[i]), Paint::bold);
   }
 
   void put_notes() {
-    std::vector<std::string> lines = notes();
+    const std::vector<std::string> lines = notes(report_);
     if (!lines.empty()) text_ += "\n";
     for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, Paint::dim);
   }

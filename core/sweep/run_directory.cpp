@@ -143,6 +143,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.model = record.model;
   report.device = record.machine;
   report.settings = settings_line(record);
+  report.budget_bytes = record.budget_bytes;
   report.notes = record.facts.program.notes;
   for (const TrialSpec& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {

@@ -28,6 +28,20 @@ Intervals intersect(const Intervals& a, const Intervals& b) {
   return common;
 }
 
+Intervals subtract(const Intervals& a, const Intervals& b) {
+  Intervals left;
+  size_t j = 0;
+  for (Interval rest : a) {
+    while (j < b.size() && b[j].end <= rest.start) ++j;
+    for (size_t k = j; k < b.size() && b[k].start < rest.end; ++k) {
+      if (rest.start < b[k].start) left.push_back({rest.start, b[k].start});
+      rest.start = b[k].end;
+    }
+    if (rest.start < rest.end) left.push_back(rest);
+  }
+  return left;
+}
+
 int64_t total(const Intervals& a) {
   int64_t sum = 0;
   for (const Interval& interval : a) sum += interval.end - interval.start;

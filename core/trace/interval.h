@@ -13,6 +13,7 @@ using Intervals = std::vector<Interval>;  // sorted, disjoint, non-empty: what u
 
 Intervals unite(std::vector<Interval> any);  // any order, may overlap
 Intervals intersect(const Intervals& a, const Intervals& b);
+Intervals subtract(const Intervals& a, const Intervals& b);  // what of `a` is not in `b`
 int64_t total(const Intervals& a);
 
 }  // namespace memtune::trace

@@ -78,6 +78,38 @@ TEST_CASE("report shows a sweep again in every format") {
   CHECK(json::parse(slurp(place.folder.path / "trace.json")).contains("traceEvents"));
 }
 
+TEST_CASE("report writes a page and a memory snapshot beside the sweep, or where it is told") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick");
+  CHECK(place.memtune("report --html").err == "next: open ./memtune-run/report.html in a browser\n");
+  const std::string page = slurp(place.folder.path / "memtune-run/report.html");
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(place.memtune("report -q --html page.html").out == "");
+  CHECK(slurp(place.folder.path / "page.html") == page);
+  CHECK(place.memtune("report -q --format html -o -").out == page);
+  CHECK(place.memtune("report -q --format memory-snapshot").code == 0);
+  const std::string pickle = slurp(place.folder.path / "memtune-run/trials/1-none/memory-snapshot.pickle");
+  CHECK(pickle.starts_with("\x80\x02"));
+  CHECK(place.memtune("report -q --format memory-snapshot --trial none -o -").out == pickle);
+  CHECK(place.memtune("report --format markdown").out.find("**Recommended:** none") != std::string::npos);
+  CHECK(place.memtune("report --format pareto").out.find(" * a  none") != std::string::npos);
+}
+
+TEST_CASE("the folder behind --html is the sweep, as nobody wants a page in its place") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick --out other");
+  CHECK(place.memtune("report --html other").err == "next: open other/report.html in a browser\n");
+}
+
+TEST_CASE("a page is written also when a trace cannot be read") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick");
+  std::ofstream(place.folder.path / "memtune-run/trials/1-none/trace.mttrace") << "rubbish";
+  const Ended ended = place.memtune("report --html");
+  CHECK(ended.code == 0);
+  CHECK(ended.err.find("; the page goes without its memory\n") != std::string::npos);
+}
+
 TEST_CASE("export writes the recommended strategy, or the one that is named") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
@@ -86,6 +118,20 @@ TEST_CASE("export writes the recommended strategy, or the one that is named") {
   CHECK(slurp(place.folder.path / "tune.yaml").find("enable_activation_checkpointing: True") != std::string::npos);
   CHECK(place.memtune("export --trainer torchtune").out.find("enable_activation_checkpointing: False") !=
         std::string::npos);
+}
+
+TEST_CASE("diff compares two sweeps, also as JSON, and fails beyond a limit only") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick --out before");
+  place.memtune("sweep -q --sweep quick --out other --steps 3");
+  CHECK(place.memtune("diff before other").err.starts_with("settings differ: A "));
+  place.memtune("sweep -q --sweep quick --out after", "offload:stream=crash");
+  place.memtune("report -q before --format json -o before.json");
+  const Ended ended = place.memtune("diff before.json after --fail-if 'peak>+2%'");
+  CHECK(ended.code == 1);
+  CHECK(ended.err == "offload:stream: worked in A, not in B\n");
+  CHECK(place.memtune("diff before.json before --fail-if 'peak>+2%'").code == 0);
+  CHECK(json::parse(place.memtune("diff before after --format json").out).at("trials").size() == 3);
 }
 
 TEST_CASE("profile runs its strategy each time and says where the trace is") {
@@ -161,7 +207,7 @@ TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
 TEST_CASE("help begins with examples, and --version is one line") {
   const Workspace place;
   CHECK(place.memtune("--version").out == "memtune 0.1.0\n");
-  for (const char* command : {"", "sweep", "profile", "strategies", "plan", "report", "export", "doctor"}) {
+  for (const char* command : {"", "sweep", "profile", "strategies", "plan", "report", "export", "diff", "doctor"}) {
     const Ended help = place.memtune(std::string(command) + " --help");
     CHECK(help.code == 0);
     const size_t examples = help.out.find("Examples:\n  memtune");

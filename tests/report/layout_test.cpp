@@ -39,3 +39,9 @@ TEST_CASE("fixed rounds to the digits asked for") {
   CHECK(fixed(-0.5, 2) == "-0.50");
   CHECK(fixed(100, 0) == "100");
 }
+
+TEST_CASE("what is too long ends in an ellipsis, by characters and not by bytes") {
+  CHECK(memtune::report::shorten("checkpoint", 10) == "checkpoint");
+  CHECK(memtune::report::shorten("checkpoint", 6) == "check…");
+  CHECK(memtune::report::shorten("層層層層", 3) == "層層…");
+}

@@ -181,4 +181,21 @@ TEST_CASE("the title of an emulation says so") {
   CHECK(table(report).starts_with(" model.pt · CPU (2 cores), playing the device (emulation)\n"));
 }
 
+TEST_CASE("the three heaviest findings stand below the recommendation, wrapped like it") {
+  Report report;
+  report.rows = {worked("none", 100, 0, kGiB)};
+  report.recommendation = {"none", "it fits", true, {}, {}};
+  for (const char* what : {"copies in exposed 41 ms a step", "copies out exposed 9 ms a step, which is a lot of time",
+                           "the device is idle", "steps vary"}) {
+    report.findings.push_back({Severity::advice, "rule", what, "turn it", 0, 0, 0, {}});
+  }
+  CHECK(has(table(report, {false, 60}),
+            " Recommended: none: it fits\n\n"
+            " Findings: copies in exposed 41 ms a step: turn it\n"
+            "           copies out exposed 9 ms a step, which is a lot of\n"
+            "           time: turn it\n"
+            "           the device is idle: turn it\n"));
+  CHECK_FALSE(has(table(report), "steps vary"));
+}
+
 TEST_CASE("an empty report says so") { CHECK(table(Report{}) == " no trials\n"); }

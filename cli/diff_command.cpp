@@ -1,0 +1,84 @@
+#include "cli/app.h"
+#include "cli/finished_run.h"
+#include "cli/flags.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/report/diff.h"
+#include "core/report/json.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kDescription[] = R"(Compare two sweeps, trial by trial: folders of sweeps, or reports as JSON.
+
+Examples:
+  memtune diff before after
+  memtune diff before.json memtune-run --format json
+  memtune diff before after --fail-if 'peak>+2%' --fail-if 'step>+3%'
+
+Limits compare B with A: peak, step, exposed and hidden (in points of percent), > or <, a share or an amount.
+Exit codes: 0 within all limits, 1 beyond one or a trial that worked in A does not in B (with --fail-if), 2 usage.)";
+
+struct DiffFlags {
+  std::string a, b, format = "table", output = "-";
+  std::vector<std::string> limits;
+  ConsoleFlags console;
+};
+
+report::Report open_report(const std::string& path) {
+  if (std::filesystem::is_regular_file(path)) return report::from_json_text(read_file(path), path);
+  return open_run(path).report;
+}
+
+// Figures of another model, machine or batch can be compared, but whoever reads them should know.
+void say_differences(const ConsoleFlags& console, const report::Report& a, const report::Report& b) {
+  const auto say_difference = [&](const char* what, const std::string& in_a, const std::string& in_b) {
+    if (in_a != in_b) say(console, std::string(what) + " differ: A " + in_a + "; B " + in_b);
+  };
+  say_difference("models", a.model, b.model);
+  say_difference("devices", a.device, b.device);
+  say_difference("settings", a.settings, b.settings);
+}
+
+// What is beyond the limits, a line each.
+std::vector<std::string> objections(const std::vector<report::DiffLimit>& limits,
+                                    const std::vector<report::DiffRow>& rows) {
+  std::vector<std::string> lines;
+  if (limits.empty()) return lines;
+  for (const report::DiffRow& row : rows) {
+    if (row.broke()) lines.push_back(row.a->measurement.strategy + ": worked in A, not in B");
+  }
+  for (const report::DiffLimit& limit : limits) {
+    for (std::string& line : limit.broken_by(rows)) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+int run_command(const DiffFlags& flags) {
+  choice_flag("--format", flags.format, {"table", "json"});
+  const std::vector<report::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
+  const report::Report a = open_report(flags.a), b = open_report(flags.b);
+  say_differences(flags.console, a, b);
+  const std::vector<report::DiffRow> rows = report::diff(a, b);
+  write_output(flags.output, flags.format == "json" ? report::diff_json(rows) : report::diff_table(rows));
+  const std::vector<std::string> beyond = objections(limits, rows);
+  for (const std::string& line : beyond) say(flags.console, line);
+  if (limits.empty()) say(flags.console, "next: memtune view " + flags.a + " " + flags.b);
+  return beyond.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<DiffFlags>();
+  CLI::App* command = app.add_subcommand("diff", kDescription);
+  command->add_option("A", flags->a, "folder of a sweep, or a report as JSON")->required()->type_name(" ");
+  command->add_option("B", flags->b, "what is compared with it")->required()->type_name(" ");
+  command->add_option("--format", flags->format, "table or json (default: table)")->type_name("FORMAT");
+  add_list(*command, "--fail-if", flags->limits, "exit code 1 when a trial of B does that; repeat")->type_name("LIMIT");
+  command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
+  add_console_flags(*command, flags->console);
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

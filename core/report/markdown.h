@@ -1,0 +1,12 @@
+// The answer as Markdown with a table as GitHub draws it, for an issue or a pull request.
+#pragma once
+
+#include <string>
+
+#include "core/report/report.h"
+
+namespace memtune::report {
+
+std::string markdown(const Report& report);
+
+}  // namespace memtune::report

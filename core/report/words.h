@@ -1,0 +1,35 @@
+// What every form of the answer says in the same words: names of trials, the legend, the advice, the notes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/report/report.h"
+
+namespace memtune::report {
+
+// "offload:stream, batch 2, seq 1024": the axes where there are any.
+std::string label(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence);
+std::string label(const Row& row);
+
+// Why a trial failed: "device_oom, batch 2: asked for 2 GiB".
+std::string failure_text(const Row& row);
+
+// "NVIDIA H200", and that it was played where it was.
+std::string device_text(const Report& report);
+
+// What the marks of the table mean: "* recommended", "• no other is both faster and smaller".
+std::vector<std::string> legend(const Report& report);
+
+struct Advice {
+  std::string head;  // "Recommended", "No recommendation"; "": nothing to say
+  std::string text;
+  bool good = true;
+};
+Advice advice(const Report& report);
+
+// The report's notes and what its rows give reason for: times that vary, gradients that differ, an emulation.
+std::vector<std::string> notes(const Report& report);
+
+}  // namespace memtune::report

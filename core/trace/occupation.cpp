@@ -1,0 +1,62 @@
+#include "core/trace/occupation.h"
+
+#include <algorithm>
+
+namespace memtune::trace {
+namespace {
+
+Intervals of_kinds(const Trace& trace, std::initializer_list<Kind> kinds) {
+  return time_of(trace, [&](const Event& event) { return std::ranges::count(kinds, event.kind) > 0; });
+}
+
+std::vector<Interval> whole(const Trace& trace) {
+  if (trace.events.empty()) return {};
+  Interval all{trace.events.front().start_ns, trace.events.front().end_ns};
+  for (const Event& event : trace.events) {
+    all.start = std::min(all.start, event.start_ns);
+    all.end = std::max(all.end, event.end_ns);
+  }
+  return {all};
+}
+
+}  // namespace
+
+std::vector<Interval> find_steps(const Trace& trace) {
+  std::vector<bool> is_step;
+  for (const std::string& name : trace.names) is_step.push_back(name == "step");
+  std::vector<Interval> steps;
+  for (const Event& event : trace.events) {
+    const bool named = event.name < is_step.size() && is_step[event.name];
+    if (event.kind == Kind::region && named && event.end_ns > event.start_ns)
+      steps.push_back({event.start_ns, event.end_ns});
+  }
+  if (steps.empty()) return whole(trace);
+  std::ranges::sort(steps, {}, &Interval::start);
+  return steps;
+}
+
+Occupation find_occupation(const Trace& trace, const std::vector<Interval>& steps) {
+  Intervals left = unite(steps);
+  const auto take = [&](const Intervals& set) {
+    Intervals taken = intersect(left, set);
+    left = subtract(left, taken);
+    return taken;
+  };
+  Occupation occupation;
+  occupation.compute = take(of_kinds(trace, {Kind::kernel, Kind::memset}));
+  occupation.in = take(of_kinds(trace, {Kind::copy_in}));
+  occupation.out = take(of_kinds(trace, {Kind::copy_out}));
+  occupation.wait = take(of_kinds(trace, {Kind::wait, Kind::copy_device}));
+  occupation.idle = std::move(left);
+  return occupation;
+}
+
+int64_t time_within(const Interval& stretch, const Intervals& set) {
+  int64_t time = 0;
+  auto next = std::ranges::upper_bound(set, stretch.start, {}, &Interval::end);
+  for (; next != set.end() && next->start < stretch.end; ++next)
+    time += std::min(stretch.end, next->end) - std::max(stretch.start, next->start);
+  return time;
+}
+
+}  // namespace memtune::trace

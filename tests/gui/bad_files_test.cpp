@@ -1,0 +1,105 @@
+// Why: the viewer opens files from anywhere. Whatever is in them it says what is wrong and shows what can be read.
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "tests/gui/screen.h"
+
+using namespace memtune;
+
+namespace {
+
+std::string bytes_of(const trace::Trace& trace, const std::filesystem::path& path) {
+  trace::write_trace(path, trace);
+  return test::slurp(path);
+}
+
+// Opens it and draws every tab; the loaded trace's problem, or the message when it could not be opened at all.
+std::string opened(test::Screen& screen, const std::string& content) {
+  const std::filesystem::path path = screen.folder.path / "bad.mttrace";
+  std::ofstream(path, std::ios::binary) << content;
+  screen.state.run = {};
+  screen.state.message.clear();
+  gui::open_path(screen.state, path);
+  for (size_t tab = 0; tab < gui::kTabNames.size(); ++tab) {
+    screen.state.tab = static_cast<gui::Tab>(tab);
+    screen.frames(2);
+  }
+  return screen.state.has_trial() ? screen.state.current().load().problem : screen.state.message;
+}
+
+}  // namespace
+
+TEST_CASE("a file cut at every thousandth byte opens up to the cut and names the byte") {
+  test::Screen screen;
+  const std::string whole = bytes_of(test::big_trace(3000), screen.folder.path / "whole");
+  for (size_t size = 1000; size < whole.size(); size += 1000) {
+    CAPTURE(size);
+    const std::string problem = opened(screen, whole.substr(0, size));
+    CHECK_MESSAGE(problem.find("cannot be read from byte ") != std::string::npos, problem);
+  }
+  CHECK(opened(screen, whole) == "");
+}
+
+TEST_CASE("a flipped byte anywhere is noticed or harmless, never fatal") {
+  test::Screen screen;
+  const std::string whole = bytes_of(test::small_trace(), screen.folder.path / "whole");
+  for (size_t at = 0; at < whole.size(); at += 37) {
+    CAPTURE(at);
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x41);
+    CHECK(opened(screen, damaged) != "");
+  }
+}
+
+TEST_CASE("no trace at all is a message") {
+  test::Screen screen;
+  CHECK(opened(screen, "").find("is not a trace file") != std::string::npos);
+  CHECK(opened(screen, "MTTRACE").find("is not a trace file") != std::string::npos);
+  gui::open_path(screen.state, "/no/such/thing");
+  CHECK(screen.state.message.find("no such run or trace: '/no/such/thing'") == 0);
+  gui::open_path(screen.state, screen.folder.path);
+  CHECK(screen.state.message.find("no sweep in ") == 0);
+}
+
+TEST_CASE("a bad file leaves what was open") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  gui::open_path(screen.state, "/no/such/thing");
+  screen.frames(2);
+  CHECK(screen.state.current().load().trace.events.size() == 30);
+}
+
+TEST_CASE("an empty trace, one of one event and one of memory alone are shown") {
+  test::Screen screen;
+  CHECK(opened(screen, bytes_of({}, screen.folder.path / "none")) == "");
+  trace::Trace one;
+  test::add_event(one, trace::Kind::kernel, "compute", "k", 5, 5);
+  CHECK(opened(screen, bytes_of(one, screen.folder.path / "one")) == "");
+  screen.press(ImGuiKey_F);
+  screen.press(ImGuiKey_P);
+  screen.press(ImGuiKey_M);
+  trace::Trace memory;
+  memory.memory = {{7, 100}};
+  CHECK(opened(screen, bytes_of(memory, screen.folder.path / "memory")) == "");
+  screen.press(ImGuiKey_P);
+}
+
+TEST_CASE("times at the ends of 64 bits are drawn somewhere") {
+  test::Screen screen;
+  trace::Trace trace;
+  constexpr int64_t kFar = INT64_MAX / 4;
+  test::add_event(trace, trace::Kind::kernel, "compute", "k", -kFar, kFar);
+  test::add_event(trace, trace::Kind::kernel, "compute", "k", kFar, -kFar);
+  trace.memory = {{kFar, 1}, {-kFar, INT64_MAX / 2}, {0, -1}};
+  CHECK(opened(screen, bytes_of(trace, screen.folder.path / "far")) == "");
+  screen.press(ImGuiKey_P);
+  screen.wheel(30);
+}
+
+TEST_CASE("lost records are said") {
+  test::Screen screen;
+  trace::Trace trace = test::small_trace();
+  trace.lost_records = 12;
+  CHECK(opened(screen, bytes_of(trace, screen.folder.path / "lost")).find("lost 12 records") != std::string::npos);
+}

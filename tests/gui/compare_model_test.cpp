@@ -1,0 +1,95 @@
+// Sorting, filtering, the front and the overlay: what the compare pane draws, checked without drawing.
+#include "gui/compare_model.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/gui/made_up_run.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune::gui;
+
+namespace {
+
+using Rows = std::vector<size_t>;
+
+constexpr size_t kNone = 0, kStream = 1, kFull = 2, kSync = 3;  // as ranked
+
+struct Opened {
+  Opened() {
+    memtune::test::write_run(folder.path / "run");
+    run.add(folder.path / "run");
+  }
+  memtune::test::ScratchFolder folder;
+  Run run;
+};
+
+}  // namespace
+
+TEST_CASE("rows are sorted by any figure, those without it last either way") {
+  const Opened opened;
+  CHECK(compare_rows(opened.run, "", Figure::step, true) == Rows{kNone, kStream, kFull, kSync});
+  CHECK(compare_rows(opened.run, "", Figure::step, false) == Rows{kFull, kStream, kNone, kSync});
+  CHECK(compare_rows(opened.run, "", Figure::peak, true) == Rows{kStream, kFull, kNone, kSync});
+  CHECK(compare_rows(opened.run, "", Figure::hidden, true) == Rows{kStream, kNone, kFull, kSync});
+  CHECK(compare_rows(opened.run, "", Figure::trial, true) == Rows{kFull, kNone, kStream, kSync});
+  CHECK(compare_rows(opened.run, "", Figure::trial, false) == Rows{kSync, kStream, kNone, kFull});
+}
+
+TEST_CASE("a filter keeps what holds all its words, in any case, outcomes included") {
+  const Opened opened;
+  CHECK(compare_rows(opened.run, "OFFLOAD", Figure::step, true) == Rows{kStream, kSync});
+  CHECK(compare_rows(opened.run, "off str", Figure::step, true) == Rows{kStream});
+  CHECK(compare_rows(opened.run, "oom", Figure::step, true) == Rows{kSync});
+  CHECK(compare_rows(opened.run, "nothing", Figure::step, true).empty());
+}
+
+TEST_CASE("figures are told as in the table of the terminal") {
+  const Opened opened;
+  CHECK(figure_text(opened.run, kStream, Figure::step) == "110.0");
+  CHECK(figure_text(opened.run, kStream, Figure::times) == "1.10");
+  CHECK(figure_text(opened.run, kStream, Figure::peak) == "4.00");
+  CHECK(figure_text(opened.run, kNone, Figure::hidden) == "–");
+  CHECK(figure_text(opened.run, kSync, Figure::step) == "–");
+  CHECK(figure_text(opened.run, kSync, Figure::gradients) == "device_oom");
+}
+
+TEST_CASE("the front goes from the smallest peak up, and trials that failed are no points") {
+  const Opened opened;
+  const Scatter scatter = make_scatter(opened.run);
+  CHECK(scatter.points.size() == 3);
+  REQUIRE(scatter.fronts.size() == 1);
+  REQUIRE(scatter.fronts[0].size() == 2);
+  CHECK(scatter.fronts[0][0].trial == kStream);
+  CHECK(scatter.fronts[0][1].trial == kNone);
+  CHECK(scatter.fronts[0][1].peak_gib == doctest::Approx(8));
+}
+
+TEST_CASE("two trials lie over each other from the beginning of a step each") {
+  const Opened opened;
+  const Overlay overlay = make_overlay(opened.run.trials[kNone].load(), opened.run.trials[kStream].load());
+  CHECK(overlay.a.step_ms == doctest::Approx(100));
+  CHECK(overlay.b.step_ms == doctest::Approx(110));
+  CHECK(std::ranges::max(overlay.a.gib) == doctest::Approx(8));
+  CHECK(std::ranges::max(overlay.b.gib) == doctest::Approx(4));
+  CHECK(overlay.a.times_ms.front() == doctest::Approx(0));
+  REQUIRE(overlay.b.blocks.size() == 3);
+  CHECK(overlay.b.blocks[2].name == "layers.1 backward");
+  CHECK(overlay.b.blocks[2].kind == 1);
+  CHECK(overlay.b.blocks[2].end_ms == doctest::Approx(110));
+  const auto late = std::ranges::find(overlay.b.activity, 1U, &Stretch::kind);
+  REQUIRE(late != overlay.b.activity.end());
+  CHECK(late->start_ms == doctest::Approx(90));
+  CHECK(late->end_ms == doctest::Approx(100));
+}
+
+TEST_CASE("a strip has no more stretches than a picture shows") {
+  memtune::report::MadeUp made;
+  made.step(0, 100);
+  for (int i = 0; i < 100'000; ++i) made.kernel(i * 0.001, i * 0.001 + 0.0005);
+  LoadedTrace loaded;
+  loaded.trace = made.trace;
+  loaded.timeline = make_timeline(loaded.trace);
+  CHECK(make_overlay(loaded, loaded).a.activity.size() < 5000);
+}

@@ -1,0 +1,181 @@
+// Every key of the help does what it says, with real key events through ImGui's queue.
+#include <doctest/doctest.h>
+
+#include "gui/shortcuts.h"
+#include "tests/gui/screen.h"
+
+using namespace memtune;
+using gui::Tab;
+using gui::Theme;
+using gui::ViewState;
+
+namespace {
+
+double middle(const ViewState& view) { return (view.start_ns + view.end_ns) / 2; }
+
+}  // namespace
+
+TEST_CASE("W and S zoom at the mouse, A and D move") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const ViewState whole = screen.state.view;
+  const ImVec2 at = screen.place_of(screen.find_event(trace::Kind::copy_out));
+  screen.point(at.x, at.y);
+  const double time = screen.state.view.cursor_ns;
+  screen.press(ImGuiKey_W);
+  CHECK(screen.state.view.span_ns() < whole.span_ns());
+  CHECK(screen.state.view.cursor_ns == doctest::Approx(time).epsilon(1e-4));
+  screen.press(ImGuiKey_S);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(whole.span_ns()).epsilon(1e-4));
+  screen.press(ImGuiKey_D);
+  CHECK(screen.state.view.start_ns > whole.start_ns);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(whole.span_ns()).epsilon(1e-4));
+  screen.press(ImGuiKey_A);
+  CHECK(screen.state.view.start_ns == doctest::Approx(whole.start_ns).epsilon(1e-3));
+}
+
+TEST_CASE("F fits the selected event, the whole trip of its value, or all") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const double whole = screen.state.view.span_ns();
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::Kind::kernel)));
+  screen.press(ImGuiKey_F);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(1.08 * test::kMs));
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::Kind::copy_in)));
+  screen.press(ImGuiKey_F);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(1.08 * 6 * test::kMs));
+  screen.press(ImGuiKey_Escape);
+  screen.press(ImGuiKey_F);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(whole));
+}
+
+TEST_CASE("Home shows all and keeps the selection") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const double whole = screen.state.view.span_ns();
+  gui::select_event(screen.state, 0);
+  screen.state.view.fit({0, 100});
+  screen.press(ImGuiKey_Home);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(whole));
+  CHECK(screen.state.view.event.has_value());
+}
+
+TEST_CASE("P brings the peak into the middle and tells who holds memory there") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  screen.press(ImGuiKey_P);
+  CHECK(middle(screen.state.view) == doctest::Approx(15 * test::kMs));
+  CHECK(screen.state.view.span_ns() == doctest::Approx(2 * test::kMs));
+  CHECK(screen.state.view.memory_at_ns == 15 * test::kMs);
+}
+
+TEST_CASE("M marks the time under the mouse, two marks measure, Escape takes them away") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const ImVec2 from = screen.place_of(screen.find_event(trace::Kind::save, 0));
+  const ImVec2 to = screen.place_of(screen.find_event(trace::Kind::use, 0));
+  screen.point(from.x, from.y);
+  screen.press(ImGuiKey_M);
+  screen.point(to.x, to.y);
+  screen.press(ImGuiKey_M);
+  REQUIRE(screen.state.view.marks.size() == 2);
+  const auto length = static_cast<double>(screen.state.view.marks[1] - screen.state.view.marks[0]);
+  CHECK(length == doctest::Approx(7 * test::kMs).epsilon(0.01));
+  screen.press(ImGuiKey_Escape);
+  CHECK(screen.state.view.marks.empty());
+}
+
+TEST_CASE("Ctrl F takes the typing; Enter and Shift Enter go through the hits") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  screen.press(ImGuiMod_Ctrl | ImGuiKey_F);
+  CHECK(ImGui::GetIO().WantTextInput);
+  const ViewState before = screen.state.view;
+  screen.type("up backward");
+  CHECK(screen.state.search.text() == "up backward");
+  CHECK(screen.state.view.start_ns == before.start_ns);  // the letters a, w, d and p were for the field
+  REQUIRE(screen.state.search.hits().size() == 2);
+  const size_t first = screen.find_event(trace::Kind::kernel, 2), second = screen.find_event(trace::Kind::kernel, 5);
+  screen.press(ImGuiKey_Enter);
+  CHECK(screen.state.view.event == first);
+  CHECK(middle(screen.state.view) == doctest::Approx(8.5 * test::kMs));
+  screen.press(ImGuiKey_Enter);
+  CHECK(screen.state.view.event == second);
+  screen.press(ImGuiMod_Shift | ImGuiKey_Enter);
+  CHECK(screen.state.view.event == first);
+}
+
+TEST_CASE("Ctrl F comes to the timeline from elsewhere") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  screen.state.tab = Tab::plan;
+  screen.frames(2);
+  screen.press(ImGuiMod_Ctrl | ImGuiKey_F);
+  CHECK(screen.state.tab == Tab::timeline);
+  CHECK(ImGui::GetIO().WantTextInput);
+}
+
+TEST_CASE("T changes the theme, and the colors follow") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const ImU32 ground = gui::palette().lane;
+  screen.press(ImGuiKey_T);
+  CHECK(screen.state.theme == Theme::light);
+  CHECK(gui::palette().lane != ground);
+  screen.press(ImGuiKey_T);
+  CHECK(screen.state.theme == Theme::dark);
+}
+
+TEST_CASE("Ctrl with plus, minus and 0 scales everything") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const float usual = gui::px(100);
+  screen.press(ImGuiMod_Ctrl | ImGuiKey_Equal);
+  CHECK(gui::px(100) == doctest::Approx(usual * 1.1));
+  CHECK(ImGui::GetStyle().FontScaleDpi == doctest::Approx(1.1));
+  screen.press(ImGuiMod_Ctrl | ImGuiKey_Minus);
+  screen.press(ImGuiMod_Ctrl | ImGuiKey_Minus);
+  CHECK(gui::px(100) == doctest::Approx(usual / 1.1));
+  screen.press(ImGuiMod_Ctrl | ImGuiKey_0);
+  CHECK(gui::px(100) == doctest::Approx(usual));
+}
+
+TEST_CASE("the question mark opens the help and Escape closes it") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  screen.press(ImGuiMod_Shift | ImGuiKey_Slash);
+  CHECK(screen.state.help);
+  screen.press(ImGuiKey_Escape);
+  CHECK_FALSE(screen.state.help);
+}
+
+TEST_CASE("numbers choose a trial and Tab swaps with the one to compare") {
+  test::Screen screen;
+  screen.open(test::small_trace(1));
+  const std::filesystem::path other = screen.folder.path / "other.mttrace";
+  trace::write_trace(other, test::small_trace(3));
+  gui::open_path(screen.state, other, true);
+  REQUIRE(screen.state.run.trials.size() == 2);
+  screen.press(ImGuiKey_2);
+  CHECK(screen.state.trial == 1);
+  CHECK(screen.state.view.whole.end == 30 * test::kMs);
+  screen.press(ImGuiKey_9);  // there is none
+  CHECK(screen.state.trial == 1);
+  screen.press(ImGuiKey_1);
+  screen.state.other_trial = 1;
+  screen.press(ImGuiKey_Tab);
+  CHECK(screen.state.trial == 1);
+  CHECK(screen.state.other_trial == 0);
+}
+
+TEST_CASE("keys do nothing where nothing is open") {
+  test::Screen screen;
+  for (const ImGuiKey key : {ImGuiKey_F, ImGuiKey_P, ImGuiKey_M, ImGuiKey_W, ImGuiKey_Home, ImGuiKey_1, ImGuiKey_Tab,
+                             ImGuiKey_Enter, ImGuiKey_Escape, ImGuiKey_T})
+    screen.press(key);
+  for (const Tab tab : {Tab::compare, Tab::plan, Tab::findings, Tab::timeline}) {
+    screen.state.tab = tab;
+    screen.frames(2);
+  }
+  CHECK(screen.state.theme == Theme::light);
+}

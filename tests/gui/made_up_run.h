@@ -1,0 +1,107 @@
+// The folder of a finished sweep with a few trials whose figures and traces can be checked by hand.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/config/plan.h"
+#include "core/sweep/run_directory.h"
+#include "core/trace/file.h"
+#include "tests/report/made_up.h"
+
+namespace memtune::test {
+
+using report::MadeUp;
+
+// Two steps of 100 + `late` ms: forward of two blocks 0-40, backward 50-100; before the last 10 ms of each step compute
+// waits `late` ms for a copy of the second of two values. Memory peaks at 45 with `peak_gib`.
+inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t peak_gib) {
+  using trace::Kind;
+  MadeUp made;
+  made.trace.strategy = strategy;
+  made.trace.device = "NVIDIA H200";
+  made.value("layers.0", late > 0 ? "recompute" : "keep", 256 * MadeUp::kMiB);
+  const uint32_t moved = made.value("layers.1", late > 0 ? "host" : "keep", 512 * MadeUp::kMiB);
+  made.trace.values.push_back({"head logits", "", "keep", "", 64 * MadeUp::kMiB});
+  for (int step = 0; step < 2; ++step) {
+    const double at = step * (100 + late);
+    made.step(at, at + 100 + late);
+    made.add(Kind::region, at, at + 20, "layers.0");
+    made.add(Kind::region, at + 20, at + 40, "layers.1");
+    made.add(Kind::region, at + 50, at + 100 + late, "layers.1 backward");
+    made.kernel(at, at + 90);
+    made.kernel(at + 90 + late, at + 100 + late);
+    if (late > 0) {
+      made.add(Kind::copy_out, at + 30, at + 40, "", 512 * MadeUp::kMiB, moved);
+      made.add(Kind::copy_in, at + 80, at + 90 + late, "", 512 * MadeUp::kMiB, moved);
+    }
+    for (const auto& [ms, gib] : {std::pair<double, int64_t>(0, 2), {45, peak_gib}, {95, 3}})
+      made.trace.memory.push_back({static_cast<int64_t>((at + ms) * MadeUp::kMs), gib << 30});
+  }
+  for (trace::Event& event : made.trace.events) {
+    if (event.kind == Kind::region && made.trace.names[event.name] != "step")
+      event.track = made.trace.track("device blocks", true);
+  }
+  return made.trace;
+}
+
+class MadeUpRun {
+ public:
+  explicit MadeUpRun(const std::filesystem::path& folder) : run_(folder) {
+    record_.model = "model.pt";
+    record_.machine = "NVIDIA H200";
+    record_.facts.program.kind = "scripted";
+    record_.request.model.profile = "{}";
+    std::filesystem::create_directories(folder);
+  }
+
+  void add(const std::string& strategy, double ms, int64_t peak_gib, const trace::Trace* trace) {
+    trace::Measurement m;
+    m.strategy = strategy;
+    m.step_ms = trace::summarize({ms - 1, ms, ms + 1});
+    m.peak_bytes.allocated = peak_gib << 30;
+    m.samples_per_s = 1000 / ms;
+    m.gradients.compared = m.gradients.equal = strategy != "none";
+    m.gradients.against = strategy != "none" ? "none" : "";
+    m.transfer.out_bytes = strategy.starts_with("offload") ? 1 << 30 : 0;
+    add(m, trace);
+  }
+  void add(trace::Measurement m, const trace::Trace* trace) {
+    sweep::TrialSpec spec{m.strategy, {}, {}, std::to_string(record_.trials.size()), ""};
+    spec.folder = run_.new_folder(spec);
+    std::filesystem::create_directories(run_ / spec.folder);
+    config::Plan plan;
+    plan.strategy = m.strategy;
+    plan.placements = {{4, "layers.3.mlp/aten::linear", {config::Place::host}, config::Place::recompute}};
+    m.plan = spec.folder + "/plan.json";
+    write_file(run_ / m.plan, nlohmann::json(plan).dump());
+    if (trace) {
+      m.trace = spec.folder + "/trace.mttrace";
+      trace::write_trace(run_ / m.trace, *trace);
+    }
+    run_.write_measurement(spec.folder, m);
+    record_.trials.push_back(spec);
+    run_.write_record(record_);
+  }
+
+ private:
+  sweep::RunDirectory run_;
+  sweep::SweepRecord record_;
+};
+
+// none (100 ms, 8 GiB), offload:stream (110 ms, 4 GiB, its copy 10 ms late), checkpoint:full (130 ms, 5 GiB, no trace)
+// and one that ran out of memory; ranked in that order.
+inline void write_run(const std::filesystem::path& folder) {
+  MadeUpRun run(folder);
+  const trace::Trace none = two_blocks("none", 0, 8), late = two_blocks("offload:stream", 10, 4);
+  run.add("offload:stream", 110, 4, &late);
+  run.add("none", 100, 8, &none);
+  run.add("checkpoint:full", 130, 5, nullptr);
+  trace::Measurement failed;
+  failed.strategy = "offload:sync";
+  failed.outcome = trace::Outcome::device_oom;
+  failed.reason = "asked for 2 GiB";
+  run.add(failed, nullptr);
+}
+
+}  // namespace memtune::test

@@ -1,0 +1,57 @@
+#include "gui/memory_model.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/gui/traces.h"
+
+using namespace memtune;
+
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+}  // namespace
+
+TEST_CASE("the stack at a moment holds each owner's bytes, and the rest is work space") {
+  const gui::MemoryModel memory = gui::make_memory(test::small_trace());
+  REQUIRE(memory.owners.size() == 2);
+  CHECK(memory.owners[0].name == "parameters");  // at the bottom, though it came second
+  const gui::Stack stack = memory.at(5 * test::kMs);
+  CHECK(stack.allocated_bytes == 5 * kGiB);
+  CHECK(stack.owned_bytes == std::vector<int64_t>{2 * kGiB, kGiB});
+  CHECK(stack.work_space_bytes() == 2 * kGiB);
+  CHECK(memory.at(9 * test::kMs).owned_bytes == std::vector<int64_t>{2 * kGiB, 0});
+  CHECK(memory.at(-1).allocated_bytes == 0);
+}
+
+TEST_CASE("the peak is the greatest sample") {
+  const gui::MemoryModel memory = gui::make_memory(test::small_trace());
+  CHECK(memory.times_ns[memory.peak] == 15 * test::kMs);
+  CHECK(memory.allocated_bytes[memory.peak] == 6 * kGiB + 1);
+}
+
+TEST_CASE("the greatest moment of any stretch is found, as by looking at every sample") {
+  trace::Trace trace;
+  uint32_t random = 1;
+  for (int64_t i = 0; i < 3000; ++i) trace.memory.push_back({i * 10, (random = random * 1664525 + 1013904223) >> 8});
+  const gui::MemoryModel memory = gui::make_memory(trace);
+  for (int64_t start = 0; start < 30'000; start += 1377) {
+    for (const int64_t length : {1, 10, 700, 2560, 9000, 40'000}) {
+      CAPTURE(start);
+      CAPTURE(length);
+      const int64_t first = start / 10, last = std::min<int64_t>(2999, (start + length - 1) / 10);
+      int64_t best = first;
+      for (int64_t i = first; i <= last; ++i)
+        if (trace.memory[i].allocated_bytes > trace.memory[best].allocated_bytes) best = i;
+      CHECK(memory.greatest_between(start, start + length) == std::max(start, best * 10));
+    }
+  }
+}
+
+TEST_CASE("owners that say more than is allocated leave no negative work space") {
+  trace::Trace trace;
+  trace.owners = {"head"};
+  trace.owned = {{0, 0, 100}};
+  trace.memory = {{0, 60}};
+  CHECK(gui::make_memory(trace).at(0).work_space_bytes() == 0);
+}

@@ -1,0 +1,107 @@
+// What the mouse does: zoom, move, select; a value's trip lights up.
+#include <doctest/doctest.h>
+
+#include "tests/gui/screen.h"
+
+using namespace memtune;
+using trace::Kind;
+
+TEST_CASE("the wheel zooms at the mouse; Ctrl is fine, Shift is fast") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const ImVec2 at = screen.place_of(screen.find_event(Kind::disk_read));
+  screen.point(at.x, at.y);
+  const double time = screen.state.view.cursor_ns, whole = screen.state.view.span_ns();
+  screen.wheel(1);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(whole / 1.25));
+  CHECK(screen.state.view.cursor_ns == doctest::Approx(time).epsilon(1e-4));
+  screen.wheel(-1);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(whole));
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, true);
+  screen.wheel(1);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, false);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(whole / 2));
+}
+
+TEST_CASE("dragging moves the trace with the mouse and selects nothing") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const ImVec2 at = screen.place_of(screen.find_event(Kind::kernel));
+  screen.point(at.x, at.y);
+  const double time = screen.state.view.cursor_ns;
+  screen.button(true);
+  screen.point(at.x + 200, at.y);
+  screen.button(false);
+  CHECK(screen.state.view.cursor_ns == doctest::Approx(time).epsilon(0.05));
+  CHECK(screen.state.view.start_ns < 0);
+  CHECK_FALSE(screen.state.view.event.has_value());
+}
+
+TEST_CASE("a click on any station lights the whole trip of the value up") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  for (const Kind kind : {Kind::copy_out, Kind::disk_write, Kind::disk_read, Kind::copy_in}) {
+    const size_t event = screen.find_event(kind, 1);  // of the second step
+    const ImVec2 at = screen.place_of(event);
+    screen.point(at.x, at.y);
+    screen.click();
+    CHECK(screen.state.view.event == event);
+    const gui::Trip trip = gui::lit_trip(screen.state);
+    REQUIRE(trip.size() == 6);
+    CHECK(std::count(trip.begin(), trip.end(), event) == 1);
+  }
+}
+
+TEST_CASE("a click beside everything clears the selection") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(Kind::copy_out)));
+  const ImVec2 at = screen.place_of(screen.find_event(Kind::copy_out));
+  screen.point(at.x - 40, at.y);
+  screen.click();
+  CHECK_FALSE(screen.state.view.event.has_value());
+  CHECK(gui::lit_trip(screen.state).empty());
+}
+
+TEST_CASE("a click on what is collapsed opens it") {
+  test::Screen screen;
+  screen.open(test::big_trace(50'000));
+  const double whole = screen.state.view.span_ns();
+  const ImVec2 at = screen.place_of(screen.find_event(Kind::kernel, 5000));
+  screen.point(at.x, at.y);
+  screen.click();
+  CHECK(screen.state.view.span_ns() < whole);
+  CHECK_FALSE(screen.state.view.event.has_value());
+}
+
+TEST_CASE("a click into the memory tells who holds it at that time") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const ImVec2 at = screen.place_of(screen.find_event(Kind::disk_read));
+  screen.point(at.x, screen.state.lanes.bottom - 20);
+  screen.click();
+  REQUIRE(screen.state.view.memory_at_ns.has_value());
+  CHECK(static_cast<double>(*screen.state.view.memory_at_ns) == doctest::Approx(5.5 * test::kMs).epsilon(0.01));
+}
+
+TEST_CASE("what another pane asks for is shown in the timeline") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  screen.state.tab = gui::Tab::findings;
+  screen.frames(2);
+  gui::show_value(screen.state, 0, 1);
+  screen.frames(3);
+  CHECK(screen.state.tab == gui::Tab::timeline);
+  CHECK(gui::lit_trip(screen.state).size() == 6);
+  gui::show_range(screen.state, 0, {3 * test::kMs, 4 * test::kMs});
+  screen.frames(2);
+  CHECK(screen.state.view.span_ns() == doctest::Approx(1.08 * test::kMs));
+}
+
+TEST_CASE("a click on a tab changes the pane") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  screen.point(110, 18);  // the second
+  screen.click();
+  CHECK(screen.state.tab == gui::Tab::compare);
+}

@@ -1,0 +1,189 @@
+// Compare, plan and findings with a mouse and a keyboard: each click leads where it should.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/gui/made_up_run.h"
+#include "tests/gui/screen.h"
+
+using namespace memtune;
+using gui::Tab;
+using test::MadeUp;
+
+namespace {
+
+constexpr size_t kNone = 0, kStream = 1, kFull = 2, kSync = 3;  // as ranked
+
+struct Opened : test::Screen {
+  explicit Opened(Tab tab) {
+    test::write_run(folder.path / "run");
+    gui::open_path(state, folder.path / "run");
+    state.tab = tab;
+    frames(4);
+  }
+  void click_at(const gui::Spot& spot) {
+    REQUIRE(spot.x >= 0);
+    point(spot.x, spot.y);
+    click();
+    frames(2);
+  }
+};
+
+// What of the sweep's table is drawn, from the top.
+std::vector<size_t> shown(const gui::CompareState& compare) {
+  std::vector<size_t> trials;
+  for (size_t i = 0; i < compare.rows.size(); ++i)
+    if (compare.rows[i].x >= 0) trials.push_back(i);
+  std::ranges::sort(trials, {}, [&](size_t trial) { return compare.rows[trial].y; });
+  return trials;
+}
+
+}  // namespace
+
+TEST_CASE("a click on a row selects the trial, with Ctrl the one beside it, a second click opens it") {
+  Opened screen(Tab::compare);
+  CHECK(screen.state.trial == kNone);
+  CHECK(screen.state.other_trial == kStream);  // the only other one with a trace
+  screen.click_at(screen.state.compare.rows[kStream]);
+  CHECK(screen.state.trial == kStream);
+  CHECK(screen.state.tab == Tab::compare);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+  screen.click_at(screen.state.compare.rows[kNone]);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+  screen.frames(2);
+  CHECK(screen.state.trial == kStream);
+  CHECK(screen.state.other_trial == kNone);
+  screen.click_at(screen.state.compare.rows[kNone]);
+  screen.click();
+  CHECK(screen.state.trial == kNone);
+  CHECK(screen.state.tab == Tab::timeline);
+}
+
+TEST_CASE("rows come fastest first, and a click on a head sorts them anew") {
+  Opened screen(Tab::compare);
+  CHECK(shown(screen.state.compare) == std::vector<size_t>{kNone, kStream, kFull, kSync});
+  const gui::Spot first = screen.state.compare.rows[kNone];
+  screen.click_at({first.x, first.y - 25});  // "trial"
+  CHECK(screen.state.compare.sort_by == gui::Figure::trial);
+  CHECK(shown(screen.state.compare) == std::vector<size_t>{kFull, kNone, kStream, kSync});
+  screen.click_at({first.x, first.y - 25});
+  CHECK(shown(screen.state.compare) == std::vector<size_t>{kSync, kStream, kNone, kFull});
+}
+
+TEST_CASE("what is typed into the filter leaves only its rows") {
+  Opened screen(Tab::compare);
+  screen.click_at({60, screen.state.compare.rows[kNone].y - 55});
+  screen.type("offload");
+  CHECK(screen.state.compare.filter == "offload");
+  CHECK(shown(screen.state.compare) == std::vector<size_t>{kStream, kSync});
+}
+
+TEST_CASE("a click on a point opens its trial") {
+  Opened screen(Tab::compare);
+  screen.click_at(screen.state.compare.points[kStream]);
+  CHECK(screen.state.trial == kStream);
+  CHECK(screen.state.tab == Tab::timeline);
+}
+
+TEST_CASE("every marker lies well within the plot") {
+  Opened screen(Tab::compare);
+  const auto& points = screen.state.compare.points;
+  CHECK(points[kSync].x < 0);
+  for (const size_t trial : {kNone, kStream, kFull}) {
+    CHECK(points[trial].x > 1000);
+    CHECK(points[trial].x < 1585);
+    CHECK(points[trial].y > 55);
+  }
+}
+
+TEST_CASE("a click on a difference shows it in the second trial's timeline") {
+  Opened screen(Tab::compare);
+  REQUIRE(screen.state.compare.overlay.has_value());
+  const auto& parts = screen.state.compare.overlay->diff.parts;
+  const auto found = std::ranges::find(parts, "layers.1 backward", &report::Part::name);
+  REQUIRE(found != parts.end());
+  CHECK(found->delta_ms() == doctest::Approx(10));
+  const double start = static_cast<double>(found->in_b.start), end = static_cast<double>(found->in_b.end);
+  screen.click_at(screen.state.compare.parts[static_cast<size_t>(found - parts.begin())]);
+  CHECK(screen.state.tab == Tab::timeline);
+  CHECK(screen.state.trial == kStream);
+  CHECK(screen.state.view.start_ns < start);
+  CHECK(screen.state.view.end_ns > end);
+  CHECK(screen.state.view.span_ns() < 1.2 * (end - start));
+}
+
+TEST_CASE("another pair is compared anew") {
+  Opened screen(Tab::compare);
+  CHECK(screen.state.compare.overlay->diff.b_ms == doctest::Approx(110));
+  screen.state.trial = kStream;
+  screen.state.other_trial = kNone;
+  screen.frames(2);
+  CHECK(screen.state.compare.overlay->diff.b_ms == doctest::Approx(100));
+}
+
+TEST_CASE("a click on a value of the plan lights its trip up") {
+  Opened screen(Tab::plan);
+  gui::select_trial(screen.state, kStream);
+  screen.frames(2);
+  REQUIRE(screen.state.plan.grid.has_value());
+  CHECK(screen.state.plan.grid->rows.size() == 2);
+  screen.click_at(screen.state.plan.cells[1]);
+  CHECK(screen.state.tab == Tab::timeline);
+  CHECK(screen.state.view.value == 2);
+  CHECK(gui::lit_trip(screen.state).size() == 2);
+}
+
+TEST_CASE("a trial without a trace shows the plan of its file, and its cells lead nowhere") {
+  Opened screen(Tab::plan);
+  gui::select_trial(screen.state, kFull);
+  screen.frames(2);
+  REQUIRE(screen.state.plan.grid.has_value());
+  CHECK_FALSE(screen.state.plan.grid->bytes_known);
+  REQUIRE(screen.state.plan.cells.size() == 2);
+  screen.click_at(screen.state.plan.cells[0]);
+  CHECK(screen.state.tab == Tab::plan);
+}
+
+TEST_CASE("a click on a finding shows its evidence and picks the event out") {
+  Opened screen(Tab::findings);
+  gui::select_trial(screen.state, kStream);
+  screen.frames(2);
+  REQUIRE(screen.state.findings.findings.has_value());
+  const auto& findings = *screen.state.findings.findings;
+  const auto late = std::ranges::find(findings, "copies-in-late", &report::Finding::rule);
+  REQUIRE(late != findings.end());
+  CHECK(late->ms_per_step == doctest::Approx(10));
+  const uint32_t event = late->evidence.events.front();
+  screen.click_at(screen.state.findings.rows[static_cast<size_t>(late - findings.begin())]);
+  CHECK(screen.state.tab == Tab::timeline);
+  CHECK(screen.state.view.event == event);
+  CHECK(screen.state.view.start_ns < 90.0 * MadeUp::kMs);
+  CHECK(screen.state.view.span_ns() < 40.0 * MadeUp::kMs);
+}
+
+TEST_CASE("trials without findings, without a trace and an empty trace are told in words") {
+  for (const size_t trial : {kNone, kFull, kSync}) {
+    Opened screen(Tab::findings);
+    gui::select_trial(screen.state, trial);
+    screen.frames(3);
+    CHECK(screen.state.findings.findings->empty());
+  }
+  for (const Tab tab : {Tab::compare, Tab::plan, Tab::findings}) {
+    test::Screen screen;
+    screen.open({});
+    screen.state.tab = tab;
+    screen.frames(4);
+    CHECK(screen.state.tab == tab);
+  }
+}
+
+TEST_CASE("another run that is opened leaves nothing of the first in the panes") {
+  Opened screen(Tab::findings);
+  gui::select_trial(screen.state, kStream);
+  screen.frames(2);
+  screen.open(test::small_trace());
+  screen.state.tab = Tab::plan;
+  screen.frames(2);
+  CHECK(screen.state.plan.grid->values.size() == 2);
+  CHECK(screen.state.findings.findings == std::nullopt);
+}

@@ -1,0 +1,105 @@
+// The viewer's own pictures, drawn through EGL as --screenshot does.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "core/base/error.h"
+#include "gui/offscreen.h"
+#include "gui/options.h"
+#include "tests/gui/screen.h"
+
+using namespace memtune;
+
+// Mesa keeps some bytes until the process ends.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libEGL\nleak:swrast_dri\nleak:libglapi\nleak:_dri.so\n";
+}
+
+namespace {
+
+bool has_egl() {
+  try {
+    const gui::Context context;
+    const gui::Offscreen screen(16, 16);
+    return true;
+  } catch (const DeviceError& error) {
+    MESSAGE("SKIPPED, no pictures were compared: " << error.what());
+    return false;
+  }
+}
+
+struct Drawn {
+  gui::Picture picture;
+  size_t colors() const {
+    std::set<uint32_t> found;
+    for (size_t i = 0; i + 2 < picture.rgb.size(); i += 3)
+      found.insert(picture.rgb[i] << 16 | picture.rgb[i + 1] << 8 | picture.rgb[i + 2]);
+    return found.size();
+  }
+  uint8_t corner() const { return picture.rgb[3 * (size_t(picture.width) * 5 + 5)]; }
+};
+
+Drawn draw(const std::vector<std::string>& options, int width = 800, int height = 500) {
+  const test::ScratchFolder folder;
+  trace::write_trace(folder.path / "t.mttrace", test::small_trace());
+  std::vector<std::string> arguments = {(folder.path / "t.mttrace").string()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const gui::Options parsed = gui::parse_options(arguments);
+  gui::AppState state;
+  gui::apply_options(state, parsed);
+  state.scale = parsed.scale.value_or(1.0F);
+  const gui::Context context;
+  gui::Offscreen screen(width, height);
+  for (int i = 0; i < 6; ++i) screen.frame([&] { gui::draw_app(state); });
+  return {screen.picture()};
+}
+
+}  // namespace
+
+TEST_CASE("pictures are drawn without a display, the same each time") {
+  if (!has_egl()) return;
+  const Drawn first = draw({}), again = draw({});
+  CHECK(first.picture.rgb.size() == size_t{800} * 500 * 3);
+  CHECK(first.colors() > 20);
+  CHECK(first.picture.rgb == again.picture.rgb);
+}
+
+TEST_CASE("theme, scale, tab and place change the picture") {
+  if (!has_egl()) return;
+  const Drawn dark = draw({}), light = draw({"--theme=light"});
+  CHECK(dark.corner() < 80);
+  CHECK(light.corner() > 200);
+  for (const char* option : {"--scale=2", "--tab=findings", "--at=layers.1 up", "--at=peak"}) {
+    CAPTURE(option);
+    CHECK(draw({option}).picture.rgb != dark.picture.rgb);
+  }
+}
+
+TEST_CASE("memtune-view writes a PNG of the size that was asked for") {
+  if (!has_egl()) return;
+  const test::ScratchFolder folder;
+  trace::write_trace(folder.path / "t.mttrace", test::small_trace());
+  const std::string at = folder.path.string();
+  const std::string line = test::program("memtune-view") + " " + at + "/t.mttrace --size=640x400 --screenshot " + at +
+                           "/out.png >" + at + "/out 2>" + at + "/err";
+  REQUIRE(std::system(line.c_str()) == 0);
+  const std::string png = test::slurp(folder.path / "out.png");
+  REQUIRE(png.size() > 100);
+  CHECK(png.substr(1, 3) == "PNG");
+  CHECK(png.substr(16, 8) == std::string("\0\0\x02\x80\0\0\x01\x90", 8));
+  CHECK(test::slurp(folder.path / "err") == "");
+}
+
+TEST_CASE("without a display the window says so and offers the ways out") {
+  const test::ScratchFolder folder;
+  trace::write_trace(folder.path / "t.mttrace", test::small_trace());
+  const std::string at = folder.path.string();
+  const std::string line =
+      "env -u DISPLAY -u WAYLAND_DISPLAY " + test::program("memtune-view") + " " + at + "/t.mttrace 2>" + at + "/err";
+  CHECK(WEXITSTATUS(std::system(line.c_str())) == 2);
+  const std::string said = test::slurp(folder.path / "err");
+  CHECK(said.find("no display") != std::string::npos);
+  CHECK(said.find("--screenshot") != std::string::npos);
+  CHECK(said.find("--html") != std::string::npos);
+  CHECK(test::count_lines(said) == 1);
+}

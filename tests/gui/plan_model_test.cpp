@@ -1,0 +1,65 @@
+// Blocks below each other, the same op's values below each other, whatever some blocks lack.
+#include "gui/plan_model.h"
+
+#include <doctest/doctest.h>
+
+using namespace memtune::gui;
+using memtune::trace::Value;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Value value(const std::string& block, const std::string& name, const std::string& placement, int64_t bytes) {
+  return {block.empty() ? name : block + name, block, placement, "", bytes};
+}
+
+}  // namespace
+
+TEST_CASE("a row a block, a column a name; what a block lacks stays empty") {
+  const PlanGrid grid =
+      make_plan_grid({value("layers.0", ".attn norm", "recompute", 4), value("layers.0", ".mlp silu", "host", 8),
+                      value("layers.1", ".attn norm", "keep", 4), value("layers.1", ".attn sdpa", "keep", 2),
+                      value("layers.1", ".mlp silu", "disk", 8)});
+  CHECK(grid.columns == Names{"attn norm", "attn sdpa", "mlp silu"});
+  REQUIRE(grid.rows.size() == 2);
+  CHECK(grid.rows[0].block == "layers.0");
+  CHECK_FALSE(grid.rows[0].cells[1].has_value());
+  CHECK(grid.rows[0].cells[2] == 1U);
+  CHECK(grid.rows[1].cells[1] == 3U);
+}
+
+TEST_CASE("a second value of one name has a column of its own") {
+  const PlanGrid grid =
+      make_plan_grid({value("layers.0", " linear", "keep", 1), value("layers.0", " linear", "host", 1)});
+  CHECK(grid.columns == Names{"linear", "linear 2"});
+  CHECK(grid.rows[0].cells[1] == 1U);
+}
+
+TEST_CASE("sums by placement count all values, those outside of blocks too") {
+  const PlanGrid grid = make_plan_grid(
+      {value("layers.0", " a", "keep", 1), value("layers.0", " b", "host", 2), value("", "logits", "keep", 10)});
+  CHECK(grid.outside == std::vector<uint32_t>{2});
+  CHECK(grid.sums[0].values == 2);
+  CHECK(grid.sums[0].bytes == 11);
+  CHECK(grid.sums[2].bytes == 2);
+  CHECK(grid.rows[0].sums[0].bytes == 1);
+}
+
+TEST_CASE("a plan file alone gives the grid without bytes") {
+  memtune::config::Plan plan;
+  plan.placements = {
+      {0, "embed/aten::embedding", {memtune::config::Place::keep}, memtune::config::Place::keep},
+      {1, "layers.0.mlp/aten::linear", {memtune::config::Place::host}, memtune::config::Place::recompute}};
+  const PlanGrid grid = make_plan_grid(plan);
+  CHECK_FALSE(grid.bytes_known);
+  CHECK(grid.columns == Names{"mlp linear", "mlp linear, its own"});
+  CHECK(grid.rows[0].block == "layers.0");
+  CHECK(grid.values[*grid.rows[0].cells[1]].placement == "recompute");
+  CHECK(grid.outside.size() == 1);
+}
+
+TEST_CASE("no values make no grid") {
+  CHECK(make_plan_grid(std::vector<Value>{}).rows.empty());
+  CHECK(make_plan_grid(memtune::config::Plan{}).values.empty());
+}

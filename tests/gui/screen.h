@@ -1,0 +1,107 @@
+// The viewer without a display: ImGui's null back end, input put into its queue, frames drawn for nobody.
+#pragma once
+
+#include <imgui.h>
+#include <imgui_impl_null.h>
+
+#include <string>
+
+#include "core/trace/file.h"
+#include "gui/app.h"
+#include "gui/context.h"
+#include "tests/gui/traces.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::test {
+
+class Screen {
+ public:
+  Screen() {
+    ImGui_ImplNull_Init();
+    ImGui::GetIO().ConfigInputTrickleEventQueue = true;
+  }
+  ~Screen() { ImGui_ImplNull_Shutdown(); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  // Opens the trace as if it were a file.
+  void open(const trace::Trace& trace) {
+    const std::filesystem::path path = folder.path / "trace.mttrace";
+    trace::write_trace(path, trace);
+    gui::open_path(state, path);
+    frames(3);
+  }
+
+  void frames(int count = 1) {
+    for (int i = 0; i < count; ++i) {
+      ImGui_ImplNull_NewFrame();
+      ImGui::GetIO().DisplaySize = {1600, 900};
+      ImGui::NewFrame();
+      gui::draw_app(state);
+      ImGui::Render();
+      ImGui_ImplNullRender_RenderDrawData(ImGui::GetDrawData());
+    }
+  }
+
+  // A key with its modifiers, pressed and let go: a frame each, as no person is faster.
+  void press(ImGuiKeyChord chord) {
+    ImGuiIO& io = ImGui::GetIO();
+    const auto modifiers = {ImGuiMod_Ctrl, ImGuiMod_Shift};
+    for (const ImGuiKey modifier : modifiers)
+      if (chord & modifier) io.AddKeyEvent(modifier, true);
+    frames();
+    const auto key = static_cast<ImGuiKey>(chord & ~ImGuiMod_Mask_);
+    io.AddKeyEvent(key, true);
+    frames(2);
+    io.AddKeyEvent(key, false);
+    frames();
+    for (const ImGuiKey modifier : modifiers)
+      if (chord & modifier) io.AddKeyEvent(modifier, false);
+    frames(2);
+  }
+
+  void type(const std::string& text) {
+    ImGui::GetIO().AddInputCharactersUTF8(text.c_str());
+    frames(static_cast<int>(text.size()) + 2);
+  }
+
+  void point(float x, float y) {
+    ImGui::GetIO().AddMousePosEvent(x, y);
+    frames(2);
+  }
+  void click() {
+    button(true);
+    button(false);
+  }
+  void button(bool down) {
+    ImGui::GetIO().AddMouseButtonEvent(0, down);
+    frames(2);
+  }
+  void wheel(float by) {
+    ImGui::GetIO().AddMouseWheelEvent(0, by);
+    frames(2);
+  }
+
+  // Of an event of the shown trace, in pixels.
+  ImVec2 place_of(size_t event) const {
+    const gui::LoadedTrace& loaded = state.current().load();
+    const size_t row = loaded.timeline.row_of_event[event];
+    const trace::Event& what = loaded.trace.events[event];
+    const double middle = (static_cast<double>(what.start_ns) + static_cast<double>(what.end_ns)) / 2;
+    return {state.lanes.axis.x(middle), state.lanes.row_y[row] + state.lanes.row_height[row] / 2};
+  }
+  size_t find_event(trace::Kind kind, int which = 0) const {
+    const auto& events = state.current().load().trace.events;
+    size_t i = 0;
+    while (events[i].kind != kind || which-- > 0) ++i;
+    return i;
+  }
+
+  gui::AppState state;
+  ScratchFolder folder;
+
+ private:
+  gui::Context context_;
+};
+
+}  // namespace memtune::test

@@ -1,0 +1,34 @@
+#include "gui/search.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/gui/traces.h"
+
+using namespace memtune;
+
+TEST_CASE("names, regions and placements are found in either case, in order of time") {
+  const trace::Trace trace = test::small_trace(1);
+  gui::Search search;
+  search.find(trace, "NORM");
+  CHECK(search.hits().size() == 3);  // the kernel, saved, used
+  search.find(trace, "disk");
+  CHECK(search.hits().size() == 6);  // all of the value that is placed there
+  for (size_t i = 1; i < search.hits().size(); ++i)
+    CHECK(trace.events[search.hits()[i]].start_ns >= trace.events[search.hits()[i - 1]].start_ns);
+  search.find(trace, "");
+  CHECK(search.hits().empty());
+}
+
+TEST_CASE("steps begin at what is visible and go around both ends") {
+  const trace::Trace trace = test::small_trace(2);
+  gui::Search search;
+  search.find(trace, "up backward");
+  REQUIRE(search.hits().size() == 2);
+  CHECK(search.step(trace, true, 10 * test::kMs) == search.hits()[1]);
+  CHECK(search.step(trace, true, 0) == search.hits()[0]);
+  CHECK(search.step(trace, false, 0) == search.hits()[1]);
+  search.find(trace, "up backward");
+  CHECK(search.step(trace, true, 99 * test::kMs) == search.hits()[0]);
+  search.find(trace, "nowhere");
+  CHECK_FALSE(search.step(trace, true, 0).has_value());
+}

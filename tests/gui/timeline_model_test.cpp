@@ -1,0 +1,79 @@
+#include "gui/timeline_model.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/gui/traces.h"
+
+using namespace memtune;
+
+namespace {
+
+std::vector<std::string> lane_names(const gui::TimelineModel& model) {
+  std::vector<std::string> names;
+  for (const gui::Lane& lane : model.lanes) names.push_back(lane.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("lanes come in the order in which a step is read, whatever the order of tracks") {
+  CHECK(lane_names(gui::make_timeline(test::small_trace())) ==
+        std::vector<std::string>{"steps", "blocks", "compute (7)", "copies out (20)", "copies in (21)", "disk write",
+                                 "disk read", "saved, used"});
+}
+
+TEST_CASE("a span inside another lies in a row below it, and both know their row") {
+  const trace::Trace trace = test::small_trace(1);
+  const auto model = gui::make_timeline(trace);
+  const gui::Lane& blocks = model.lanes[1];
+  REQUIRE(blocks.rows == 2);
+  CHECK(model.rows[blocks.first_row].events.size() == 2);  // forward, backward
+  REQUIRE(model.rows[blocks.first_row + 1].events.size() == 1);
+  const uint32_t recompute = model.rows[blocks.first_row + 1].events[0];
+  CHECK(trace.names[trace.events[recompute].name] == "layers.0 recompute");
+  CHECK(model.row_of_event[recompute] == blocks.first_row + 1);
+}
+
+TEST_CASE("events need not be in order of time") {
+  trace::Trace trace = test::small_trace();
+  std::reverse(trace.events.begin(), trace.events.end());
+  const auto model = gui::make_timeline(trace);
+  for (const gui::Row& row : model.rows) CHECK(std::is_sorted(row.starts_ns.begin(), row.starts_ns.end()));
+  CHECK(model.whole.start == 0);
+  CHECK(model.whole.end == 20 * test::kMs);
+}
+
+TEST_CASE("an empty trace and one of a single moment have a length") {
+  CHECK(gui::make_timeline({}).whole.end == 1);
+  trace::Trace trace;
+  test::add_event(trace, trace::Kind::mark, "marks", "step", 7, 7);
+  const auto model = gui::make_timeline(trace);
+  CHECK(model.whole.start == 7);
+  CHECK(model.whole.end == 8);
+  CHECK(model.rows.size() == 1);
+}
+
+TEST_CASE("what overlaps a hundredfold shares rows instead of filling the screen") {
+  trace::Trace trace;
+  for (int i = 0; i < 100; ++i) test::add_event(trace, trace::Kind::disk_read, "disk read", "r", i, 1000 + i);
+  const auto model = gui::make_timeline(trace);
+  CHECK(model.rows.size() == 24);
+  for (const gui::Row& row : model.rows) {
+    for (size_t i = 1; i < row.events.size(); ++i) CHECK(row.starts_ns[i] >= row.ends_ns[i - 1]);
+  }
+}
+
+TEST_CASE("an event that ends before it begins is a moment") {
+  trace::Trace trace;
+  test::add_event(trace, trace::Kind::kernel, "compute", "k", 100, 50);
+  const auto model = gui::make_timeline(trace);
+  CHECK(model.rows[0].starts_ns[0] == model.rows[0].ends_ns[0]);
+}
+
+TEST_CASE("the span at a time is found") {
+  const auto model = gui::make_timeline(test::small_trace(1));
+  const size_t compute = model.lanes[2].first_row;
+  CHECK(model.span_at(compute, test::kMs / 2) == 0);
+  CHECK(model.span_at(compute, test::kMs) == 1);
+  CHECK(model.span_at(compute, 5 * test::kMs) == -1);
+}

@@ -1,0 +1,97 @@
+// memtune-made-up-run FOLDER: writes the folder of a finished sweep with made-up figures and traces, so that reports
+// are tested without LibTorch. Names hold what has to be escaped.
+#include <filesystem>
+#include <iostream>
+
+#include "core/sweep/run_directory.h"
+#include "core/trace/file.h"
+#include "core/trace/overlap.h"
+#include "tests/report/made_up_trace.h"
+
+namespace {
+
+using namespace memtune;
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+trace::Measurement worked(const std::string& strategy, double ms, double half, double gib) {
+  trace::Measurement m;
+  m.strategy = strategy;
+  m.step_ms = trace::summarize({ms - half, ms, ms + half, ms - half / 2, ms + half / 2});
+  m.peak_bytes.allocated = static_cast<int64_t>(gib * static_cast<double>(kGiB));
+  m.peak_bytes.reserved = m.peak_bytes.allocated + (256 << 20);
+  m.samples_per_s = 4000 / ms;
+  m.tokens_per_s = 4096 * m.samples_per_s;
+  m.loss = {10.5, 10.25};
+  m.gradients = {strategy != "none", strategy != "none", 0, "", strategy == "none" ? "" : "none"};
+  m.device = "NVIDIA H200";
+  return m;
+}
+
+trace::Transfer late_copies() {
+  trace::Transfer transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
+  transfer.link_out_gb_per_s = transfer.link_in_gb_per_s = 55;
+  return transfer;
+}
+
+void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, trace::Measurement m, bool traced) {
+  const std::string folder = run.new_folder({m.strategy, {}, {}, "", ""});
+  std::filesystem::create_directories(run / folder);
+  if (traced) {
+    const trace::Trace trace = test::made_up_trace(m.strategy);
+    m.transfer = trace::measure_overlap(trace, 2);
+    if (m.strategy == "offload:stream") m.transfer = late_copies();
+    m.trace = folder + "/trace.mttrace";
+    trace::write_trace(run / m.trace, trace);
+  }
+  run.write_measurement(folder, m);
+  record.trials.push_back({m.strategy, {}, {}, std::to_string(record.trials.size()), folder});
+}
+
+trace::Measurement failed(const std::string& strategy, trace::Outcome outcome, const std::string& reason) {
+  trace::Measurement m;
+  m.strategy = strategy;
+  m.outcome = outcome;
+  m.reason = reason;
+  return m;
+}
+
+void write_run(const std::filesystem::path& folder) {
+  const sweep::RunDirectory run(folder);
+  sweep::SweepRecord record;
+  record.model = "model <b>&amp;.pt";
+  record.machine = "NVIDIA H200";
+  record.request.model.profile = "{}";
+  record.facts.inputs = {"tokens:int64[4,4096]<32000"};
+  record.facts.loss = "next_token";
+  record.facts.program.kind = "scripted";
+  record.facts.program.notes = {"dropout is \"fixed\" by the trace"};
+  record.budget_bytes = 16 * kGiB;
+  add_trial(run, record, worked("none", 260.6, 2.6, 36.22), true);
+  add_trial(run, record, worked("checkpoint:cheap", 266.9, 4.1, 24.73), false);
+  add_trial(run, record, worked("checkpoint:cheap+offload:stream,fraction=0.4", 267.1, 1.4, 21.21), true);
+  add_trial(run, record, worked("mine-20", 271.6, 2.6, 20.21), false);
+  add_trial(run, record, worked("mine-17", 281.2, 2.3, 17.21), false);
+  add_trial(run, record, worked("checkpoint:every=2", 289.2, 3.9, 24.71), false);
+  add_trial(run, record, worked("mixed", 291.4, 1.7, 14.18), true);
+  add_trial(run, record, worked("checkpoint:op", 292.7, 2.7, 19.48), false);
+  add_trial(run, record, worked("floor", 311.2, 1.1, 12.23), true);
+  add_trial(run, record, worked("checkpoint:full,inputs=host", 323.5, 2.5, 12.19), false);
+  add_trial(run, record, worked("checkpoint:full", 327.4, 23.2, 13.19), false);
+  add_trial(run, record, worked("offload:stream", 948.9, 0.5, 12.13), true);
+  add_trial(run, record,
+            failed("offload:sync", trace::Outcome::device_oom,
+                   "asked for 2 GiB in forward with 15.5 GiB in use; largest owners: layers.3.mlp 4 GiB"),
+            false);
+  run.write_record(record);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: memtune-made-up-run FOLDER\n";
+    return 2;
+  }
+  write_run(argv[1]);
+}
