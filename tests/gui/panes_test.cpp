@@ -185,5 +185,5 @@ TEST_CASE("another run that is opened leaves nothing of the first in the panes")
   screen.state.tab = Tab::plan;
   screen.frames(2);
   CHECK(screen.state.plan.grid->values.size() == 2);
-  CHECK(screen.state.findings.findings == std::nullopt);
+  CHECK_FALSE(screen.state.compare.overlay.has_value());
 }
