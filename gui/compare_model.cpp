@@ -66,9 +66,10 @@ Point point_of(const Run& run, size_t index, bool per_sample) {
 
 const std::vector<FigureInfo>& figures() {
   static const std::vector<FigureInfo> all = {
-      {Figure::trial, "trial", true},    {Figure::step, "step ms", false},      {Figure::times, "× ref", false},
-      {Figure::peak, "peak GiB", false}, {Figure::hidden, "hidden %", false},   {Figure::exposed, "exposed ms", false},
-      {Figure::rate, "a second", false}, {Figure::gradients, "gradients", true}};
+      {Figure::trial, "trial", true},      {Figure::step, "step ms", false},
+      {Figure::times, "× ref", false},     {Figure::peak, "peak GiB", false},
+      {Figure::hidden, "hidden %", false}, {Figure::exposed, "exposed ms", false},
+      {Figure::rate, "per second", false}, {Figure::gradients, "gradients", true}};
   return all;
 }
 
@@ -93,7 +94,8 @@ std::string figure_text(const Run& run, size_t index, Figure figure) {
   if (figure == Figure::trial) return trial.label();
   if (figure == Figure::gradients) return gradients_text(trial.row().measurement);
   const std::optional<double> value = figure_value(run, index, figure);
-  return value ? report::fixed(*value, digits_of(figure)) : "–";
+  if (!value) return "–";
+  return report::fixed(*value, figure == Figure::rate && *value < 100 ? 2 : digits_of(figure));
 }
 
 std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Figure by, bool ascending) {

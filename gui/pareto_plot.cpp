@@ -130,6 +130,13 @@ const Point* nearest(const Scatter& scatter) {
   return best;
 }
 
+// The button went up where it had gone down: dragging moves the plot.
+bool clicked() {
+  const ImGuiIO& io = ImGui::GetIO();
+  return ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+         io.MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] < io.MouseDragThreshold * io.MouseDragThreshold;
+}
+
 void draw_tip(const AppState& state, const Point& point) {
   ImGui::SetTooltip("%s\n%s GiB at the peak, %s ms", state.run.trials[point.trial].label().c_str(),
                     report::fixed(point.peak_gib, 2).c_str(), report::fixed(point.ms, 1).c_str());
@@ -150,7 +157,7 @@ void draw_pareto(AppState& state) {
   draw_labels(state, scatter);
   const Point* hovered = ImPlot::IsPlotHovered() ? nearest(scatter) : nullptr;
   if (hovered) draw_tip(state, *hovered);
-  if (hovered && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+  if (hovered && clicked()) {
     select_trial(state, hovered->trial);
     state.tab = Tab::timeline;
   }

@@ -98,7 +98,8 @@ void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(low, high)) return;
   list.AddRect(low, high, palette().selection, 0, px(1.5F));
   draw_tip(value, grid.bytes_known);
-  if (grid.bytes_known && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) show_value(state, state.trial, index);
+  // Once the button is up: the timeline would take its release for a click beside everything.
+  if (grid.bytes_known && ImGui::IsMouseReleased(ImGuiMouseButton_Left)) show_value(state, state.trial, index);
 }
 
 float widest(const std::vector<std::string>& texts) {

@@ -35,7 +35,7 @@ void set_up_columns(const Run& run) {
   for (const FigureInfo& info : figures()) {
     ImGuiTableColumnFlags flags = ImGuiTableColumnFlags_WidthFixed;
     if (info.figure == Figure::step) flags |= ImGuiTableColumnFlags_DefaultSort;
-    ImGui::TableSetupColumn(info.head, flags, info.figure == Figure::trial ? std::clamp(widest, px(90), px(260)) : 0);
+    ImGui::TableSetupColumn(info.head, flags, info.figure == Figure::trial ? std::clamp(widest, px(90), px(215)) : 0);
   }
   ImGui::TableHeadersRow();
 }

@@ -14,7 +14,7 @@ using trace::Kind;
 
 constexpr int64_t kOwnBytes = int64_t{1} << 20;    // a step: the model's own copies, of its loss and the like
 constexpr int64_t kSmallBytes = int64_t{4} << 20;  // a copy
-constexpr double kLinkIsTheLimit = 0.9, kSmallRate = 0.6, kDirectionRate = 0.8;
+constexpr double kLinkBusy = 0.9, kLinkOfStep = 0.3, kSmallRate = 0.6, kDirectionRate = 0.8;
 
 std::string rate_text(double gb_per_s) { return fixed(gb_per_s, 1) + " GB/s"; }
 
@@ -38,15 +38,26 @@ bool moves(const Subject& subject, Kind kind) {
   return bytes / static_cast<int64_t>(std::max<size_t>(1, subject.steps.size())) >= kOwnBytes;
 }
 
-// Of the time between the first and the last copy of a step, how much is copied in.
-double share_busy(const Subject& subject, Kind kind) {
-  const Intervals copies = trace::time_of(subject.trace, [&](const Event& event) { return event.kind == kind; });
+// The copies of this direction fill the time from a step's first to its last, and much of the step: to begin earlier
+// would not help.
+bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
   int64_t span = 0;
   for (const Interval& step : subject.steps) {
     const Intervals within = trace::intersect(copies, {step});
     if (!within.empty()) span += within.back().end - within.front().start;
   }
-  return span > 0 ? static_cast<double>(trace::total(copies)) / static_cast<double>(span) : 0;
+  const int64_t busy = trace::total(copies);
+  return static_cast<double>(busy) >= kLinkBusy * static_cast<double>(span) &&
+         subject.share_of_step(subject.per_step_ms(busy)) >= kLinkOfStep;
+}
+
+Intervals time_of_kind(const Subject& subject, Kind kind) {
+  return trace::time_of(subject.trace, [&](const Event& event) { return event.kind == kind; });
+}
+
+std::string move_less(const Subject& subject, const Intervals& copies, double late_ms) {
+  const double busy_ms = subject.per_step_ms(trace::total(copies));
+  return "the link is the limit; " + subject.knobs.move_less(1 - late_ms / busy_ms);
 }
 
 // The region with the most late time, and its share of all of it; "" when the copies know no values.
@@ -80,11 +91,8 @@ std::string last_region(const trace::Trace& trace) {
 }
 
 std::string advice_for_late_in(const Subject& subject, const Lateness& where, double late_ms) {
-  const Intervals copies =
-      trace::time_of(subject.trace, [](const Event& event) { return event.kind == Kind::copy_in; });
-  const double busy_ms = subject.per_step_ms(trace::total(copies));
-  if (share_busy(subject, Kind::copy_in) >= kLinkIsTheLimit && busy_ms > 0)
-    return "the link is the limit; " + subject.knobs.move_less(1 - late_ms / busy_ms);
+  const Intervals copies = time_of_kind(subject, Kind::copy_in);
+  if (link_is_the_limit(subject, copies)) return move_less(subject, copies, late_ms);
   if (where.share >= 0.5 && where.region == last_region(subject.trace)) return subject.knobs.keep_last();
   return subject.knobs.deeper_prefetch();
 }
@@ -129,19 +137,16 @@ std::optional<Finding> copies_out_late(const Subject& subject) {
   const Intervals& late = subject.occupation.out;
   const double ms = subject.per_step_ms(trace::total(late));
   if (subject.share_of_step(ms) < kWorthTelling || !moves(subject, Kind::copy_out)) return {};
-  const bool limit = share_busy(subject, Kind::copy_out) >= kLinkIsTheLimit;
-  const Intervals copies =
-      trace::time_of(subject.trace, [](const Event& event) { return event.kind == Kind::copy_out; });
-  const double busy_ms = subject.per_step_ms(trace::total(copies));
-  Finding finding = subject.costs(
-      "copies-out-late", ms, "copies out exposed " + ms_text(ms) + " a step",
-      limit ? "the link is the limit; " + subject.knobs.move_less(1 - ms / busy_ms) : subject.knobs.larger_stash());
+  const Intervals copies = time_of_kind(subject, Kind::copy_out);
+  const bool limit = link_is_the_limit(subject, copies);
+  Finding finding = subject.costs("copies-out-late", ms, "copies out exposed " + ms_text(ms) + " a step",
+                                  limit ? move_less(subject, copies, ms) : subject.knobs.larger_stash());
   finding.evidence = subject.evidence(late, Kind::copy_out);
   return finding;
 }
 
 std::optional<Finding> waits(const Subject& subject) {
-  const Intervals recorded = trace::time_of(subject.trace, [](const Event& event) { return event.kind == Kind::wait; });
+  const Intervals recorded = time_of_kind(subject, Kind::wait);
   const Intervals alone = trace::intersect(subject.occupation.wait, recorded);
   const double ms = subject.per_step_ms(trace::total(alone));
   if (subject.share_of_step(ms) < kWorthTelling) return {};

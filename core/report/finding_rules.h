@@ -43,10 +43,11 @@ using Rule = std::optional<Finding> (*)(const Subject&);
 // copy_rules.cpp. Copies of less than 1 MiB a step altogether are the model's own and pass all of these.
 //
 // Occupation::in is at least kWorthTelling: backward stood still while what it needs was on its way. When the copies in
-// fill 90 % of the time between the first and the last of a step, the link is the limit and a deeper prefetch is no
-// help: then the advice is to move less.
+// fill 90 % of the time between the first and the last of a step, and 30 % of the step, the link is the limit and a
+// deeper prefetch is no help: then the advice is to move less. Otherwise it is to keep the last block, where half of
+// the late time is its, or a deeper prefetch.
 std::optional<Finding> copies_in_late(const Subject& subject);
-// Occupation::out is at least kWorthTelling: compute stood still until sources had left.
+// The same of Occupation::out, for copies out, and a larger stash: compute stood still until sources had left.
 std::optional<Finding> copies_out_late(const Subject& subject);
 // Waits are recorded while no copy ran and nothing was computed, at least kWorthTelling.
 std::optional<Finding> waits(const Subject& subject);

@@ -92,6 +92,15 @@ TEST_CASE("a link that is busy all the time is told to move less, not to begin e
   CHECK(late.advice == "the link is the limit; fraction=1 -> fraction=0.5");
 }
 
+TEST_CASE("a single late copy, which is busy all of its own time, is no sign of a link at its limit") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 70);
+  made.add(Kind::copy_in, 60, 80, "", kGiB);
+  made.kernel(80, 100);
+  CHECK(find_in(made, measured(100)).front().advice == "prefetch=1GiB -> prefetch=2GiB");
+}
+
 TEST_CASE("copies that are late for the last block are answered by keeping it") {
   MadeUp made;
   made.value("layers.0", "host", kGiB);
