@@ -29,7 +29,7 @@ struct Scale {
 Scale scale_of(const LoadedTrace& loaded, const LaneFrame& frame) {
   const MemoryModel& memory = loaded.timeline.memory;
   const int64_t peak = memory.allocated_bytes[memory.peak], budget = loaded.trace.budget_bytes;
-  const int64_t most = budget > 3 * peak ? peak : std::max(peak, budget);
+  const int64_t most = budget / 3 > peak ? peak : std::max(peak, budget);
   return {1.12 * static_cast<double>(std::max<int64_t>(most, 1)), frame.top, frame.bottom};
 }
 
