@@ -1,9 +1,9 @@
 #include <imgui.h>
 
 #include <filesystem>
+#include <roboto.inc>  // made by the build
 
 #include "gui/theme.h"
-#include "roboto.inc"
 
 namespace memtune::gui {
 

@@ -29,7 +29,7 @@ struct Scale {
 Scale scale_of(const LoadedTrace& loaded, const LaneFrame& frame) {
   const MemoryModel& memory = loaded.timeline.memory;
   const int64_t peak = memory.allocated_bytes[memory.peak], budget = loaded.trace.budget_bytes;
-  const int64_t most = budget > 3 * peak ? peak : std::max(peak, budget);
+  const int64_t most = budget / 3 > peak ? peak : std::max(peak, budget);
   return {1.12 * static_cast<double>(std::max<int64_t>(most, 1)), frame.top, frame.bottom};
 }
 
@@ -153,7 +153,12 @@ void draw_memory(const LoadedTrace& loaded, const LaneFrame& frame) {
   const Scale scale = scale_of(loaded, frame);
   draw_scale(frame, scale);
   frame.list->PushClipRect({frame.axis.left, frame.top}, {frame.axis.right, frame.bottom}, true);
+  // Before and after the trace nothing is known.
+  const trace::Interval& whole = loaded.timeline.whole;
+  frame.list->PushClipRect({frame.axis.x(static_cast<double>(whole.start)), frame.top},
+                           {frame.axis.x(static_cast<double>(whole.end)), frame.bottom}, true);
   draw_stacks(memory, frame, scale);
+  frame.list->PopClipRect();
   draw_budget(loaded, frame, scale);
   draw_peak(memory, frame, scale);
   frame.list->PopClipRect();

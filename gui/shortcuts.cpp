@@ -26,6 +26,7 @@ void handle_app_keys(AppState& state) {
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_Minus) || pressed(ImGuiMod_Ctrl | ImGuiKey_KeypadSubtract))
     step_scale(state, -1);
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_0)) step_scale(state, 0);
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_Q)) state.quit = true;
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_F)) {
     state.tab = Tab::timeline;
     state.search_open = state.search_focus = true;
@@ -89,6 +90,7 @@ const std::vector<KeyHelp>& key_help() {
                                              {"T", "dark or light"},
                                              {"Ctrl +, Ctrl -, Ctrl 0", "larger, smaller, as it was"},
                                              {"Esc", "close, then clear selection, then marks"},
+                                             {"Ctrl Q", "quit"},
                                              {"?", "this list"}};
   return kKeys;
 }

@@ -91,7 +91,7 @@ class Window {
 
   void run() {
     int restless = kRestlessFrames;
-    while (!glfwWindowShouldClose(window_)) {
+    while (!glfwWindowShouldClose(window_) && !state_.quit) {
       restless > 0 ? glfwPollEvents() : glfwWaitEventsTimeout(kRestSeconds);
       draw();
       restless = had_input() ? kRestlessFrames : std::max(restless - 1, 0);

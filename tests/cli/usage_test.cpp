@@ -117,3 +117,14 @@ TEST_CASE("what cannot be written fails with the reason") {
   CHECK(ended.err.find("/no/such/folder") != std::string::npos);
   CHECK(count_lines(ended.err) == 1);
 }
+
+TEST_CASE("without the viewer memtune view says how to get it") {
+  const Workspace place;
+  const std::string at = place.folder.path.string();
+  std::filesystem::copy_file(memtune::test::program("memtune"), place.folder.path / "memtune");
+  const int status = std::system((at + "/memtune view run 2>" + at + "/err").c_str());
+  CHECK(WEXITSTATUS(status) == 2);
+  const std::string said = memtune::test::slurp(place.folder.path / "err");
+  CHECK_MESSAGE(said.starts_with("memtune: the viewer is not built: scripts/memtune view "), said);
+  CHECK(count_lines(said) == 1);
+}

@@ -140,6 +140,15 @@ TEST_CASE("Ctrl with plus, minus and 0 scales everything") {
   CHECK(gui::px(100) == doctest::Approx(usual));
 }
 
+TEST_CASE("Ctrl Q quits, Q alone does not") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  screen.press(ImGuiKey_Q);
+  CHECK_FALSE(screen.state.quit);
+  screen.press(ImGuiMod_Ctrl | ImGuiKey_Q);
+  CHECK(screen.state.quit);
+}
+
 TEST_CASE("the question mark opens the help and Escape closes it") {
   test::Screen screen;
   screen.open(test::small_trace());

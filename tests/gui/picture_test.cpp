@@ -94,8 +94,9 @@ TEST_CASE("without a display the window says so and offers the ways out") {
   const test::ScratchFolder folder;
   trace::write_trace(folder.path / "t.mttrace", test::small_trace());
   const std::string at = folder.path.string();
-  const std::string line =
-      "env -u DISPLAY -u WAYLAND_DISPLAY " + test::program("memtune-view") + " " + at + "/t.mttrace 2>" + at + "/err";
+  // GLFW lets go of X11's library, which keeps some bytes.
+  const std::string line = "env -u DISPLAY -u WAYLAND_DISPLAY ASAN_OPTIONS=detect_leaks=0 " +
+                           test::program("memtune-view") + " " + at + "/t.mttrace 2>" + at + "/err";
   CHECK(WEXITSTATUS(std::system(line.c_str())) == 2);
   const std::string said = test::slurp(folder.path / "err");
   CHECK(said.find("no display") != std::string::npos);

@@ -20,12 +20,14 @@ TEST_CASE("names, regions and placements are found in either case, in order of t
 }
 
 TEST_CASE("steps begin at what is visible and go around both ends") {
-  const trace::Trace trace = test::small_trace(2);
+  const trace::Trace trace = test::small_trace(3);
   gui::Search search;
   search.find(trace, "up backward");
-  REQUIRE(search.hits().size() == 2);
+  REQUIRE(search.hits().size() == 3);
   CHECK(search.step(trace, true, 10 * test::kMs) == search.hits()[1]);
+  CHECK(search.step(trace, true, 0) == search.hits()[2]);
   CHECK(search.step(trace, true, 0) == search.hits()[0]);
+  CHECK(search.step(trace, false, 0) == search.hits()[2]);
   CHECK(search.step(trace, false, 0) == search.hits()[1]);
   search.find(trace, "up backward");
   CHECK(search.step(trace, true, 99 * test::kMs) == search.hits()[0]);
