@@ -40,7 +40,7 @@ void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& si
     return found == trace.tracks.end() ? std::optional<uint32_t>()
                                        : std::optional(static_cast<uint32_t>(found - trace.tracks.begin()));
   };
-  const std::optional<uint32_t> blocks = track("device blocks") ? track("device blocks") : track("host blocks");
+  const std::optional<uint32_t> blocks = track("device blocks");
   for (const Event& event : trace.events) {
     if (event.kind != trace::Kind::region || event.track != blocks) continue;
     if (event.end_ns <= step.start || event.start_ns >= step.end) continue;

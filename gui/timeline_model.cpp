@@ -15,9 +15,9 @@ using trace::Trace;
 struct KnownTrack {
   std::string_view begins, shown;
 };
-constexpr std::array<KnownTrack, 13> kTracks = {{{"marks", "marks"},
+constexpr std::array<KnownTrack, 12> kTracks = {{{"marks", "marks"},
                                                  {"host steps", "steps"},
-                                                 {"host phases", "phases"},
+                                                 {"device phases", "phases"},
                                                  {"device blocks", "blocks"},
                                                  {"compute", "compute"},
                                                  {"copy out", "copies out"},
@@ -25,7 +25,6 @@ constexpr std::array<KnownTrack, 13> kTracks = {{{"marks", "marks"},
                                                  {"disk write", "disk write"},
                                                  {"disk read", "disk read"},
                                                  {"values", "saved, used"},
-                                                 {"host blocks", "host: blocks"},
                                                  {"host ops", "host: ops"},
                                                  {"host", "host"}}};
 

@@ -32,7 +32,7 @@ struct Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  trace::ValueKey key() const { return {op, output}; }
+  trace::ValueKey key() const { return {op, output, bytes}; }
   bool needed() const { return tickets + readers > 0; }
 
   // The storage that the step itself still holds, when its bytes are this buffer's.

@@ -12,6 +12,7 @@ using trace::Interval;
 using trace::Intervals;
 using trace::Kind;
 
+constexpr int64_t kPage = 4096;
 constexpr int64_t kOwnBytes = int64_t{1} << 20;    // a step: the model's own copies, of its loss and the like
 constexpr int64_t kSmallBytes = int64_t{4} << 20;  // a copy
 constexpr double kLinkBusy = 0.9, kLinkOfStep = 0.3, kSmallRate = 0.6, kDirectionRate = 0.8;
@@ -51,8 +52,11 @@ bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
          subject.share_of_step(subject.per_step_ms(busy)) >= kLinkOfStep;
 }
 
+// A page and more: the loss, which every step copies out at its end, is no engine's.
 Intervals time_of_kind(const Subject& subject, Kind kind) {
-  return trace::time_of(subject.trace, [&](const Event& event) { return event.kind == kind; });
+  return trace::time_of(subject.trace, [&](const Event& event) {
+    return event.kind == kind && (event.bytes >= kPage || kind == Kind::wait);
+  });
 }
 
 std::string move_less(const Subject& subject, const Intervals& copies, double late_ms) {

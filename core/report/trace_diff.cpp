@@ -54,10 +54,9 @@ class Side {
   }
 
   std::map<std::string, RegionTime> regions() const {
-    const bool on_device = has_regions_of_device();
     std::map<uint32_t, std::vector<Interval>> by_name;
     for (const Event& event : trace_.events) {
-      if (event.kind == trace::Kind::region && counts(event, on_device))
+      if (event.kind == trace::Kind::region && trace_.names[event.name] != "step")
         by_name[event.name].push_back({event.start_ns, event.end_ns});
     }
     std::map<std::string, std::vector<Interval>> all;
@@ -80,18 +79,6 @@ class Side {
 
   double per_step(int64_t ns) const {
     return static_cast<double>(ns) / 1e6 / static_cast<double>(std::max<size_t>(1, steps_.size()));
-  }
-
-  bool has_regions_of_device() const {
-    return std::ranges::any_of(trace_.events, [&](const Event& event) {
-      return event.kind == trace::Kind::region && trace_.tracks[event.track].device;
-    });
-  }
-
-  // Blocks as the host issued them say little once the device's are known; the host's phases are known nowhere else.
-  bool counts(const Event& event, bool on_device) const {
-    const trace::Track& track = trace_.tracks[event.track];
-    return trace_.names[event.name] != "step" && (!on_device || track.device || track.name != "host blocks");
   }
 
   RegionTime measure(const Intervals& stretches) const {

@@ -9,6 +9,7 @@ namespace memtune::trace {
 struct ValueKey {
   int op = -1;     // number in the program; -1: from outside of it
   int output = 0;  // kPrivate: what the op saved for itself
+  int64_t bytes = 0;
   static constexpr int kPrivate = -1;
 
   bool operator==(const ValueKey&) const = default;

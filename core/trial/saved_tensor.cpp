@@ -54,8 +54,9 @@ void SavedTensor::become(const autograd::BufferPtr& buffer) {
 void SavedTensor::become(const checkpoint::InstancePtr& instance) {
   instance->captured[save_];
   instance_ = instance;
+  if (executor_.recorder_)
+    executor_.recorder_->saved({instance->op->id, trace::ValueKey::kPrivate, static_cast<int64_t>(tensor_.nbytes())});
   tensor_.reset();
-  if (executor_.recorder_) executor_.recorder_->saved(key());
 }
 
 trace::ValueKey SavedTensor::key() const {

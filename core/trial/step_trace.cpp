@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 namespace memtune::trial {
 
@@ -14,10 +13,10 @@ namespace {
 
 // What making the value again would take.
 std::string cost(const config::OpFacts& op) {
-  if (op.flops <= 0) return "its op is a pass over memory";
-  char text[48];
-  std::snprintf(text, sizeof text, "its op takes %.3g GFLOP", op.flops / 1e9);
-  return text;
+  if (op.attention) return "attention made it: dear to make again";
+  if (op.matmul) return "a matmul made it: dear to make again";
+  if (op.random) return "made with random numbers, by a pass over memory";
+  return "made by a pass over memory: cheap to make again";
 }
 
 }  // namespace
@@ -37,7 +36,9 @@ void StepTrace::begin_part(const std::string& label) {
 }
 
 void StepTrace::sample() {
-  samples_.push_back({static_cast<uint32_t>(parts_.size()), device_.memory().allocated, owners_.bytes()});
+  const device::MemoryUse memory = device_.memory();
+  device_.reset_peak();
+  samples_.push_back({static_cast<uint32_t>(parts_.size()), memory.peak_allocated, memory.allocated, owners_.bytes()});
 }
 
 void StepTrace::before(const program::Op& op, const torch::jit::Stack& inputs) {
@@ -59,8 +60,10 @@ void StepTrace::saved(const ValueKey& value) {
 
 void StepTrace::used(const ValueKey& value, int block) {
   sample();  // as the part before left it
-  backward_label_ = block_name(block, true) + " backward";
+  blocks_behind_ = blocks_behind_ || block >= 0;
+  backward_label_ = block_name(block, !blocks_behind_) + " backward";
   begin_part(backward_label_);
+  if (phases_.back().name == "forward") begin_phase("backward");
   if (value.op >= 0) moments_.push_back({Kind::use, static_cast<uint32_t>(parts_.size()), number_of(value)});
 }
 
@@ -82,11 +85,35 @@ void StepTrace::end_rerun() {
   begin_part(backward_label_);
 }
 
-void StepTrace::phase(const std::string& name, int64_t start_ns) {
-  add(Kind::region, name == "step" ? "host steps" : "host phases", name, start_ns);
-  sample();
-  if (name == "step") begin_part("");
+void StepTrace::begin_forward() {
+  step_start_ = now_ns();
+  blocks_behind_ = false;
+  device_.reset_peak();
+  begin_part("");
+  begin_phase("forward");
 }
+
+void StepTrace::begin_optimizer() {
+  sample();
+  begin_part("optimizer");
+  begin_phase("optimizer");
+}
+
+void StepTrace::end_step() {
+  sample();
+  begin_part("");
+  end_phase();
+  add(Kind::region, "host steps", "step", step_start_);
+}
+
+// With the part that has just begun; the phase before it ends with the part before that.
+void StepTrace::begin_phase(const std::string& name) {
+  const auto part = static_cast<uint32_t>(parts_.size());
+  if (name != "forward") end_phase();
+  phases_.push_back({name, part, part});
+}
+
+void StepTrace::end_phase() { phases_.back().last_part = static_cast<uint32_t>(parts_.size() - 1); }
 
 void StepTrace::add(Kind kind, const std::string& track, const std::string& name, int64_t start_ns, uint32_t value) {
   trace::Event event;
@@ -103,6 +130,8 @@ uint32_t StepTrace::number_of(const ValueKey& value) {
   const auto [entry, added] =
       values_.try_emplace({value.op, value.output}, static_cast<uint32_t>(host_.values.size() + 1));
   if (added) host_.values.push_back(describe(value));
+  int64_t& bytes = host_.values[entry->second - 1].bytes;
+  bytes = std::max(bytes, value.bytes);
   return entry->second;
 }
 
@@ -120,7 +149,6 @@ trace::Value StepTrace::describe(const ValueKey& key) const {
   if (own) value.name += ", saved for itself";
   if (output > 0) value.name += ", output " + std::to_string(output);
   value.placement = config::to_string(place);
-  value.bytes = own ? fact.private_bytes : output < fact.output_bytes.size() ? fact.output_bytes[output] : 0;
   value.reason = cost(fact);
   return value;
 }
@@ -138,11 +166,37 @@ void StepTrace::finish(trace::Trace& trace) {
   const std::vector<uint32_t> part_of = profiler_.finish(trace);
   const trace::PartClock clock(parts_, trace, part_of);
   trace::add_block_regions(parts_, clock, trace);
+  add_phases(clock, trace);
   add_samples(clock, trace);
   add_moments(clock, trace);
   for (trace::Event event : host_.events) {
     event.track = trace.track(host_.tracks[event.track].name, false);
     event.name = trace.name(host_.names[event.name]);
+    trace.events.push_back(event);
+  }
+  put_values_in_order(trace);
+}
+
+// Values were numbered as they came; as the program makes them is what people expect.
+void StepTrace::put_values_in_order(trace::Trace& trace) {
+  std::vector<uint32_t> place(values_.size() + 1, 0);
+  std::vector<trace::Value> ordered;
+  for (const auto& [key, number] : values_) {
+    ordered.push_back(std::move(trace.values[number - 1]));
+    place[number] = static_cast<uint32_t>(ordered.size());
+  }
+  trace.values = std::move(ordered);
+  for (trace::Event& event : trace.events) event.value = place[event.value];
+}
+
+void StepTrace::add_phases(const trace::PartClock& clock, trace::Trace& trace) const {
+  for (const auto& [name, first, last] : phases_) {
+    trace::Event event;
+    event.kind = Kind::region;
+    event.track = trace.track("device phases", true);
+    event.name = trace.name(name);
+    event.start_ns = clock.begins_ns(first);
+    event.end_ns = clock.ends_ns(last);
     trace.events.push_back(event);
   }
 }
@@ -151,6 +205,9 @@ void StepTrace::add_samples(const trace::PartClock& clock, trace::Trace& trace) 
   std::vector<int64_t> last(trace.owners.size(), 0);
   for (const Sample& sample : samples_) {
     const int64_t time = clock.ends_ns(sample.part);
+    // What an op takes and gives back while it runs is its work space: no owner's.
+    const int64_t before = trace.memory.empty() ? 0 : trace.memory.back().time_ns;
+    trace.memory.push_back({std::max(before, clock.begins_ns(sample.part)), sample.peak_bytes});
     trace.memory.push_back({time, sample.allocated_bytes});
     for (uint32_t owner = 0; owner < last.size(); ++owner)
       if (last[owner] != sample.owned[owner]) trace.owned.push_back({time, owner, last[owner] = sample.owned[owner]});

@@ -32,10 +32,10 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
   void begin_rerun(const trace::ValueKey& value) override;
   void end_rerun() override;
 
-  void begin_optimizer() { begin_part("optimizer"); }
-  // A phase ("forward and backward", "optimizer", "step") from `start_ns` until now.
-  void phase(const std::string& name, int64_t start_ns);
-  int64_t now_ns() const { return profiler_.now_ns(); }
+  // Backward begins by itself, with the first saved tensor that is asked for.
+  void begin_forward();
+  void begin_optimizer();
+  void end_step();  // the device is idle
 
   // Ends recording: everything is in `trace`.
   void finish(trace::Trace& trace);
@@ -43,7 +43,7 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
  private:
   struct Sample {
     uint32_t part;
-    int64_t allocated_bytes;
+    int64_t peak_bytes, allocated_bytes;  // within the part, and when it was issued
     std::vector<int64_t> owned;
   };
   struct Moment {
@@ -51,13 +51,23 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
     uint32_t part, value;
   };
 
+  struct Phase {
+    std::string name;
+    uint32_t first_part, last_part;
+  };
+
+  int64_t now_ns() const { return profiler_.now_ns(); }
+  void begin_phase(const std::string& name);
+  void end_phase();
   void begin_part(const std::string& label);
   void sample();
   void add(trace::Kind kind, const std::string& track, const std::string& name, int64_t start_ns, uint32_t value = 0);
   uint32_t number_of(const trace::ValueKey& value);
+  void put_values_in_order(trace::Trace& trace);
   trace::Value describe(const trace::ValueKey& value) const;
   std::string block_name(int block, bool after_blocks) const;
   void add_disk_events();
+  void add_phases(const trace::PartClock& clock, trace::Trace& trace) const;
   void add_samples(const trace::PartClock& clock, trace::Trace& trace) const;
   void add_moments(const trace::PartClock& clock, trace::Trace& trace) const;
 
@@ -70,9 +80,11 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
   std::vector<trace::Part> parts_;
   std::vector<Sample> samples_;
   std::vector<Moment> moments_;
+  std::vector<Phase> phases_;
   std::map<std::pair<int, int>, uint32_t> values_;  // op, output
-  int64_t op_start_ = 0, rerun_start_ = 0;
+  int64_t step_start_ = 0, op_start_ = 0, rerun_start_ = 0;
   uint32_t rerun_value_ = 0;
+  bool blocks_behind_ = false;  // backward has come to them
   std::string backward_label_;
 };
 

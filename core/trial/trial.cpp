@@ -168,16 +168,13 @@ class Trial {
   // Wall time of a whole step: forward, backward, optimizer, the loss read, the device idle.
   double step(Executor* executor, StepTrace* trace = nullptr) {
     auto start = std::chrono::steady_clock::now();
-    int64_t start_ns = trace ? trace->now_ns() : 0;
+    if (trace) trace->begin_forward();
     at::Tensor loss = session_.forward_backward(executor, trace ? trace : static_cast<program::OpObserver*>(executor));
-    if (trace) trace->phase("forward and backward", start_ns);
     if (trace) trace->begin_optimizer();
-    int64_t optimizer_ns = trace ? trace->now_ns() : 0;
     optimizer_->step();
-    if (trace) trace->phase("optimizer", optimizer_ns);
     last_loss_ = loss.item<double>();
     session_.device().synchronize();
-    if (trace) trace->phase("step", start_ns);
+    if (trace) trace->end_step();
     if (!std::isfinite(last_loss_) && result_.outcome == Outcome::ok) {
       result_.outcome = Outcome::nan;
       result_.reason = "the loss is " + std::to_string(last_loss_) + " in " + phase_;

@@ -107,7 +107,6 @@ class MadeUpTrace {
       if (place == "disk") ready_[value] = move(Kind::disk_write, "disk write", false, value, ready_[value], 10);
     }
     add(Kind::region, "device blocks", true, region(block), start, now_);
-    add(Kind::region, "host blocks", false, region(block), start - 50'000, now_ - 50'000);
   }
 
   void fetch(int block) {
@@ -153,11 +152,11 @@ class MadeUpTrace {
     kernel("head backward", 4000);
     hold("head", -kGiB);
     for (int block = blocks_ - 1; block >= 0; --block) backward(block);
-    add(Kind::region, "host phases", false, "forward and backward", start, now_);
+    add(Kind::region, "device phases", true, "forward and backward", start, now_);
     const int64_t update = now_;
     kernel("adamw", 3000);
     hold("gradients", -held_["gradients"]);
-    add(Kind::region, "host phases", false, "optimizer", update, now_);
+    add(Kind::region, "device phases", true, "optimizer", update, now_);
     add(Kind::region, "host steps", false, "step", start, now_);
     now_ += kMs / 4;
   }

@@ -63,7 +63,7 @@ class Perfetto(PerfettoTest):
     def test_every_track_of_the_trace_has_one_but_for_what_overlaps(self):
         names = [e["args"]["name"] for e in self.of("M") if e["name"] == "thread_name"]
         self.assertLessEqual({"compute stream 7", "copy out stream 20", "copy in stream 21", "disk write", "disk read",
-                              "device blocks", "host blocks", "host ops", "host phases", "host steps", "values",
+                              "device blocks", "device phases", "host ops", "host steps", "values",
                               "marks"}, set(names))
 
     def test_requests_that_overlap_are_on_two_tracks(self):

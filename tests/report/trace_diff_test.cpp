@@ -76,21 +76,6 @@ TEST_CASE("the steps that are laid over each other are of median length") {
   CHECK(found.b_step.end == 410 * kMs);
 }
 
-TEST_CASE("blocks of the device stand for the host's, phases stay") {
-  MadeUp made = steps_of(0);
-  made.add(Kind::region, 5, 9, "host block");
-  made.trace.events.back().track = made.trace.track("host blocks", false);
-  made.add(Kind::region, 0, 60, "optimizer");
-  made.trace.events.back().track = made.trace.track("host phases", false);
-  CHECK(part(diff(made.trace, made.trace), "host block").a_ms == doctest::Approx(2));
-  made.add(Kind::region, 20, 30, "layers.0");
-  made.trace.events.back().track = made.trace.track("device blocks", true);
-  const TraceDiff found = diff(made.trace, made.trace);
-  CHECK(std::ranges::count(found.parts, "host block", &Part::name) == 0);
-  CHECK(part(found, "optimizer").a_ms == doctest::Approx(30));
-  CHECK(part(found, "layers.0").a_ms == doctest::Approx(5));
-}
-
 TEST_CASE("blocks are summed as well: a little in each is a lot in all") {
   MadeUp a, b;
   for (MadeUp* made : {&a, &b}) {

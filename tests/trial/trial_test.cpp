@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/config/profile.h"
 #include "core/plan/strategy.h"
 #include "core/trace/file.h"
@@ -90,19 +91,21 @@ std::string trip(const trace::Trace& trace, uint32_t value) {
   for (const auto& event : trace.events)
     if (event.value == value) events.push_back(&event);
   std::stable_sort(events.begin(), events.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
-  std::string text;
-  for (const auto* event : events) text += (text.empty() ? "" : " ") + trace::to_string(event->kind);
-  return text;
+  std::vector<std::string> kinds;
+  for (const auto* event : events) kinds.push_back(trace::to_string(event->kind));
+  return join(kinds, " ");
 }
 
-trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0) {
+trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, int64_t* peak_bytes = nullptr) {
   Folder folder;
   auto asked = request(strategy);
   asked.trace = folder.path / "trace.mtt";
   asked.training.host_budget_bytes = host_budget_bytes;
   asked.training.scratch = folder.path;
   asked.training.scratch_in_memory = true;
-  CHECK(run(asked).outcome == Outcome::ok);
+  const trace::Measurement measured = run(asked);
+  CHECK(measured.outcome == Outcome::ok);
+  if (peak_bytes) *peak_bytes = measured.peak_bytes.allocated;
   return trace::read_trace(asked.trace).trace;
 }
 
@@ -120,6 +123,7 @@ TEST_CASE("a trace follows each value through its trip") {
   for (uint32_t value = 1; value <= moved.values.size(); ++value) {
     const std::string text = trip(moved, value);
     CHECK(text.starts_with("save"));
+    CHECK(moved.values[value - 1].bytes > 0);
     if (text.find("copy_out") == std::string::npos) continue;
     CAPTURE(text);
     CHECK(moved.values[value - 1].placement == "host");
@@ -128,6 +132,8 @@ TEST_CASE("a trace follows each value through its trip") {
     ++trips;
   }
   CHECK(trips > 10);
+  CHECK(moved.values.front().region == "before the blocks");  // in the order of the program
+  CHECK(moved.values.back().region == "head");
 
   const trace::Trace again = traced("checkpoint:full");
   int reruns = 0;
@@ -143,13 +149,19 @@ TEST_CASE("a trace follows each value through its trip") {
 }
 
 TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who holds memory") {
-  const trace::Trace trace = traced("checkpoint:full");
+  int64_t peak_bytes = 0;
+  const trace::Trace trace = traced("checkpoint:full", 0, &peak_bytes);
+  CHECK(names_on(trace, "device phases") == std::set<std::string>{"forward", "backward", "optimizer"});
   const auto blocks = names_on(trace, "device blocks");
   for (const char* name : {"layers.0", "layers.0 backward", "layers.0 recompute", "head", "head backward", "optimizer"})
-    CHECK_MESSAGE(blocks.count(name) == 1, name);
+    CHECK_MESSAGE(blocks.count(name) == 1, std::string(name));
   std::vector<int64_t> held(trace.owners.size(), 0), most = held;
   size_t next = 0;
+  int64_t time = 0, highest = 0;
   for (const auto& sample : trace.memory) {
+    CHECK(sample.time_ns >= time);
+    time = sample.time_ns;
+    highest = std::max(highest, sample.allocated_bytes);
     for (; next < trace.owned.size() && trace.owned[next].time_ns <= sample.time_ns; ++next) {
       held[trace.owned[next].owner] = trace.owned[next].bytes;
       most[trace.owned[next].owner] = std::max(most[trace.owned[next].owner], trace.owned[next].bytes);
@@ -158,6 +170,7 @@ TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who 
   for (size_t owner = 0; owner < most.size(); ++owner)
     if (trace.owners[owner] != "copied back ahead") CHECK_MESSAGE(most[owner] > 0, trace.owners[owner]);
   CHECK(trace.owners[0] == "parameters");
+  CHECK(highest == peak_bytes);  // also what an op took only while it ran
 }
 
 TEST_CASE("gradients that are not the baseline's are found, and named") {
