@@ -137,7 +137,8 @@ ImU32 owner_color(const MemoryModel& model, size_t index) {
   const std::string& name = model.owners[index].name;
   if (name == "parameters") return series_color(10);
   if (name == "optimizer") return series_color(4);
-  if (name == "inputs") return series_color(9);
+  if (name.starts_with("inputs")) return series_color(9);
+  if (name == "copied back ahead") return series_color(2);
   if (name == "gradients") return series_color(1);
   if (!is_block(name)) return series_color(3);
   return with_alpha(series_color(6), index % 2 == 0 ? 1 : 0.72F);  // neighbours differ

@@ -17,22 +17,29 @@ void add(const trace::Value& value, PlacementSums& sums) {
   sum.bytes += value.bytes;
 }
 
-// "layers.3.mlp silu" in "layers.3" -> "mlp silu"
+// "layers.3.mlp/aten::silu" in "layers.3" -> "mlp silu"
 std::string column_of(const trace::Value& value) {
-  if (!value.name.starts_with(value.region)) return value.name;
-  const std::string rest = value.name.substr(value.region.size());
-  const size_t begin = rest.find_first_not_of(". ");
-  return begin == std::string::npos ? value.name : rest.substr(begin);
+  const bool within = value.name.starts_with(value.region);
+  std::string name = within ? value.name.substr(value.region.size()) : value.name;
+  if (const size_t slash = name.find('/'); slash != std::string::npos) {
+    const size_t colons = name.find("::", slash);
+    name = name.substr(0, slash) + " " + name.substr(colons == std::string::npos ? slash + 1 : colons + 2);
+  }
+  const size_t begin = name.find_first_not_of(". ");
+  return begin == std::string::npos ? value.name : name.substr(begin);
 }
 
-// A column keeps its place among those that its block has: new ones go behind the last that was found.
+// A column keeps its place among those that its block has: new ones go behind the last that was found, those of a block
+// that shares none behind all.
 class Columns {
  public:
   explicit Columns(std::vector<std::string>& names) : names_(names) {}
 
-  void begin_row() {
+  void begin_row(const std::vector<std::pair<std::string, uint32_t>>& row) {
     counts_.clear();
-    last_ = 0;
+    const bool shares =
+        std::ranges::any_of(row, [&](const auto& cell) { return std::ranges::count(names_, cell.first) > 0; });
+    last_ = shares ? 0 : names_.size();
   }
   // Every name once a row.
   std::string unique(const std::string& name) {
@@ -94,7 +101,7 @@ PlanGrid make_plan_grid(std::vector<trace::Value> values) {
   }
   Columns columns(grid.columns);
   for (auto& row : named) {
-    columns.begin_row();
+    columns.begin_row(row);
     for (auto& [name, value] : row) {
       name = columns.unique(name);
       columns.note(name);

@@ -120,6 +120,12 @@ void draw_heads(const PlanGrid& grid, const Layout& at, float height) {
   }
 }
 
+std::string kept_text(const PlanRow& row) {
+  int64_t kept = 0;
+  for (size_t i = 0; i < kPlacements.size(); ++i) kept += kPlacements[i] == "keep" ? row.sums[i].bytes : 0;
+  return format_bytes(kept) + " kept";
+}
+
 void draw_block(AppState& state, const PlanGrid& grid, const PlanRow& row, const Layout& at, float y, int64_t largest) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   list.AddText({at.left, y + (at.row - ImGui::GetFontSize()) / 2}, palette().text, row.block.c_str());
@@ -129,20 +135,21 @@ void draw_block(AppState& state, const PlanGrid& grid, const PlanRow& row, const
     draw_cell(state, grid, *row.cells[i], {x + px(1), y + px(1)}, {x + at.cell - px(1), y + at.row - px(1)}, largest);
   }
   if (!grid.bytes_known) return;
-  int64_t kept = 0;
-  for (size_t i = 0; i < kPlacements.size(); ++i) kept += kPlacements[i] == "keep" ? row.sums[i].bytes : 0;
   const float x = at.left + at.names + static_cast<float>(row.cells.size()) * at.cell + px(8);
-  list.AddText({x, y + (at.row - ImGui::GetFontSize()) / 2}, palette().faint_text,
-               (format_bytes(kept) + " kept").c_str());
+  list.AddText({x, y + (at.row - ImGui::GetFontSize()) / 2}, palette().faint_text, kept_text(row).c_str());
 }
 
 void draw_blocks(AppState& state, const PlanGrid& grid, int64_t largest) {
-  std::vector<std::string> names;
-  for (const PlanRow& row : grid.rows) names.push_back(row.block);
+  std::vector<std::string> names, kept;
+  for (const PlanRow& row : grid.rows) {
+    names.push_back(row.block);
+    kept.push_back(kept_text(row));
+  }
   Layout at{};
   at.names = widest(names) + px(10);
   at.row = px(kRowHeight);
-  const float sums = px(100), room = ImGui::GetContentRegionAvail().x - at.names - sums;
+  const float lean = widest(grid.columns) * std::cos(1.5708F * kSlant);
+  const float sums = std::max(lean, widest(kept) + px(16)), room = ImGui::GetContentRegionAvail().x - at.names - sums;
   at.cell = std::clamp(room / static_cast<float>(grid.columns.size()), px(kLeastCell), px(kMostCell));
   const float heads = widest(grid.columns) * std::sin(1.5708F * kSlant) + px(16);
   const ImVec2 corner = ImGui::GetCursorScreenPos();
@@ -151,8 +158,7 @@ void draw_blocks(AppState& state, const PlanGrid& grid, int64_t largest) {
   draw_heads(grid, at, heads);
   for (size_t i = 0; i < grid.rows.size(); ++i)
     draw_block(state, grid, grid.rows[i], at, at.top + heads + static_cast<float>(i) * at.row, largest);
-  const float lean = widest(grid.columns) * std::cos(1.5708F * kSlant);
-  ImGui::Dummy({at.names + at.cell * static_cast<float>(grid.columns.size()) + std::max(sums, lean),
+  ImGui::Dummy({at.names + at.cell * static_cast<float>(grid.columns.size()) + sums,
                 heads + at.row * static_cast<float>(grid.rows.size())});
 }
 

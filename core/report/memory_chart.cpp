@@ -20,6 +20,7 @@ const char* style_of(Band::Kind kind) {
     case Band::Kind::optimizer: return "s3";
     case Band::Kind::gradients: return "s5";
     case Band::Kind::inputs: return "s6";
+    case Band::Kind::ahead: return "s4";
     case Band::Kind::block: return "s2";
     case Band::Kind::other: return "s1";
     case Band::Kind::work_space: return "s7";

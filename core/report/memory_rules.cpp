@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/base/bytes.h"
+#include "core/base/text.h"
 #include "core/report/finding_rules.h"
 #include "core/report/layout.h"
 
@@ -16,7 +18,16 @@ constexpr double kUnused = 0.1;  // of the budget
 struct Holder {
   std::string name = "the work space of ops";
   int64_t bytes = 0;
+  int members = 1;  // owners of the same kind: "layers.*"
 };
+
+// "layers.3" is one of "layers.*".
+std::string kind_of(const std::string& owner) {
+  std::vector<std::string> parts = split(owner, '.');
+  for (std::string& part : parts)
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
+  return join(parts, ".");
+}
 
 Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak) {
   std::vector<int64_t> held(trace.owners.size());
@@ -24,10 +35,15 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
     if (sample.time_ns <= peak.time_ns) held[sample.owner] = sample.bytes;
   }
   Holder largest{.bytes = peak.allocated_bytes};
-  for (const int64_t bytes : held) largest.bytes -= bytes;
+  std::map<std::string, Holder> kinds;
   for (size_t i = 0; i < held.size(); ++i) {
-    if (held[i] > largest.bytes) largest = {trace.owners[i], held[i]};
+    largest.bytes -= held[i];
+    if (held[i] == 0) continue;
+    const auto [kind, first] = kinds.try_emplace(kind_of(trace.owners[i]), Holder{trace.owners[i], held[i]});
+    if (!first) kind->second = {kind->first, kind->second.bytes + held[i], kind->second.members + 1};
   }
+  for (const auto& [name, kind] : kinds)
+    if (kind.bytes > largest.bytes) largest = kind;
   return largest;
 }
 
@@ -47,10 +63,12 @@ bool in_block(const trace::Trace& trace, const std::string& owner) {
   return std::ranges::any_of(trace.values, [&](const trace::Value& value) { return value.region == owner; });
 }
 
-std::string advice_for_holder(const Subject& subject, const std::string& owner) {
+std::string advice_for_holder(const Subject& subject, const Holder& holder) {
+  const std::string& owner = holder.name;
   const std::set<std::string> state = {"parameters", "gradients", "optimizer"};
   if (state.contains(owner)) return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
   if (owner == "head") return subject.knobs.offloads() ? "head=move" : "a smaller --batch or --seq";
+  if (holder.members > 1) return "recompute or move more of their values";
   if (in_block(subject.trace, owner)) return "recompute or move more of this block's values";
   return "";
 }
@@ -73,9 +91,9 @@ std::optional<Finding> peak_owner(const Subject& subject) {
   const double percent = 100 * static_cast<double>(holder.bytes) / static_cast<double>(peak.allocated_bytes);
   Finding finding = subject.concerns("peak-owner", holder.bytes,
                                      "the peak of " + format_bytes(peak.allocated_bytes) +
-                                         (region.empty() ? "" : " is in " + region) + "; " + holder.name + " holds " +
-                                         fixed(percent, 0) + " % of it",
-                                     advice_for_holder(subject, holder.name));
+                                         (region.empty() ? "" : " is in " + region) + "; " + holder.name +
+                                         (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
+                                     advice_for_holder(subject, holder));
   finding.severity = Severity::note;
   finding.evidence.start_ns = finding.evidence.end_ns = peak.time_ns;
   return finding;

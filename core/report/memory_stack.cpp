@@ -11,7 +11,8 @@ Band::Kind kind_of(const std::string& owner) {
   if (owner == "parameters") return Band::Kind::parameters;
   if (owner == "optimizer") return Band::Kind::optimizer;
   if (owner == "gradients") return Band::Kind::gradients;
-  if (owner == "inputs") return Band::Kind::inputs;
+  if (owner.starts_with("inputs")) return Band::Kind::inputs;
+  if (owner == "copied back ahead") return Band::Kind::ahead;
   const bool numbered = !owner.empty() && std::isdigit(static_cast<unsigned char>(owner.back()));
   return numbered ? Band::Kind::block : Band::Kind::other;
 }
