@@ -19,7 +19,8 @@ int64_t last_not_after(const std::vector<int64_t>& times, int64_t time) {
 // Stays put, then block by block, then what comes and goes.
 std::pair<int, int> order_of(const std::string& name) {
   constexpr std::string_view kSteady[] = {"parameters", "optimizer", "inputs"};
-  const auto* steady = std::find(std::begin(kSteady), std::end(kSteady), name);
+  const auto* steady = std::find_if(std::begin(kSteady), std::end(kSteady),
+                                    [&](std::string_view begin) { return name.starts_with(begin); });
   if (steady != std::end(kSteady)) return {0, static_cast<int>(steady - std::begin(kSteady))};
   if (name == "gradients") return {2, 0};
   const size_t dot = name.rfind('.');
