@@ -81,6 +81,13 @@ std::string unknown_name(std::string_view kind, std::string_view text, std::span
 }
 
 // Stars stay within a part and dots match dots, so parts match one by one: only the last star may need to take more.
+std::string without_numbers(std::string_view path) {
+  std::vector<std::string> parts = split(path, '.');
+  for (std::string& part : parts)
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
+  return join(parts, ".");
+}
+
 bool glob_match(std::string_view pattern, std::string_view path) {
   size_t p = 0, t = 0, star = std::string_view::npos, taken = 0;
   while (t < path.size()) {

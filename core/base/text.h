@@ -27,6 +27,9 @@ std::string unknown_name(std::string_view kind, std::string_view text, std::span
 // "layers.*" matches "layers.0" and not "layers.0.attn".
 bool glob_match(std::string_view pattern, std::string_view path);
 
+// "layers.3.w1" is one of "layers.*.w1".
+std::string without_numbers(std::string_view path);
+
 // Whole-string decimal integer / finite number; throws UsageError naming `what` when `text` is not one.
 int64_t parse_integer(std::string_view text, std::string_view what);
 double parse_number(std::string_view text, std::string_view what);

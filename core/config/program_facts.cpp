@@ -91,6 +91,8 @@ TensorFacts read_tensor(const json& json, const std::string& path) {
 
 }  // namespace
 
+std::string full_name(const OpFacts& op) { return op.region.empty() ? op.name : op.region + "/" + op.name; }
+
 void to_json(json& out, const ProgramFacts& facts) {
   json ops = json::array();
   json blocks = json::array();

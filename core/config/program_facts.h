@@ -39,6 +39,8 @@ struct OpFacts {
   double flops = 0;                   // two for a multiply-add, of matmuls, convolutions and attention; of others 0
 };
 
+std::string full_name(const OpFacts& op);  // "layers.0.attn/aten::linear"
+
 struct BlockFacts {
   std::string region;  // "layers.3"
 };

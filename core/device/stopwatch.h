@@ -14,7 +14,6 @@ class Stopwatch {
   explicit Stopwatch(Device& device) : device_(device) {}
 
   void turn_on() { on_ = true; }
-  bool on() const { return on_; }
   void clear() { laps_.clear(); }
 
   class Lap {

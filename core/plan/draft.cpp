@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/plan/op_class.h"
-
 namespace memtune::plan {
 
 using config::OpPlacement;
@@ -11,7 +9,7 @@ using config::Place;
 
 Draft::Draft(const config::ProgramFacts& facts) {
   for (const config::OpFacts& op : facts.ops)
-    by_op_.push_back({static_cast<int>(by_op_.size()), full_name(op),
+    by_op_.push_back({static_cast<int>(by_op_.size()), config::full_name(op),
                       std::vector<Place>(op.outputs.size(), Place::keep), Place::keep});
 }
 

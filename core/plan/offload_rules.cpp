@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/plan/op_class.h"
 
 namespace memtune::plan {

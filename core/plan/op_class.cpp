@@ -2,8 +2,6 @@
 
 #include <set>
 
-#include "core/base/text.h"
-
 namespace memtune::plan {
 namespace {
 
@@ -25,14 +23,5 @@ bool is_cheap(const config::OpFacts& op) {
 bool is_norm(const config::OpFacts& op) { return op.name.find("norm") != std::string::npos; }
 
 std::string bare(const std::string& name) { return name.starts_with("aten::") ? name.substr(6) : name; }
-
-std::string full_name(const config::OpFacts& op) { return op.region.empty() ? op.name : op.region + "/" + op.name; }
-
-std::string without_numbers(const std::string& region) {
-  std::vector<std::string> parts = split(region, '.');
-  for (std::string& part : parts)
-    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
-  return join(parts, ".");
-}
 
 }  // namespace memtune::plan

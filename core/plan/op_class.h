@@ -21,10 +21,4 @@ bool is_norm(const config::OpFacts& op);
 // "softmax" and "aten::softmax" are one op.
 std::string bare(const std::string& name);
 
-// "layers.0.attn/aten::linear"
-std::string full_name(const config::OpFacts& op);
-
-// "layers.3.w1" is one of "layers.*.w1".
-std::string without_numbers(const std::string& region);
-
 }  // namespace memtune::plan

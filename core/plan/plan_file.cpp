@@ -8,8 +8,8 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
+#include "core/config/plan_check.h"
 #include "core/plan/draft.h"
-#include "core/plan/op_class.h"
 #include "core/plan/rule_scope.h"
 #include "core/plan/strategy.h"
 
@@ -76,19 +76,6 @@ void check_name(const std::string& path, const std::string& name) {
     return;
   }
   throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
-}
-
-void check_placement(const config::OpPlacement& placement, const ProgramFacts& facts) {
-  const std::string of = "op " + std::to_string(placement.op);
-  if (placement.op >= static_cast<int>(facts.ops.size()))
-    throw UsageError(of + " is none of the model's, which has " + std::to_string(facts.ops.size()) +
-                     "; it is another model's plan");
-  const std::string name = full_name(facts.ops[placement.op]);
-  if (placement.name != name)
-    throw UsageError(of + " is " + placement.name + " here and " + name + " in the model; it is another model's plan");
-  if (placement.outputs.size() > facts.ops[placement.op].outputs.size())
-    throw UsageError(of + " has " + std::to_string(facts.ops[placement.op].outputs.size()) + " outputs, not " +
-                     std::to_string(placement.outputs.size()));
 }
 
 void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {

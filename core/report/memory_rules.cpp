@@ -21,14 +21,6 @@ struct Holder {
   int members = 1;  // owners of the same kind: "layers.*"
 };
 
-// "layers.3" is one of "layers.*".
-std::string kind_of(const std::string& owner) {
-  std::vector<std::string> parts = split(owner, '.');
-  for (std::string& part : parts)
-    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
-  return join(parts, ".");
-}
-
 Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak) {
   std::vector<int64_t> held(trace.owners.size());
   for (const trace::OwnedSample& sample : trace.owned) {
@@ -39,7 +31,7 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
   for (size_t i = 0; i < held.size(); ++i) {
     largest.bytes -= held[i];
     if (held[i] == 0) continue;
-    const auto [kind, first] = kinds.try_emplace(kind_of(trace.owners[i]), Holder{trace.owners[i], held[i]});
+    const auto [kind, first] = kinds.try_emplace(without_numbers(trace.owners[i]), Holder{trace.owners[i], held[i]});
     if (!first) kind->second = {kind->first, kind->second.bytes + held[i], kind->second.members + 1};
   }
   for (const auto& [name, kind] : kinds)

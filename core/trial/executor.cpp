@@ -8,6 +8,7 @@
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/plan_check.h"
 #include "core/trial/saved_tensor.h"
 
 namespace memtune::trial {
@@ -44,14 +45,7 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
       offload_(device, plan.transfer, tier_),
       recompute_(device, plan.nested, [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
   for (const auto& placement : plan.placements) {
-    if (placement.op < 0 || placement.op >= program.ops)
-      throw UsageError("the plan places op " + std::to_string(placement.op) + " (" + placement.name +
-                       "), the model has " + std::to_string(program.ops) + " ops");
-    const auto& fact = facts.ops[placement.op];
-    std::string name = fact.region.empty() ? fact.name : fact.region + "/" + fact.name;
-    if (placement.name != name)
-      throw UsageError("the plan's op " + std::to_string(placement.op) + " is " + placement.name + ", the model's is " +
-                       name + ": it is another model's plan");
+    config::check_placement(placement, facts);
     placements_[placement.op] = &placement;
   }
   for (const auto& parameter : program.module.parameters()) parameters_.insert(storage_of_tensor(parameter));
@@ -63,7 +57,7 @@ void Executor::begin_step() {
   const Elapsed host(host_time_);
   buffers_.clear();
   all_.clear();
-  flushed_ = false;
+  head_begun_ = false;
   block_ = -1;
   op_ = nullptr;
   instance_.reset();
@@ -121,9 +115,9 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
     offload_.end_block();
     block_ = block;
   }
-  if (!flushed_ && facts_.ops[op.id].after_blocks) {
+  if (!head_begun_ && facts_.ops[op.id].after_blocks) {
     offload_.begin_head();
-    flushed_ = true;
+    head_begun_ = true;
   }
   offload_.make_room(transients_[op.id]);
   for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
@@ -387,18 +381,6 @@ at::Tensor Executor::saved_by(Instance& instance, int save, int block) {
 void Executor::prefetch(int op) {
   if (offload_.learned() || op < 0 || !facts_.ops[op].after_blocks) offload_.prefetch();
 }
-
-namespace {
-
-// "layers.3.w1" is one of "layers.*.w1".
-std::string without_numbers(const std::string& region) {
-  auto parts = split(region, '.');
-  for (auto& part : parts)
-    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
-  return join(parts, ".");
-}
-
-}  // namespace
 
 void Executor::set_recorder(trace::Recorder* recorder) {
   recorder_ = recorder;

@@ -125,7 +125,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
 
   std::unordered_map<Impl, autograd::BufferPtr> buffers_;  // of this forward
   std::vector<std::weak_ptr<autograd::Buffer>> all_;       // of this step
-  bool flushed_ = false;
+  bool head_begun_ = false;
   int block_ = -1;
   bool learning_ = false;
   trace::Recorder* recorder_ = nullptr;

@@ -43,14 +43,6 @@ std::vector<std::string> argument_names(const torch::jit::Module& module) {
 
 std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
 
-config::OpFacts without_measurements(config::OpFacts op) {
-  op.output_bytes.clear();
-  op.output_saved.clear();
-  op.private_bytes = 0;
-  op.flops = 0;
-  return op;
-}
-
 std::string describe(const Batch& batch) {
   std::vector<std::string> specs;
   for (const auto& spec : batch.specs) specs.push_back(config::to_string(spec));
@@ -85,15 +77,16 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
 void Session::survey() {
   program::ModuleState restore(model_.module, device_->torch_device());
   try {
-    Survey survey(*program_, facts_, device_->torch_device().type());
+    config::ProgramFacts measured = facts_;
+    Survey survey(*program_, measured, device_->torch_device().type());
     AutocastScope autocast(device_->torch_device().type(), request_.training.autocast);
     autograd::HookScope hooks(&survey);
     auto loss = interpreter_->run(to_values(batch_.tensors), &survey);
     if (!loss.isTensor() || loss.toTensor().numel() != 1)
       throw UsageError("the loss is no single number: with --loss returned the model must answer with its loss");
     device_->synchronize();  // an index out of range shows itself here on CUDA
+    facts_ = std::move(measured);
   } catch (const c10::OutOfMemoryError&) {
-    for (config::OpFacts& op : facts_.ops) op = without_measurements(std::move(op));
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (const c10::Error& error) {
     throw UsageError("the model rejects " + describe(batch_) + ": " + first_line(error) + " (" + interpreter_->where() +

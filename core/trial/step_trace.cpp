@@ -145,7 +145,7 @@ trace::Value StepTrace::describe(const ValueKey& key) const {
   if (placement && !own && output < placement->outputs.size()) place = placement->outputs[output];
   trace::Value value;
   value.region = block_name(fact.block, fact.after_blocks);
-  value.name = (fact.region.empty() ? "" : fact.region + "/") + fact.name;
+  value.name = config::full_name(fact);
   if (own) value.name += ", saved for itself";
   if (output > 0) value.name += ", output " + std::to_string(output);
   value.placement = config::to_string(place);

@@ -206,14 +206,20 @@ class Trial {
     if (!executor()) return;
     result_.engine_ms = to_ms(executor()->host_time() - host_time) / request_.training.steps;
     result_.recomputed_ops = (executor()->reruns() - reruns) / request_.training.steps;
-    result_.transfer.out_bytes = executor()->offload().counters().out_bytes;
-    result_.transfer.in_bytes = executor()->offload().counters().in_bytes;
+    count_transfers();
     const offload::HostTier& tier = executor()->tier();
-    result_.transfer.disk_write_bytes = tier.counters().disk_write_bytes;
-    result_.transfer.disk_read_bytes = tier.counters().disk_read_bytes;
     result_.host_bytes = tier.pool().reserved_bytes();
     result_.host_peak_bytes = tier.pool().peak_leased_bytes();
     result_.disk_peak_bytes = tier.peak_disk_bytes();
+  }
+
+  // Of the last step: every step moves the same.
+  void count_transfers() {
+    trace::Transfer& transfer = result_.transfer;
+    transfer.out_bytes = executor_->offload().counters().out_bytes;
+    transfer.in_bytes = executor_->offload().counters().in_bytes;
+    transfer.disk_write_bytes = executor_->tier().counters().disk_write_bytes;
+    transfer.disk_read_bytes = executor_->tier().counters().disk_read_bytes;
   }
 
   // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.
@@ -241,13 +247,9 @@ class Trial {
     read_timers();
     result_.profiler_overhead = trace::summarize(samples).median / result_.step_ms.median - 1;
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
-    const trace::Transfer counted = result_.transfer;
-    if (counted.out_bytes == 0) return;  // the model's own copies (of its loss, say) are not the engine's
+    if (result_.transfer.out_bytes == 0) return;  // the model's own copies (of its loss, say) are not the engine's
     result_.transfer = trace::measure_overlap(trace, request_.training.traced_steps);
-    result_.transfer.out_bytes = counted.out_bytes;
-    result_.transfer.in_bytes = counted.in_bytes;
-    result_.transfer.disk_write_bytes = counted.disk_write_bytes;
-    result_.transfer.disk_read_bytes = counted.disk_read_bytes;
+    count_transfers();
     auto link = profiler::probe_link(session_.device());
     result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
     result_.transfer.link_in_gb_per_s = link.in_gb_per_s;

@@ -36,6 +36,13 @@ TEST_CASE("join puts the separator between parts") {
   CHECK(join(Parts{"a", "", "b"}, ", ") == "a, , b");
 }
 
+TEST_CASE("numbers of a path are one star, parts that only contain digits are not") {
+  CHECK(without_numbers("layers.3.w1") == "layers.*.w1");
+  CHECK(without_numbers("12") == "*");
+  CHECK(without_numbers("a..7b") == "a..7b");
+  CHECK(without_numbers("") == "");
+}
+
 TEST_CASE("the nearest name is the one with the fewest edits") {
   const Parts names = {"none", "checkpoint:full", "offload:sync", "offload:stream"};
   CHECK(nearest("nnoe", names) == "none");

@@ -50,7 +50,7 @@ config::Plan random_plan(const program::Program& program, const config::ProgramF
     for (Place& place : places) place = place == Place::host ? Place::disk : place;
   visit_ops(program.body, [&](const program::Op& op) {
     const auto& fact = facts.ops[static_cast<size_t>(op.id)];
-    const std::string name = fact.region.empty() ? fact.name : fact.region + "/" + fact.name;
+    const std::string name = config::full_name(fact);
     const std::string key = name + " " + variable_of(op);
     Random of_op(hash64(key.data(), key.size(), seed));
     config::OpPlacement placement{op.id, name, {}, of_op.of(places)};
