@@ -5,6 +5,7 @@
 #include "core/base/file.h"
 #include "core/report/diff.h"
 #include "core/report/json.h"
+#include "core/report/words.h"
 
 namespace memtune::cli {
 namespace {
@@ -46,7 +47,7 @@ std::vector<std::string> objections(const std::vector<report::DiffLimit>& limits
   std::vector<std::string> lines;
   if (limits.empty()) return lines;
   for (const report::DiffRow& row : rows) {
-    if (row.broke()) lines.push_back(row.a->measurement.strategy + ": worked in A, not in B");
+    if (row.broke()) lines.push_back(report::label(*row.a) + ": worked in A, " + (row.b ? "not in B" : "is not in B"));
   }
   for (const report::DiffLimit& limit : limits) {
     for (std::string& line : limit.broken_by(rows)) lines.push_back(std::move(line));

@@ -1,11 +1,9 @@
 #include "cli/finished_run.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/config/plan.h"
 #include "core/trace/file.h"
@@ -21,9 +19,7 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   const auto row = std::ranges::find_if(report.rows, &report::Row::recommended);
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
-  std::optional<config::Plan> plan;
-  if (!row->measurement.plan.empty())
-    plan = nlohmann::json::parse(read_file(directory / row->measurement.plan)).get<config::Plan>();
+  const std::optional<config::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
   report.findings = report::find(trace, row->measurement, plan ? &*plan : nullptr);
 } catch (const std::exception&) {
   // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.

@@ -186,7 +186,8 @@ install_viewer() {
     "${pip[@]}" download -q --disable-pip-version-check --no-deps --no-binary imgui-bundle --require-hashes \
       -r "$parts/requirements.txt" -d "$parts" >&2 || die "pip could not fetch ${viewer_package%% *}"
     tar xzf "$parts/$bundle.tar.gz" -C "$parts/sources" --strip-components=1 "$bundle/LICENSE" \
-      "$bundle"/external/{imgui/imgui,implot/implot,glfw/glfw} "$bundle/bindings/imgui_bundle/assets/fonts/Roboto"
+      "$bundle"/external/{imgui/imgui,implot/implot,glfw/glfw} "$bundle/bindings/imgui_bundle/assets/fonts/Roboto" ||
+      die "cannot unpack $bundle into $parts"
     printf '%s' "$viewer_package" >"$parts/sources/.memtune-viewer"
     mv "$parts/sources" "$viewer"
     rm -rf "$parts" "$parts-python"

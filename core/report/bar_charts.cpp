@@ -40,7 +40,8 @@ void put_names(Svg& svg, const std::vector<const Row*>& rows) {
 // The slowest that still has a bar of its full length: one that takes many times as long would flatten the others.
 double longest_bar(const std::vector<const Row*>& rows) {
   std::vector<double> times;
-  for (const Row* row : rows) times.push_back(row->measurement.step_ms.high);
+  for (const Row* row : rows)
+    times.push_back(std::max({row->measurement.step_ms.high, row->measurement.step_ms.median, 1e-9}));
   std::sort(times.begin(), times.end());
   const double limit = 2 * times[times.size() / 2];
   while (times.size() > 1 && times.back() > limit) times.pop_back();

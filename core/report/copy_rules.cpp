@@ -42,12 +42,12 @@ bool moves(const Subject& subject, Kind kind) {
 // The copies of this direction fill the time from a step's first to its last, and much of the step: to begin earlier
 // would not help.
 bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
-  int64_t span = 0;
+  int64_t span = 0, busy = 0;
   for (const Interval& step : subject.steps) {
     const Intervals within = trace::intersect(copies, {step});
     if (!within.empty()) span += within.back().end - within.front().start;
+    busy += trace::total(within);
   }
-  const int64_t busy = trace::total(copies);
   return static_cast<double>(busy) >= kLinkBusy * static_cast<double>(span) &&
          subject.share_of_step(subject.per_step_ms(busy)) >= kLinkOfStep;
 }
@@ -89,7 +89,8 @@ Lateness latest_region(const Subject& subject, const Intervals& late, Kind kind)
 // The block whose values are saved last: backward wants them first.
 std::string last_region(const trace::Trace& trace) {
   for (auto value = trace.values.rbegin(); value != trace.values.rend(); ++value) {
-    if (!value->region.empty()) return value->region;
+    const std::string& region = value->region;
+    if (!region.empty() && region.find_last_not_of("0123456789") + 1 < region.size()) return region;  // not the head
   }
   return "";
 }
@@ -207,9 +208,9 @@ std::optional<Finding> pageable_copies(const Subject& subject) {
   });
   const int64_t a_step = bytes / static_cast<int64_t>(std::max<size_t>(1, subject.steps.size()));
   if (a_step < kOwnBytes) return {};
-  Finding finding = subject.costs("copies-pageable", subject.per_step_ms(trace::total(time)),
-                                  format_bytes(a_step) + " a step are copied through pageable memory",
-                                  "the model copies between devices itself: page-lock that tensor, or keep it here");
+  Finding finding =
+      subject.costs("copies-pageable", subject.per_step_ms(trace::total(time)),
+                    format_bytes(a_step) + " a step are copied through pageable memory", subject.knobs.pinned());
   finding.severity = Severity::advice;  // the time may be hidden
   finding.bytes = a_step;
   finding.evidence = subject.evidence(time, Kind::copy_in);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/report/layout.h"
+#include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
@@ -16,13 +17,6 @@ bool worked(const Row* row) { return row && row->measurement.outcome == trace::O
 
 bool same_trial(const Row& a, const Row& b) {
   return a.measurement.strategy == b.measurement.strategy && a.batch == b.batch && a.sequence == b.sequence;
-}
-
-std::string label(const Row& row) {
-  std::string text = row.measurement.strategy;
-  if (row.batch) text += ", batch " + std::to_string(*row.batch);
-  if (row.sequence) text += ", seq " + std::to_string(*row.sequence);
-  return text;
 }
 
 // "+2.1 %"; "" where A has nothing to compare with.
@@ -90,7 +84,7 @@ nlohmann::json side(const Row* row) { return row ? nlohmann::json(row->measureme
 }  // namespace
 
 bool DiffRow::worked_in_both() const { return worked(a) && worked(b); }
-bool DiffRow::broke() const { return worked(a) && b && !worked(b); }
+bool DiffRow::broke() const { return worked(a) && !worked(b); }
 
 std::vector<DiffRow> diff(const Report& a, const Report& b) {
   std::vector<DiffRow> rows;

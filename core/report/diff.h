@@ -16,13 +16,13 @@ struct DiffRow {
   const Row& any() const { return a ? *a : *b; }
   bool in_both() const { return a && b; }
   bool worked_in_both() const;
-  bool broke() const;  // worked in A, and in B not
+  bool broke() const;  // worked in A, and in B not or was not tried
 };
 
 // In A's order as people read it (ranked), then what only B has. Refers to both reports.
 std::vector<DiffRow> diff(const Report& a, const Report& b);
 
-// The columns step ms, peak, hidden and exposed as "A -> B (+2.1 %)", losses and gradients where they differ; ends with
+// The columns step ms, peak and hidden as "A → B +2.1 %", losses and gradients where they differ; ends with
 // a line feed.
 std::string diff_table(const std::vector<DiffRow>& rows);
 // {"trials": [{"strategy": .., "in": "both", "broke": .., "a": {..}, "b": {..}, "step_ms": .., "peak_bytes": .., ...}]}

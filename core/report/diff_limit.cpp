@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/report/diff.h"
 #include "core/report/layout.h"
+#include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
@@ -59,7 +60,7 @@ std::vector<std::string> DiffLimit::broken_by(const std::vector<DiffRow>& rows) 
     const std::string amount = relative_           ? fixed(std::abs(100 * by), 1) + " %"
                                : figure_ == "peak" ? format_bytes(static_cast<int64_t>(std::abs(by)))
                                                    : ms_text(std::abs(by));
-    lines.push_back(row.a->measurement.strategy + ": " + figure_ + " " + signed_text(by, amount) + ", limit " + text_);
+    lines.push_back(label(*row.a) + ": " + figure_ + " " + signed_text(by, amount) + ", limit " + text_);
   }
   return lines;
 }

@@ -82,7 +82,14 @@ std::string Knobs::move_less(double share) const {
 
 std::string Knobs::keep_small(int64_t bytes) const {
   if (!plan_) return "leave values under " + size(bytes) + " on the device";
-  return setting("min", "min_bytes", size(plan_->transfer.min_bytes), size(bytes));
+  return setting("min", "min_bytes", size(plan_->transfer.min_bytes),
+                 size(std::max(bytes, 2 * plan_->transfer.min_bytes)));
+}
+
+std::string Knobs::pinned() const {
+  if (plan_ && !plan_->transfer.pinned)
+    return offloads() ? change("memory", "pageable", "pinned") : "\"pinned\": true in the plan's transfer";
+  return "the model copies between devices itself: page-lock that tensor, or keep it here";
 }
 
 std::string Knobs::keep_last() const {

@@ -17,9 +17,10 @@ class Knobs {
   std::string larger_stash() const;             // more sources that may wait for their copies out
   std::string move_less(double share) const;    // "fraction=1 -> fraction=0.6": `share` of what moves now
   std::string keep_small(int64_t bytes) const;  // "min=1MiB -> min=4MiB": smaller values stay
-  std::string keep_last() const;                // "keep_last=0 -> keep_last=1"
-  std::string do_less() const;                  // where memory is left: less moved, or fewer blocks recomputed
-  bool offloads() const;                        // the strategy has a part whose parameters schedule copies
+  std::string pinned() const;
+  std::string keep_last() const;  // "keep_last=0 -> keep_last=1"
+  std::string do_less() const;    // where memory is left: less moved, or fewer blocks recomputed
+  bool offloads() const;          // the strategy has a part whose parameters schedule copies
 
  private:
   std::string setting(const std::string& parameter, const std::string& field, const std::string& from,

@@ -30,8 +30,9 @@ const char* style_of(Band::Kind kind) {
 
 // "layers.3" -> "layers": blocks are one thing in words.
 std::string family(const Band& band) {
-  return band.kind == Band::Kind::block ? band.owner.substr(0, band.owner.find_last_not_of("0123456789.") + 1)
-                                        : band.owner;
+  if (band.kind != Band::Kind::block) return band.owner;
+  const std::string name = band.owner.substr(0, band.owner.find_last_not_of("0123456789.") + 1);
+  return name.empty() ? "blocks" : name;  // of a list they are called "0", "1", ...
 }
 
 // One entry for all blocks: "layers.0 to layers.15".

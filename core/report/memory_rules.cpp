@@ -39,7 +39,7 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
   return largest;
 }
 
-// The innermost region around the moment, those of the device first: "layers.3 backward".
+// The innermost region around the moment: "layers.3 backward".
 std::string region_at(const trace::Trace& trace, int64_t time_ns) {
   const Event* innermost = nullptr;
   const auto span = [](const Event& event) { return event.end_ns - event.start_ns; };
@@ -59,7 +59,7 @@ std::string advice_for_holder(const Subject& subject, const Holder& holder) {
   const std::string& owner = holder.name;
   const std::set<std::string> state = {"parameters", "gradients", "optimizer"};
   if (state.contains(owner)) return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
-  if (owner == "head") return subject.knobs.offloads() ? "head=move" : "a smaller --batch or --seq";
+  if (owner == "outside of blocks") return subject.knobs.offloads() ? "head=move" : "a smaller --batch or --seq";
   if (holder.members > 1) return "recompute or move more of their values";
   if (in_block(subject.trace, owner)) return "recompute or move more of this block's values";
   return "";

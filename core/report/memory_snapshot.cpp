@@ -128,7 +128,7 @@ class Snapshot {
     size_t next = 0;
     const auto take_until = [&](int64_t time_ns) {
       for (; next < trace_.owned.size() && trace_.owned[next].time_ns <= time_ns; ++next)
-        wanted_[trace_.owned[next].owner] = trace_.owned[next].bytes;
+        wanted_[trace_.owned[next].owner] = std::max<int64_t>(0, trace_.owned[next].bytes);
     };
     for (const trace::MemorySample& sample : trace_.memory) {
       take_until(sample.time_ns);

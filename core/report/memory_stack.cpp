@@ -51,7 +51,11 @@ class Stacker {
       while (next < trace_.memory.size() && column_of(trace_.memory[next].time_ns) <= column) ++next;
       if (next > begin) {
         const trace::MemorySample& highest = highest_of(begin, next);
-        put(column, std::max(highest.allocated_bytes, last), highest);
+        if (last > highest.allocated_bytes)
+          fill(column, last);  // it only falls: what was there when it began, with those who held it then
+        else
+          put(column, highest);
+        hold_until(trace_.memory[next - 1].time_ns);
         last = trace_.memory[next - 1].allocated_bytes;
       } else {
         hold_until(column_end(column));
@@ -88,9 +92,9 @@ class Stacker {
       held_[trace_.owned[next_owned_].owner] = trace_.owned[next_owned_].bytes;
   }
 
-  void put(size_t column, int64_t total, const trace::MemorySample& sample) {
+  void put(size_t column, const trace::MemorySample& sample) {
     hold_until(sample.time_ns);
-    fill(column, total);
+    fill(column, sample.allocated_bytes);
     if (sample.allocated_bytes <= stack_.peak_bytes) return;
     stack_.peak_bytes = sample.allocated_bytes;
     stack_.peak_ns = sample.time_ns;

@@ -35,7 +35,7 @@ void set_ranges(ParetoPlot& plot) {
     plot.most_time = std::max(plot.most_time, point.time);
   }
   const auto widen = [](double& low, double& high) {
-    const double room = std::max((high - low) * 0.08, high * 0.01);
+    const double room = std::max({(high - low) * 0.08, high * 0.01, 1e-9});
     low = std::max(0.0, low - room);
     high += room;
   };

@@ -11,10 +11,10 @@ bool is_copy(trace::Kind kind) {
   return kind == trace::Kind::copy_out || kind == trace::Kind::copy_in || kind == trace::Kind::copy_device;
 }
 
-// Host memory is pinned: values wait in pinned slabs.
-const char* copy_name(trace::Kind kind) {
-  if (kind == trace::Kind::copy_out) return "Memcpy DtoH (Device -> Pinned)";
-  if (kind == trace::Kind::copy_in) return "Memcpy HtoD (Pinned -> Device)";
+std::string copy_name(trace::Kind kind, const std::string& recorded) {
+  const std::string host = recorded.find("pageable") == std::string::npos ? "Pinned" : "Pageable";
+  if (kind == trace::Kind::copy_out) return "Memcpy DtoH (Device -> " + host + ")";
+  if (kind == trace::Kind::copy_in) return "Memcpy HtoD (" + host + " -> Device)";
   return "Memcpy DtoD (Device -> Device)";
 }
 
@@ -66,8 +66,8 @@ const char* slice_category(const trace::Event& event) {
 }
 
 std::string slice_name(const trace::Trace& trace, const trace::Event& event) {
-  if (is_copy(event.kind)) return copy_name(event.kind);
   const std::string name = event.name < trace.names.size() ? trace.names[event.name] : to_string(event.kind);
+  if (is_copy(event.kind)) return copy_name(event.kind, name);
   if (event.kind == trace::Kind::memset) return "Memset (Device)";
   if (event.kind == trace::Kind::save || event.kind == trace::Kind::use) return to_string(event.kind) + " " + name;
   return name;

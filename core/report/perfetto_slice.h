@@ -12,7 +12,8 @@ namespace memtune::report {
 // JSON, with bytes that are no UTF-8 replaced.
 std::string quoted(const std::string& text);
 
-// "kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation" and, for what memtune alone has, "value", "mark".
+// "kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation" and, for what memtune alone has, "value", "disk",
+// "mark".
 const char* slice_category(const trace::Event& event);
 
 // "Memcpy DtoH (Device -> Pinned)" for a copy; everything else has its own name.

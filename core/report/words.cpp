@@ -36,6 +36,8 @@ std::vector<const Row*> rows_that_worked(const Report& report) {
 
 std::string label(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
   std::string text = strategy;
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';  // a terminal would obey
   if (batch) text += ", batch " + std::to_string(*batch);
   if (sequence) text += ", seq " + std::to_string(*sequence);
   return text;

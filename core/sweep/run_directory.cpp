@@ -137,6 +137,12 @@ std::string RunDirectory::new_folder(const TrialSpec& spec) const {
   return "trials/" + name;
 }
 
+std::optional<config::Plan> read_plan(const std::filesystem::path& path) try {
+  return nlohmann::json::parse(read_file(path)).get<config::Plan>();
+} catch (const std::exception&) {
+  return {};
+}
+
 report::Report make_report(const RunDirectory& directory, const SweepRecord& record) {
   report::Report report;
   report.version = MEMTUNE_VERSION;

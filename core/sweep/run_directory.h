@@ -62,6 +62,9 @@ class RunDirectory {
   std::filesystem::path root_;
 };
 
+// A trial's plan; nothing when the file is missing or makes no sense.
+std::optional<config::Plan> read_plan(const std::filesystem::path& path);
+
 // What is there of a sweep, finished or not, with its recommendation.
 report::Report make_report(const RunDirectory& directory, const SweepRecord& record);
 

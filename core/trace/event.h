@@ -46,7 +46,7 @@ struct MemorySample {
 // What one op made and backward needs: one row of the plan, and the trip that events with its index tell.
 struct Value {
   std::string name;       // "layers.3.mlp silu"
-  std::string region;     // "layers.3"; "" outside of blocks
+  std::string region;     // "layers.3"; outside of blocks "before the blocks", "head"
   std::string placement;  // "keep", "recompute", "host", "disk"
   std::string reason;     // why there, in words; may be empty
   int64_t bytes = 0;
@@ -72,11 +72,11 @@ struct Trace {
   std::vector<Event> events;
   std::vector<MemorySample> memory;  // in order of time
   std::vector<Value> values;
-  std::vector<std::string> owners;  // "parameters", "gradients", "optimizer", "inputs", "layers.3", "head"; the rest is
-                                    // the work space of ops
-  std::vector<OwnedSample> owned;   // in order of time
-  int64_t budget_bytes = 0;         // of the device's memory; 0: none
-  int64_t lost_records = 0;         // the profiler dropped that many; said in every report
+  std::vector<std::string> owners;  // "parameters", "optimizer", "inputs and buffers", "gradients", "copied back
+                                    // ahead", "outside of blocks", "layers.3"; the rest is the work space of ops
+  std::vector<OwnedSample> owned;  // in order of time
+  int64_t budget_bytes = 0;        // of the device's memory; 0: none
+  int64_t lost_records = 0;        // the profiler dropped that many; said in every report
 
   std::unordered_map<std::string, uint32_t> name_index;  // of `names`; name() keeps it
 

@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -140,6 +141,12 @@ void get_item(Cursor& payload, const Trace&, std::string& name) {
   name = payload.take(size);
 }
 
+// Differences and sums of a few times stay numbers.
+void check_times(int64_t start_ns, int64_t end_ns) {
+  constexpr int64_t kFar = int64_t{1} << 61;
+  if (std::min(start_ns, end_ns) < -kFar || std::max(start_ns, end_ns) > kFar) throw Damaged{};
+}
+
 void get_item(Cursor& payload, const Trace& trace, Event& event) {
   uint8_t kind = 0;
   payload.get(kind);
@@ -151,6 +158,7 @@ void get_item(Cursor& payload, const Trace& trace, Event& event) {
   payload.get(event.correlation);
   payload.get(event.value);
   event.kind = static_cast<Kind>(kind);
+  check_times(event.start_ns, event.end_ns);
   // Whoever reads a trace may index with these unchecked.
   const bool known = kind <= static_cast<uint8_t>(Kind::mark);
   if (!known || event.track >= trace.tracks.size() || event.name >= trace.names.size() ||
@@ -161,12 +169,14 @@ void get_item(Cursor& payload, const Trace& trace, Event& event) {
 void get_item(Cursor& payload, const Trace&, MemorySample& sample) {
   payload.get(sample.time_ns);
   payload.get(sample.allocated_bytes);
+  check_times(sample.time_ns, sample.time_ns);
 }
 
 void get_item(Cursor& payload, const Trace& trace, OwnedSample& sample) {
   payload.get(sample.time_ns);
   payload.get(sample.owner);
   payload.get(sample.bytes);
+  check_times(sample.time_ns, sample.time_ns);
   if (sample.owner >= trace.owners.size()) throw Damaged{};
 }
 
@@ -180,6 +190,8 @@ void read_items(Cursor& payload, const Trace& trace, std::vector<Item>& items) {
 }
 
 void read_header(std::string_view payload, Trace& trace) try {
+  // A second one would change what items that were checked refer to.
+  if (!trace.tracks.empty() || !trace.events.empty() || !trace.owned.empty()) throw Damaged{};
   const Json header = Json::parse(payload);
   header.at("strategy").get_to(trace.strategy);
   header.at("device").get_to(trace.device);

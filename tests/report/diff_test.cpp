@@ -99,6 +99,8 @@ TEST_CASE("a trial that failed is no figure beyond a limit, but it broke") {
   CHECK_FALSE(breaks("peak>+1%", a, b));
   CHECK(diff(a, b)[1].broke());
   CHECK_FALSE(diff(b, a)[1].broke());
+  CHECK(diff(a, Report())[0].broke());  // not even tried
+  CHECK_FALSE(diff(Report(), a)[0].broke());
 }
 
 TEST_CASE("what is no limit is refused with the forms that are") {

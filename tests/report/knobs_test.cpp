@@ -65,6 +65,21 @@ TEST_CASE("without a plan nothing is said of present settings") {
   CHECK(knobs.larger_stash() == "a larger stash");
 }
 
+TEST_CASE("pageable memory is the plan's doing or the model's own") {
+  Plan plan = plan_of("offload:stream,memory=pageable");
+  CHECK(Knobs(plan.strategy, &plan).pinned().starts_with("the model copies"));
+  plan.transfer.pinned = false;
+  CHECK(Knobs(plan.strategy, &plan).pinned() == "memory=pageable -> memory=pinned");
+  plan.strategy = "mine";
+  CHECK(Knobs(plan.strategy, &plan).pinned() == "\"pinned\": true in the plan's transfer");
+}
+
+TEST_CASE("a least size that is there already is doubled") {
+  Plan plan = plan_of("offload:stream,min=8MiB");
+  plan.transfer.min_bytes = 8 << 20;
+  CHECK(Knobs(plan.strategy, &plan).keep_small(4 << 20) == "min=8MiB -> min=16MiB");
+}
+
 TEST_CASE("shares go down in twentieths and never to nothing") {
   const Plan plan = plan_of("offload:stream");
   const Knobs knobs(plan.strategy, &plan);

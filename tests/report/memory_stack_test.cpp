@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/report/memory_chart.h"
+#include "core/report/memory_snapshot.h"
 #include "tests/report/made_up_trace.h"
 
 using namespace memtune;
@@ -32,8 +33,8 @@ TEST_CASE("what lives long lies at the bottom, what nobody owns is work space") 
   const MemoryStack stack = stack_memory(two_owners(), 10);
   CHECK(owners_of(stack) == std::vector<std::string>{"parameters", "layers.0", "work space"});
   CHECK(stack.bands[0].bytes == std::vector<int64_t>(10, 100));
-  CHECK(stack.bands[1].bytes == std::vector<int64_t>{0, 0, 0, 0, 50, 50, 0, 0, 0, 0});
-  CHECK(stack.bands[2].bytes == std::vector<int64_t>{0, 0, 0, 0, 0, 20, 70, 0, 0, 0});
+  CHECK(stack.bands[1].bytes == std::vector<int64_t>{0, 0, 0, 0, 50, 50, 50, 0, 0, 0});
+  CHECK(stack.bands[2].bytes == std::vector<int64_t>{0, 0, 0, 0, 0, 20, 20, 0, 0, 0});
 }
 
 TEST_CASE("a column in which memory only falls shows what was there when it began") {
@@ -58,6 +59,12 @@ TEST_CASE("the peak is placed in the innermost region of the device") {
   trace.events.push_back({trace::Kind::region, device, trace.name("layers.0 recompute"), 45, 55});
   trace.events.push_back({trace::Kind::region, host, trace.name("elsewhere"), 49, 51});
   CHECK(stack_memory(trace, 10).phase == "layers.0 recompute");
+}
+
+TEST_CASE("owners that a damaged trace has below nothing hold nothing") {
+  trace::Trace trace = two_owners();
+  trace.owned[1].bytes = -50;
+  CHECK(report::memory_snapshot(trace).size() > 100);
 }
 
 TEST_CASE("a trace without memory has no stack and no chart") {

@@ -188,11 +188,14 @@ TEST_CASE("records with a right check and wrong content are damage, not a crash"
   unknown_value[42] = 1;
   unknown_track[2] = 1;
   unknown_name[6] = 1;
-  for (const std::string& payload : {unknown_kind, unknown_track, unknown_name, unknown_value, event.substr(0, 45),
-                                     std::string("\x06") + std::string(8, '\0') + "\x01" + std::string(11, '\0'),
-                                     std::string("\x02\xff\xff\xff\xff", 5) + "ab", std::string("\x04short"),
-                                     std::string("\x01"), std::string("\x01[]"), std::string("\x01{\"strategy\":3}"),
-                                     "\x01" + std::string(100'000, '['), std::string()}) {
+  std::string far = event;
+  far[25] = '\x7f';  // ends in 292 years
+  for (const std::string& payload :
+       {unknown_kind, unknown_track, unknown_name, unknown_value, far, event.substr(0, 45),
+        std::string("\x06") + std::string(8, '\0') + "\x01" + std::string(11, '\0'),
+        std::string("\x02\xff\xff\xff\xff", 5) + "ab", "\x01" + header, std::string("\x04short"), std::string("\x01"),
+        std::string("\x01[]"), std::string("\x01{\"strategy\":3}"), "\x01" + std::string(100'000, '['),
+        std::string()}) {
     std::string bad = good;
     append_record(bad, payload);
     append_record(bad, "\x05");
