@@ -1,16 +1,11 @@
 #include "gui/analysis.h"
 
-#include <nlohmann/json.hpp>
-
-#include "core/base/file.h"
+#include "core/sweep/run_directory.h"
 
 namespace memtune::gui {
 
-std::optional<config::Plan> read_plan(const Trial& trial) try {
-  if (trial.plan_path().empty()) return {};
-  return nlohmann::json::parse(read_file(trial.plan_path())).get<config::Plan>();
-} catch (const std::exception&) {
-  return {};
+std::optional<config::Plan> read_plan(const Trial& trial) {
+  return trial.plan_path().empty() ? std::nullopt : sweep::read_plan(trial.plan_path());
 }
 
 std::vector<report::Finding> find_in(const Trial& trial) {

@@ -71,7 +71,7 @@ Trip lit_trip(const AppState& state);
 // Opens what is in `path` beside what is open, or instead of it. A bad path leaves `message`.
 void open_path(AppState& state, const std::filesystem::path& path, bool beside = false);
 
-// One frame: shortcuts, menu, tabs, the pane. Between ImGui::NewFrame and Render.
+// One frame: shortcuts, tabs, the pane. Between ImGui::NewFrame and Render.
 void draw_app(AppState& state);
 
 }  // namespace memtune::gui

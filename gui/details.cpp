@@ -7,28 +7,15 @@
 #include "core/report/layout.h"
 #include "gui/format.h"
 #include "gui/memory_track.h"
+#include "gui/widgets.h"
 
 namespace memtune::gui {
 namespace {
-
-void swatch(ImU32 color) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float size = ImGui::GetFontSize() * 0.62F, drop = (ImGui::GetTextLineHeight() - size) / 2;
-  ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + drop}, {at.x + size, at.y + drop + size}, color, px(2));
-  ImGui::Dummy({size, ImGui::GetTextLineHeight()});
-  ImGui::SameLine(0, px(6));
-}
 
 void faint(const std::string& text) {
   ImGui::PushStyleColor(ImGuiCol_Text, palette().faint_text);
   ImGui::TextWrapped("%s", text.c_str());
   ImGui::PopStyleColor();
-}
-
-void right_text(const std::string& text) {
-  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
-  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
-  ImGui::TextUnformatted(text.c_str());
 }
 
 void fact(const char* name, const std::string& value) {
@@ -112,8 +99,8 @@ void memory_row(ImU32 color, const std::string& name, int64_t bytes) {
 }
 
 void draw_holders(const MemoryModel& memory, int64_t time_ns) {
-  const Stack stack = memory.at(time_ns);
   const bool peak = time_ns == memory.times_ns[memory.peak];
+  const Stack stack = peak ? memory.of_sample(memory.peak) : memory.at(time_ns);
   ImGui::SeparatorText(
       ((peak ? "memory at its peak, " : "memory at ") + format_time(static_cast<double>(time_ns), 10'000)).c_str());
   std::vector<size_t> order(memory.owners.size());

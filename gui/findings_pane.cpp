@@ -86,7 +86,7 @@ void draw_findings(AppState& state) {
   ImGui::TableSetupColumn("finding, and what to turn", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableSetupColumn("worth", ImGuiTableColumnFlags_WidthFixed, px(90));
   ImGui::TableHeadersRow();
-  const std::vector<Finding> findings = *found.findings;  // a click may select another trial
+  const std::vector<Finding>& findings = *found.findings;
   for (size_t i = 0; i < findings.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     draw_finding(state, findings[i], state.findings.selected == i, i);

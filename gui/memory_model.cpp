@@ -56,15 +56,23 @@ int64_t Stack::work_space_bytes() const {
 
 Stack MemoryModel::at(int64_t time_ns) const {
   Stack stack;
-  stack.time_ns = time_ns;
   const int64_t index = last_not_after(times_ns, time_ns);
   if (index >= 0) stack.allocated_bytes = allocated_bytes[static_cast<size_t>(index)];
   for (const Owner& owner : owners) stack.owned_bytes.push_back(owner.bytes_at(time_ns));
   return stack;
 }
 
-int64_t MemoryModel::greatest_between(int64_t start_ns, int64_t end_ns) const {
-  auto i = static_cast<size_t>(std::max<int64_t>(0, last_not_after(times_ns, start_ns)));
+Stack MemoryModel::of_sample(size_t index) const {
+  Stack stack = at(times_ns[index]);
+  stack.allocated_bytes = allocated_bytes[index];
+  return stack;
+}
+
+Stack MemoryModel::greatest_between(int64_t start_ns, int64_t end_ns) const {
+  if (times_ns.empty()) return at(start_ns);
+  // From the first sample of `start_ns` on, or what holds there.
+  auto i = static_cast<size_t>(std::ranges::lower_bound(times_ns, start_ns) - times_ns.begin());
+  if (i > 0 && (i == times_ns.size() || times_ns[i] > start_ns)) --i;
   size_t best = i;
   while (i < times_ns.size() && times_ns[i] < end_ns) {
     const size_t group_end = i + kGroup;
@@ -76,7 +84,9 @@ int64_t MemoryModel::greatest_between(int64_t start_ns, int64_t end_ns) const {
     if (allocated_bytes[i] > allocated_bytes[best]) best = i;
     ++i;
   }
-  return times_ns.empty() ? start_ns : std::max(start_ns, times_ns[best]);
+  Stack stack = at(std::max(start_ns, times_ns[best]));
+  stack.allocated_bytes = allocated_bytes[best];
+  return stack;
 }
 
 MemoryModel make_memory(const trace::Trace& trace) {

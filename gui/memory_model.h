@@ -18,7 +18,6 @@ struct Owner {
 
 // The stack at one moment: bytes of each owner in the model's order; what no owner holds is the ops' work space.
 struct Stack {
-  int64_t time_ns = 0;
   int64_t allocated_bytes = 0;
   std::vector<int64_t> owned_bytes;
   int64_t work_space_bytes() const;
@@ -32,8 +31,9 @@ struct MemoryModel {
 
   bool empty() const { return times_ns.empty(); }
   Stack at(int64_t time_ns) const;
-  // The moment of the greatest allocation in [start, end).
-  int64_t greatest_between(int64_t start_ns, int64_t end_ns) const;
+  Stack of_sample(size_t index) const;  // other than at(): one of a nanosecond that is not its last, as a peak may be
+  // With the greatest allocation in [start, end).
+  Stack greatest_between(int64_t start_ns, int64_t end_ns) const;
 };
 MemoryModel make_memory(const trace::Trace& trace);
 

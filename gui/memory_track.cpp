@@ -79,8 +79,8 @@ std::vector<Stack> stacks_of(const MemoryModel& memory, const TimeAxis& axis) {
   const double width_ns = axis.ns_per_pixel() * static_cast<double>(kColumn);
   for (float x = axis.left; x < axis.right; x += kColumn) {
     const double start = axis.time(x);
-    stacks.push_back(memory.at(memory.greatest_between(static_cast<int64_t>(std::floor(start)),
-                                                       static_cast<int64_t>(std::ceil(start + width_ns)))));
+    stacks.push_back(memory.greatest_between(static_cast<int64_t>(std::floor(start)),
+                                             static_cast<int64_t>(std::ceil(start + width_ns))));
   }
   return stacks;
 }

@@ -23,18 +23,18 @@ Usage: memtune view [OPTIONS] [RUN|TRACE [RUN|TRACE]]     (default: ./memtune-ru
 Options:
 )";
 constexpr char kDefaultRun[] = "./memtune-run";
-constexpr int kMostPixels = 16384;
+constexpr int64_t kLeastPixels = 16, kMostPixels = 16384;
 constexpr double kPlaces = 40;  // --at TIME shows a twentieth of the trace
 
 void read_size(const std::string& text, Options& options) {
   const std::vector<std::string> parts = split(text, 'x');
-  const auto side = [&](size_t i) { return static_cast<int>(parse_integer(parts[i], "--size")); };
   if (parts.size() != 2) throw UsageError("--size: '" + text + "' is no size; give 1600x900");
-  options.width = side(0);
-  options.height = side(1);
-  options.size_given = true;
-  if (std::min(options.width, options.height) < 16 || std::max(options.width, options.height) > kMostPixels)
+  const int64_t width = parse_integer(parts[0], "--size"), height = parse_integer(parts[1], "--size");
+  if (std::min(width, height) < kLeastPixels || std::max(width, height) > kMostPixels)
     throw UsageError("--size: " + text + " is out of range; it takes 16x16 to 16384x16384");
+  options.width = static_cast<int>(width);
+  options.height = static_cast<int>(height);
+  options.size_given = true;
 }
 
 float read_scale(const std::string& text) {

@@ -7,6 +7,7 @@
 
 #include "core/report/layout.h"
 #include "gui/trial_choice.h"
+#include "gui/widgets.h"
 
 namespace memtune::gui {
 namespace {
@@ -121,12 +122,7 @@ void draw_strips(const Overlay& overlay, double* from_ms, double* to_ms) {
 // The activity strips' colors.
 void draw_activity_legend() {
   for (size_t kind = 0; kind < report::kDeviceParts.size(); ++kind) {
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float size = ImGui::GetFontSize() * 0.62F, drop = (ImGui::GetTextLineHeight() - size) / 2;
-    ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + drop}, {at.x + size, at.y + drop + size},
-                                              activity_color(kind), px(2));
-    ImGui::Dummy({size, ImGui::GetTextLineHeight()});
-    ImGui::SameLine(0, px(5));
+    swatch(activity_color(kind));
     ImGui::TextDisabled("%s", report::kDeviceParts[kind].c_str());
     if (kind + 1 < report::kDeviceParts.size()) ImGui::SameLine(0, px(14));
   }
@@ -146,12 +142,6 @@ void draw_plots(AppState& state, const Overlay& overlay) {
   draw_memory_plot(overlay, height, &compare.from_ms, &compare.to_ms);
   draw_strips(overlay, &compare.from_ms, &compare.to_ms);
   ImPlot::EndAlignedPlots();
-}
-
-void right_text(const std::string& text) {
-  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
-  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
-  ImGui::TextUnformatted(text.c_str());
 }
 
 void show_part(AppState& state, const report::Part& part) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/report/layout.h"
+#include "gui/widgets.h"
 
 namespace memtune::gui {
 namespace {
@@ -128,13 +129,6 @@ const Point* nearest(const Scatter& scatter) {
     best = &point;
   }
   return best;
-}
-
-// The button went up where it had gone down: dragging moves the plot.
-bool clicked() {
-  const ImGuiIO& io = ImGui::GetIO();
-  return ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
-         io.MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] < io.MouseDragThreshold * io.MouseDragThreshold;
 }
 
 void draw_tip(const AppState& state, const Point& point) {

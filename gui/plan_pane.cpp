@@ -7,6 +7,7 @@
 
 #include "core/base/bytes.h"
 #include "gui/trial_choice.h"
+#include "gui/widgets.h"
 
 namespace memtune::gui {
 namespace {
@@ -32,12 +33,7 @@ std::string sum_text(const PlacementSum& sum, bool bytes_known) {
 
 void draw_legend(const PlanGrid& grid) {
   for (size_t i = 0; i < kPlacements.size(); ++i) {
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float size = ImGui::GetFontSize() * 0.7F, drop = (ImGui::GetTextLineHeight() - size) / 2;
-    ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + drop}, {at.x + size, at.y + drop + size},
-                                              placement_color(kPlacements[i]), px(2));
-    ImGui::Dummy({size, ImGui::GetTextLineHeight()});
-    ImGui::SameLine(0, px(6));
+    swatch(placement_color(kPlacements[i]));
     ImGui::TextUnformatted(kPlacements[i].c_str());
     ImGui::SameLine(0, px(6));
     ImGui::TextDisabled("%s", sum_text(grid.sums[i], grid.bytes_known).c_str());

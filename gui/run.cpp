@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/report/words.h"
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
 
@@ -11,13 +12,6 @@ namespace memtune::gui {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string label_of(const report::Row& row) {
-  std::string label = row.measurement.strategy;
-  if (row.batch) label += " batch " + std::to_string(*row.batch);
-  if (row.sequence) label += " sequence " + std::to_string(*row.sequence);
-  return label;
-}
 
 fs::path under(const fs::path& root, const std::string& relative) {
   return relative.empty() ? fs::path() : root / relative;
@@ -89,16 +83,14 @@ void Run::add(const fs::path& path) {
     const sweep::RunDirectory directory(path);
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
-    budgets_bytes.push_back(record.budget_bytes);
     for (const report::Row* row : report::ranked(reports.back()))
-      trials.emplace_back(index, prefix + label_of(*row), *row, under(path, row->measurement.trace),
+      trials.emplace_back(index, prefix + report::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
   } else {
     trace::ReadTrace read = trace::read_trace(path);
     reports.push_back(report_of(read.trace, path));
-    budgets_bytes.push_back(read.trace.budget_bytes);
     const report::Row& row = reports.back().rows.front();
-    trials.emplace_back(index, prefix + label_of(row), row, path, fs::path(),
+    trials.emplace_back(index, prefix + report::label(row), row, path, fs::path(),
                         std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }
   paths.push_back(path);

@@ -28,7 +28,7 @@ class Trial {
         std::filesystem::path plan_path, std::unique_ptr<LoadedTrace> loaded = nullptr);
 
   size_t run() const { return run_; }                  // index into Run::reports
-  const std::string& label() const { return label_; }  // unique: "offload:stream", "none batch 4", "B: none"
+  const std::string& label() const { return label_; }  // unique: "offload:stream", "none, batch 4", "B: none"
   const report::Row& row() const { return row_; }      // of a single trace only the strategy is known
   const std::filesystem::path& plan_path() const { return plan_path_; }  // empty: none
   bool has_trace() const { return !trace_path_.empty(); }
@@ -45,7 +45,6 @@ class Trial {
 struct Run {
   std::vector<std::filesystem::path> paths;
   std::vector<report::Report> reports;  // one a path; of a single trace it has one row and no recommendation
-  std::vector<int64_t> budgets_bytes;   // one a path; 0: none
   std::vector<Trial> trials;            // of all paths, in each the best first (report::ranked)
 
   // UsageError when `path` is neither a run nor a trace; nothing is added then.

@@ -5,17 +5,12 @@
 #include <algorithm>
 
 #include "gui/format.h"
+#include "gui/widgets.h"
 
 namespace memtune::gui {
 namespace {
 
 constexpr int kRolesColumn = 1;  // columns before those of figures()
-
-void right_text(const std::string& text) {
-  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
-  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
-  ImGui::TextUnformatted(text.c_str());
-}
 
 void take_sorting(CompareState& compare) {
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();

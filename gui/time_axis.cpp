@@ -8,6 +8,11 @@
 #include "gui/theme.h"
 
 namespace memtune::gui {
+namespace {
+
+constexpr int kMostTicks = 1000;  // where a double's neighbour is more than a step away, the next tick is the same
+
+}  // namespace
 
 float TimeAxis::x(double time_ns) const {
   constexpr double kBeyond = 64;
@@ -25,7 +30,10 @@ double round_step(double least) {
 
 void draw_ruler(ImDrawList& list, const TimeAxis& axis, float top, float ruler_bottom, float bottom) {
   const double step = round_step(axis.ns_per_pixel() * static_cast<double>(px(110)));
-  for (double tick = std::ceil(axis.start_ns / step) * step; tick < axis.end_ns; tick += step) {
+  const double first = std::ceil(axis.start_ns / step) * step;
+  for (int i = 0; i < kMostTicks; ++i) {
+    const double tick = first + i * step;
+    if (tick >= axis.end_ns) break;
     const float x = std::round(axis.x(tick));
     list.AddLine({x, ruler_bottom - px(5)}, {x, ruler_bottom}, palette().faint_text);
     list.AddLine({x, ruler_bottom}, {x, bottom}, palette().grid);

@@ -133,13 +133,6 @@ trace::Interval whole_of(const Trace& trace, const std::vector<uint32_t>& order)
 
 }  // namespace
 
-int64_t TimelineModel::span_at(size_t row, int64_t time_ns) const {
-  const Row& spans = rows[row];
-  const auto after = std::upper_bound(spans.starts_ns.begin(), spans.starts_ns.end(), time_ns);
-  const int64_t index = after - spans.starts_ns.begin() - 1;
-  return index >= 0 && time_ns < spans.ends_ns[static_cast<size_t>(index)] ? index : -1;
-}
-
 TimelineModel make_timeline(const Trace& trace) {
   TimelineModel model;
   const std::vector<uint32_t> order = in_order_of_time(trace);

@@ -35,9 +35,6 @@ struct TimelineModel {
 
   // Events of each value in order of time: of the v-th those from value_first[v] to value_first[v + 1].
   std::vector<uint32_t> value_events, value_first;
-
-  // The span of `row` that `time_ns` lies in; -1: none.
-  int64_t span_at(size_t row, int64_t time_ns) const;
 };
 TimelineModel make_timeline(const trace::Trace& trace);
 

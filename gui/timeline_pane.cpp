@@ -10,6 +10,8 @@
 #include "gui/lanes.h"
 #include "gui/memory_track.h"
 #include "gui/shortcuts.h"
+#include "gui/trial_choice.h"
+#include "gui/widgets.h"
 
 namespace memtune::gui {
 namespace {
@@ -29,18 +31,6 @@ void take_request(AppState& state, const LoadedTrace& loaded) {
   if (trip.empty()) return;
   state.view.event = trip.front();
   fit_selection(state);
-}
-
-void draw_trial_choice(AppState& state) {
-  ImGui::SetNextItemWidth(px(260));
-  if (!ImGui::BeginCombo("##trial", state.current().label().c_str())) return;
-  for (size_t i = 0; i < state.run.trials.size(); ++i) {
-    const Trial& trial = state.run.trials[i];
-    ImGui::BeginDisabled(!trial.has_trace());
-    if (ImGui::Selectable(trial.label().c_str(), i == state.trial)) select_trial(state, i);
-    ImGui::EndDisabled();
-  }
-  ImGui::EndCombo();
 }
 
 void draw_search(AppState& state, const LoadedTrace& loaded) {
@@ -65,7 +55,6 @@ void draw_search(AppState& state, const LoadedTrace& loaded) {
 }
 
 void draw_toolbar(AppState& state, const LoadedTrace& loaded) {
-  draw_trial_choice(state);
   draw_search(state, loaded);
   ImGui::SameLine();
   const auto whole = static_cast<double>(loaded.timeline.whole.end - loaded.timeline.whole.start);
@@ -94,12 +83,6 @@ void handle_drag(ViewState& view, const TimeAxis& axis) {
     view.pan(-static_cast<double>(by.x / (axis.right - axis.left)));
     view.scroll -= by.y;
   }
-}
-
-bool clicked() {
-  const ImGuiIO& io = ImGui::GetIO();
-  return ImGui::IsItemHovered() && ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
-         io.MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] < io.MouseDragThreshold * io.MouseDragThreshold;
 }
 
 void select(AppState& state, const std::optional<Hovered>& hovered) {
@@ -207,7 +190,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   frame.list->PopClipRect();
 
   if (hovered && hovered_canvas && !active) draw_tooltip(loaded, *hovered);
-  if (clicked()) {
+  if (ImGui::IsItemHovered() && clicked()) {
     if (frame.mouse.y < place.lanes_bottom) {
       select(state, hovered);
     } else {
@@ -227,6 +210,7 @@ int64_t memory_time(const ViewState& view, const LoadedTrace& loaded) {
 }  // namespace
 
 void draw_timeline(AppState& state) {
+  if (const auto chosen = choose_trial(state.run, "##trial", state.trial)) select_trial(state, *chosen);
   const LoadedTrace& loaded = state.current().load();
   take_request(state, loaded);
   draw_toolbar(state, loaded);

@@ -85,16 +85,57 @@ TEST_CASE("an empty trace, one of one event and one of memory alone are shown") 
   screen.press(ImGuiKey_P);
 }
 
-TEST_CASE("times at the ends of 64 bits are drawn somewhere") {
-  test::Screen screen;
+// A step, kernels both ways and memory samples between two times.
+trace::Trace far_apart(int64_t first, int64_t last) {
   trace::Trace trace;
-  constexpr int64_t kFar = INT64_MAX / 4;
-  test::add_event(trace, trace::Kind::kernel, "compute", "k", -kFar, kFar);
-  test::add_event(trace, trace::Kind::kernel, "compute", "k", kFar, -kFar);
-  trace.memory = {{kFar, 1}, {-kFar, INT64_MAX / 2}, {0, -1}};
-  CHECK(opened(screen, bytes_of(trace, screen.folder.path / "far")) == "");
+  test::add_event(trace, trace::Kind::region, "host steps", "step", first, last);
+  test::add_event(trace, trace::Kind::kernel, "compute", "k", first, last);
+  test::add_event(trace, trace::Kind::kernel, "compute", "k", last, first);
+  trace.memory = {{last, 1}, {first, INT64_MAX / 2}, {0, -1}};
+  return trace;
+}
+
+// In every tab, with itself beside it, and zoomed in on.
+void look_at(test::Screen& screen, const std::filesystem::path& path) {
+  gui::open_path(screen.state, path, true);
+  for (size_t tab = 0; tab < gui::kTabNames.size(); ++tab) {
+    screen.state.tab = static_cast<gui::Tab>(tab);
+    screen.frames(2);
+  }
+  screen.state.tab = gui::Tab::timeline;
+  screen.frames(2);
   screen.press(ImGuiKey_P);
   screen.wheel(30);
+}
+
+TEST_CASE("times as far apart as a trace may have them are drawn") {
+  test::Screen screen;
+  const std::filesystem::path path = screen.folder.path / "far";
+  constexpr int64_t kFar = (int64_t{1} << 61) - 1;
+  CHECK(opened(screen, bytes_of(far_apart(-kFar, kFar), path)) == "");
+  look_at(screen, path);
+  REQUIRE(screen.state.compare.overlay.has_value());
+  CHECK(screen.state.compare.overlay->a.step_ms == doctest::Approx(2.0 * static_cast<double>(kFar) / 1e6));
+}
+
+TEST_CASE("times at the ends of 64 bits are refused, and what comes before them is shown") {
+  test::Screen screen;
+  for (const auto& [first, last] :
+       {std::pair(INT64_MIN, INT64_MAX), {INT64_MIN, INT64_MIN + 600}, {INT64_MAX - 600, INT64_MAX}}) {
+    CAPTURE(first);
+    const std::filesystem::path path = screen.folder.path / "ends";
+    const std::string problem = opened(screen, bytes_of(far_apart(first, last), path));
+    CHECK_MESSAGE(problem.find("cannot be read from byte ") != std::string::npos, problem);
+    look_at(screen, path);
+  }
+}
+
+TEST_CASE("a clock that counts from 1970 leaves the ruler room to draw") {
+  test::Screen screen;
+  constexpr int64_t kNow = 1'700'000'000'000'000'000;  // a double's neighbour is 256 away
+  const std::filesystem::path path = screen.folder.path / "unix";
+  CHECK(opened(screen, bytes_of(far_apart(kNow, kNow + 600), path)) == "");
+  look_at(screen, path);
 }
 
 TEST_CASE("lost records are said") {

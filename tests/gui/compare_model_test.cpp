@@ -45,6 +45,19 @@ TEST_CASE("a filter keeps what holds all its words, in any case, outcomes includ
   CHECK(compare_rows(opened.run, "nothing", Figure::step, true).empty());
 }
 
+TEST_CASE("trials of several batches are named as reports name them") {
+  const memtune::test::ScratchFolder folder;
+  memtune::test::MadeUpRun made(folder.path / "run");
+  memtune::trace::Measurement measurement;
+  measurement.strategy = "none";
+  made.add(measurement, nullptr, 4, 1024);
+  Run run;
+  run.add(folder.path / "run");
+  CHECK(run.trials[0].label() == "none, batch 4, seq 1024");
+  CHECK(run.find_trial("none, batch 4, seq 1024") == 0);
+  CHECK(compare_rows(run, "none batch 4", Figure::step, true) == Rows{0});
+}
+
 TEST_CASE("figures are told as in the table of the terminal") {
   const Opened opened;
   CHECK(figure_text(opened.run, kStream, Figure::step) == "110.0");
@@ -82,6 +95,27 @@ TEST_CASE("two trials lie over each other from the beginning of a step each") {
   REQUIRE(late != overlay.b.activity.end());
   CHECK(late->start_ms == doctest::Approx(90));
   CHECK(late->end_ms == doctest::Approx(100));
+}
+
+TEST_CASE("a step of any length is laid over, its curve thinned to no more than a picture shows") {
+  for (const int64_t end : {INT64_MAX, INT64_MAX / 2 + 1, int64_t{1} << 61}) {
+    for (const int64_t start : {INT64_MIN, -INT64_MAX / 2 - 2, int64_t{0}, end - 1}) {
+      CAPTURE(start);
+      CAPTURE(end);
+      memtune::report::MadeUp made;
+      made.trace.events[made.step(0, 1)].start_ns = start;
+      made.trace.events[0].end_ns = end;
+      made.trace.memory = {{start, 1 << 30}, {end - 1, 2 << 20}};
+      LoadedTrace loaded;
+      loaded.trace = made.trace;
+      loaded.timeline.memory = make_memory(loaded.trace);
+      const Overlay overlay = make_overlay(loaded, loaded);
+      CHECK(overlay.a.step_ms == doctest::Approx((static_cast<double>(end) - static_cast<double>(start)) / 1e6));
+      CHECK(overlay.a.times_ms.size() <= 2 * 1200);
+      CHECK(std::ranges::is_sorted(overlay.a.times_ms));
+      CHECK(overlay.a.gib.front() == 1);
+    }
+  }
 }
 
 TEST_CASE("a strip has no more stretches than a picture shows") {

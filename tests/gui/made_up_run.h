@@ -66,8 +66,9 @@ class MadeUpRun {
     m.transfer.out_bytes = strategy.starts_with("offload") ? 1 << 30 : 0;
     add(m, trace);
   }
-  void add(trace::Measurement m, const trace::Trace* trace) {
-    sweep::TrialSpec spec{m.strategy, {}, {}, std::to_string(record_.trials.size()), ""};
+  void add(trace::Measurement m, const trace::Trace* trace, std::optional<int64_t> batch = {},
+           std::optional<int64_t> sequence = {}) {
+    sweep::TrialSpec spec{m.strategy, batch, sequence, std::to_string(record_.trials.size()), ""};
     spec.folder = run_.new_folder(spec);
     std::filesystem::create_directories(run_ / spec.folder);
     config::Plan plan;

@@ -43,9 +43,25 @@ TEST_CASE("the greatest moment of any stretch is found, as by looking at every s
       int64_t best = first;
       for (int64_t i = first; i <= last; ++i)
         if (trace.memory[i].allocated_bytes > trace.memory[best].allocated_bytes) best = i;
-      CHECK(memory.greatest_between(start, start + length) == std::max(start, best * 10));
+      CHECK(memory.greatest_between(start, start + length).allocated_bytes == trace.memory[best].allocated_bytes);
     }
   }
+}
+
+TEST_CASE("of samples in one nanosecond the greatest counts, and the last holds on") {
+  trace::Trace trace;
+  trace.owners = {"head"};
+  trace.owned = {{10, 0, 30}};
+  trace.memory = {{0, 20}, {10, 100}, {10, 40}, {20, 50}};  // an op's work space was gone with its end
+  const gui::MemoryModel memory = gui::make_memory(trace);
+  for (const int64_t start : {0, 5, 10}) {
+    const gui::Stack stack = memory.greatest_between(start, 20);
+    CHECK(stack.allocated_bytes == 100);
+    CHECK(stack.owned_bytes == std::vector<int64_t>{30});
+  }
+  CHECK(memory.greatest_between(11, 20).allocated_bytes == 40);
+  CHECK(memory.at(10).allocated_bytes == 40);
+  CHECK(memory.of_sample(memory.peak).allocated_bytes == 100);
 }
 
 TEST_CASE("owners that say more than is allocated leave no negative work space") {

@@ -25,6 +25,8 @@ TEST_CASE("what makes no sense is refused in one line") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--size=big"}, "--size: 'big' is no size; give 1600x900"},
       {{"--size=3x4"}, "--size: 3x4 is out of range"},
+      {{"--size=4294968896x900"}, "--size: 4294968896x900 is out of range; it takes 16x16 to 16384x16384"},
+      {{"--size=1600x-4294966396"}, "--size: 1600x-4294966396 is out of range"},
       {{"--size=800x600x3"}, "--size: '800x600x3' is no size"},
       {{"--scale=0"}, "--scale: 0 is out of range"},
       {{"--theme=lihgt"}, "--theme: unknown value 'lihgt'; did you mean 'light'?"},

@@ -164,18 +164,27 @@ TEST_CASE("a click on a finding shows its evidence and picks the event out") {
 }
 
 TEST_CASE("trials without findings, without a trace and an empty trace are told in words") {
+  const auto says = [](test::Screen& screen, const std::string& words) {
+    const std::string said = screen.words();
+    CHECK_MESSAGE(said.find(words) != std::string::npos, words << "; said: " << said);
+  };
   for (const size_t trial : {kNone, kFull, kSync}) {
     Opened screen(Tab::findings);
     gui::select_trial(screen.state, trial);
     screen.frames(3);
     CHECK(screen.state.findings.findings->empty());
+    says(screen, trial == kNone ? "nothing stands out in this trial" : "this trial has no trace to look into");
   }
-  for (const Tab tab : {Tab::compare, Tab::plan, Tab::findings}) {
+  for (const auto& [tab, words] : {std::pair(Tab::timeline, "the trace holds no events"),
+                                   {Tab::compare, "choose a second trial to lay it over the first"},
+                                   {Tab::plan, "neither the trace nor a plan file says where values wait"},
+                                   {Tab::findings, "nothing stands out in this trial"}}) {
     test::Screen screen;
     screen.open({});
     screen.state.tab = tab;
     screen.frames(4);
     CHECK(screen.state.tab == tab);
+    says(screen, words);
   }
 }
 

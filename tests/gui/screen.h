@@ -34,13 +34,20 @@ class Screen {
 
   void frames(int count = 1) {
     for (int i = 0; i < count; ++i) {
-      ImGui_ImplNull_NewFrame();
-      ImGui::GetIO().DisplaySize = {1600, 900};
-      ImGui::NewFrame();
+      begin_frame();
       gui::draw_app(state);
-      ImGui::Render();
-      ImGui_ImplNullRender_RenderDrawData(ImGui::GetDrawData());
+      end_frame();
     }
+  }
+
+  // All text that widgets draw in a frame, as ImGui logs it.
+  std::string words() {
+    begin_frame();
+    ImGui::LogToClipboard();
+    gui::draw_app(state);
+    ImGui::LogFinish();
+    end_frame();
+    return ImGui::GetClipboardText();
   }
 
   // A key with its modifiers, pressed and let go: a frame each, as no person is faster.
@@ -101,6 +108,16 @@ class Screen {
   ScratchFolder folder;
 
  private:
+  void begin_frame() {
+    ImGui_ImplNull_NewFrame();
+    ImGui::GetIO().DisplaySize = {1600, 900};
+    ImGui::NewFrame();
+  }
+  void end_frame() {
+    ImGui::Render();
+    ImGui_ImplNullRender_RenderDrawData(ImGui::GetDrawData());
+  }
+
   gui::Context context_;
 };
 

@@ -69,11 +69,3 @@ TEST_CASE("an event that ends before it begins is a moment") {
   const auto model = gui::make_timeline(trace);
   CHECK(model.rows[0].starts_ns[0] == model.rows[0].ends_ns[0]);
 }
-
-TEST_CASE("the span at a time is found") {
-  const auto model = gui::make_timeline(test::small_trace(1));
-  const size_t compute = model.lanes[2].first_row;
-  CHECK(model.span_at(compute, test::kMs / 2) == 0);
-  CHECK(model.span_at(compute, test::kMs) == 1);
-  CHECK(model.span_at(compute, 5 * test::kMs) == -1);
-}
