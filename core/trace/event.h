@@ -74,9 +74,9 @@ struct Trace {
   std::vector<Value> values;
   std::vector<std::string> owners;  // "parameters", "optimizer", "inputs and buffers", "gradients", "copied back
                                     // ahead", "outside of blocks", "layers.3"; the rest is the work space of ops
-  std::vector<OwnedSample> owned;  // in order of time
-  int64_t budget_bytes = 0;        // of the device's memory; 0: none
-  int64_t lost_records = 0;        // the profiler dropped that many; said in every report
+  std::vector<OwnedSample> owned;   // in order of time
+  int64_t budget_bytes = 0;         // of the device's memory; 0: none
+  int64_t lost_records = 0;         // the profiler dropped that many; said in every report
 
   std::unordered_map<std::string, uint32_t> name_index;  // of `names`; name() keeps it
 
