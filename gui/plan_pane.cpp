@@ -165,8 +165,8 @@ void draw_outside(AppState& state, const PlanGrid& grid, int64_t largest) {
   const auto per_row = static_cast<size_t>(std::max(1.0F, ImGui::GetContentRegionAvail().x / cell));
   const ImVec2 corner = ImGui::GetCursorScreenPos();
   for (size_t i = 0; i < grid.outside.size(); ++i) {
-    const ImVec2 low(corner.x + static_cast<float>(i % per_row) * cell,
-                     corner.y + static_cast<float>(i / per_row) * row);
+    const size_t line = i / per_row, place = i % per_row;
+    const ImVec2 low(corner.x + static_cast<float>(place) * cell, corner.y + static_cast<float>(line) * row);
     draw_cell(state, grid, grid.outside[i], {low.x + px(1), low.y + px(1)}, {low.x + cell - px(1), low.y + row - px(1)},
               largest);
   }
