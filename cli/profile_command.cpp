@@ -51,8 +51,7 @@ int run_command(const ProfileFlags& flags) {
     say(flags.model.console, "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
     return kFailed;
   }
-  say(flags.model.console,
-      "next: memtune report " + flags.model.out + " --format perfetto -o trace.json, and open it in ui.perfetto.dev");
+  say(flags.model.console, "next: memtune view " + flags.model.out);
   return kDone;
 }
 

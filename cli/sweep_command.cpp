@@ -90,8 +90,7 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   if (result.report.recommendation.strategy.empty()) {
     return say(console, "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
   }
-  say(console, "next: memtune export" + run + " --trainer torchtune, or memtune report" + run +
-                   " --format perfetto -o trace.json");
+  say(console, "next: memtune export" + run + " --trainer torchtune, or memtune view" + run);
 }
 
 int run_command(const SweepFlags& flags) {

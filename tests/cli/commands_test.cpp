@@ -20,7 +20,7 @@ TEST_CASE("sweep without --model says what it takes, and prints a table and what
   CHECK(ended.out.find('\x1b') == std::string::npos);
   CHECK(ended.err ==
         "no --model: taking the built-in profile 'small', a small decoder\n"
-        "next: memtune export --trainer torchtune, or memtune report --format perfetto -o trace.json\n");
+        "next: memtune export --trainer torchtune, or memtune view\n");
 }
 
 TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
