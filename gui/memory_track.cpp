@@ -1,10 +1,10 @@
 #include "gui/memory_track.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "core/base/bytes.h"
+#include "core/trace/region.h"
 #include "gui/format.h"
 #include "gui/theme.h"
 
@@ -12,10 +12,6 @@ namespace memtune::gui {
 namespace {
 
 constexpr float kColumn = 2;  // pixels
-
-bool is_block(const std::string& name) {
-  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0;
-}
 
 struct Scale {
   double top_bytes;
@@ -140,7 +136,7 @@ ImU32 owner_color(const MemoryModel& model, size_t index) {
   if (name.starts_with("inputs")) return series_color(9);
   if (name == "copied back ahead") return series_color(2);
   if (name == "gradients") return series_color(1);
-  if (!is_block(name)) return series_color(3);
+  if (!trace::is_block(name)) return series_color(3);
   return with_alpha(series_color(6), index % 2 == 0 ? 1 : 0.72F);  // neighbours differ
 }
 

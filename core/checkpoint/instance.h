@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/autograd/autocast.h"
 #include "core/autograd/buffer.h"
 #include "core/autograd/geometry.h"
 #include "core/program/program.h"
@@ -30,11 +31,6 @@ struct Argument {
   enum class Form { plain, tensor, list, optional_list } form = Form::plain;
 };
 
-struct Autocast {
-  bool enabled = false;
-  at::ScalarType dtype = at::kFloat;
-};
-
 struct Output {
   std::weak_ptr<autograd::Buffer> buffer;
   int index = 0;           // among the op's tensors, lists flattened; negative: -1 - (number of the written argument)
@@ -53,7 +49,7 @@ struct Instance {
   std::vector<Argument> arguments;
   std::vector<Output> outputs;
   at::Tensor generator_state;  // undefined: the op draws nothing
-  Autocast autocast;
+  autograd::Autocast autocast;
   std::map<int, at::Tensor> captured;  // private saved values that tickets wait for, by number of the save
   int saves = 0;                       // tensors that autograd saved while the op ran
   bool done = false;                   // was run again

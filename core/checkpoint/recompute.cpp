@@ -1,7 +1,6 @@
 #include "core/checkpoint/recompute.h"
 
 #include <ATen/Context.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 
 #include "core/autograd/hooks.h"
@@ -14,28 +13,6 @@ namespace {
 using autograd::Buffer;
 using c10::IValue;
 using torch::jit::Stack;
-
-// Autocast as it was. Weights that the rerun casts are cached by LibTorch until the outermost scope ends: this one.
-class AutocastScope {
- public:
-  AutocastScope(c10::DeviceType device, const Autocast& state)
-      : device_(device), before_{at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)} {
-    set(state);
-    at::autocast::increment_nesting();
-  }
-  ~AutocastScope() {
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    set(before_);
-  }
-
- private:
-  void set(const Autocast& state) {
-    at::autocast::set_autocast_enabled(device_, state.enabled);
-    at::autocast::set_autocast_dtype(device_, state.dtype);
-  }
-  c10::DeviceType device_;
-  Autocast before_;
-};
 
 class GeneratorScope {
  public:
@@ -122,8 +99,7 @@ Instance::~Instance() {
 }
 
 void Recompute::remember_state(const program::Op& op, Instance& instance) const {
-  instance.autocast = {at::autocast::is_autocast_enabled(device_.type()),
-                       at::autocast::get_autocast_dtype(device_.type())};
+  instance.autocast = autograd::Autocast::now(device_.type());
   if (op.random) instance.generator_state = at::globalContext().defaultGenerator(device_).get_state();
 }
 
@@ -178,7 +154,7 @@ void Recompute::rerun(Instance& instance, const Buffer* wanted) {
   Capture capture(instance);
   {
     at::AutoGradMode grad(true);
-    AutocastScope autocast(device_.type(), instance.autocast);
+    autograd::AutocastScope autocast(device_.type(), instance.autocast);
     GeneratorScope generator(device_, instance.generator_state);
     autograd::HookScope hooks(captures ? &capture : nullptr);
     device::Stopwatch::Lap lap(timer_);

@@ -14,6 +14,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/device/cpu_allocator.h"
+#include "core/device/ordinary_slab.h"
 
 namespace memtune::device {
 
@@ -132,27 +133,6 @@ class CpuEvent final : public Event {
   std::shared_ptr<ActivityLog> log_;
 };
 
-class CpuSlab final : public HostSlab {
- public:
-  static constexpr size_t kAlignment = 4096;
-
-  explicit CpuSlab(int64_t bytes) : bytes_(bytes) {
-    const size_t rounded = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-    data_ = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
-    if (data_ == nullptr) throw OutOfHostMemory("the system refuses " + format_bytes(bytes) + " of host memory");
-  }
-  ~CpuSlab() override { std::free(data_); }
-  CpuSlab(const CpuSlab&) = delete;
-  CpuSlab& operator=(const CpuSlab&) = delete;
-
-  char* data() override { return data_; }
-  int64_t bytes() const override { return bytes_; }
-
- private:
-  char* data_ = nullptr;
-  int64_t bytes_;
-};
-
 }  // namespace
 
 CpuDevice::CpuDevice()
@@ -172,7 +152,7 @@ std::string CpuDevice::name() const {
 int64_t CpuDevice::total_bytes() const { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
 std::unique_ptr<HostSlab> CpuDevice::allocate_host(int64_t bytes, bool /*pinned*/) {
-  return std::make_unique<CpuSlab>(bytes);
+  return std::make_unique<OrdinarySlab>(bytes);
 }
 
 Worker* CpuDevice::worker(Stream stream) const {

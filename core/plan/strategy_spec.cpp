@@ -5,6 +5,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/strategy_parts.h"
 #include "core/plan/strategy_table.h"
 
 namespace memtune::plan {
@@ -128,19 +129,6 @@ StrategySpec parse_part(const std::string& text) {
   return spec;
 }
 
-// A '+' begins a part only before the name of a family: others are within a list of ops.
-std::vector<std::string> split_parts(const std::string& text) {
-  std::vector<std::string> parts;
-  for (const std::string& piece : split(text, '+')) {
-    const std::string name = trim(piece);
-    if (parts.empty() || name == "none" || name.starts_with("checkpoint:") || name.starts_with("offload:"))
-      parts.push_back(piece);
-    else
-      parts.back() += "+" + piece;
-  }
-  return parts;
-}
-
 // A plan has one way of copying: only what is copied, and to where, may differ from part to part.
 void check_same_transfers(const StrategySpec& a, const StrategySpec& b) {
   if (a.info != b.info)
@@ -182,7 +170,7 @@ BlockRanges StrategySpec::blocks() const { return BlockRanges(value("blocks")); 
 
 std::vector<StrategySpec> parse_strategy(const std::string& text) {
   std::vector<StrategySpec> parts;
-  for (const std::string& part : split_parts(text)) {
+  for (const std::string& part : config::split_parts(text)) {
     parts.push_back(parse_part(part));
     for (size_t i = 0; i + 1 < parts.size(); ++i) check_together(parts[i], parts.back());
   }

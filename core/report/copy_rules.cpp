@@ -3,6 +3,7 @@
 #include "core/base/bytes.h"
 #include "core/report/finding_rules.h"
 #include "core/report/layout.h"
+#include "core/trace/region.h"
 
 namespace memtune::report {
 namespace {
@@ -90,7 +91,7 @@ Lateness latest_region(const Subject& subject, const Intervals& late, Kind kind)
 std::string last_region(const trace::Trace& trace) {
   for (auto value = trace.values.rbegin(); value != trace.values.rend(); ++value) {
     const std::string& region = value->region;
-    if (!region.empty() && region.find_last_not_of("0123456789") + 1 < region.size()) return region;  // not the head
+    if (trace::is_block(region)) return region;  // not the head
   }
   return "";
 }

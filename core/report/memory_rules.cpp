@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/report/finding_rules.h"
 #include "core/report/layout.h"
+#include "core/trace/region.h"
 
 namespace memtune::report {
 namespace {
@@ -39,18 +40,6 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
   return largest;
 }
 
-// The innermost region around the moment: "layers.3 backward".
-std::string region_at(const trace::Trace& trace, int64_t time_ns) {
-  const Event* innermost = nullptr;
-  const auto span = [](const Event& event) { return event.end_ns - event.start_ns; };
-  for (const Event& event : trace.events) {
-    if (event.kind != Kind::region || event.start_ns > time_ns || event.end_ns < time_ns) continue;
-    if (trace.names[event.name] == "step") continue;
-    if (!innermost || span(event) < span(*innermost)) innermost = &event;
-  }
-  return innermost ? trace.names[innermost->name] : "";
-}
-
 bool in_block(const trace::Trace& trace, const std::string& owner) {
   return std::ranges::any_of(trace.values, [&](const trace::Value& value) { return value.region == owner; });
 }
@@ -79,7 +68,7 @@ std::optional<Finding> peak_owner(const Subject& subject) {
   const trace::MemorySample peak = *std::ranges::max_element(trace.memory, {}, &trace::MemorySample::allocated_bytes);
   const Holder holder = largest_holder(trace, peak);
   if (holder.bytes <= 0) return {};
-  const std::string region = region_at(trace, peak.time_ns);
+  const std::string region = trace::region_at(trace, peak.time_ns);
   const double percent = 100 * static_cast<double>(holder.bytes) / static_cast<double>(peak.allocated_bytes);
   Finding finding = subject.concerns("peak-owner", holder.bytes,
                                      "the peak of " + format_bytes(peak.allocated_bytes) +

@@ -1,11 +1,11 @@
 #include "core/report/memory_snapshot.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "core/report/pickle.h"
 #include "core/report/utf8.h"
+#include "core/trace/region.h"
 
 namespace memtune::report {
 namespace {
@@ -18,10 +18,7 @@ struct Block {
 };
 
 // What the viewer colors by; it has few colors.
-std::string category_of(const std::string& owner) {
-  const bool numbered = !owner.empty() && std::isdigit(static_cast<unsigned char>(owner.back()));
-  return numbered ? "activations" : owner;
-}
+std::string category_of(const std::string& owner) { return trace::is_block(owner) ? "activations" : owner; }
 
 struct Entry {
   const char* action;

@@ -1,8 +1,9 @@
 #include "core/report/memory_stack.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
+
+#include "core/trace/region.h"
 
 namespace memtune::report {
 namespace {
@@ -13,8 +14,7 @@ Band::Kind kind_of(const std::string& owner) {
   if (owner == "gradients") return Band::Kind::gradients;
   if (owner.starts_with("inputs")) return Band::Kind::inputs;
   if (owner == "copied back ahead") return Band::Kind::ahead;
-  const bool numbered = !owner.empty() && std::isdigit(static_cast<unsigned char>(owner.back()));
-  return numbered ? Band::Kind::block : Band::Kind::other;
+  return trace::is_block(owner) ? Band::Kind::block : Band::Kind::other;
 }
 
 // What lives long lies at the bottom.
@@ -63,7 +63,7 @@ class Stacker {
       }
     }
     drop_empty_bands();
-    stack_.phase = phase_at(stack_.peak_ns);
+    stack_.phase = trace::region_at(trace_, stack_.peak_ns);
     return std::move(stack_);
   }
 
@@ -116,17 +116,6 @@ class Stacker {
       stack_.bands.erase(stack_.bands.begin() + static_cast<std::ptrdiff_t>(i));
       stack_.at_peak.erase(stack_.at_peak.begin() + static_cast<std::ptrdiff_t>(i));
     }
-  }
-
-  // The innermost region of the device's.
-  std::string phase_at(int64_t time_ns) const {
-    const trace::Event* found = nullptr;
-    for (const trace::Event& event : trace_.events) {
-      const bool around = event.start_ns <= time_ns && time_ns <= event.end_ns;
-      if (event.kind != trace::Kind::region || !around || !trace_.tracks[event.track].device) continue;
-      if (!found || event.end_ns - event.start_ns <= found->end_ns - found->start_ns) found = &event;
-    }
-    return found ? trace_.names[found->name] : "";
   }
 
   const trace::Trace& trace_;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 
 #include "core/report/layout.h"
+#include "core/trace/region.h"
 
 namespace memtune::report {
 namespace {
@@ -30,7 +30,7 @@ std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(
 std::string of_all_blocks(const std::string& region) {
   const size_t blank = region.find(' ');
   const std::string block = region.substr(0, blank);
-  if (block.empty() || std::isdigit(static_cast<unsigned char>(block.back())) == 0) return "";
+  if (!trace::is_block(block)) return "";
   return "all blocks" + (blank == std::string::npos ? " forward" : region.substr(blank));
 }
 

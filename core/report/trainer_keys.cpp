@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/config/strategy_parts.h"
 
 namespace memtune::report {
 namespace {
@@ -135,19 +136,6 @@ Spec parse_part(const std::string& text) {
   return spec;
 }
 
-// A '+' begins a part only before the name of a family: others are within a list of ops.
-std::vector<std::string> split_parts(const std::string& text) {
-  std::vector<std::string> parts;
-  for (const std::string& piece : split(text, '+')) {
-    const std::string name = trim(piece);
-    if (parts.empty() || name.starts_with("checkpoint:") || name.starts_with("offload:"))
-      parts.push_back(piece);
-    else
-      parts.back() += "+" + piece;
-  }
-  return parts;
-}
-
 Config torchtune_lossless(const Spec& spec) {
   if (spec.name == "none") return torchtune_keys(false, false);
   bool every = spec.name == "checkpoint:every" && spec.every > 1;
@@ -209,7 +197,7 @@ const std::string& Spec::value(const std::string& parameter) const {
 
 Spec parse_spec(const std::string& text) {
   std::vector<Spec> parts;
-  for (const std::string& part : split_parts(text)) parts.push_back(parse_part(part));
+  for (const std::string& part : config::split_parts(text)) parts.push_back(parse_part(part));
   const auto offloads = [](const Spec& part) { return part.is_offload(); };
   const auto chosen = std::find_if_not(parts.begin(), parts.end(), offloads);
   std::rotate(parts.begin(), chosen == parts.end() ? parts.begin() : chosen, parts.end());

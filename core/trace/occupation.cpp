@@ -5,10 +5,6 @@
 namespace memtune::trace {
 namespace {
 
-Intervals of_kinds(const Trace& trace, std::initializer_list<Kind> kinds) {
-  return time_of(trace, [&](const Event& event) { return std::ranges::count(kinds, event.kind) > 0; });
-}
-
 std::vector<Interval> whole(const Trace& trace) {
   if (trace.events.empty()) return {};
   Interval all{trace.events.front().start_ns, trace.events.front().end_ns};
@@ -43,12 +39,16 @@ Occupation find_occupation(const Trace& trace, const std::vector<Interval>& step
     return taken;
   };
   Occupation occupation;
-  occupation.compute = take(of_kinds(trace, {Kind::kernel, Kind::memset}));
-  occupation.in = take(of_kinds(trace, {Kind::copy_in}));
-  occupation.out = take(of_kinds(trace, {Kind::copy_out}));
-  occupation.wait = take(of_kinds(trace, {Kind::wait, Kind::copy_device}));
+  occupation.compute = take(time_of_kinds(trace, {Kind::kernel, Kind::memset}));
+  occupation.in = take(time_of_kinds(trace, {Kind::copy_in}));
+  occupation.out = take(time_of_kinds(trace, {Kind::copy_out}));
+  occupation.wait = take(time_of_kinds(trace, {Kind::wait, Kind::copy_device}));
   occupation.idle = std::move(left);
   return occupation;
+}
+
+Intervals time_of_kinds(const Trace& trace, std::initializer_list<Kind> kinds) {
+  return time_of(trace, [&](const Event& event) { return std::ranges::count(kinds, event.kind) > 0; });
 }
 
 int64_t time_within(const Interval& stretch, const Intervals& set) {

@@ -2,6 +2,7 @@
 // `in` and `out` add up to Transfer::exposed_ms, but for copies outside of steps.
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
 #include "core/trace/event.h"
@@ -31,6 +32,8 @@ Intervals time_of(const Trace& trace, Wanted wanted) {
   }
   return unite(std::move(intervals));
 }
+
+Intervals time_of_kinds(const Trace& trace, std::initializer_list<Kind> kinds);
 
 // How much of `stretch` lies in `set`, in nanoseconds; the time this takes does not grow with what lies outside.
 int64_t time_within(const Interval& stretch, const Intervals& set);

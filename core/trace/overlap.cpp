@@ -2,19 +2,10 @@
 
 #include <algorithm>
 
-#include "core/trace/interval.h"
+#include "core/trace/occupation.h"
 
 namespace memtune::trace {
 namespace {
-
-template <typename Wanted>
-Intervals busy(const Trace& trace, Wanted wanted) {
-  std::vector<Interval> intervals;
-  for (const Event& event : trace.events) {
-    if (wanted(event.kind)) intervals.push_back({event.start_ns, event.end_ns});
-  }
-  return unite(std::move(intervals));
-}
 
 int64_t bytes_of(const Trace& trace, Kind kind) {
   int64_t bytes = 0;
@@ -31,10 +22,9 @@ double rate(int64_t bytes, const Intervals& copies) {
 }  // namespace
 
 Transfer measure_overlap(const Trace& trace, int steps) {
-  const Intervals kernels = busy(trace, [](Kind kind) { return kind == Kind::kernel || kind == Kind::memset; });
-  const Intervals out = busy(trace, [](Kind kind) { return kind == Kind::copy_out; });
-  const Intervals in = busy(trace, [](Kind kind) { return kind == Kind::copy_in; });
-  const Intervals copies = busy(trace, [](Kind kind) { return kind == Kind::copy_out || kind == Kind::copy_in; });
+  const Intervals kernels = time_of_kinds(trace, {Kind::kernel, Kind::memset});
+  const Intervals out = time_of_kinds(trace, {Kind::copy_out}), in = time_of_kinds(trace, {Kind::copy_in});
+  const Intervals copies = time_of_kinds(trace, {Kind::copy_out, Kind::copy_in});
   const int64_t out_bytes = bytes_of(trace, Kind::copy_out), in_bytes = bytes_of(trace, Kind::copy_in);
   const int64_t copy_ns = total(copies), hidden_ns = total(intersect(copies, kernels));
   steps = std::max(steps, 1);

@@ -1,9 +1,9 @@
 #include "core/trial/session.h"
 
 #include <ATen/Context.h>
-#include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 
+#include "core/autograd/autocast.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/trial_request.h"
@@ -13,26 +13,11 @@
 namespace memtune::trial {
 namespace {
 
-// Autocast around the forward and the loss, as trainers have it; the backward follows the forward's dtypes.
-class AutocastScope {
- public:
-  AutocastScope(c10::DeviceType device, const std::string& dtype) : device_(device), used_(!dtype.empty()) {
-    if (!used_) return;
-    at::autocast::set_autocast_dtype(device, dtype == "float16" ? at::kHalf : at::kBFloat16);
-    at::autocast::set_autocast_enabled(device, true);
-    at::autocast::increment_nesting();
-  }
-  ~AutocastScope() {
-    if (!used_) return;
-    at::autocast::decrement_nesting();
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, false);
-  }
-
- private:
-  c10::DeviceType device_;
-  bool used_;
-};
+// Around the forward and the loss, as trainers have it; the backward follows the forward's dtypes. "": as it is.
+autograd::Autocast autocast_of(const std::string& dtype, c10::DeviceType device) {
+  if (dtype.empty()) return autograd::Autocast::now(device);
+  return {true, dtype == "float16" ? at::kHalf : at::kBFloat16};
+}
 
 std::vector<std::string> argument_names(const torch::jit::Module& module) {
   std::vector<std::string> names;
@@ -79,7 +64,8 @@ void Session::survey() {
   try {
     config::ProgramFacts measured = facts_;
     Survey survey(*program_, measured, device_->torch_device().type());
-    AutocastScope autocast(device_->torch_device().type(), request_.training.autocast);
+    const c10::DeviceType type = device_->torch_device().type();
+    autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(&survey);
     auto loss = interpreter_->run(to_values(batch_.tensors), &survey);
     if (!loss.isTensor() || loss.toTensor().numel() != 1)
@@ -104,7 +90,8 @@ at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
   at::Tensor loss;
   if (executor) executor->begin_step();
   {
-    AutocastScope autocast(device_->torch_device().type(), request_.training.autocast);
+    const c10::DeviceType type = device_->torch_device().type();
+    autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(executor);
     loss = interpreter_->run(to_values(batch_.tensors), observer ? observer : executor).toTensor();
   }

@@ -1,6 +1,7 @@
 // Autocast puts copies between values and the ops that take them; a plan that drops those makes them again from the
 // value, not by running the op.
-#include <ATen/autocast_mode.h>
+#include "core/autograd/autocast.h"
+
 #include <doctest/doctest.h>
 
 #include "tests/support/training.h"
@@ -8,21 +9,8 @@
 namespace memtune::tests {
 namespace {
 
-class Autocast {
- public:
-  Autocast() {
-    at::autocast::set_autocast_dtype(type_, at::kBFloat16);
-    at::autocast::set_autocast_enabled(type_, true);
-    at::autocast::increment_nesting();
-  }
-  ~Autocast() {
-    at::autocast::decrement_nesting();
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(type_, false);
-  }
-
- private:
-  c10::DeviceType type_ = test_device().torch_device().type();
+struct Bf16 : autograd::AutocastScope {
+  Bf16() : AutocastScope(test_device().torch_device().type(), {true, at::kBFloat16}) {}
 };
 
 constexpr char kSource[] = R"(
@@ -50,7 +38,7 @@ TEST_CASE("the copy of an input is cast again, whatever the value's own place; t
   Model model(kSource, 3);
   const auto program = program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
-  const Autocast autocast;
+  const Bf16 autocast;
   const Step plain = model.under("none");
   for (config::Place value : {config::Place::keep, config::Place::recompute, config::Place::host}) {
     CAPTURE(config::to_string(value));
@@ -68,7 +56,7 @@ TEST_CASE("the copy itself may wait in host memory") {
   Model model(kSource, 3);
   const auto program = program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
-  const Autocast autocast;
+  const Bf16 autocast;
   const Step plain = model.under("none");
   const Step step = model.under(program, facts, plan_for(facts, config::Place::host));
   CHECK(same(step, plain));

@@ -16,7 +16,8 @@ class MadeUp {
                uint32_t value = 0) {
     trace::Event event;
     event.kind = kind;
-    event.track = trace.track(trace::to_string(kind), kind != trace::Kind::region && kind != trace::Kind::op);
+    const bool host = name == "step" || kind == trace::Kind::op;
+    event.track = trace.track(host ? "host " + name : trace::to_string(kind), !host);
     event.name = trace.name(name.empty() ? trace::to_string(kind) : name);
     event.start_ns = static_cast<int64_t>(from_ms * kMs);
     event.end_ns = static_cast<int64_t>(to_ms * kMs);

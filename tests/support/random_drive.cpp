@@ -1,12 +1,12 @@
 #include "tests/support/random_drive.h"
 
-#include <ATen/autocast_mode.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 
 #include <chrono>
 #include <stdexcept>
 #include <thread>
 
+#include "core/autograd/autocast.h"
 #include "tests/support/cpu_memory.h"
 #include "tests/support/queue_device.h"
 #include "tests/support/random_plan.h"
@@ -58,25 +58,10 @@ class Saboteur final : public program::OpObserver {
   uint64_t left_;
 };
 
-class AutocastScope {
- public:
-  explicit AutocastScope(bool used) : used_(used) {
-    if (!used_) return;
-    at::autocast::set_autocast_dtype(type_, at::kBFloat16);
-    at::autocast::set_autocast_enabled(type_, true);
-    at::autocast::increment_nesting();
-  }
-  ~AutocastScope() {
-    if (!used_) return;
-    at::autocast::decrement_nesting();
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(type_, false);
-  }
-
- private:
-  bool used_;
-  c10::DeviceType type_ = test_device().torch_device().type();
-};
+autograd::Autocast autocast_of(bool used) {
+  if (used) return {true, at::kBFloat16};
+  return autograd::Autocast::now(test_device().torch_device().type());
+}
 
 c10::Device device_of_poisoned_memory() {
   if (test_device().emulated()) poison_cpu_memory();
@@ -197,7 +182,7 @@ class Driver {
 
   Losses forward(const std::vector<IValue>& inputs, trial::Executor* executor, When when = When::never) {
     Saboteur observer(executor, when, subject_.ops_ ? (choice_ >> 8) % subject_.ops_ : 0);
-    const AutocastScope autocast(subject_.source_.autocast);
+    const autograd::AutocastScope autocast(test_device().torch_device().type(), autocast_of(subject_.source_.autocast));
     if (executor) executor->begin_step();
     const autograd::HookScope hooks(executor);
     const IValue answer = script_ ? subject_.model_.module.forward(inputs) : interpreter_.run(inputs, &observer);

@@ -20,6 +20,7 @@
 #include "core/base/error.h"
 #include "core/device/cuda/cuda_check.h"
 #include "core/device/device.h"
+#include "core/device/ordinary_slab.h"
 
 namespace memtune::device {
 namespace {
@@ -154,26 +155,6 @@ class PinnedSlab final : public HostSlab {
   int64_t bytes_;
 };
 
-class PageableSlab final : public HostSlab {
- public:
-  explicit PageableSlab(int64_t bytes) : bytes_(bytes) {
-    const size_t rounded = (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
-    data_ = static_cast<char*>(std::aligned_alloc(kPage, rounded));
-    if (data_ == nullptr) throw OutOfHostMemory("the system refuses " + format_bytes(bytes) + " of host memory");
-  }
-  ~PageableSlab() override { std::free(data_); }
-  PageableSlab(const PageableSlab&) = delete;
-  PageableSlab& operator=(const PageableSlab&) = delete;
-
-  char* data() override { return data_; }
-  int64_t bytes() const override { return bytes_; }
-
- private:
-  static constexpr size_t kPage = 4096;
-  char* data_ = nullptr;
-  int64_t bytes_;
-};
-
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(c10::DeviceIndex index)
@@ -199,7 +180,7 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return total_bytes_; }
 
   std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override {
-    if (!pinned) return std::make_unique<PageableSlab>(bytes);
+    if (!pinned) return std::make_unique<OrdinarySlab>(bytes);
     return std::make_unique<PinnedSlab>(bytes, numa_node_);
   }
 
