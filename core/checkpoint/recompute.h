@@ -15,6 +15,7 @@
 
 #include "core/checkpoint/instance.h"
 #include "core/device/stopwatch.h"
+#include "core/device/torch/torch_device.h"
 
 namespace memtune::checkpoint {
 
@@ -22,7 +23,7 @@ class Recompute {
  public:
   // `nested`: see config::Plan. `bring_back` sets Buffer::resident of a buffer whose bytes are elsewhere.
   Recompute(device::Device& device, bool nested, std::function<void(autograd::Buffer&)> bring_back)
-      : device_(device.torch_device()), nested_(nested), timer_(device), bring_back_(std::move(bring_back)) {}
+      : device_(device::torch_device(device)), nested_(nested), timer_(device), bring_back_(std::move(bring_back)) {}
 
   // Backward is in that block now.
   void enter_block(int block) { block_ = block; }

@@ -22,7 +22,7 @@
 #include "core/config/plan.h"
 #include "core/device/device.h"
 #include "core/device/stopwatch.h"
-#include "core/offload/host_tier.h"
+#include "core/tier/host_tier.h"
 
 namespace memtune::offload {
 
@@ -47,7 +47,7 @@ class Transfer {
   size_t number_;  // in the order of send()
   State state_ = State::gathered;
   bool to_disk_ = false;
-  std::vector<PiecePtr> pieces_;
+  std::vector<tier::PiecePtr> pieces_;
   size_t copied_back_ = 0;  // pieces whose copy back was issued
   at::Storage source_;      // gathered, stashed
   at::Storage target_;      // coming back
@@ -57,7 +57,7 @@ class Transfer {
 class Offload {
  public:
   // Both must outlive the engine.
-  Offload(device::Device& device, const config::TransferSettings& settings, HostTier& tier);
+  Offload(device::Device& device, const config::TransferSettings& settings, tier::HostTier& tier);
   ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
@@ -114,7 +114,7 @@ class Offload {
   device::Device& device_;
   trace::Recorder* recorder_ = nullptr;
   config::TransferSettings settings_;
-  HostTier& tier_;
+  tier::HostTier& tier_;
   std::deque<std::weak_ptr<Transfer>> stash_;              // oldest first
   std::vector<std::weak_ptr<Transfer>> order_;             // of send(); consumed from the end by prefetch
   std::vector<std::weak_ptr<autograd::Buffer>> gathered_;  // of the running block

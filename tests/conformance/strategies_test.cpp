@@ -195,7 +195,7 @@ TEST_CASE("a graph may be walked twice") {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
     program::Program program =
-        program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
+        program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()));
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
@@ -223,7 +223,7 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
     program::Program program =
-        program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
+        program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()));
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;

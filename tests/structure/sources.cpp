@@ -12,8 +12,8 @@ namespace fs = std::filesystem;
 
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
-    {"config", "trace", "disk"},
-    {"program", "device", "autograd"},
+    {"config", "trace", "disk", "device"},
+    {"program", "device/torch", "device/cuda", "tier", "autograd"},
     {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
     {"trial"},
     {"sweep"},
@@ -59,8 +59,10 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders, const 
 
 std::string folder_of(const std::string& path) {
   std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))/.+"))) return "";
-  return match[1].matched ? match[1] : match[2];
+  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)(/\\w+)?|(cli|gui))/.+"))) return "";
+  if (match[3].matched) return match[3];
+  const std::string nested = match.str(1) + match.str(2);
+  return layer_of(nested) < 0 ? match.str(1) : nested;
 }
 
 std::vector<Include> includes_of(const Source& source) {

@@ -16,7 +16,7 @@ struct Source {
 std::vector<Source> read_sources(const std::vector<std::string>& folders, const std::vector<std::string>& endings);
 
 // The room a file stands in: "core/base/text.h" -> "base", "core/report/html/page.h" -> "report", "cli/main.cpp" ->
-// "cli".
+// "cli". A folder in a folder is a room of its own where it has a layer: "core/device/torch/x.h" -> "device/torch".
 std::string folder_of(const std::string& path);
 
 struct Include {

@@ -1,12 +1,13 @@
-#include "core/offload/host_tier.h"
+#include "core/tier/host_tier.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
 
-namespace memtune::offload {
+namespace memtune::tier {
 namespace {
 
 // The oldest entry whose piece still is in `state`; null when there is none.
@@ -59,8 +60,7 @@ PiecePtr HostTier::put(int64_t bytes, bool may_spill) {
 }
 
 void HostTier::stored(const PiecePtr& piece, device::EventPtr out_done) {
-  piece->out_done = std::move(out_done);
-  piece->lease.free_after.clear();
+  piece->lease.set_free_after(std::move(out_done));
   if (!piece->may_spill) return;
   dirty_.push_back(piece);
   dirty_bytes_ += piece->bytes;
@@ -78,7 +78,7 @@ void HostTier::start_write(const PiecePtr& piece) {
   piece->block = store_->allocate(piece->bytes);
   disk_bytes_ += piece->bytes;
   peak_disk_bytes_ = std::max(peak_disk_bytes_, disk_bytes_);
-  piece->request = store_->write(piece->block, piece->lease.data, wait_for({piece->out_done}));
+  piece->request = store_->write(piece->block, piece->lease.data(), wait_for(piece->lease.free_after()));
   piece->state = State::writing;
   writing_.push_back(piece);
   dirty_bytes_ -= piece->bytes;
@@ -87,9 +87,8 @@ void HostTier::start_write(const PiecePtr& piece) {
 }
 
 void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
+  piece.request = store_->read(piece.block, lease.data(), wait_for(lease.free_after()));
   piece.lease = std::move(lease);
-  piece.request = store_->read(piece.block, piece.lease.data, wait_for(std::move(piece.lease.free_after)));
-  piece.lease.free_after.clear();
   piece.state = State::reading;
   counters_.disk_read_bytes += piece.bytes;
   if (recording_) io_.push_back({trace::Kind::disk_read, piece.value, piece.bytes, piece.request});
@@ -133,12 +132,11 @@ bool HostTier::make_room() {
   }
   if (!piece) return false;
   piece->request->wait();
-  leave_host(*piece, State::on_disk, nullptr);
+  leave_host(*piece, State::on_disk);
   return true;
 }
 
-void HostTier::leave_host(Piece& piece, State state, device::EventPtr last_use) {
-  pool_.give_back(piece.lease, std::move(last_use));
+void HostTier::leave_host(Piece& piece, State state) {
   piece.lease = {};
   piece.request.reset();
   piece.state = state;
@@ -165,20 +163,20 @@ const char* HostTier::fetch(const PiecePtr& piece) {
     Elapsed stall(counters_.disk_stall);
     piece->request->wait();
   }
-  return piece->lease.data;
+  return piece->lease.data();
 }
 
 // A request that still runs holds the room: the piece leaves when it is done.
-void HostTier::drop(const PiecePtr& piece, device::EventPtr last_use) {
+void HostTier::drop(const PiecePtr& piece, device::EventPtr last_use) noexcept {
   if (piece->state == State::used) return;
   if (piece->state == State::dirty && piece->may_spill) dirty_bytes_ -= piece->bytes;
+  if (last_use) piece->lease.set_free_after(std::move(last_use));
   const bool busy = piece->request && !piece->request->done();
-  piece->out_done = last_use;
-  if (piece->state != State::on_disk && !busy) leave_host(*piece, State::used, last_use);
-  piece->state = State::used;
   if (busy) {
+    piece->state = State::used;
     leaving_.push_back(piece);
   } else {
+    leave_host(*piece, State::used);
     leave_disk(*piece);
   }
 }
@@ -186,7 +184,7 @@ void HostTier::drop(const PiecePtr& piece, device::EventPtr last_use) {
 void HostTier::reap() {
   std::erase_if(leaving_, [&](const PiecePtr& piece) {
     if (!piece->request->done()) return false;
-    leave_host(*piece, State::used, piece->out_done);
+    leave_host(*piece, State::used);
     leave_disk(*piece);
     return true;
   });
@@ -206,9 +204,9 @@ void HostTier::leave_disk(Piece& piece) {
 HostTier::~HostTier() {
   for (const PiecePtr& piece : leaving_) try {
       piece->request->wait();
-    } catch (const Error&) {  // the step that needed it was told
+    } catch (...) {  // the step that needed it was told
     }
   reap();
 }
 
-}  // namespace memtune::offload
+}  // namespace memtune::tier

@@ -1,19 +1,42 @@
-#include "core/offload/host_pool.h"
+#include "core/tier/host_pool.h"
 
 #include <algorithm>
+#include <utility>
 
-namespace memtune::offload {
+namespace memtune::tier {
 namespace {
 
 constexpr int64_t kAlignment = 4096;
 
-void forget_done(std::vector<device::EventPtr>& events) {
-  std::erase_if(events, [](const device::EventPtr& event) { return event->done(); });
+// What a failed device cannot say is kept: the next to wait for it is told.
+bool is_done(const device::EventPtr& event) noexcept try { return event->done(); } catch (...) {
+  return false;
 }
+
+void forget_done(std::vector<device::EventPtr>& events) { std::erase_if(events, is_done); }
 
 int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment; }
 
 }  // namespace
+
+HostPool::Lease::Lease(Lease&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), range_(std::exchange(other.range_, {})) {}
+
+HostPool::Lease& HostPool::Lease::operator=(Lease&& other) noexcept {
+  Lease old(std::move(*this));
+  pool_ = std::exchange(other.pool_, nullptr);
+  range_ = std::exchange(other.range_, {});
+  return *this;
+}
+
+HostPool::Lease::~Lease() {
+  if (pool_) pool_->give_back(std::move(range_));
+}
+
+void HostPool::Lease::set_free_after(device::EventPtr event) {
+  range_.free_after.clear();
+  if (event) range_.free_after.push_back(std::move(event));
+}
 
 std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
   bytes = round_up(bytes);
@@ -25,7 +48,7 @@ std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
     return try_take(bytes);
   }
   forget_done(best->free_after);  // else every lease out of a large range would carry all that ever lay there
-  Lease lease{best->begin, bytes, best->free_after};
+  Lease lease(*this, {best->begin, bytes, best->free_after});
   best->begin += bytes;
   best->bytes -= bytes;
   if (best->bytes == 0) free_.erase(best);
@@ -34,10 +57,9 @@ std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
   return lease;
 }
 
-void HostPool::give_back(const Lease& lease, device::EventPtr last_use) {
-  leased_ -= lease.bytes;
-  Range range{lease.data, lease.bytes, {}};
-  if (last_use && !last_use->done()) range.free_after.push_back(std::move(last_use));
+void HostPool::give_back(Range range) noexcept {
+  leased_ -= range.bytes;
+  forget_done(range.free_after);
   insert(std::move(range));
 }
 
@@ -69,4 +91,4 @@ void HostPool::insert(Range range) {
   }
 }
 
-}  // namespace memtune::offload
+}  // namespace memtune::tier

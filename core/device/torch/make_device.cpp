@@ -1,10 +1,12 @@
+#include "core/device/torch/make_device.h"
+
 #include <mutex>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/device/cpu_device.h"
 #include "core/device/cuda_module.h"
-#include "core/device/device.h"
+#include "core/device/torch/cpu_allocator.h"
 
 namespace memtune::device {
 namespace {
@@ -43,7 +45,7 @@ std::unique_ptr<Device> make_device(const std::string& name) {
   }
   std::unique_ptr<Device> device;
   if (index == kCpu) {
-    device = std::make_unique<CpuDevice>();
+    device = std::make_unique<CpuDevice>(install_cpu_allocator());
   } else {
     device = make_cuda_device(index);
   }

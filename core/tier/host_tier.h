@@ -14,10 +14,10 @@
 #include <memory>
 
 #include "core/disk/block_store.h"
-#include "core/offload/host_pool.h"
+#include "core/tier/host_pool.h"
 #include "core/trace/recorder.h"
 
-namespace memtune::offload {
+namespace memtune::tier {
 
 struct Piece {
   enum class State { dirty, writing, on_disk, reading, used };
@@ -25,11 +25,10 @@ struct Piece {
   int64_t bytes = 0;
   bool may_spill = false;
   State state = State::dirty;
-  HostPool::Lease lease;      // in every state but on_disk and used
-  device::EventPtr out_done;  // behind it the bytes are in host memory
-  trace::ValueKey value;      // whose it is, for the trace
-  disk::Block block;          // its place on the disk, from `writing` on
-  disk::RequestPtr request;   // writing, reading
+  HostPool::Lease lease;     // in every state but on_disk and used
+  trace::ValueKey value;     // whose it is, for the trace
+  disk::Block block;         // its place on the disk, from `writing` on
+  disk::RequestPtr request;  // writing, reading
 };
 using PiecePtr = std::shared_ptr<Piece>;
 
@@ -44,8 +43,9 @@ class HostTier {
 
   void begin_step();
 
-  // A piece with room in host memory; whoever writes there waits for lease.free_after. Then tell stored().
-  // Throws OutOfHostMemory when the budget or the system has no room, DiskFull and DiskError.
+  // A piece with room in host memory; whoever writes there waits for lease.free_after(). Then tell stored(): behind
+  // `out_done` the bytes are there. Throws OutOfHostMemory when the budget or the system has no room, DiskFull and
+  // DiskError.
   PiecePtr put(int64_t bytes, bool may_spill);
   void stored(const PiecePtr& piece, device::EventPtr out_done);
 
@@ -53,11 +53,11 @@ class HostTier {
   bool read_ahead(const PiecePtr& piece);
   // Whether fetch() would return at once.
   bool ready(const Piece& piece) const;
-  // The piece's bytes in host memory, behind out_done. Blocks while they come from the disk.
+  // The piece's bytes in host memory. Blocks while they come from the disk.
   const char* fetch(const PiecePtr& piece);
-  // Nobody needs the piece any more, whatever its state; its room is free behind `last_use`, the last copy that
-  // touches it (null: none does).
-  void drop(const PiecePtr& piece, device::EventPtr last_use);
+  // Nobody needs the piece any more, whatever its state; its room is free behind `last_use`, the copy of what fetch()
+  // gave (null: there was none).
+  void drop(const PiecePtr& piece, device::EventPtr last_use = nullptr) noexcept;
 
   // Takes back the room of dropped pieces whose last request is done.
   void reap();
@@ -78,7 +78,6 @@ class HostTier {
   };
   const Counters& counters() const { return counters_; }
   const HostPool& pool() const { return pool_; }
-  int64_t disk_bytes() const { return disk_bytes_; }  // held on the disk now
   int64_t peak_disk_bytes() const { return peak_disk_bytes_; }
   bool has_disk() const { return store_ != nullptr; }
 
@@ -92,7 +91,7 @@ class HostTier {
   HostPool::Lease room(int64_t bytes);
   void tell_store_of_slabs();
   bool make_room();
-  void leave_host(Piece& piece, State state, device::EventPtr last_use);
+  void leave_host(Piece& piece, State state);
   void leave_disk(Piece& piece);
 
   HostPool pool_;
@@ -110,4 +109,4 @@ class HostTier {
   std::vector<Io> io_;
 };
 
-}  // namespace memtune::offload
+}  // namespace memtune::tier

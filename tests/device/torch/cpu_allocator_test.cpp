@@ -1,5 +1,5 @@
-// Peaks on the CPU device are this allocator's counters: they must be exact, also after an allocation was refused.
-#include "core/device/cpu_allocator.h"
+// Peaks on the CPU device are what this allocator counts: exact, also after an allocation was refused.
+#include "core/device/torch/cpu_allocator.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -10,19 +10,14 @@
 
 namespace {
 
-namespace allocator = memtune::device::cpu_allocator;
-
 // Counts from here on, whatever other tests hold.
 struct Base {
-  Base() {
-    allocator::install();
-    allocator::reset_peak();
-    at_start = allocator::allocated();
-  }
-  ~Base() { allocator::set_cap(0); }
-  int64_t live() const { return allocator::allocated() - at_start; }
-  int64_t peak() const { return allocator::peak() - at_start; }
-  int64_t at_start = 0;
+  Base() { counter.reset_peak(); }
+  ~Base() { counter.set_cap(0); }
+  int64_t live() const { return counter.allocated() - at_start; }
+  int64_t peak() const { return counter.peak() - at_start; }
+  memtune::device::MemoryCounter& counter = memtune::device::install_cpu_allocator();
+  int64_t at_start = counter.allocated();
 };
 
 at::Tensor bytes(int64_t count) { return at::empty({count}, at::kByte); }
@@ -43,7 +38,7 @@ TEST_CASE("tensors are counted to the byte, and the peak stays when they die") {
   }
   CHECK(base.live() == 0);
   CHECK(base.peak() == 4001);
-  allocator::reset_peak();
+  base.counter.reset_peak();
   CHECK(base.peak() == 0);
 }
 
@@ -79,7 +74,7 @@ TEST_CASE("resizing a storage keeps its content and counts the new size") {
 TEST_CASE("an allocation over the cap throws out of memory, and the counters stay right") {
   const Base base;
   const auto held = bytes(600);
-  allocator::set_cap(base.at_start + 1000);
+  base.counter.set_cap(base.at_start + 1000);
   std::string message;
   try {
     bytes(401);
@@ -94,14 +89,14 @@ TEST_CASE("an allocation over the cap throws out of memory, and the counters sta
 
   const auto fits = bytes(400);  // exactly up to the cap
   CHECK(base.live() == 1000);
-  allocator::set_cap(0);
+  base.counter.set_cap(0);
   const auto uncapped = bytes(5000);
   CHECK(base.live() == 6000);
 }
 
 TEST_CASE("counters are right when threads allocate at once, some of them refused") {
   const Base base;
-  allocator::set_cap(base.at_start + 3000);
+  base.counter.set_cap(base.at_start + 3000);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([] {
