@@ -13,8 +13,9 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk", "device"},
-    {"program", "device/torch", "device/cuda", "tier", "autograd"},
+    {"program", "device/torch", "device/cuda", "tier", "autograd", "value"},
     {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"step"},
     {"trial"},
     {"sweep"},
     {"cli", "gui"},
