@@ -18,7 +18,9 @@ const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk"},
     {"program", "device", "autograd"},
-    {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"offload", "checkpoint", "state", "shard", "profiler", "findings", "plan"},
+    {"report"},
+    {"trainer"},
     {"trial"},
     {"sweep"},
     {"cli", "gui"},
@@ -32,7 +34,8 @@ int layer_of(const std::string& folder) {
 }
 
 // These build in seconds on any machine.
-const std::set<std::string> kTorchFree = {"base", "config", "trace", "disk", "report", "plan", "sweep", "cli", "gui"};
+const std::set<std::string> kTorchFree = {"base",   "config",  "trace", "disk", "plan", "findings",
+                                          "report", "trainer", "sweep", "cli",  "gui"};
 
 // "core/base/text.h" -> "base", "cli/main.cpp" -> "cli", "ATen/ATen.h" -> ""
 std::string folder_of(const std::string& path) {
