@@ -20,7 +20,7 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
   const std::optional<config::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
-  report.findings = report::find(trace, row->measurement, plan ? &*plan : nullptr);
+  report.findings = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
 } catch (const std::exception&) {
   // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.
 }

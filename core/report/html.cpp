@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/charts.h"
 #include "core/report/columns.h"
 #include "core/report/html_style.h"
-#include "core/report/layout.h"
 #include "core/report/memory_chart.h"
 #include "core/report/svg.h"
 #include "core/report/words.h"
@@ -185,7 +185,7 @@ class Page {
     if (report_.findings.empty()) return;
     open_section("Findings in the recommended trial's trace");
     text_ += "<ul class=\"findings\">\n";
-    for (const Finding& finding : report_.findings)
+    for (const findings::Finding& finding : report_.findings)
       text_ += "<li class=\"" + to_string(finding.severity) + "\"><b>" + to_string(finding.severity) + "</b> " +
                escape(sentence(finding)) + "</li>\n";
     text_ += "</ul>\n";

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/report/findings.h"
+#include "core/findings/findings.h"
 #include "core/trace/measurement.h"
 
 namespace memtune::report {
@@ -36,8 +36,8 @@ struct Report {
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
   std::vector<Row> rows;           // in any order
   Recommendation recommendation;
-  std::vector<Finding> findings;   // in the recommended trial's trace, heaviest first; empty without a trace
-  std::vector<std::string> notes;  // what the person should know, a line each
+  std::vector<findings::Finding> findings;  // in the recommended trial's trace, heaviest first; empty without a trace
+  std::vector<std::string> notes;           // what the person should know, a line each
 };
 
 // Rows as people want to read them: those that worked, fastest first (most samples a second first when batch or

@@ -1,14 +1,14 @@
 // Each rule on a trace whose figures can be added up by hand: it speaks where it should, with the right amount and
 // place, and is silent just below its bounds.
-#include "core/report/findings.h"
+#include "core/findings/findings.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "tests/report/made_up.h"
+#include "tests/findings/made_up.h"
 
-using namespace memtune::report;
+using namespace memtune::findings;
 using memtune::config::Plan;
 using memtune::trace::Kind;
 using memtune::trace::Measurement;

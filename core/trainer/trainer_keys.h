@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace memtune::report {
+namespace memtune::trainer {
 
 // What of a strategy a trainer can have keys for: one part, of joined ones the first that checkpoints.
 struct Spec {
@@ -34,4 +34,4 @@ struct Config {
 Config torchtune_config(const Spec& spec);
 Config axolotl_config(const Spec& spec);
 
-}  // namespace memtune::report
+}  // namespace memtune::trainer

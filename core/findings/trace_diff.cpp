@@ -1,14 +1,14 @@
-#include "core/report/trace_diff.h"
+#include "core/findings/trace_diff.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "core/trace/region.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 namespace {
 
 using trace::Event;
@@ -139,4 +139,4 @@ std::string sentence(const Part& part) {
   return part.name + " " + signed_ms(part.delta_ms()) + (part.cause.empty() ? "" : ": " + part.cause);
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

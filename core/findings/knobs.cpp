@@ -1,4 +1,4 @@
-#include "core/report/knobs.h"
+#include "core/findings/knobs.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 
 #include "core/base/bytes.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 namespace {
 
 constexpr const char* kSideStream = "offload:sync -> offload:stream, whose copies run beside compute";
@@ -106,4 +106,4 @@ std::string Knobs::do_less() const {
   return "blocks= or a rule of a plan keeps more on the device";
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

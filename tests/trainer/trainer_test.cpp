@@ -1,12 +1,12 @@
 // Trainers accept keys that do nothing, or that switch each other off. Every strategy's keys are compared whole, with
 // the comments that say what was lost.
-#include "core/report/trainer.h"
+#include "core/trainer/trainer.h"
 
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -16,7 +16,7 @@ using report::Row;
 namespace {
 
 std::string exported(const std::string& trainer, const std::string& strategy, const Report& report) {
-  return report::export_config(trainer, report::worked(strategy, 300, 1, 20 * report::kGiB), report);
+  return trainer::export_config(trainer, report::worked(strategy, 300, 1, 20 * report::kGiB), report);
 }
 
 // Lines that are no comments.
@@ -34,7 +34,7 @@ std::string comments(const std::string& trainer, const std::string& strategy) {
   for (const std::string& line : split(exported(trainer, strategy, report::sample_report()), '\n')) {
     if (line.starts_with("#")) result += line.substr(1) + " ";
   }
-  return report::wrap(result, 100000).front();
+  return wrap(result, 100000).front();
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -200,8 +200,8 @@ TEST_CASE("batch and sequence, where they are axes, go into each trainer's own k
   Row row = report::worked("none", 300, 1, report::kGiB);
   row.batch = 4;
   row.sequence = 2048;
-  std::string tune = report::export_config("torchtune", row, report),
-              axolotl = report::export_config("axolotl", row, report);
+  std::string tune = trainer::export_config("torchtune", row, report),
+              axolotl = trainer::export_config("axolotl", row, report);
   CHECK(has(tune, "\nbatch_size: 4\n"));
   CHECK(has(tune, "# note:      measured with sequences of 2048: set max_seq_len of the tokenizer to it\n"));
   CHECK(has(axolotl, "\nmicro_batch_size: 4\nsequence_len: 2048\n"));
@@ -211,9 +211,9 @@ TEST_CASE("the comments say when the CPU played the device, and when gradients a
   Report report = report::sample_report();
   report.emulated = true;
   CHECK(has(exported("axolotl", "checkpoint:full", report), "NVIDIA H200 (played by the CPU: no times of a GPU)\n"));
-  CHECK(has(report::export_config("axolotl", report.rows[2], report),
+  CHECK(has(trainer::export_config("axolotl", report.rows[2], report),
             "# gradients: differ from those of none in layers.0.wq, by no more than its own runs do\n"));
-  CHECK(has(report::export_config("axolotl", report.rows[3], report), "# gradients: the reference\n"));
+  CHECK(has(trainer::export_config("axolotl", report.rows[3], report), "# gradients: the reference\n"));
 }
 
 TEST_CASE("a line feed in a model's name cannot leave its comment") {
@@ -229,7 +229,7 @@ TEST_CASE("an unknown trainer is named, with those that exist") {
 
 TEST_CASE("a trial that failed is not exported") {
   Row row = report::failed("none", trace::Outcome::device_oom, "asked for 2 GiB");
-  CHECK_THROWS_WITH_AS(report::export_config("axolotl", row, Report{}),
+  CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", row, Report{}),
                        "'none' did not work here (device_oom): export a strategy that did", UsageError);
 }
 

@@ -1,11 +1,11 @@
 // Advice is only good when the words are those that memtune takes.
-#include "core/report/knobs.h"
+#include "core/findings/knobs.h"
 
 #include <doctest/doctest.h>
 
 using memtune::config::Plan;
 using memtune::config::Schedule;
-using memtune::report::Knobs;
+using memtune::findings::Knobs;
 
 namespace {
 

@@ -1,13 +1,13 @@
 // Two trials are compared by name, a step each: the difference must be the right amount and have the right cause.
-#include "core/report/trace_diff.h"
+#include "core/findings/trace_diff.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "tests/report/made_up.h"
+#include "tests/findings/made_up.h"
 
-using namespace memtune::report;
+using namespace memtune::findings;
 using memtune::trace::Kind;
 
 namespace {

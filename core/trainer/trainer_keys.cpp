@@ -1,11 +1,11 @@
-#include "core/report/trainer_keys.h"
+#include "core/trainer/trainer_keys.h"
 
 #include <algorithm>
 
 #include "core/base/text.h"
 #include "core/config/strategy_parts.h"
 
-namespace memtune::report {
+namespace memtune::trainer {
 namespace {
 
 // The settings of a copy engine, which the trainers fix.
@@ -218,4 +218,4 @@ Config axolotl_config(const Spec& spec) {
   return config;
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::trainer

@@ -1,4 +1,4 @@
-#include "core/report/trainer.h"
+#include "core/trainer/trainer.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,13 +6,15 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
-#include "core/report/trainer_keys.h"
+#include "core/trainer/trainer_keys.h"
 
-namespace memtune::report {
+namespace memtune::trainer {
 namespace {
 
+using report::Report;
+using report::Row;
 using trace::Measurement;
 
 void put_axes(const std::string& trainer, const Row& row, Config& config) {
@@ -138,7 +140,7 @@ std::span<const std::string> trainers() {
   return names;
 }
 
-std::string export_config(const std::string& trainer_name, const Row& row, const Report& report) {
+std::string export_config(const std::string& trainer_name, const report::Row& row, const report::Report& report) {
   const Trainer& trainer = find_trainer(trainer_name);
   check_exportable(row.measurement);
   Config config = trainer.config(parse_spec(row.measurement.strategy));
@@ -146,4 +148,4 @@ std::string export_config(const std::string& trainer_name, const Row& row, const
   return write(trainer, config, row, report);
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::trainer

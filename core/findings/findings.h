@@ -10,7 +10,7 @@
 #include "core/trace/event.h"
 #include "core/trace/measurement.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 
 enum class Severity {
   note,     // good to know
@@ -44,4 +44,4 @@ std::string sentence(const Finding& finding);
 // Heaviest first. `plan` may be null: then advice names what to turn without its present setting.
 std::vector<Finding> find(const trace::Trace& trace, const trace::Measurement& measurement, const config::Plan* plan);
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

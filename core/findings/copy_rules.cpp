@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
-#include "core/report/finding_rules.h"
-#include "core/report/layout.h"
+#include "core/base/layout.h"
+#include "core/findings/finding_rules.h"
 #include "core/trace/region.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 namespace {
 
 using trace::Event;
@@ -219,4 +219,4 @@ std::optional<Finding> pageable_copies(const Subject& subject) {
   return finding;
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

@@ -8,7 +8,7 @@
 #include "core/trace/event.h"
 #include "core/trace/occupation.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 
 // Something that takes time in a step, by its name: a region of the trace ("layers.3 backward", "optimizer"; "all
 // blocks backward" sums those of all blocks), or what the device did over the whole step (kDeviceParts).
@@ -37,4 +37,4 @@ TraceDiff diff(const trace::Trace& a, const trace::Trace& b);
 // "layers.3 backward +1.8 ms: copies in exposed +1.7 ms".
 std::string sentence(const Part& part);
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

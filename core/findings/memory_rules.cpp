@@ -3,12 +3,12 @@
 #include <set>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/finding_rules.h"
-#include "core/report/layout.h"
+#include "core/findings/finding_rules.h"
 #include "core/trace/region.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 namespace {
 
 using trace::Event;
@@ -131,4 +131,4 @@ std::optional<Finding> recompute_dear(const Subject& subject) {
   return finding;
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

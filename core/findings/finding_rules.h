@@ -6,11 +6,11 @@
 #include <optional>
 #include <span>
 
-#include "core/report/findings.h"
-#include "core/report/knobs.h"
+#include "core/findings/findings.h"
+#include "core/findings/knobs.h"
 #include "core/trace/occupation.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 
 // One trial as rules see it.
 struct Subject {
@@ -88,4 +88,4 @@ std::optional<Finding> profiler_slows(const Subject& subject);
 
 std::span<const Rule> all_rules();
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

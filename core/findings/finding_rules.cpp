@@ -1,8 +1,8 @@
-#include "core/report/finding_rules.h"
+#include "core/findings/finding_rules.h"
 
 #include <algorithm>
 
-namespace memtune::report {
+namespace memtune::findings {
 namespace {
 
 constexpr size_t kEventsShown = 16;
@@ -83,4 +83,4 @@ Evidence Subject::evidence(const trace::Intervals& set, trace::Kind kind) const 
 
 std::span<const Rule> all_rules() { return kRules; }
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

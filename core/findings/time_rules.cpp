@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "core/report/finding_rules.h"
-#include "core/report/layout.h"
+#include "core/base/layout.h"
+#include "core/findings/finding_rules.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 namespace {
 
 using trace::Interval;
@@ -73,4 +73,4 @@ std::optional<Finding> profiler_slows(const Subject& subject) {
                "the times here are longer than those of the table");
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

@@ -1,10 +1,10 @@
-#include "core/report/findings.h"
+#include "core/findings/findings.h"
 
 #include <algorithm>
 
-#include "core/report/finding_rules.h"
+#include "core/findings/finding_rules.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 
 std::string to_string(Severity severity) {
   switch (severity) {
@@ -31,4 +31,4 @@ std::vector<Finding> find(const trace::Trace& trace, const trace::Measurement& m
   return findings;
 }
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

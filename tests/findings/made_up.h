@@ -5,7 +5,7 @@
 
 #include "core/trace/event.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 
 class MadeUp {
  public:
@@ -38,4 +38,4 @@ class MadeUp {
   trace::Trace trace;
 };
 
-}  // namespace memtune::report
+}  // namespace memtune::findings

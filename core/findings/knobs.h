@@ -6,7 +6,7 @@
 
 #include "core/config/plan.h"
 
-namespace memtune::report {
+namespace memtune::findings {
 
 class Knobs {
  public:
@@ -32,4 +32,4 @@ class Knobs {
   const config::Plan* plan_;
 };
 
-}  // namespace memtune::report
+}  // namespace memtune::findings
