@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk"},
-    {"program", "device", "autograd"},
+    {"result", "program", "device", "autograd"},
     {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
     {"trial"},
     {"sweep"},
@@ -32,7 +32,8 @@ int layer_of(const std::string& folder) {
 }
 
 // These build in seconds on any machine.
-const std::set<std::string> kTorchFree = {"base", "config", "trace", "disk", "report", "plan", "sweep", "cli", "gui"};
+const std::set<std::string> kTorchFree = {"base",   "config", "trace", "disk", "result",
+                                          "report", "plan",   "sweep", "cli",  "gui"};
 
 // "core/base/text.h" -> "base", "cli/main.cpp" -> "cli", "ATen/ATen.h" -> ""
 std::string folder_of(const std::string& path) {
