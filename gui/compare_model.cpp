@@ -9,7 +9,7 @@
 namespace memtune::gui {
 namespace {
 
-using trace::Measurement;
+using result::Measurement;
 
 constexpr double kGiB = 1 << 30;
 
@@ -18,7 +18,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-bool worked(const Measurement& m) { return m.outcome == trace::Outcome::ok; }
+bool worked(const Measurement& m) { return m.outcome == result::Outcome::ok; }
 
 bool matches(const Trial& trial, const std::vector<std::string>& words) {
   const std::string text = lower(trial.label() + " " + to_string(trial.row().measurement.outcome));

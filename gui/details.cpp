@@ -142,7 +142,7 @@ void draw_measure(const LoadedTrace& loaded, const std::vector<int64_t>& marks) 
 }
 
 void draw_trial(const AppState& state, const LoadedTrace& loaded) {
-  const trace::Measurement& measured = state.current().row().measurement;
+  const result::Measurement& measured = state.current().row().measurement;
   ImGui::TextWrapped("%s", state.current().label().c_str());
   if (!begin_facts("trial")) return;
   fact("device", loaded.trace.device);

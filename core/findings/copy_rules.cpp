@@ -23,7 +23,7 @@ std::string rate_text(double gb_per_s) { return fixed(gb_per_s, 1) + " GB/s"; }
 const char* direction(Kind kind) { return kind == Kind::copy_out ? "out" : "in"; }
 
 double link_rate(const Subject& subject, Kind kind) {
-  const trace::Transfer& transfer = subject.measurement.transfer;
+  const result::TransferFigures& transfer = subject.measurement.transfer;
   return kind == Kind::copy_out ? transfer.link_out_gb_per_s : transfer.link_in_gb_per_s;
 }
 

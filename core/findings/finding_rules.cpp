@@ -11,12 +11,12 @@ constexpr Rule kRules[] = {copies_in_late,  copies_out_late, waits,         smal
                            pageable_copies, peak_owner,      budget_unused, host_memory_full, disk_late, recompute_dear,
                            device_idle,     records_lost,    steps_vary,    profiler_slows};
 
-int64_t peak_of(const trace::Trace& trace, const trace::Measurement& measurement) {
+int64_t peak_of(const trace::Trace& trace, const result::Measurement& measurement) {
   if (measurement.peak_bytes.allocated > 0 || trace.memory.empty()) return measurement.peak_bytes.allocated;
   return std::ranges::max(trace.memory, {}, &trace::MemorySample::allocated_bytes).allocated_bytes;
 }
 
-double step_of(const trace::Measurement& measurement, const std::vector<trace::Interval>& steps) {
+double step_of(const result::Measurement& measurement, const std::vector<trace::Interval>& steps) {
   if (measurement.step_ms.median > 0 || steps.empty()) return measurement.step_ms.median;
   int64_t ns = 0;
   for (const trace::Interval& step : steps) ns += step.end - step.start;
@@ -25,7 +25,7 @@ double step_of(const trace::Measurement& measurement, const std::vector<trace::I
 
 }  // namespace
 
-Subject::Subject(const trace::Trace& trace, const trace::Measurement& measurement, const config::Plan* plan)
+Subject::Subject(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan)
     : trace(trace),
       measurement(measurement),
       plan(plan),

@@ -14,7 +14,7 @@ namespace memtune::findings {
 
 // One trial as rules see it.
 struct Subject {
-  Subject(const trace::Trace& trace, const trace::Measurement& measurement, const config::Plan* plan);
+  Subject(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan);
 
   double per_step_ms(int64_t ns) const;
   double share_of_step(double ms) const;  // 0 when the step was not timed
@@ -26,7 +26,7 @@ struct Subject {
   Evidence evidence(const trace::Intervals& set, trace::Kind kind) const;
 
   const trace::Trace& trace;
-  const trace::Measurement& measurement;
+  const result::Measurement& measurement;
   const config::Plan* plan;
   Knobs knobs;
   std::vector<trace::Interval> steps;

@@ -19,7 +19,7 @@ std::string sentence(const Finding& finding) {
   return finding.advice.empty() ? finding.what : finding.what + ": " + finding.advice;
 }
 
-std::vector<Finding> find(const trace::Trace& trace, const trace::Measurement& measurement, const config::Plan* plan) {
+std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan) {
   const Subject subject(trace, measurement, plan);
   std::vector<Finding> findings;
   for (const Rule rule : all_rules()) {

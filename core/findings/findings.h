@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/config/plan.h"
+#include "core/result/measurement.h"
 #include "core/trace/event.h"
-#include "core/trace/measurement.h"
 
 namespace memtune::findings {
 
@@ -42,6 +42,6 @@ struct Finding {
 std::string sentence(const Finding& finding);
 
 // Heaviest first. `plan` may be null: then advice names what to turn without its present setting.
-std::vector<Finding> find(const trace::Trace& trace, const trace::Measurement& measurement, const config::Plan* plan);
+std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan);
 
 }  // namespace memtune::findings

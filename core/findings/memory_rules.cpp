@@ -111,7 +111,7 @@ std::optional<Finding> disk_late(const Subject& subject) {
 }
 
 std::optional<Finding> recompute_dear(const Subject& subject) {
-  const trace::Transfer& transfer = subject.measurement.transfer;
+  const result::TransferFigures& transfer = subject.measurement.transfer;
   const double ms = subject.measurement.recompute_ms;
   const auto bytes = static_cast<double>(recomputed_bytes(subject.trace));
   if (subject.share_of_step(ms) < kWorthTelling || bytes <= 0) return {};

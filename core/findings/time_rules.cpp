@@ -60,7 +60,7 @@ std::optional<Finding> records_lost(const Subject& subject) {
 
 std::optional<Finding> steps_vary(const Subject& subject) {
   if (!subject.measurement.noisy) return {};
-  const double spread = trace::spread(subject.measurement.step_ms);
+  const double spread = result::spread(subject.measurement.step_ms);
   return doubt(subject, "steps-vary", spread, "steps vary by " + fixed(100 * spread, 0) + " %",
                "more --steps, and nothing else on the machine");
 }

@@ -81,7 +81,7 @@ class Page {
   }
 
   void put_figures(const Row& row) {
-    const trace::Measurement& m = row.measurement;
+    const result::Measurement& m = row.measurement;
     text_ += "<div class=\"figures\">";
     put_figure(fixed(m.step_ms.median, 1) + " ms", "a step");
     put_figure(format_bytes(m.peak_bytes.allocated), "at the peak");
@@ -106,7 +106,7 @@ class Page {
     open_section("Trials");
     std::vector<const Row*> worked, failed;
     for (const Row* row : ranked(report_))
-      (row->measurement.outcome == trace::Outcome::ok ? worked : failed).push_back(row);
+      (row->measurement.outcome == result::Outcome::ok ? worked : failed).push_back(row);
     if (worked.empty() && failed.empty()) text_ += "<p>There are no trials.</p>\n";
     if (!worked.empty()) put_worked(worked);
     if (!failed.empty()) put_failed(failed);
@@ -217,7 +217,7 @@ class Page {
 
   void put_link_rates() {
     for (const Row& row : report_.rows) {
-      const trace::Transfer& t = row.measurement.transfer;
+      const result::TransferFigures& t = row.measurement.transfer;
       if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
       put_item("Link", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
                            " GB/s in, measured idle with pinned memory in the same process");

@@ -69,7 +69,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   const nlohmann::json json = nlohmann::json::parse(text);
   Report report;
   for (const nlohmann::json& trial : json.at("trials")) {
-    Row row{trial.get<trace::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
+    Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
     read_axes(trial, row.batch, row.sequence);
     report.rows.push_back(std::move(row));
   }

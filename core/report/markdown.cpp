@@ -72,7 +72,7 @@ std::string markdown(const Report& report) {
   std::vector<const Row*> worked;
   std::vector<std::string> failed, found, said_notes;
   for (const Row* row : ranked(report)) {
-    if (row->measurement.outcome == trace::Outcome::ok)
+    if (row->measurement.outcome == result::Outcome::ok)
       worked.push_back(row);
     else
       failed.push_back("✗ " + plain(row->measurement.strategy) + ": " + plain(failure_text(*row)));

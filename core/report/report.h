@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "core/findings/findings.h"
-#include "core/trace/measurement.h"
+#include "core/result/measurement.h"
 
 namespace memtune::report {
 
 struct Row {
-  trace::Measurement measurement;
+  result::Measurement measurement;
   bool pareto = false;  // no other trial of the same batch and sequence is both faster and smaller
   bool recommended = false;
   std::optional<int64_t> batch;  // set when it is an axis of the sweep

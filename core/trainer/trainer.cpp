@@ -15,7 +15,7 @@ namespace {
 
 using report::Report;
 using report::Row;
-using trace::Measurement;
+using result::Measurement;
 
 void put_axes(const std::string& trainer, const Row& row, Config& config) {
   bool is_torchtune = trainer == "torchtune";
@@ -31,7 +31,7 @@ void put_axes(const std::string& trainer, const Row& row, Config& config) {
 }
 
 std::string step_text(const Row& row, const Row* base) {
-  const trace::StepTime& step = row.measurement.step_ms;
+  const result::StepTime& step = row.measurement.step_ms;
   std::string text =
       "step " + fixed(step.median, 1) + " ms (" + fixed(step.low, 1) + " to " + fixed(step.high, 1) + ")";
   if (base && base != &row && base->measurement.step_ms.median > 0) {
@@ -63,7 +63,7 @@ std::string gradients_text(const Measurement& m) {
 
 std::string nearest_text(const std::string& nearest, const Row& row, const Report& report) {
   for (const Row& other : report.rows) {
-    if (other.measurement.strategy == nearest && other.measurement.outcome == trace::Outcome::ok &&
+    if (other.measurement.strategy == nearest && other.measurement.outcome == result::Outcome::ok &&
         other.batch == row.batch && other.sequence == row.sequence) {
       return measured(other, report);
     }
@@ -97,7 +97,7 @@ void check_exportable(const Measurement& m) {
   static const std::vector<std::string> known = {"none",           "checkpoint:full",  "checkpoint:every",
                                                  "checkpoint:op",  "checkpoint:cheap", "offload:sync",
                                                  "offload:stream", "offload:group"};
-  if (m.outcome != trace::Outcome::ok) {
+  if (m.outcome != result::Outcome::ok) {
     throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) +
                      "): export a strategy that did");
   }

@@ -10,8 +10,8 @@
 
 using namespace memtune::findings;
 using memtune::config::Plan;
+using memtune::result::Measurement;
 using memtune::trace::Kind;
-using memtune::trace::Measurement;
 
 namespace {
 

@@ -48,7 +48,7 @@ TEST_CASE("a filter keeps what holds all its words, in any case, outcomes includ
 TEST_CASE("trials of several batches are named as reports name them") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
-  memtune::trace::Measurement measurement;
+  memtune::result::Measurement measurement;
   measurement.strategy = "none";
   made.add(measurement, nullptr, 4, 1024);
   Run run;

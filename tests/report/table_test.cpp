@@ -145,8 +145,8 @@ TEST_CASE("nothing fits is said as such") {
 
 TEST_CASE("trials that all failed are listed with their reasons") {
   Report report;
-  report.rows = {failed("none", memtune::trace::Outcome::crash, "signal 11 in warmup"),
-                 failed("checkpoint:full", memtune::trace::Outcome::timeout, "")};
+  report.rows = {failed("none", memtune::result::Outcome::crash, "signal 11 in warmup"),
+                 failed("checkpoint:full", memtune::result::Outcome::timeout, "")};
   CHECK(table(report) ==
         " ✗ none             crash: signal 11 in warmup\n"
         " ✗ checkpoint:full  timeout\n");

@@ -11,7 +11,7 @@ namespace memtune::tests {
 namespace {
 
 // These build in seconds on any machine.
-const std::set<std::string> kTorchFree = {"base", "config", "trace", "disk", "device", "tier", "plan", "findings", "report", "trainer", "sweep", "cli", "gui"};
+const std::set<std::string> kTorchFree = {"base", "config", "trace", "disk", "device", "tier", "result", "plan", "findings", "report", "trainer", "sweep", "cli", "gui"};
 
 bool is_torch_or_cuda(const std::string& included) {
   return std::regex_match(included, std::regex("(torch/|ATen/|c10/|caffe2/|cuda|cupti).*"));

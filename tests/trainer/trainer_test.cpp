@@ -228,7 +228,7 @@ TEST_CASE("an unknown trainer is named, with those that exist") {
 }
 
 TEST_CASE("a trial that failed is not exported") {
-  Row row = report::failed("none", trace::Outcome::device_oom, "asked for 2 GiB");
+  Row row = report::failed("none", result::Outcome::device_oom, "asked for 2 GiB");
   CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", row, Report{}),
                        "'none' did not work here (device_oom): export a strategy that did", UsageError);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace memtune::trace {
+namespace memtune::result {
 
 enum class Outcome {
   ok,
@@ -41,7 +41,7 @@ struct Peak {
 };
 
 // A step's copies. hidden: share of copy time under kernels; exposed_ms: copy time under none, per step.
-struct Transfer {
+struct TransferFigures {
   int64_t out_bytes = 0, in_bytes = 0;                // per step
   int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // of these, what went on to the scratch file and came from there
   double hidden = 0, exposed_ms = 0;
@@ -77,7 +77,7 @@ struct Measurement {
   int64_t disk_peak_bytes = 0;  // of the scratch file, in use at most
   double samples_per_s = 0;
   double tokens_per_s = 0;  // 0 when the model has no sequence dimension
-  Transfer transfer;
+  TransferFigures transfer;
   Stalls stalls;
   int64_t recomputed_ops = 0;  // per step
   double engine_ms = 0;        // of the host, that engines took of a step; ops that were run again are not in it
@@ -93,4 +93,4 @@ struct Measurement {
 void to_json(nlohmann::json& json, const Measurement& measurement);
 void from_json(const nlohmann::json& json, Measurement& measurement);
 
-}  // namespace memtune::trace
+}  // namespace memtune::result

@@ -1,11 +1,16 @@
-#include "core/trace/overlap.h"
+#include "core/result/overlap.h"
 
 #include <algorithm>
 
 #include "core/trace/occupation.h"
 
-namespace memtune::trace {
+namespace memtune::result {
 namespace {
+
+using trace::Event;
+using trace::Intervals;
+using trace::Kind;
+using trace::Trace;
 
 int64_t bytes_of(const Trace& trace, Kind kind) {
   int64_t bytes = 0;
@@ -21,7 +26,7 @@ double rate(int64_t bytes, const Intervals& copies) {
 
 }  // namespace
 
-Transfer measure_overlap(const Trace& trace, int steps) {
+TransferFigures measure_overlap(const Trace& trace, int steps) {
   const Intervals kernels = time_of_kinds(trace, {Kind::kernel, Kind::memset});
   const Intervals out = time_of_kinds(trace, {Kind::copy_out}), in = time_of_kinds(trace, {Kind::copy_in});
   const Intervals copies = time_of_kinds(trace, {Kind::copy_out, Kind::copy_in});
@@ -29,7 +34,7 @@ Transfer measure_overlap(const Trace& trace, int steps) {
   const int64_t copy_ns = total(copies), hidden_ns = total(intersect(copies, kernels));
   steps = std::max(steps, 1);
 
-  Transfer transfer;
+  TransferFigures transfer;
   transfer.out_bytes = out_bytes / steps;
   transfer.in_bytes = in_bytes / steps;
   transfer.hidden = copy_ns > 0 ? static_cast<double>(hidden_ns) / static_cast<double>(copy_ns) : 0;
@@ -39,4 +44,4 @@ Transfer measure_overlap(const Trace& trace, int steps) {
   return transfer;
 }
 
-}  // namespace memtune::trace
+}  // namespace memtune::result

@@ -1,9 +1,11 @@
 // The hidden share and the exposed time rank the offloads: traces made by hand, figures worked out on paper.
-#include "core/trace/overlap.h"
+#include "core/result/overlap.h"
 
 #include <doctest/doctest.h>
 
 using namespace memtune::trace;
+using memtune::result::measure_overlap;
+using memtune::result::TransferFigures;
 
 namespace {
 
@@ -27,7 +29,7 @@ Event event(Kind kind, int64_t start_ms, int64_t end_ms, int64_t bytes = 0) {
 
 TEST_CASE("a trace without copies hides and exposes nothing") {
   for (const Trace& trace : {Trace{}, trace_of({event(Kind::kernel, 0, 10)})}) {
-    const Transfer transfer = measure_overlap(trace, 1);
+    const TransferFigures transfer = measure_overlap(trace, 1);
     CHECK(transfer.hidden == 0);
     CHECK(transfer.exposed_ms == 0);
     CHECK(transfer.out_bytes == 0);
@@ -38,7 +40,7 @@ TEST_CASE("a trace without copies hides and exposes nothing") {
 
 TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
   // Kernels 0-4 and 6-10; the copy 2-8 lies under them for 2-4 and 6-8.
-  const Transfer transfer = measure_overlap(
+  const TransferFigures transfer = measure_overlap(
       trace_of({event(Kind::copy_out, 2, 8, 60 * kMs), event(Kind::kernel, 0, 4), event(Kind::kernel, 6, 10)}), 1);
   CHECK(transfer.hidden == doctest::Approx(4.0 / 6));
   CHECK(transfer.exposed_ms == doctest::Approx(2));
@@ -47,7 +49,7 @@ TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
 }
 
 TEST_CASE("copies of both directions at once count their time once") {
-  const Transfer transfer =
+  const TransferFigures transfer =
       measure_overlap(trace_of({event(Kind::kernel, 0, 5), event(Kind::copy_out, 0, 10, 100 * kMs),
                                 event(Kind::copy_in, 5, 10, 100 * kMs)}),
                       1);
@@ -58,9 +60,10 @@ TEST_CASE("copies of both directions at once count their time once") {
 }
 
 TEST_CASE("overlapping kernels and overlapping copies are not counted twice") {
-  const Transfer transfer = measure_overlap(trace_of({event(Kind::kernel, 0, 6), event(Kind::kernel, 1, 5),
-                                                      event(Kind::copy_in, 2, 8, 4), event(Kind::copy_in, 4, 10, 4)}),
-                                            1);
+  const TransferFigures transfer =
+      measure_overlap(trace_of({event(Kind::kernel, 0, 6), event(Kind::kernel, 1, 5), event(Kind::copy_in, 2, 8, 4),
+                                event(Kind::copy_in, 4, 10, 4)}),
+                      1);
   CHECK(transfer.hidden == doctest::Approx(0.5));
   CHECK(transfer.exposed_ms == doctest::Approx(4));
 }
@@ -69,7 +72,7 @@ TEST_CASE("bytes and exposed time are per step, shares and rates are not") {
   const Trace trace = trace_of({event(Kind::copy_out, 0, 4, 40 * kMs), event(Kind::kernel, 2, 4),
                                 event(Kind::copy_out, 10, 14, 40 * kMs), event(Kind::kernel, 12, 14),
                                 event(Kind::copy_in, 20, 22, 6 * kMs)});
-  const Transfer transfer = measure_overlap(trace, 2);
+  const TransferFigures transfer = measure_overlap(trace, 2);
   CHECK(transfer.out_bytes == 40 * kMs);
   CHECK(transfer.in_bytes == 3 * kMs);
   CHECK(transfer.hidden == doctest::Approx(0.4));
@@ -92,7 +95,7 @@ TEST_CASE("memsets hide copies as kernels do but waits and ops and regions and d
 }
 
 TEST_CASE("copies that took no time divide nothing by zero") {
-  const Transfer transfer = measure_overlap(trace_of({event(Kind::copy_out, 3, 3, 8)}), 0);
+  const TransferFigures transfer = measure_overlap(trace_of({event(Kind::copy_out, 3, 3, 8)}), 0);
   CHECK(transfer.out_bytes == 8);
   CHECK(transfer.hidden == 0);
   CHECK(transfer.exposed_ms == 0);

@@ -1,5 +1,5 @@
 // A measurement's JSON is what scripts read and what a resumed sweep trusts; its statistics decide who is faster.
-#include "core/trace/measurement.h"
+#include "core/result/measurement.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 
 using namespace memtune;
-using namespace memtune::trace;
+using namespace memtune::result;
 using Json = nlohmann::json;
 
 namespace {

@@ -1,4 +1,4 @@
-#include "core/trace/measurement.h"
+#include "core/result/measurement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
-namespace memtune::trace {
+namespace memtune::result {
 namespace {
 
 using Json = nlohmann::json;
@@ -60,7 +60,7 @@ void fields(Peak& peak, Visit visit) {
 }
 
 template <typename Visit>
-void fields(Transfer& transfer, Visit visit) {
+void fields(TransferFigures& transfer, Visit visit) {
   visit("out_bytes", transfer.out_bytes);
   visit("in_bytes", transfer.in_bytes);
   visit("disk_write_bytes", transfer.disk_write_bytes);
@@ -215,4 +215,4 @@ void from_json(const Json& json, Measurement& measurement) {
   }
 }
 
-}  // namespace memtune::trace
+}  // namespace memtune::result
