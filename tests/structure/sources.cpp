@@ -20,6 +20,9 @@ const std::vector<std::vector<std::string>> kLayers = {
     {"step"},
     {"trial"},
     {"sweep"},
+    {"gui/model"},
+    {"gui/pane"},
+    {"gui/platform"},
     {"cli", "gui"},
 };
 
@@ -62,10 +65,9 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders, const 
 
 std::string folder_of(const std::string& path) {
   std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)(/\\w+)?|(cli|gui))/.+"))) return "";
-  if (match[3].matched) return match[3];
-  const std::string nested = match.str(1) + match.str(2);
-  return layer_of(nested) < 0 ? match.str(1) : nested;
+  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))(/\\w+)?/.+"))) return "";
+  const std::string outer = match.str(1) + match.str(2), inner = outer + match.str(3);
+  return layer_of(inner) < 0 ? outer : inner;
 }
 
 std::vector<Include> includes_of(const Source& source) {
