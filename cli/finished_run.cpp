@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/plan.h"
+#include "core/findings/findings.h"
 #include "core/trace/file.h"
 
 namespace memtune::cli {
