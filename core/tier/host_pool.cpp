@@ -23,9 +23,9 @@ HostPool::Lease::Lease(Lease&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)), range_(std::exchange(other.range_, {})) {}
 
 HostPool::Lease& HostPool::Lease::operator=(Lease&& other) noexcept {
-  Lease old(std::move(*this));
-  pool_ = std::exchange(other.pool_, nullptr);
-  range_ = std::exchange(other.range_, {});
+  Lease taken(std::move(other));
+  std::swap(pool_, taken.pool_);
+  std::swap(range_, taken.range_);
   return *this;
 }
 

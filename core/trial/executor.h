@@ -19,6 +19,7 @@
 #include "core/device/device.h"
 #include "core/offload/offload.h"
 #include "core/program/interpreter.h"
+#include "core/tier/host_tier.h"
 
 namespace memtune::trial {
 

@@ -53,7 +53,7 @@ void settle(HostTier& tier) {
 void check_all(HostTier& tier, const std::vector<PiecePtr>& pieces) {
   for (size_t i = pieces.size(); i-- > 0;) {
     CHECK(holds(tier.fetch(pieces[i]), static_cast<char>(i + 1)));
-    tier.drop(pieces[i], nullptr);
+    tier.drop(pieces[i]);
   }
   settle(tier);
   CHECK(tier.pool().leased_bytes() == 0);
@@ -88,7 +88,7 @@ TEST_CASE("reading ahead takes free room only, and what it read is ready") {
   CHECK_FALSE(tier.read_ahead(away));  // others fill the budget
   CHECK_FALSE(tier.ready(*away));
   for (const auto& piece : pieces)
-    if (piece != away) tier.drop(piece, nullptr);
+    if (piece != away) tier.drop(piece);
   settle(tier);
   CHECK(tier.read_ahead(away));
   CHECK(
@@ -102,14 +102,14 @@ TEST_CASE("what was read too far ahead makes way for what is needed now") {
   const auto pieces = put_many(tier, 6);
   for (size_t i = 4; i < 6; ++i) {
     tier.fetch(pieces[i]);
-    tier.drop(pieces[i], nullptr);
+    tier.drop(pieces[i]);
   }
   for (size_t i : {0, 1})
     while (!tier.read_ahead(pieces[i])) {
     }
   CHECK(holds(tier.fetch(pieces[3]), 4));
   CHECK(pieces[1]->state == Piece::State::on_disk);
-  tier.drop(pieces[3], nullptr);
+  tier.drop(pieces[3]);
   CHECK(holds(tier.fetch(pieces[1]), 2));
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a full disk ends the step that meets it, with the disk's error") {
         for (int i = 0; i < 20; ++i) pieces.push_back(put(tier, 1));
       }(),
       DiskFull);
-  for (const auto& piece : pieces) tier.drop(piece, nullptr);
+  for (const auto& piece : pieces) tier.drop(piece);
   tier.begin_step();
 }
 
@@ -139,9 +139,27 @@ TEST_CASE("a piece that nobody needs gives its room back in every state") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   auto pieces = put_many(tier, 9);
   while (!tier.read_ahead(pieces[0]))
-    if (pieces.back()->state != Piece::State::used) tier.drop(pieces.back(), nullptr);
-  for (const auto& piece : pieces) tier.drop(piece, nullptr);
-  for (const auto& piece : pieces) tier.drop(piece, nullptr);  // and only once
+    if (pieces.back()->state != Piece::State::used) tier.drop(pieces.back());
+  for (const auto& piece : pieces) tier.drop(piece);
+  for (const auto& piece : pieces) tier.drop(piece);  // and only once
+  settle(tier);
+  CHECK(tier.pool().leased_bytes() == 0);
+}
+
+TEST_CASE("reads that fail, or that a failed store refuses, give their room back") {
+  test::FaultyDisk disk;
+  HostTier tier(
+      cpu_device(), kPage, 4 * kPage,
+      std::make_unique<disk::BlockStore>(
+          disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
+  const auto pieces = put_many(tier, 8);
+  for (size_t i = 4; i < 8; ++i) tier.drop(pieces[i]);
+  settle(tier);
+  disk.arm({test::Fault::Kind::failed, EIO, /*at=*/1, /*for_ever=*/true});
+  CHECK_THROWS_AS(tier.fetch(pieces[0]), DiskError);
+  CHECK_THROWS_AS(tier.fetch(pieces[1]), DiskError);
+  CHECK_THROWS_AS(tier.read_ahead(pieces[2]), DiskError);
+  for (const auto& piece : pieces) tier.drop(piece);
   settle(tier);
   CHECK(tier.pool().leased_bytes() == 0);
 }
@@ -158,8 +176,8 @@ TEST_CASE("the store knows every slab, for both directions, before it is used") 
   const auto three_more = put_many(tier, 3);
   CHECK(tier.pool().reserved_bytes() == 6 * kPage);
   CHECK(disk.pins == 6);
-  for (const auto& piece : two) tier.drop(piece, nullptr);
-  for (const auto& piece : three_more) tier.drop(piece, nullptr);
+  for (const auto& piece : two) tier.drop(piece);
+  for (const auto& piece : three_more) tier.drop(piece);
   settle(tier);
 }
 
