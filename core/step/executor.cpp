@@ -1,4 +1,4 @@
-#include "core/trial/executor.h"
+#include "core/step/executor.h"
 
 #include <ATen/autocast_mode.h>
 
@@ -9,9 +9,9 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/plan_check.h"
-#include "core/trial/saved_tensor.h"
+#include "core/step/saved_tensor.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 using c10::IValue;
 using checkpoint::Argument;
@@ -399,4 +399,4 @@ std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
   return owners;
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

@@ -20,7 +20,7 @@
 #include "core/offload/offload.h"
 #include "core/program/interpreter.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 class SavedTensor;
 
@@ -142,4 +142,4 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   int saves_ = 0;
 };
 
-}  // namespace memtune::trial
+}  // namespace memtune::step
