@@ -18,6 +18,9 @@ const std::vector<std::vector<std::string>> kLayers = {
     {"step"},
     {"trial"},
     {"sweep"},
+    {"gui/model"},
+    {"gui/pane"},
+    {"gui/platform"},
     {"cli", "gui"},
 };
 
@@ -60,7 +63,7 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders, const 
 
 std::string folder_of(const std::string& path) {
   std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))/.+"))) return "";
+  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui/\\w+(?=/)|gui))/.+"))) return "";
   return match[1].matched ? match[1] : match[2];
 }
 
