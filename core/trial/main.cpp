@@ -47,7 +47,10 @@ int run(int argc, char** argv, Frames& frames) {
   } else if (command == "inspect" && argc == 3) {
     memtune::trial::inspect(read_request(argv[2]), frames);
   } else if (command == "run" && argc == 3) {
-    auto measurement = memtune::trial::run_trial(read_request(argv[2]), frames);
+    const memtune::config::TrialRequest request = read_request(argv[2]);
+    frames.phase("load", 1, 1);
+    const auto runner = memtune::trial::make_runner(request);
+    auto measurement = memtune::trial::run_trial(request, *runner, frames);
     frames.send({{"frame", "result"}, {"measurement", measurement}});
   } else {
     return usage();

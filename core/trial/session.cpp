@@ -109,8 +109,4 @@ at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserv
   return loss.detach();
 }
 
-void Session::drop_gradients() {
-  for (auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
-}
-
 }  // namespace memtune::trial

@@ -42,8 +42,6 @@ class Session {
   std::string where() const { return in_forward_ ? interpreter_->where() : ""; }
   bool in_forward() const { return in_forward_; }
 
-  void drop_gradients();
-
  private:
   at::Tensor forward(step::Executor* executor, program::OpObserver* observer);
 

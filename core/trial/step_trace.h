@@ -11,10 +11,11 @@
 #include "core/trace/parts.h"
 #include "core/trace/recorder.h"
 #include "core/trial/memory_owners.h"
+#include "core/trial/runner.h"
 
 namespace memtune::trial {
 
-class StepTrace final : public program::OpObserver, public trace::Recorder {
+class StepTrace final : public program::OpObserver, public trace::Recorder, public StepNotes {
  public:
   // Everything must outlive it. The profiler has started. The executor is told of no recorder any more in the end.
   StepTrace(const config::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
@@ -33,9 +34,9 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
   void end_rerun() override;
 
   // Backward begins by itself, with the first saved tensor that is asked for.
-  void begin_forward();
-  void begin_optimizer();
-  void end_step();  // the device is idle
+  void begin_forward() override;
+  void begin_optimizer() override;
+  void end_step() override;
 
   // Ends recording: everything is in `trace`.
   void finish(trace::Trace& trace);

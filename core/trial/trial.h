@@ -4,12 +4,13 @@
 #include "core/config/trial_request.h"
 #include "core/result/measurement.h"
 #include "core/trial/frames.h"
+#include "core/trial/runner.h"
 
 namespace memtune::trial {
 
 // Never throws for what a trial may meet (out of memory, NaN, gradients that differ): those are outcomes with a reason.
-// UsageError for the person's mistakes.
-result::Measurement run_trial(const config::TrialRequest& request, Frames& frames);
+// UsageError for the person's mistakes. The runner's plan is the request's.
+result::Measurement run_trial(const config::TrialRequest& request, Runner& runner, Frames& frames);
 
 // Loads, lowers and tries the model; sends the `facts` frame.
 void inspect(const config::TrialRequest& request, Frames& frames);

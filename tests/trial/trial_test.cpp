@@ -52,7 +52,8 @@ result::Measurement run(const config::TrialRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::Frames frames;
-  return trial::run_trial(request, frames);
+  const auto runner = trial::make_runner(request);
+  return trial::run_trial(request, *runner, frames);
 }
 
 TEST_CASE("a trial that works says what it measured") {

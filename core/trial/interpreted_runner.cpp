@@ -1,0 +1,116 @@
+#include "core/trial/interpreted_runner.h"
+
+namespace memtune::trial {
+namespace {
+
+double to_ms(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+// Asked after each op, so that it knows who held memory at the last.
+struct LastOwners final : program::OpObserver {
+  explicit LastOwners(step::Executor& executor) : executor(executor) {}
+  void before(const program::Op& op, const torch::jit::Stack& inputs) override { executor.before(op, inputs); }
+  void after(const program::Op& op, const torch::jit::Stack& outputs) override {
+    executor.after(op, outputs);
+    owners = executor.largest_owners(3);
+  }
+  step::Executor& executor;
+  std::vector<step::Executor::Owner> owners;
+};
+
+}  // namespace
+
+InterpretedRunner::InterpretedRunner(const config::TrialRequest& request) : request_(request), session_(request) {
+  if (!request.plan.keeps_everything()) make_executor();
+}
+
+void InterpretedRunner::make_executor() {
+  const config::TrainingSettings& training = request_.training;
+  step::Tiers tiers;
+  tiers.host_budget_bytes = training.host_budget_bytes;
+  if (request_.plan.places(config::Place::disk))
+    tiers.store = std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = training.scratch,
+                                                                         .budget_bytes = training.disk_budget_bytes,
+                                                                         .allow_memory = training.scratch_in_memory});
+  executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
+}
+
+at::Tensor InterpretedRunner::forward_backward() {
+  return session_.forward_backward(executor(), step_trace_ ? &*step_trace_ : nullptr);
+}
+
+void InterpretedRunner::begin_warm_up(int i) {
+  if (learns() && i == 1) executor_->begin_learning();
+}
+
+void InterpretedRunner::end_warm_up(int i) {
+  if (learns() && i == 1) executor_->end_learning();
+}
+
+void InterpretedRunner::begin_measuring() {
+  if (!executor_) return;
+  reruns_before_ = executor_->reruns();
+  host_time_before_ = executor_->host_time();
+}
+
+// Bytes are the last step's: every step moves the same.
+void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
+  if (!executor_) return;
+  to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;
+  to.recomputed_ops = (executor_->reruns() - reruns_before_) / steps;
+  to.transfer.out_bytes = executor_->offload().counters().out_bytes;
+  to.transfer.in_bytes = executor_->offload().counters().in_bytes;
+  const tier::HostTier& tier = executor_->tier();
+  to.transfer.disk_write_bytes = tier.counters().disk_write_bytes;
+  to.transfer.disk_read_bytes = tier.counters().disk_read_bytes;
+  to.host_bytes = tier.pool().reserved_bytes();
+  to.host_peak_bytes = tier.pool().peak_leased_bytes();
+  to.disk_peak_bytes = tier.peak_disk_bytes();
+}
+
+bool InterpretedRunner::prepare_trace() {
+  if (!executor_) make_executor();
+  executor_->turn_on_timers();
+  return true;
+}
+
+StepNotes* InterpretedRunner::start_trace(profiler::Profiler& profiler, const Optimizer& optimizer) {
+  owners_.emplace(session_.facts(), parameters(), optimizer, *executor_, device().memory().allocated);
+  step_trace_.emplace(session_.facts(), device(), profiler, *executor_, *owners_);
+  return &*step_trace_;
+}
+
+void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& to) {
+  step_trace_->finish(trace);
+  step_trace_.reset();
+  owners_.reset();
+  const tier::HostTier::Counters& counters = executor_->tier().counters();  // of the last step; the device is idle
+  to.recompute_ms = executor_->rerun_ms();
+  to.stalls = {to_ms(counters.room_stall), to_ms(counters.disk_stall), executor_->copy_stall_ms()};
+}
+
+std::string InterpretedRunner::where() const {
+  return session_.in_forward() ? "forward, " + session_.where() : "backward or optimizer";
+}
+
+// At the throw the values are gone already: the forward is run once more, up to the same end.
+std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
+  drop_gradients();
+  device().empty_cache();
+  executor_.reset();
+  make_executor();
+  LastOwners last(*executor_);
+  try {
+    session_.forward_backward(&*executor_, &last);
+  } catch (const c10::OutOfMemoryError&) {
+  }
+  drop_gradients();
+  std::vector<Owner> owners;
+  for (const auto& owner : last.owners) owners.push_back({owner.name, owner.bytes});
+  return owners;
+}
+
+std::unique_ptr<Runner> make_runner(const config::TrialRequest& request) {
+  return std::make_unique<InterpretedRunner>(request);
+}
+
+}  // namespace memtune::trial

@@ -1,0 +1,56 @@
+// Runs the program op by op, values placed by the plan: the runner with hooks, engines, and an answer to every
+// question. A plan that keeps everything runs without hooks until it is traced.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "core/trial/memory_owners.h"
+#include "core/trial/runner.h"
+#include "core/trial/session.h"
+#include "core/trial/step_trace.h"
+
+namespace memtune::trial {
+
+class InterpretedRunner final : public Runner {
+ public:
+  explicit InterpretedRunner(const config::TrialRequest& request);
+
+  device::Device& device() override { return session_.device(); }
+  const NamedParameters& parameters() const override { return session_.parameters(); }
+  Work work() const override { return {session_.batch().samples, session_.batch().tokens}; }
+
+  double untouched_loss() override { return session_.untouched_loss(executor()); }
+  at::Tensor forward_backward() override;
+
+  // Where copies are to be scheduled, the second step is learned from (optimizer states are there by then), and another
+  // settles the allocator.
+  int least_warm_up() const override { return learns() ? 3 : 0; }
+  void begin_warm_up(int i) override;
+  void end_warm_up(int i) override;
+
+  void begin_measuring() override;
+  void add_figures(int steps, result::Measurement& to) override;
+
+  bool prepare_trace() override;
+  StepNotes* start_trace(profiler::Profiler& profiler, const Optimizer& optimizer) override;
+  void finish_trace(trace::Trace& trace, result::Measurement& to) override;
+
+  std::string where() const override;
+  std::vector<Owner> largest_owners() override;
+
+ private:
+  void make_executor();
+  step::Executor* executor() { return executor_ ? &*executor_ : nullptr; }
+  bool learns() const { return executor_ && executor_->moves(); }
+
+  const config::TrialRequest& request_;
+  Session session_;
+  std::optional<step::Executor> executor_;
+  std::optional<MemoryOwners> owners_;  // both while steps are traced
+  std::optional<StepTrace> step_trace_;
+  int64_t reruns_before_ = 0;
+  std::chrono::nanoseconds host_time_before_{0};
+};
+
+}  // namespace memtune::trial

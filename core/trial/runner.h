@@ -1,0 +1,78 @@
+// One way to run the steps of a trial: a model that is ready to train, under a plan. The trial warms up, measures,
+// traces and compares whatever runner it is given. Forward, backward and memory every runner has; what more one can
+// tell (its engines' figures, ops and values for a trace, who held memory when there was none left) is optional.
+//
+// Thread: the one that trains. Steps follow each other; gradients are left on the parameters until drop_gradients().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config/trial_request.h"
+#include "core/device/device.h"
+#include "core/profiler/profiler.h"
+#include "core/result/measurement.h"
+#include "core/trace/event.h"
+#include "core/trial/optimizer.h"
+#include "core/trial/reference.h"
+
+namespace memtune::trial {
+
+// Told where a traced step is.
+class StepNotes {
+ public:
+  virtual ~StepNotes() = default;
+  virtual void begin_forward() = 0;  // backward begins where the runner sees that it does
+  virtual void begin_optimizer() = 0;
+  virtual void end_step() = 0;  // the device is idle
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  virtual device::Device& device() = 0;
+  virtual const NamedParameters& parameters() const = 0;
+  struct Work {
+    int64_t samples = 0, tokens = 0;
+  };
+  virtual Work work() const = 0;  // of a step
+
+  // The loss before anything has moved; leaves everything as it was, random state included.
+  virtual double untouched_loss() = 0;
+  // The loss, still on the device. Throws what ops and engines throw.
+  virtual at::Tensor forward_backward() = 0;
+
+  // Around step i of the warm-up, which takes as many steps at least.
+  virtual int least_warm_up() const { return 0; }
+  virtual void begin_warm_up(int /*i*/) {}
+  virtual void end_warm_up(int /*i*/) {}
+
+  // What the engines did in the measured steps between the two calls.
+  virtual void begin_measuring() {}
+  virtual void add_figures(int /*steps*/, result::Measurement& /*to*/) {}
+
+  // False: there is nothing to trace. One step is run before tracing starts; the notes are the runner's until the end.
+  virtual bool prepare_trace() { return false; }
+  virtual StepNotes* start_trace(profiler::Profiler& /*profiler*/, const Optimizer& /*optimizer*/) { return nullptr; }
+  virtual void finish_trace(trace::Trace& /*trace*/, result::Measurement& /*to*/) {}
+
+  // After a step that threw: "forward, aten::linear at model.py:42".
+  virtual std::string where() const { return ""; }
+  // Who held most device memory when a forward came to where the last one threw; may run it again.
+  struct Owner {
+    std::string name;
+    int64_t bytes = 0;
+  };
+  virtual std::vector<Owner> largest_owners() { return {}; }
+
+  void drop_gradients() {
+    for (const auto& [name, parameter] : parameters()) parameter.mutable_grad().reset();
+  }
+};
+
+// The runner that the request asks for. UsageError for what the person can fix: file, inputs, names.
+std::unique_ptr<Runner> make_runner(const config::TrialRequest& request);
+
+}  // namespace memtune::trial

@@ -1,0 +1,121 @@
+// Why: what a trial is must not depend on the interpreter. A runner of thirty lines, plain autograd without program,
+// plan or hooks, is measured, compared and judged like any other.
+#include "core/trial/runner.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/trial/trial.h"
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+class PlainRunner : public trial::Runner {
+ public:
+  PlainRunner() {
+    at::manual_seed(1);
+    const auto options = at::TensorOptions(device::torch_device(test_device()));
+    parameters_ = {{"a", at::randn({8, 8}, options).requires_grad_()},
+                   {"b", at::randn({8, 8}, options).requires_grad_()}};
+    input_ = at::ones({4, 8}, options);
+  }
+
+  device::Device& device() override { return test_device(); }
+  const trial::NamedParameters& parameters() const override { return parameters_; }
+  Work work() const override { return {4, 0}; }
+  double untouched_loss() override { return forward().item<double>(); }
+  at::Tensor forward_backward() override {
+    at::Tensor loss = forward();
+    loss.backward();
+    return loss.detach();
+  }
+
+ protected:
+  at::Tensor forward() const { return input_.mm(parameters_[0].second).tanh().mm(parameters_[1].second).pow(2).mean(); }
+  trial::NamedParameters parameters_;
+  at::Tensor input_;
+};
+
+// A runner whose engine loses the gradient of one parameter.
+class LossyRunner final : public PlainRunner {
+ public:
+  at::Tensor forward_backward() override {
+    at::Tensor loss = PlainRunner::forward_backward();
+    parameters_[0].second.mutable_grad().zero_();
+    return loss;
+  }
+};
+
+class HungryRunner final : public PlainRunner {
+ public:
+  at::Tensor forward_backward() override {
+    if (++steps_ > 3) throw c10::OutOfMemoryError({__func__, __FILE__, 1}, "Tried to allocate 1.95 GiB. There is less");
+    return PlainRunner::forward_backward();
+  }
+  std::string where() const override { return "forward, the fourth"; }
+  std::vector<Owner> largest_owners() override { return {{"activations", 3 << 20}}; }
+
+ private:
+  int steps_ = 0;
+};
+
+config::TrialRequest request(const std::filesystem::path& reference) {
+  config::TrialRequest result;
+  result.plan.strategy = "plain";
+  result.training.steps = 3;
+  result.training.warmup = 1;
+  result.training.traced_steps = 1;
+  result.reference = reference;
+  return result;
+}
+
+result::Measurement run(trial::Runner& runner, const std::filesystem::path& reference) {
+  static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
+  (void)sink;
+  trial::Frames frames;
+  return trial::run_trial(request(reference), runner, frames);
+}
+
+struct Reference {
+  Reference() : path(std::filesystem::temp_directory_path() / ("runner-test-" + std::to_string(getpid()))) {}
+  ~Reference() { std::filesystem::remove(path); }
+  std::filesystem::path path;
+};
+
+TEST_CASE("a runner without program, hooks and trace is measured and compared like any other") {
+  const Reference reference;
+  PlainRunner first, second;
+  const auto measured = run(first, reference.path);
+  CHECK(measured.outcome == result::Outcome::ok);
+  CHECK(measured.step_ms.samples.size() == 3);
+  CHECK(measured.loss.size() == 4);  // the untouched model's first
+  CHECK(measured.loss.back() < measured.loss.front());
+  CHECK(measured.peak_bytes.allocated > measured.floor_bytes);
+  CHECK(measured.samples_per_s > 0);
+  CHECK(run(second, reference.path).gradients.equal);
+}
+
+TEST_CASE("a runner that loses a gradient is found out") {
+  const Reference reference;
+  PlainRunner plain;
+  LossyRunner lossy;
+  run(plain, reference.path);
+  const auto measured = run(lossy, reference.path);
+  CHECK(measured.outcome == result::Outcome::mismatch);
+  CHECK(measured.reason.find("most in a by") != std::string::npos);
+}
+
+TEST_CASE("a runner says where memory ended and who held it") {
+  HungryRunner hungry;
+  const auto measured = run(hungry, "");
+  CHECK(measured.outcome == result::Outcome::device_oom);
+  CHECK(measured.reason.find("(forward, the fourth): tried to allocate 1.95 GiB") != std::string::npos);
+  CHECK(measured.reason.ends_with("; the step's largest: activations 3 MiB"));
+}
+
+}  // namespace
+}  // namespace memtune::tests
