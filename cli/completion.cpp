@@ -97,10 +97,9 @@ std::string zsh_value(const OptionWords& option) {
   if (!option.offers.empty()) ways.push_back("(" + replaced(join(option.offers, " "), ":", "\\") + ")");
   if (option.takes_files()) ways.push_back("_files");
   if (option.takes_folders() && !option.takes_files()) ways.push_back("_files -/");
-  const std::string message = replaced(option.value, ":", "\\");
+  const std::string message = replaced(option.value.empty() ? option.names.front() : option.value, ":", "\\");
   if (ways.size() < 2) return ":" + message + ":" + (ways.empty() ? " " : ways.front());
-  return ":" + message + ":{_alternative " + quoted("w:" + message + ":" + ways[0]) + " " +
-         quoted("f:file:" + ways[1]) + "}";
+  return ":" + message + ": _memtune_or_files " + join(option.offers, " ");  // the blank: called as it stands
 }
 
 std::string zsh_option(const OptionWords& option) {
@@ -168,7 +167,8 @@ std::string zsh_completion(std::span<const CommandWords> all) {
   }
   std::vector<std::string> own;
   for (const OptionWords& option : all[0].options) own.push_back(zsh_option(option));
-  return "#compdef memtune\n\n_memtune() {\n  local context state state_descr line commands\n  typeset -A opt_args\n"
+  return "#compdef memtune\n\n_memtune_or_files() { _alternative \"words:word:($*)\" 'files:file:_files' }\n\n"
+         "_memtune() {\n  local context state state_descr line commands\n  typeset -A opt_args\n"
          "  commands=(\n" +
          names + "  )\n  _arguments -C " + join(own, " \\\n    ") +
          " \\\n    '1:command:->command' '*::argument:->argument'\n"

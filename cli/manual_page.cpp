@@ -118,7 +118,8 @@ std::string manual_name(const CommandWords& command) {
 
 std::string manual_page(const CommandWords& command, std::span<const CommandWords> all, const std::string& date) {
   std::string page = ".TH " + escaped(manual_name(command)) + " 1 " + date + " \"memtune " MEMTUNE_VERSION "\"\n";
-  page += heading("NAME") + escaped(manual_name(command)) + " \\- " + line(command.summary);
+  const bool named = command.summary.starts_with("memtune ");  // "memtune \- measures ..."
+  page += heading("NAME") + escaped(manual_name(command)) + " \\- " + line(command.summary.substr(named ? 8 : 0));
   page += synopsis(command);
   page += heading("DESCRIPTION") + line(command.summary + ".");
   if (!command.text.empty()) page += ".PP\n" + paragraphs(command.text);

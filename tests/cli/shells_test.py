@@ -107,7 +107,7 @@ def check_zsh(manual):
 
     def offers(line, folder):
         text = output("zsh", "-f", "-c", ZSH.replace("FOLDER", str(script.parent)).replace("LINE", line), folder=folder)
-        return [offer.removeprefix("--format=") for offer in text.replace("\x1b", " ").split()]
+        return [offer.removeprefix("--format=").removesuffix("=") for offer in text.replace("\x1b", " ").split()]
 
     check_offers(offers)
 
