@@ -6,7 +6,7 @@
 #include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/report/trainer.h"
+#include "core/trainer/trainer.h"
 
 namespace memtune::cli {
 namespace {
@@ -25,13 +25,13 @@ struct ExportFlags {
 };
 
 int run_command(const ExportFlags& flags) {
-  const auto known = report::trainers();
+  const auto known = trainer::trainers();
   if (std::find(known.begin(), known.end(), flags.trainer) == known.end()) {
     throw UsageError(unknown_name("trainer", flags.trainer, known));
   }
   const FinishedRun run = open_run(flags.run);
   const report::Row& row = find_row(run.report, flags.strategy);
-  write_output(flags.output, report::export_config(flags.trainer, row, run.report));
+  write_output(flags.output, trainer::export_config(flags.trainer, row, run.report));
   say(flags.console, "next: put these keys into your " + flags.trainer + " configuration");
   return kDone;
 }
@@ -42,8 +42,10 @@ void add_export(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App* command = app.add_subcommand("export", kDescription);
   command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
-  const auto known = report::trainers();
-  offer(command->add_option("--trainer", flags->trainer, join(known, " or ")), {known.begin(), known.end()})->type_name("NAME")->required();
+  const auto known = trainer::trainers();
+  offer(command->add_option("--trainer", flags->trainer, join(known, " or ")), {known.begin(), known.end()})
+      ->type_name("NAME")
+      ->required();
   offer(command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)"), strategy_words())
       ->type_name("SPEC");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");

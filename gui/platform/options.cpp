@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/config/view_options.h"
-#include "core/report/layout.h"
 
 namespace memtune::gui {
 namespace {
@@ -103,7 +103,7 @@ std::vector<std::string> option_names() {
 std::string help_text() {
   std::string text = kHelp;
   for (const config::ViewOption& option : config::view_options())
-    text += "  " + report::pad_right(option.name + " " + option.value, 26) + "  " + option.help + "\n";
+    text += "  " + pad_right(option.name + " " + option.value, 26) + "  " + option.help + "\n";
   return text;
 }
 
