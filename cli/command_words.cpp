@@ -1,5 +1,7 @@
 #include "cli/command_words.h"
 
+#include <algorithm>
+
 #include "cli/offer.h"
 #include "core/base/text.h"
 #include "core/config/view_options.h"
@@ -16,6 +18,7 @@ OptionWords option_words(CLI::Option& option) {
   if (option.get_items_expected_max() > 0) words.value = trim(option.get_type_name());
   words.help = option.get_description();
   words.offers = offered(option);
+  if (words.alone && words.value.empty() && words.offers.empty()) words.value = "FILE";  // as diff's A and B
   words.required = option.get_required();
   words.repeats = !words.value.empty() && option.get_items_expected_max() > 1;
   return words;
@@ -57,6 +60,11 @@ CommandWords read_command(CLI::App& app) {
 }
 
 }  // namespace
+
+bool OptionWords::takes(const std::string& kind) const {
+  const std::vector<std::string> kinds = split(value, '|');
+  return std::ranges::count(kinds, kind) + std::ranges::count(kinds, "[" + kind + "]") > 0;
+}
 
 std::vector<CommandWords> command_words(CLI::App& app) {
   std::vector<CommandWords> commands = {read_command(app)};

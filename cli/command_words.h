@@ -15,9 +15,7 @@ struct OptionWords {
   bool alone = false;               // an argument without a name before it
   bool required = false;
   bool repeats = false;
-
-  bool takes_files() const { return value.find("FILE") != std::string::npos; }
-  bool takes_folders() const { return value.find("DIR") != std::string::npos; }
+  bool takes(const std::string& kind) const;  // "FILE" of "FILE|-"; "DIR"
 };
 
 struct CommandWords {

@@ -56,8 +56,8 @@ constexpr char kBash[] = R"bash(_memtune() {
 std::string kind(const OptionWords& option) {
   std::vector<std::string> kinds;
   if (!option.offers.empty()) kinds.push_back("words");
-  if (option.takes_files()) kinds.push_back("file");
-  if (option.takes_folders() && !option.takes_files()) kinds.push_back("folder");
+  if (option.takes("FILE")) kinds.push_back("file");
+  if (option.takes("DIR") && !option.takes("FILE")) kinds.push_back("folder");
   return kinds.empty() ? "other" : join(kinds, "+");
 }
 
@@ -95,8 +95,8 @@ std::string bash_options(const CommandWords& command) {
 std::string zsh_value(const OptionWords& option) {
   std::vector<std::string> ways;
   if (!option.offers.empty()) ways.push_back("(" + replaced(join(option.offers, " "), ":", "\\") + ")");
-  if (option.takes_files()) ways.push_back("_files");
-  if (option.takes_folders() && !option.takes_files()) ways.push_back("_files -/");
+  if (option.takes("FILE")) ways.push_back("_files");
+  if (option.takes("DIR") && !option.takes("FILE")) ways.push_back("_files -/");
   const std::string message = replaced(option.value.empty() ? option.names.front() : option.value, ":", "\\");
   if (ways.size() < 2) return ":" + message + ":" + (ways.empty() ? " " : ways.front());
   return ":" + message + ": _memtune_or_files " + join(option.offers, " ");  // the blank: called as it stands
@@ -126,8 +126,8 @@ std::string zsh_command(const CommandWords& command) {
 
 std::string fish_value(const OptionWords& option) {
   std::vector<std::string> words = option.offers;
-  if (option.takes_folders() && !option.takes_files()) words.emplace_back("(__fish_complete_directories)");
-  std::string text = option.takes_files() ? " -F" : " -f";
+  if (option.takes("DIR") && !option.takes("FILE")) words.emplace_back("(__fish_complete_directories)");
+  std::string text = option.takes("FILE") ? " -F" : " -f";
   if (!option.alone) text += " -r";
   if (!words.empty()) text += " -a " + quoted(join(words, " "));
   return text;
@@ -156,7 +156,7 @@ std::string bash_completion(std::span<const CommandWords> all) {
   return "# bash completion for memtune\n\n_memtune_commands() { echo " + quoted(commands + " " + join(own, " ")) +
          "; }\n\n_memtune_value() {\n  case \"$1 $2\" in\n" + values +
          "  esac\n}\n\n_memtune_options() {\n  case $1 in\n" + options + "  esac\n}\n\n" + kBash +
-         "\ncomplete -F _memtune memtune\n";
+         "\ncomplete -o default -F _memtune memtune\n";
 }
 
 std::string zsh_completion(std::span<const CommandWords> all) {

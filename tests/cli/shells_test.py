@@ -26,6 +26,7 @@ LINES = [
     ("memtune export --trainer ", ["torchtune", "axolotl"]),
     ("memtune view --tab com", ["compare"]),
     ("memtune plan val", ["validate"]),
+    ("memtune diff sm", ["small.pt"]),
     ("memtune sweep --model sm", ["small", "small.pt"]),  # a profile, and a file of that folder
 ]
 
@@ -83,19 +84,32 @@ def check_fish(manual):
     check_offers(offers)
 
 
-# A terminal of its own, in which a tab lists what there is: zsh completes nowhere else.
+# zsh completes only in a terminal: one of its own, in which every word that is offered is written to a file.
 ZSH = """
 zmodload zsh/zpty
 zpty shell zsh -f -i
-zpty -w shell 'stty rows 500 cols 500; PROMPT=; unsetopt zle_bracketed_paste; fpath=(FOLDER $fpath); autoload -U compinit; \
-compinit -u -D; compdef _memtune memtune; zstyle ":completion:*" list-prompt ""; setopt list_ambiguous no_beep; print READY'
-while zpty -r shell line && [[ $line != READY* ]]; do :; done
-zpty -w -n shell 'LINE'$'\\t\\t'
-sleep 1
-zpty -w -n shell $'\\C-U'
-zpty -w shell 'print; print END'
-while zpty -r shell line; do print -r -- "$line"; [[ $line != END* ]] || break; done
+zpty -w shell 'source SETUP'
+while zpty -r shell line && [[ $line != *READY* ]]; do :; done
+zpty -w -n shell 'LINE'$'\\t\\C-U'
+zpty -w shell 'print E''ND'
+while zpty -r shell line && [[ $line != *END* ]]; do :; done
 zpty -d shell
+"""
+ZSH_SETUP = """
+fpath=(FOLDER $fpath)
+autoload -U compinit
+compinit -u -D
+compdef _memtune memtune
+zle-line-init() { print READY }  # the terminal is zsh's from here: before, it would edit the line itself
+zle -N zle-line-init
+compadd() {
+  if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\\ * ]]; then
+    local -a hits
+    builtin compadd -A hits "$@"
+    print -rl -- $hits >>OFFERED
+  fi
+  builtin compadd "$@"
+}
 """
 
 
@@ -106,8 +120,11 @@ def check_zsh(manual):
         return
 
     def offers(line, folder):
-        text = output("zsh", "-f", "-c", ZSH.replace("FOLDER", str(script.parent)).replace("LINE", line), folder=folder)
-        return [offer.removeprefix("--format=").removesuffix("=") for offer in text.replace("\x1b", " ").split()]
+        setup, offered = Path(folder, ".setup"), Path(folder, ".offered")
+        offered.write_text("")
+        setup.write_text(ZSH_SETUP.replace("FOLDER", str(script.parent)).replace("OFFERED", str(offered)))
+        output("zsh", "-f", "-c", ZSH.replace("SETUP", str(setup)).replace("LINE", line), folder=folder)
+        return [offer.removesuffix("=") for offer in offered.read_text().split("\n")]
 
     check_offers(offers)
 
@@ -126,7 +143,7 @@ def check_offers(offers):
 
 
 def main():
-    kind, manual = sys.argv[1], Path(sys.argv[2])
+    kind, manual = sys.argv[1], Path(sys.argv[2]).resolve()
     needed = {"man": ["man", "groff"]}.get(kind, [kind])
     if not all(shutil.which(program) for program in needed):
         return SKIPPED
