@@ -13,10 +13,14 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk"},
-    {"result", "program", "device", "autograd"},
+    {"result", "program", "device", "autograd", "value"},
     {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"step"},
     {"trial"},
     {"sweep"},
+    {"gui/model"},
+    {"gui/pane"},
+    {"gui/platform"},
     {"cli", "gui"},
 };
 
@@ -59,7 +63,7 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders, const 
 
 std::string folder_of(const std::string& path) {
   std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))/.+"))) return "";
+  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui/\\w+(?=/)|gui))/.+"))) return "";
   return match[1].matched ? match[1] : match[2];
 }
 
