@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/report/chart.h"
 #include "core/report/charts.h"
-#include "core/report/layout.h"
 #include "core/report/words.h"
 
 namespace memtune::report {

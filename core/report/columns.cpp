@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 
 namespace memtune::report {
 namespace {

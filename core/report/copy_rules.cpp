@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/report/finding_rules.h"
-#include "core/report/layout.h"
 #include "core/trace/region.h"
 
 namespace memtune::report {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "core/report/words.h"
 
 namespace memtune::report {

@@ -4,9 +4,9 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/diff.h"
-#include "core/report/layout.h"
 #include "core/report/words.h"
 
 namespace memtune::report {

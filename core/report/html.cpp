@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/charts.h"
 #include "core/report/columns.h"
 #include "core/report/html_style.h"
-#include "core/report/layout.h"
 #include "core/report/memory_chart.h"
 #include "core/report/svg.h"
 #include "core/report/words.h"

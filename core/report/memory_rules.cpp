@@ -3,9 +3,9 @@
 #include <set>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/finding_rules.h"
-#include "core/report/layout.h"
 #include "core/trace/region.h"
 
 namespace memtune::report {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "core/base/layout.h"
 #include "core/report/finding_rules.h"
-#include "core/report/layout.h"
 
 namespace memtune::report {
 namespace {

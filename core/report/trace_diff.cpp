@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "core/trace/region.h"
 
 namespace memtune::report {

@@ -6,8 +6,8 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 #include "core/report/trainer_keys.h"
 
 namespace memtune::report {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/columns.h"
-#include "core/report/layout.h"
 
 namespace memtune::report {
 namespace {

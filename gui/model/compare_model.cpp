@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 
 namespace memtune::gui {
 namespace {
@@ -95,7 +95,7 @@ std::string figure_text(const Run& run, size_t index, Figure figure) {
   if (figure == Figure::gradients) return gradients_text(trial.row().measurement);
   const std::optional<double> value = figure_value(run, index, figure);
   if (!value) return "–";
-  return report::fixed(*value, figure == Figure::rate && *value < 100 ? 2 : digits_of(figure));
+  return fixed(*value, figure == Figure::rate && *value < 100 ? 2 : digits_of(figure));
 }
 
 std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Figure by, bool ascending) {

@@ -1,7 +1,7 @@
 #include "gui/pane/findings_pane.h"
 
 #include "core/base/bytes.h"
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "gui/pane/trial_choice.h"
 
 namespace memtune::gui {
@@ -23,7 +23,7 @@ ImU32 severity_color(Severity severity) {
 }
 
 std::string cost_text(const Finding& finding) {
-  if (finding.ms_per_step > 0) return report::ms_text(finding.ms_per_step);
+  if (finding.ms_per_step > 0) return ms_text(finding.ms_per_step);
   return finding.bytes > 0 ? format_bytes(finding.bytes) : "";
 }
 

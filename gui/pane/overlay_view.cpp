@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "gui/pane/trial_choice.h"
 #include "gui/pane/widgets.h"
 
@@ -17,7 +17,7 @@ constexpr double kLeastDelta = 0.05;  // ms
 
 ImVec4 color(ImU32 packed) { return ImGui::ColorConvertU32ToFloat4(packed); }
 
-std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + report::fixed(std::abs(ms), 1); }
+std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1); }
 
 ImU32 activity_color(size_t kind) {
   switch (kind) {
@@ -114,7 +114,7 @@ void draw_strips(const Overlay& overlay, double* from_ms, double* to_ms) {
     const ImPlotPoint mouse = ImPlot::GetPlotMousePos();
     const size_t strip = static_cast<size_t>(std::clamp(4 - mouse.y, 0.0, 3.99));
     if (const Stretch* found = stretch_at(*strips[strip], mouse.x))
-      ImGui::SetTooltip("%s\n%s ms", found->name.c_str(), report::fixed(found->end_ms - found->start_ms, 2).c_str());
+      ImGui::SetTooltip("%s\n%s ms", found->name.c_str(), fixed(found->end_ms - found->start_ms, 2).c_str());
   }
   ImPlot::EndPlot();
 }
@@ -160,7 +160,7 @@ void draw_part(AppState& state, const report::Part& part, Spot& spot) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) ImGui::SetTooltip("%s", report::sentence(part).c_str());
   for (const double ms : {part.a_ms, part.b_ms}) {
     ImGui::TableNextColumn();
-    right_text(report::fixed(ms, 1));
+    right_text(fixed(ms, 1));
   }
   ImGui::TableNextColumn();
   ImGui::PushStyleColor(ImGuiCol_Text, part.delta_ms() > 0 ? palette().bad : palette().good);
@@ -172,8 +172,8 @@ void draw_part(AppState& state, const report::Part& part, Spot& spot) {
 
 void draw_differences(AppState& state, const Overlay& overlay) {
   const report::TraceDiff& diff = overlay.diff;
-  ImGui::Text("a traced step: A %s, B %s ms (%s)", report::fixed(diff.a_ms, 1).c_str(),
-              report::fixed(diff.b_ms, 1).c_str(), signed_ms(diff.b_ms - diff.a_ms).c_str());
+  ImGui::Text("a traced step: A %s, B %s ms (%s)", fixed(diff.a_ms, 1).c_str(), fixed(diff.b_ms, 1).c_str(),
+              signed_ms(diff.b_ms - diff.a_ms).c_str());
   const auto flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit;
   if (!ImGui::BeginTable("differences", 5, flags)) return;
   ImGui::TableSetupScrollFreeze(0, 1);

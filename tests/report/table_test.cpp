@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 #include "tests/report/sample.h"
 
 using namespace memtune::report;

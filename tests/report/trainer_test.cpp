@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -34,7 +34,7 @@ std::string comments(const std::string& trainer, const std::string& strategy) {
   for (const std::string& line : split(exported(trainer, strategy, report::sample_report()), '\n')) {
     if (line.starts_with("#")) result += line.substr(1) + " ";
   }
-  return report::wrap(result, 100000).front();
+  return wrap(result, 100000).front();
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -1,8 +1,8 @@
-#include "core/report/utf8.h"
+#include "core/base/utf8.h"
 
 #include <algorithm>
 
-namespace memtune::report {
+namespace memtune {
 namespace {
 
 // Bytes of the UTF-8 character that `text` begins with; 0 when it begins with none.
@@ -34,4 +34,4 @@ std::string valid_utf8(std::string_view text) {
   return result;
 }
 
-}  // namespace memtune::report
+}  // namespace memtune

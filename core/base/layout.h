@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memtune::report {
+namespace memtune {
 
 int display_width(std::string_view text);
 
@@ -32,4 +32,4 @@ ByteUnit unit_for(int64_t largest_bytes);
 // "41 ms", "1.8 ms".
 std::string ms_text(double ms);
 
-}  // namespace memtune::report
+}  // namespace memtune

@@ -1,9 +1,9 @@
 // Tables hold characters of several bytes (±, ×, −): a byte count taken for a width bends every line.
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 
 #include <doctest/doctest.h>
 
-using namespace memtune::report;
+using namespace memtune;
 using Lines = std::vector<std::string>;
 
 TEST_CASE("width counts characters, not bytes") {
@@ -41,7 +41,7 @@ TEST_CASE("fixed rounds to the digits asked for") {
 }
 
 TEST_CASE("what is too long ends in an ellipsis, by characters and not by bytes") {
-  CHECK(memtune::report::shorten("checkpoint", 10) == "checkpoint");
-  CHECK(memtune::report::shorten("checkpoint", 6) == "check…");
-  CHECK(memtune::report::shorten("層層層層", 3) == "層層…");
+  CHECK(shorten("checkpoint", 10) == "checkpoint");
+  CHECK(shorten("checkpoint", 6) == "check…");
+  CHECK(shorten("層層層層", 3) == "層層…");
 }

@@ -1,10 +1,10 @@
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-namespace memtune::report {
+namespace memtune {
 namespace {
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
@@ -83,4 +83,4 @@ ByteUnit unit_for(int64_t largest_bytes) {
 
 std::string ms_text(double ms) { return fixed(ms, std::abs(ms) < 9.95 ? 1 : 0) + " ms"; }
 
-}  // namespace memtune::report
+}  // namespace memtune

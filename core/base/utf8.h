@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace memtune::report {
+namespace memtune {
 
 // Every byte that belongs to no character becomes U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-}  // namespace memtune::report
+}  // namespace memtune
