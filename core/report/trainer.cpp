@@ -14,6 +14,7 @@ namespace memtune::report {
 namespace {
 
 using result::Measurement;
+using result::Row;
 
 void put_axes(const std::string& trainer, const Row& row, Config& config) {
   bool is_torchtune = trainer == "torchtune";
