@@ -187,7 +187,7 @@ class Page {
     if (report_.findings.empty()) return;
     open_section("Findings in the recommended trial's trace");
     text_ += "<ul class=\"findings\">\n";
-    for (const Finding& finding : report_.findings)
+    for (const findings::Finding& finding : report_.findings)
       text_ += "<li class=\"" + to_string(finding.severity) + "\"><b>" + to_string(finding.severity) + "</b> " +
                escape(sentence(finding)) + "</li>\n";
     text_ += "</ul>\n";

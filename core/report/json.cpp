@@ -27,8 +27,8 @@ nlohmann::json trial(const Row& row) {
   return json;
 }
 
-nlohmann::json finding(const Finding& finding) {
-  const Evidence& evidence = finding.evidence;
+nlohmann::json finding(const findings::Finding& finding) {
+  const findings::Evidence& evidence = finding.evidence;
   return {{"severity", to_string(finding.severity)},
           {"rule", finding.rule},
           {"what", finding.what},
@@ -49,7 +49,7 @@ std::string to_json_text(const Report& report) {
   nlohmann::json trials = nlohmann::json::array();
   for (const Row& row : report.rows) trials.push_back(trial(row));
   nlohmann::json findings = nlohmann::json::array();
-  for (const Finding& each : report.findings) findings.push_back(finding(each));
+  for (const findings::Finding& each : report.findings) findings.push_back(finding(each));
   const result::Recommendation& advice = report.recommendation;
   nlohmann::json recommendation = {{"strategy", advice.strategy}, {"reason", advice.reason}, {"fits", advice.fits}};
   put_axes(recommendation, advice.batch, advice.sequence);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/report/findings.h"
+#include "core/findings/findings.h"
 #include "core/result/recommend.h"
 
 namespace memtune::report {
@@ -20,8 +20,8 @@ struct Report {
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
   std::vector<result::Row> rows;   // in any order
   result::Recommendation recommendation;
-  std::vector<Finding> findings;   // in the recommended trial's trace, heaviest first; empty without a trace
-  std::vector<std::string> notes;  // what the person should know, a line each
+  std::vector<findings::Finding> findings;  // in the recommended trial's trace, heaviest first; empty without a trace
+  std::vector<std::string> notes;           // what the person should know, a line each
 };
 
 // The row that `row` is compared with: the reference strategy at the same batch and sequence, if it worked. May be

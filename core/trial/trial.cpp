@@ -207,7 +207,7 @@ class Trial {
     result_.engine_ms = to_ms(executor()->host_time() - host_time) / request_.training.steps;
     result_.recomputed_ops = (executor()->reruns() - reruns) / request_.training.steps;
     count_transfers();
-    const offload::HostTier& tier = executor()->tier();
+    const tier::HostTier& tier = executor()->tier();
     result_.host_bytes = tier.pool().reserved_bytes();
     result_.host_peak_bytes = tier.pool().peak_leased_bytes();
     result_.disk_peak_bytes = tier.peak_disk_bytes();
@@ -257,7 +257,7 @@ class Trial {
 
   // Of the last step; the device is idle.
   void read_timers() {
-    const offload::HostTier::Counters& counters = executor_->tier().counters();
+    const tier::HostTier::Counters& counters = executor_->tier().counters();
     result_.recompute_ms = executor_->rerun_ms();
     result_.stalls = {to_ms(counters.room_stall), to_ms(counters.disk_stall), executor_->copy_stall_ms()};
   }

@@ -7,8 +7,8 @@
 namespace memtune::gui {
 namespace {
 
-using report::Finding;
-using report::Severity;
+using findings::Finding;
+using findings::Severity;
 
 FindingsState& findings_of(AppState& state) {
   FindingsState& findings = state.findings;
@@ -30,7 +30,7 @@ std::string cost_text(const Finding& finding) {
 bool can_be_shown(const Finding& finding) { return finding.evidence.end_ns > 0; }
 
 void show(AppState& state, const Finding& finding) {
-  const report::Evidence& evidence = finding.evidence;
+  const findings::Evidence& evidence = finding.evidence;
   if (!can_be_shown(finding)) return;
   if (evidence.start_ns == evidence.end_ns) {
     state.tab = Tab::timeline;

@@ -7,11 +7,11 @@
 #include "core/config/plan.h"
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
-#include "tests/report/made_up.h"
+#include "tests/findings/made_up.h"
 
 namespace memtune::test {
 
-using report::MadeUp;
+using findings::MadeUp;
 
 // Two steps of 100 + `late` ms: forward of two blocks 0-40, backward 50-100; before the last 10 ms of each step compute
 // waits `late` ms for a copy of the second of two values. Memory peaks at 45 with `peak_gib`.

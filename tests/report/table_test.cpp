@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+using namespace memtune;
 using namespace memtune::report;
 
 namespace {
@@ -187,7 +188,7 @@ TEST_CASE("the three heaviest findings stand below the recommendation, wrapped l
   report.recommendation = {"none", "it fits", true, {}, {}};
   for (const char* what : {"copies in exposed 41 ms a step", "copies out exposed 9 ms a step, which is a lot of time",
                            "the device is idle", "steps vary"}) {
-    report.findings.push_back({Severity::advice, "rule", what, "turn it", 0, 0, 0, {}});
+    report.findings.push_back({findings::Severity::advice, "rule", what, "turn it", 0, 0, 0, {}});
   }
   CHECK(has(table(report, {false, 60}),
             " Recommended: none: it fits\n\n"

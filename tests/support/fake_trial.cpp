@@ -68,8 +68,7 @@ config::ProgramFacts facts(int blocks) {
     op.region = region;
     op.block = block;
     op.after_blocks = block < 0;
-    op.matmul = name == "aten::linear";
-    op.attention = name == "aten::scaled_dot_product_attention";
+    op.op_class = config::traits_of(name).op_class;
     op.inputs = {static_cast<int>(facts.owner.size()) - 1};
     op.outputs = {static_cast<int>(facts.owner.size())};
     facts.owner.push_back(static_cast<int>(facts.ops.size()));
