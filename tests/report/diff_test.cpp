@@ -99,9 +99,9 @@ TEST_CASE("a trial that failed is no figure beyond a limit, but it broke") {
   CHECK_FALSE(diff(a.rows, b.rows)[1].worked_in_both());
   CHECK_FALSE(breaks("peak>+1%", a, b));
   CHECK(diff(a.rows, b.rows)[1].broke());
-  CHECK_FALSE(diff(b, a)[1].broke());
-  CHECK(diff(a, Report())[0].broke());  // not even tried
-  CHECK_FALSE(diff(Report(), a)[0].broke());
+  CHECK_FALSE(diff(b.rows, a.rows)[1].broke());
+  CHECK(memtune::result::diff(a.rows, {})[0].broke());  // not even tried
+  CHECK_FALSE(memtune::result::diff({}, a.rows)[0].broke());
 }
 
 TEST_CASE("what is no limit is refused with the forms that are") {
