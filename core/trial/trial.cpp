@@ -16,16 +16,16 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/profiler/profiler.h"
+#include "core/result/overlap.h"
 #include "core/trace/file.h"
-#include "core/trace/overlap.h"
 #include "core/trial/session.h"
 #include "core/trial/step_trace.h"
 
 namespace memtune::trial {
 namespace {
 
-using trace::Measurement;
-using trace::Outcome;
+using result::Measurement;
+using result::Outcome;
 
 // Kernels whose result does not depend on the order of atomics, for the step that is compared bit for bit. Fresh memory
 // is left as it is: LibTorch would fill it with NaN. Attention has such kernels only when lacking ones are an error.
@@ -86,11 +86,11 @@ class Trial {
   }
 
  private:
-  Executor* executor() { return executor_ ? &*executor_ : nullptr; }
+  step::Executor* executor() { return executor_ ? &*executor_ : nullptr; }
 
   void make_executor() {
     const config::TrainingSettings& training = request_.training;
-    Tiers tiers;
+    step::Tiers tiers;
     tiers.host_budget_bytes = training.host_budget_bytes;
     if (request_.plan.places(config::Place::disk))
       tiers.store = std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = training.scratch,
@@ -146,7 +146,7 @@ class Trial {
     session_.drop_gradients();
   }
 
-  double reference_step(Executor* executor) {
+  double reference_step(step::Executor* executor) {
     try {
       return reference_step(executor, deterministic_);
     } catch (const c10::OutOfMemoryError&) {
@@ -159,14 +159,14 @@ class Trial {
     }
   }
 
-  double reference_step(Executor* executor, bool deterministic) {
+  double reference_step(step::Executor* executor, bool deterministic) {
     Deterministic scope(deterministic);
     at::manual_seed(request_.training.seed);
     return session_.forward_backward(executor, executor).item<double>();
   }
 
   // Wall time of a whole step: forward, backward, optimizer, the loss read, the device idle.
-  double step(Executor* executor, StepTrace* trace = nullptr) {
+  double step(step::Executor* executor, StepTrace* trace = nullptr) {
     auto start = std::chrono::steady_clock::now();
     if (trace) trace->begin_forward();
     at::Tensor loss = session_.forward_backward(executor, trace ? trace : static_cast<program::OpObserver*>(executor));
@@ -198,8 +198,8 @@ class Trial {
     }
     device::MemoryUse memory = device.memory();
     result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved, device.used_bytes()};
-    result_.step_ms = trace::summarize(samples);
-    result_.noisy = trace::spread(result_.step_ms) > 0.05;
+    result_.step_ms = result::summarize(samples);
+    result_.noisy = result::spread(result_.step_ms) > 0.05;
     double seconds = result_.step_ms.median / 1e3;
     result_.samples_per_s = static_cast<double>(session_.batch().samples) / seconds;
     result_.tokens_per_s = static_cast<double>(session_.batch().tokens) / seconds;
@@ -207,7 +207,7 @@ class Trial {
     result_.engine_ms = to_ms(executor()->host_time() - host_time) / request_.training.steps;
     result_.recomputed_ops = (executor()->reruns() - reruns) / request_.training.steps;
     count_transfers();
-    const offload::HostTier& tier = executor()->tier();
+    const tier::HostTier& tier = executor()->tier();
     result_.host_bytes = tier.pool().reserved_bytes();
     result_.host_peak_bytes = tier.pool().peak_leased_bytes();
     result_.disk_peak_bytes = tier.peak_disk_bytes();
@@ -215,7 +215,7 @@ class Trial {
 
   // Of the last step: every step moves the same.
   void count_transfers() {
-    trace::Transfer& transfer = result_.transfer;
+    result::TransferFigures& transfer = result_.transfer;
     transfer.out_bytes = executor_->offload().counters().out_bytes;
     transfer.in_bytes = executor_->offload().counters().in_bytes;
     transfer.disk_write_bytes = executor_->tier().counters().disk_write_bytes;
@@ -245,10 +245,10 @@ class Trial {
     }
     step_trace.finish(trace);
     read_timers();
-    result_.profiler_overhead = trace::summarize(samples).median / result_.step_ms.median - 1;
+    result_.profiler_overhead = result::summarize(samples).median / result_.step_ms.median - 1;
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
     if (result_.transfer.out_bytes == 0) return;  // the model's own copies (of its loss, say) are not the engine's
-    result_.transfer = trace::measure_overlap(trace, request_.training.traced_steps);
+    result_.transfer = result::measure_overlap(trace, request_.training.traced_steps);
     count_transfers();
     auto link = profiler::probe_link(session_.device());
     result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
@@ -257,7 +257,7 @@ class Trial {
 
   // Of the last step; the device is idle.
   void read_timers() {
-    const offload::HostTier::Counters& counters = executor_->tier().counters();
+    const tier::HostTier::Counters& counters = executor_->tier().counters();
     result_.recompute_ms = executor_->rerun_ms();
     result_.stalls = {to_ms(counters.room_stall), to_ms(counters.disk_stall), executor_->copy_stall_ms()};
   }
@@ -311,7 +311,7 @@ class Trial {
 
   // At the throw the values are gone already: the forward is run once more, up to the same end, and asked after each
   // op.
-  std::vector<Executor::Owner> find_owners() {
+  std::vector<step::Executor::Owner> find_owners() {
     session_.drop_gradients();
     session_.device().empty_cache();
     executor_.reset();
@@ -326,20 +326,20 @@ class Trial {
   }
 
   struct Last final : program::OpObserver {
-    explicit Last(Executor& executor) : executor(executor) {}
+    explicit Last(step::Executor& executor) : executor(executor) {}
     void before(const program::Op& op, const torch::jit::Stack& inputs) override { executor.before(op, inputs); }
     void after(const program::Op& op, const torch::jit::Stack& outputs) override {
       executor.after(op, outputs);
       owners = executor.largest_owners(3);
     }
-    Executor& executor;
-    std::vector<Executor::Owner> owners;
+    step::Executor& executor;
+    std::vector<step::Executor::Owner> owners;
   };
 
   const config::TrialRequest& request_;
   Frames& frames_;
   Session session_;
-  std::optional<Executor> executor_;
+  std::optional<step::Executor> executor_;
   std::unique_ptr<Optimizer> optimizer_;
   Measurement result_;
   std::string phase_ = "load";
