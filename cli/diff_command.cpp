@@ -1,11 +1,12 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/report/diff.h"
+#include "core/report/diff_text.h"
 #include "core/report/json.h"
-#include "core/report/words.h"
+#include "core/result/diff_limit.h"
 
 namespace memtune::cli {
 namespace {
@@ -19,6 +20,8 @@ Examples:
 
 Limits compare B with A: peak, step, exposed and hidden (in points of percent), > or <, a share or an amount.
 Exit codes: 0 within all limits, 1 beyond one or a trial that worked in A does not in B (with --fail-if), 2 usage.)";
+
+const std::vector<std::string> kFormats = {"table", "json"};
 
 struct DiffFlags {
   std::string a, b, format = "table", output = "-";
@@ -42,25 +45,25 @@ void say_differences(const ConsoleFlags& console, const report::Report& a, const
 }
 
 // What is beyond the limits, a line each.
-std::vector<std::string> objections(const std::vector<report::DiffLimit>& limits,
-                                    const std::vector<report::DiffRow>& rows) {
+std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits,
+                                    const std::vector<result::DiffRow>& rows) {
   std::vector<std::string> lines;
   if (limits.empty()) return lines;
-  for (const report::DiffRow& row : rows) {
-    if (row.broke()) lines.push_back(report::label(*row.a) + ": worked in A, " + (row.b ? "not in B" : "is not in B"));
+  for (const result::DiffRow& row : rows) {
+    if (row.broke()) lines.push_back(result::label(*row.a) + ": worked in A, " + (row.b ? "not in B" : "is not in B"));
   }
-  for (const report::DiffLimit& limit : limits) {
+  for (const result::DiffLimit& limit : limits) {
     for (std::string& line : limit.broken_by(rows)) lines.push_back(std::move(line));
   }
   return lines;
 }
 
 int run_command(const DiffFlags& flags) {
-  choice_flag("--format", flags.format, {"table", "json"});
-  const std::vector<report::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
+  choice_flag("--format", flags.format, kFormats);
+  const std::vector<result::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
   const report::Report a = open_report(flags.a), b = open_report(flags.b);
   say_differences(flags.console, a, b);
-  const std::vector<report::DiffRow> rows = report::diff(a, b);
+  const std::vector<result::DiffRow> rows = result::diff(a.rows, b.rows);
   write_output(flags.output, flags.format == "json" ? report::diff_json(rows) : report::diff_table(rows));
   const std::vector<std::string> beyond = objections(limits, rows);
   for (const std::string& line : beyond) say(flags.console, line);
@@ -75,7 +78,8 @@ void add_diff(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("diff", kDescription);
   command->add_option("A", flags->a, "folder of a sweep, or a report as JSON")->required()->type_name(" ");
   command->add_option("B", flags->b, "what is compared with it")->required()->type_name(" ");
-  command->add_option("--format", flags->format, "table or json (default: table)")->type_name("FORMAT");
+  offer(command->add_option("--format", flags->format, "table or json (default: table)"), kFormats)
+      ->type_name("FORMAT");
   add_list(*command, "--fail-if", flags->limits, "exit code 1 when a trial of B does that; repeat")->type_name("LIMIT");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);

@@ -1,6 +1,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/model_flags.h"
+#include "cli/offer.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
 #include "core/report/json.h"
@@ -25,9 +26,9 @@ void write_results(const ProfileFlags& flags, report::Report report) {
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
   report.recommendation = {};  // of one
-  for (report::Row& row : report.rows) row.recommended = row.pareto = false;
+  for (result::Row& row : report.rows) row.recommended = row.pareto = false;
   write_output("-", report::table(report, table_style(flags.model.console)));
-  for (const report::Row& row : report.rows) {
+  for (const result::Row& row : report.rows) {
     if (row.measurement.trace.empty()) continue;
     say(flags.model.console, "trace: " + (std::filesystem::path(flags.model.out) / row.measurement.trace).string());
   }
@@ -63,7 +64,8 @@ void add_profile(CLI::App& app, Action& action) {
   flags->model.add_to(*command, "./memtune-profile");
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
   add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
-  command->add_option("--strategy", flags->strategy, "what to run (default: none)")->type_name("SPEC");
+  offer(command->add_option("--strategy", flags->strategy, "what to run (default: none)"), strategy_words())
+      ->type_name("SPEC");
   command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
   command->add_option("--json", flags->json, "write the figures as JSON; - is stdout")->type_name("FILE|-");
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });

@@ -7,6 +7,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/report/csv.h"
@@ -58,14 +59,14 @@ trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const 
 }
 
 // The recommended trial and what it is compared with.
-std::vector<const report::Row*> worth_tracing(const report::Report& report) {
-  std::vector<const report::Row*> rows;
-  for (const report::Row& row : report.rows) {
+std::vector<const result::Row*> worth_tracing(const report::Report& report) {
+  std::vector<const result::Row*> rows;
+  for (const result::Row& row : report.rows) {
     if (row.recommended) rows.push_back(&row);
   }
-  const report::Row* base = nullptr;
+  const result::Row* base = nullptr;
   if (!rows.empty()) base = reference_row(report, *rows.front());
-  for (const report::Row& row : report.rows) {
+  for (const result::Row& row : report.rows) {
     if (rows.empty() && !base) base = reference_row(report, row);
   }
   if (base && (rows.empty() || rows.front() != base)) rows.push_back(base);
@@ -74,10 +75,10 @@ std::vector<const report::Row*> worth_tracing(const report::Report& report) {
 
 // A page without one of its charts is better than none.
 std::string html(const ReportFlags& flags, const FinishedRun& run) {
-  const std::vector<const report::Row*> rows = worth_tracing(run.report);
+  const std::vector<const result::Row*> rows = worth_tracing(run.report);
   std::deque<trace::Trace> traces;
   std::vector<report::TracedTrial> traced;
-  for (const report::Row* row : rows) try {
+  for (const result::Row* row : rows) try {
       traces.push_back(read_trace(flags, run, row->measurement));
       traced.push_back({row, &traces.back()});
     } catch (const Error& error) {
@@ -157,7 +158,8 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", kDescription);
   CLI::Option* run =
       command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
-  command->add_option("--format", flags->format, join(kFormats, ", ") + " (default: table)")->type_name("FORMAT");
+  offer(command->add_option("--format", flags->format, join(kFormats, ", ") + " (default: table)"), kFormats)
+      ->type_name("FORMAT");
   CLI::Option* html =
       command->add_option("--html", flags->page, "one offline page (default: report.html in the sweep's folder)")
           ->expected(0, 1)
