@@ -63,9 +63,9 @@ class HungryRunner final : public PlainRunner {
   int steps_ = 0;
 };
 
-config::TrialRequest request(const std::filesystem::path& reference) {
+config::TrialRequest request(const std::string& strategy, const std::filesystem::path& reference) {
   config::TrialRequest result;
-  result.plan.strategy = "plain";
+  result.plan.strategy = strategy;
   result.training.steps = 3;
   result.training.warmup = 1;
   result.training.traced_steps = 1;
@@ -73,11 +73,11 @@ config::TrialRequest request(const std::filesystem::path& reference) {
   return result;
 }
 
-result::Measurement run(trial::Runner& runner, const std::filesystem::path& reference) {
+result::Measurement run(trial::Runner& runner, const std::string& strategy, const std::filesystem::path& reference) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::Frames frames;
-  return trial::run_trial(request(reference), runner, frames);
+  return trial::run_trial(request(strategy, reference), runner, frames);
 }
 
 struct Reference {
@@ -89,29 +89,29 @@ struct Reference {
 TEST_CASE("a runner without program, hooks and trace is measured and compared like any other") {
   const Reference reference;
   PlainRunner first, second;
-  const auto measured = run(first, reference.path);
+  const auto measured = run(first, "plain", reference.path);
   CHECK(measured.outcome == result::Outcome::ok);
   CHECK(measured.step_ms.samples.size() == 3);
   CHECK(measured.loss.size() == 4);  // the untouched model's first
   CHECK(measured.loss.back() < measured.loss.front());
   CHECK(measured.peak_bytes.allocated > measured.floor_bytes);
   CHECK(measured.samples_per_s > 0);
-  CHECK(run(second, reference.path).gradients.equal);
+  CHECK(run(second, "other", reference.path).gradients.equal);
 }
 
 TEST_CASE("a runner that loses a gradient is found out") {
   const Reference reference;
   PlainRunner plain;
   LossyRunner lossy;
-  run(plain, reference.path);
-  const auto measured = run(lossy, reference.path);
+  run(plain, "plain", reference.path);
+  const auto measured = run(lossy, "lossy", reference.path);
   CHECK(measured.outcome == result::Outcome::mismatch);
   CHECK(measured.reason.find("most in a by") != std::string::npos);
 }
 
 TEST_CASE("a runner says where memory ended and who held it") {
   HungryRunner hungry;
-  const auto measured = run(hungry, "");
+  const auto measured = run(hungry, "plain", "");
   CHECK(measured.outcome == result::Outcome::device_oom);
   CHECK(measured.reason.find("(forward, the fourth): tried to allocate 1.95 GiB") != std::string::npos);
   CHECK(measured.reason.ends_with("; the step's largest: activations 3 MiB"));
