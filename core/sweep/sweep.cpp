@@ -53,7 +53,7 @@ class Sweep {
   Sweep(const SweepSettings& settings, SweepListener& listener)
       : settings_(settings),
         listener_(listener),
-        candidates_(settings.strategies, settings.plans),
+        candidates_(settings.strategies, settings.plans, !settings.request.training.scratch.empty()),
         open_(settings.directory),
         directory_(open_.directory),
         keys_(settings.request, find_trial_program()) {}
@@ -131,24 +131,25 @@ class Sweep {
   void plan_trials() {
     candidates_.check(record_.facts.program);
     for (const std::string& note : settings_.notes) listener_.noted(note);
+    for (const std::string& note : candidates_.notes()) listener_.noted(note);
     for (const auto& batch : axis(settings_.batches)) {
       for (const auto& sequence : axis(settings_.sequences)) {
-        for (const std::string& strategy : candidates_.names()) add_trial(strategy, batch, sequence);
+        for (const Candidate& candidate : candidates_.all()) add_trial(candidate, batch, sequence);
       }
     }
     const auto reused = std::count_if(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.reused; });
     listener_.planned(record_.trials, static_cast<size_t>(reused));
   }
 
-  void add_trial(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
+  void add_trial(const Candidate& candidate, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
     Trial trial;
     trial.request = request_for(batch, sequence);
-    trial.request.plan = candidates_.make_plan(strategy, record_.facts.program);
+    trial.request.plan = candidate.make_plan(record_.facts.program);
     trial.request.reference = absolute("reference-" + keys_.setting(trial.request).substr(0, 8) + ".bin");
     // An axis of one value is a setting like any other.
     if (settings_.batches.size() < 2) batch.reset();
     if (settings_.sequences.size() < 2) sequence.reset();
-    trial.spec = {strategy, batch, sequence, keys_.trial(trial.request), ""};
+    trial.spec = {candidate.name(), batch, sequence, keys_.trial(trial.request), ""};
     const JournalEntry* known = journal().find(trial.spec.key);
     if (known) trial.spec.folder = known->folder;
     trial.reused = known && can_reuse(*known, trial);
@@ -261,7 +262,6 @@ std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepList
 }
 
 SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener) {
-  Candidates(settings.strategies, settings.plans).check(!settings.request.training.scratch.empty());
   InterruptScope interrupts;
   return Sweep(settings, listener).run();
 }
