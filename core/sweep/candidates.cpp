@@ -20,13 +20,8 @@ void try_all(const Items& items, std::vector<std::string>& errors, const Action&
   for (const auto& item : items) try {
       action(item);
     } catch (const UsageError& error) {
-      // Of a model without blocks every strategy says the same.
-      if (std::ranges::count(errors, error.what()) == 0) errors.emplace_back(error.what());
+      errors.emplace_back(error.what());
     }
-}
-
-void refuse(const std::vector<std::string>& errors) {
-  if (!errors.empty()) throw UsageError(join(errors, "; "));
 }
 
 void check_scratch(const Candidate& candidate) {
@@ -56,21 +51,17 @@ Candidates::Candidates(const std::vector<std::string>& strategies, const std::ve
   try_all(strategies, errors, [this](const std::string& text) { add(text); });
   try_all(plans, errors, [this](const PlanFile& file) { add(file); });
   if (!has_scratch) try_all(all_, errors, check_scratch);
-  refuse(errors);
+  if (!errors.empty()) throw UsageError(join(errors, "; "));
   std::ranges::stable_partition(all_, [](const Candidate& candidate) { return candidate.name() == "none"; });
-}
-
-void Candidates::check(const ProgramFacts& facts) const {
-  std::vector<std::string> errors;
-  try_all(all_, errors, [&](const Candidate& candidate) { candidate.make_plan(facts); });
-  refuse(errors);
 }
 
 void Candidates::add(const std::string& text) {
   Candidate candidate(Strategy::parse(text));
   const std::string name = candidate.name();
-  if (!has(name)) return all_.push_back(std::move(candidate));
-  if (text != name) notes_.push_back("'" + text + "' is " + name + " again, which is tried once");
+  if (!has(name)) all_.push_back(std::move(candidate));
+  const auto [first, is_new] = texts_.try_emplace(name, text);
+  if (!is_new && first->second != text)
+    notes_.push_back("'" + first->second + "' and '" + text + "' are one trial: " + name);
 }
 
 void Candidates::add(const PlanFile& file) {

@@ -1,6 +1,7 @@
 // What a sweep tries: strategies, and plans that a person wrote.
 #pragma once
 
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,15 +33,13 @@ class Candidates {
   // That a strategy is given in two spellings, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // Throws as the constructor, for what this model does not have.
-  void check(const config::ProgramFacts& facts) const;
-
  private:
   void add(const std::string& text);
   void add(const plan::PlanFile& file);
   bool has(const std::string& name) const;
 
   std::vector<Candidate> all_;
+  std::map<std::string, std::string> texts_;  // of a strategy's name: how it was written first
   std::vector<std::string> notes_;
 };
 
