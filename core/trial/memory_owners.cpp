@@ -10,7 +10,7 @@ enum Fixed : size_t { kParameters, kOptimizer, kInputs, kGradients, kAhead, kOut
 }  // namespace
 
 MemoryOwners::MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
-                           const Optimizer& optimizer, const Executor& executor, int64_t allocated_bytes)
+                           const Optimizer& optimizer, const step::Executor& executor, int64_t allocated_bytes)
     : facts_(facts), parameters_(parameters), executor_(executor), optimizer_bytes_(optimizer.state_bytes()) {
   names_ = {"parameters", "optimizer", "inputs and buffers", "gradients", "copied back ahead", "outside of blocks"};
   for (const auto& block : facts.blocks) names_.push_back(block.region);

@@ -1,11 +1,11 @@
-#include "core/trial/saved_tensor.h"
+#include "core/step/saved_tensor.h"
 
 #include "core/autograd/casts.h"
 #include "core/base/elapsed.h"
 #include "core/checkpoint/recompute.h"
-#include "core/trial/executor.h"
+#include "core/step/executor.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 SavedTensor::SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
     : executor_(executor),
@@ -57,4 +57,4 @@ trace::ValueKey SavedTensor::key() const {
   return {instance_ ? instance_->op->id : -1, trace::ValueKey::kPrivate};
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

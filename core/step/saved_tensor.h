@@ -7,7 +7,7 @@
 #include "core/checkpoint/instance.h"
 #include "core/value/value.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 class Executor;
 
@@ -42,4 +42,4 @@ class SavedTensor final : public autograd::Ticket {
   checkpoint::InstancePtr instance_;
 };
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

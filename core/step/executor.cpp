@@ -1,4 +1,4 @@
-#include "core/trial/executor.h"
+#include "core/step/executor.h"
 
 #include <ATen/autocast_mode.h>
 
@@ -10,9 +10,9 @@
 #include "core/base/text.h"
 #include "core/config/plan_check.h"
 #include "core/device/torch/torch_device.h"
-#include "core/trial/saved_tensor.h"
+#include "core/step/saved_tensor.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 using c10::IValue;
 using checkpoint::Argument;
@@ -400,4 +400,4 @@ std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
   return owners;
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

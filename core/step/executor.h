@@ -21,7 +21,7 @@
 #include "core/program/interpreter.h"
 #include "core/tier/host_tier.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 class SavedTensor;
 
@@ -143,4 +143,4 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   int saves_ = 0;
 };
 
-}  // namespace memtune::trial
+}  // namespace memtune::step
