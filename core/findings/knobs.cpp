@@ -36,6 +36,14 @@ std::string field(const std::string& name, int64_t from, int64_t to) {
   return key + std::to_string(from) + " -> " + key + std::to_string(to) + " in the plan's \"transfer\"";
 }
 
+// As many as a model has with which the advice may be followed, where that is not known.
+int64_t named_blocks(const StrategyPart& part, int blocks) {
+  constexpr int kManyBlocks = 1000;
+  int64_t named = 0;
+  for (int block = 0; block < (blocks > 0 ? blocks : kManyBlocks); ++block) named += part.blocks().contains(block);
+  return named;
+}
+
 std::optional<Strategy> parse(const std::string& name) try { return Strategy::parse(name); } catch (const UsageError&) {
   return {};
 }
@@ -132,25 +140,25 @@ Advice Knobs::keep_last() const {
   return change(Parameter::keep_last, value, otherwise);
 }
 
-Advice Knobs::recompute_every(StrategyKind kind, int64_t n) const {
-  const Strategy changed = strategy_->with(kind, StrategyKind::checkpoint_every, n);
+// Every n-th of the blocks that parts of `kind` name, for the least n with which fewer are recomputed.
+Advice Knobs::recompute_every(StrategyKind kind, const std::string& otherwise) const {
   const auto of_kind = [&](const StrategyPart& part) { return part.kind() == kind; };
-  const auto at = std::ranges::find_if(strategy_->parts(), of_kind) - strategy_->parts().begin();
+  const auto part = std::ranges::find_if(strategy_->parts(), of_kind);
+  if (part == strategy_->parts().end()) return otherwise;
+  const int64_t named = named_blocks(*part, blocks_), covered = (named + part->every() - 1) / part->every();
+  int64_t n = part->every() + 1;
+  while (n < named && (named + n - 1) / n == covered) ++n;
+  if (n > named) return otherwise;
+  const Strategy changed = strategy_->with(kind, StrategyKind::checkpoint_every, n);
   const auto name = [](const StrategyPart& part) { return to_string(StrategyPart(part.info(), part.every())); };
-  return {name(strategy_->parts()[at]) + " -> " + name(changed.parts()[at]), changed};
+  return {name(*part) + " -> " + name(changed.parts()[part - strategy_->parts().begin()]), changed};
 }
 
 Advice Knobs::recompute_less() const {
-  int64_t every = 0;
-  bool full = false;
-  for (const StrategyPart& part : strategy_ ? strategy_->parts() : std::vector<StrategyPart>{}) {
-    full |= part.kind() == StrategyKind::checkpoint_full;
-    if (part.kind() == StrategyKind::checkpoint_every) every = std::max(every, part.every());
-  }
-  if (full && blocks_ != 1) return recompute_every(StrategyKind::checkpoint_full, 2);
-  if (every > 0 && (blocks_ == 0 || every < blocks_)) return recompute_every(StrategyKind::checkpoint_every, every + 1);
   const std::string otherwise = "blocks= with fewer blocks, or a rule of a plan, keeps more on the device";
   if (!strategy_) return otherwise;
+  for (const StrategyKind kind : {StrategyKind::checkpoint_full, StrategyKind::checkpoint_every})
+    if (Advice advice = recompute_every(kind, ""); !advice.text.empty()) return advice;
   return change(
       Parameter::save, [](const auto& part) { return part.text(Parameter::save) + "+matmul-all"; }, otherwise);
 }

@@ -41,7 +41,7 @@ class Knobs {
   const config::StrategyPart& offload() const;  // the first part that does: all copy in one way
   // `otherwise` where nothing would change, or the strategy does not take it.
   Advice change(config::Parameter parameter, const Change& value, const std::string& otherwise) const;
-  Advice recompute_every(config::StrategyKind kind, int64_t n) const;
+  Advice recompute_every(config::StrategyKind kind, const std::string& otherwise) const;
 
   std::optional<config::Strategy> strategy_;  // none of a plan
   const config::Plan* plan_;

@@ -32,7 +32,8 @@ std::string canonical(const std::string& text) { return to_string(Strategy::pars
 // "checkpoint:op offload:sync"
 std::string names(const std::string& text) {
   std::string names;
-  for (const StrategyPart& part : Strategy::parse(text).parts())
+  const Strategy strategy = Strategy::parse(text);
+  for (const StrategyPart& part : strategy.parts())
     names += (names.empty() ? "" : " ") + std::string(part.info().name);
   return names;
 }

@@ -324,7 +324,9 @@ TEST_CASE("a proposer is asked again with what was measured, until it has nothin
 TEST_CASE("a proposer that repeats itself ends the sweep") {
   Bench bench;
   struct Again : Proposer {
-    std::vector<Proposal> next(std::span<const Tried>) override { return {{"none", 0, {}}}; }
+    std::vector<Proposal> next(std::span<const Tried>) override {
+      return {{"none", 0, plan::make_plan(config::Strategy(), {})}};
+    }
   };
   run_sweep(bench.settings, bench.listener,
             [](const Candidates&, const std::vector<Setting>&) { return std::make_unique<Again>(); });

@@ -251,7 +251,7 @@ TEST_CASE("what is rounded to is a strategy, in its canonical form, that the tra
       if (begin == std::string::npos) continue;
       const std::string nearest = said.substr(begin + 12, said.find(", the nearest", begin) - begin - 12);
       CHECK(to_string(config::Strategy::parse(nearest)) == nearest);
-      CHECK(keys(trainer, nearest) == keys(trainer, spec));
+      if (spec.starts_with("checkpoint:")) CHECK(keys(trainer, nearest) == keys(trainer, spec));
       CHECK_FALSE(has(comments(trainer, nearest), "rounded: "));
     }
   }
