@@ -28,7 +28,7 @@ std::vector<std::string> parse_names(const ParameterInfo& info, const std::strin
     return std::pair(std::ranges::find(classes, name) - classes.begin(), name);
   };
   std::ranges::sort(names, {}, rank);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

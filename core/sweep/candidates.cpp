@@ -52,7 +52,8 @@ Candidates::Candidates(const std::vector<std::string>& strategies, const std::ve
   try_all(plans, errors, [this](const PlanFile& file) { add(file); });
   if (!has_scratch) try_all(all_, errors, check_scratch);
   if (!errors.empty()) throw UsageError(join(errors, "; "));
-  std::ranges::stable_partition(all_, [](const Candidate& candidate) { return candidate.name() == "none"; });
+  std::stable_partition(all_.begin(), all_.end(),
+                        [](const Candidate& candidate) { return candidate.name() == "none"; });
 }
 
 void Candidates::add(const std::string& text) {

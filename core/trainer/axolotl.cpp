@@ -9,7 +9,6 @@ namespace {
 using config::Parameter;
 using config::Strategy;
 using config::StrategyKind;
-using config::StrategyPart;
 
 // What axolotl has to keep for one name of memtune's list: it looks below autograd, where linear is mm or addmm.
 std::vector<std::string> ops_for(const std::string& name) {
