@@ -14,8 +14,8 @@ namespace memtune::trainer {
 namespace {
 
 using report::Report;
-using report::Row;
 using result::Measurement;
+using result::Row;
 
 const Trainer* const kTrainers[] = {&torchtune(), &axolotl()};
 
@@ -132,7 +132,7 @@ std::span<const std::string> trainers() {
   return names;
 }
 
-std::string export_config(const std::string& trainer_name, const report::Row& row, const report::Report& report) {
+std::string export_config(const std::string& trainer_name, const result::Row& row, const report::Report& report) {
   const Trainer& trainer = find_trainer(trainer_name);
   Config config = trainer.config(read(row.measurement));
   put_axes(trainer, row, config);
