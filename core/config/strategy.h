@@ -123,7 +123,8 @@ class Strategy {
   Strategy();  // none
   explicit Strategy(const StrategyPart& part) : parts_{part} {}
 
-  const std::vector<StrategyPart>& parts() const { return parts_; }  // at least one
+  const std::vector<StrategyPart>& parts() const& { return parts_; }  // at least one
+  const std::vector<StrategyPart>& parts() const&& = delete;          // of what is gone with the expression
   bool is_none() const;
   bool offloads() const;
   bool uses_disk() const;  // some value may be placed on disk
