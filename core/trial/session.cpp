@@ -10,7 +10,7 @@
 #include "core/device/torch/make_device.h"
 #include "core/device/torch/torch_device.h"
 #include "core/program/module_state.h"
-#include "core/trial/survey.h"
+#include "core/step/survey.h"
 
 namespace memtune::trial {
 namespace {
@@ -66,7 +66,7 @@ void Session::survey() {
   program::ModuleState restore(model_.module, device::torch_device(*device_));
   try {
     config::ProgramFacts measured = facts_;
-    Survey survey(*program_, measured, device::torch_device(*device_).type());
+    step::Survey survey(*program_, measured, device::torch_device(*device_).type());
     const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(&survey);
@@ -83,12 +83,12 @@ void Session::survey() {
   }
 }
 
-double Session::untouched_loss(Executor* executor) {
+double Session::untouched_loss(step::Executor* executor) {
   program::ModuleState restore(model_.module, device::torch_device(*device_));
   return forward(executor, executor).item<double>();
 }
 
-at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
+at::Tensor Session::forward(step::Executor* executor, program::OpObserver* observer) {
   in_forward_ = true;
   at::Tensor loss;
   if (executor) executor->begin_step();
@@ -103,7 +103,7 @@ at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
   return loss;
 }
 
-at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* observer) {
+at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserver* observer) {
   at::Tensor loss = forward(executor, observer);
   autograd::backward(loss);
   return loss.detach();

@@ -11,11 +11,15 @@ namespace memtune::tests {
 namespace {
 
 // These build in seconds on any machine.
-const std::set<std::string> kTorchFree = {"base",   "config", "trace", "disk", "device", "tier",
-                                          "report", "plan",   "sweep", "cli",  "gui"};
+const std::set<std::string> kTorchFree = {"base", "config", "trace", "disk", "device",    "tier",     "report",
+                                          "plan", "sweep",  "cli",   "gui",  "gui/model", "gui/pane", "gui/platform"};
 
 bool is_torch_or_cuda(const std::string& included) {
   return std::regex_match(included, std::regex("(torch/|ATen/|c10/|caffe2/|cuda|cupti).*"));
+}
+
+bool is_drawing(const std::string& included) {
+  return std::regex_match(included, std::regex("(imgui|implot|GLFW/|GL/|EGL/).*"));
 }
 
 // What is wrong with `file` including `included`; "" when nothing is.
@@ -28,6 +32,7 @@ std::string objection(const std::string& file, const std::string& included, bool
     return arrow + from + " is free of LibTorch and CUDA";
   }
   if (from != "cli" && included.starts_with("CLI/")) return arrow + "only cli parses command lines";
+  if (from == "gui/model" && is_drawing(included)) return arrow + "models do not draw";
   if (file.ends_with(".h") && included == "nlohmann/json.hpp") return arrow + "headers take nlohmann/json_fwd.hpp";
   if (!quoted) return "";
   if (to.empty()) return arrow + "write the path from the root of the sources";
@@ -75,6 +80,16 @@ TEST_CASE("libraries stay where they belong") {
   CHECK(objection("core/config/plan.h", "nlohmann/json.hpp", false) != "");
   CHECK(objection("core/config/plan.cpp", "nlohmann/json.hpp", false) == "");
   CHECK(objection("core/sweep/sweep.cpp", "CLI/CLI.hpp", false) != "");
+}
+
+TEST_CASE("the viewer's panes stand on its models, and what is of a platform on both") {
+  CHECK(objection("gui/pane/lanes.cpp", "gui/model/run.h", true) == "");
+  CHECK(objection("gui/main.cpp", "gui/platform/window.h", true) == "");
+  CHECK(objection("gui/model/run.cpp", "gui/pane/lanes.h", true) ==
+        "gui/model/run.cpp includes gui/pane/lanes.h: the arrow does not point down");
+  CHECK(objection("gui/pane/lanes.cpp", "gui/platform/window.h", true) != "");
+  CHECK(objection("gui/model/run.h", "imgui.h", false) == "gui/model/run.h includes imgui.h: models do not draw");
+  CHECK(objection("gui/pane/lanes.h", "imgui.h", false) == "");
 }
 
 TEST_CASE("an unknown folder and a relative include are refused") {

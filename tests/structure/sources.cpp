@@ -13,10 +13,14 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk", "device"},
-    {"program", "device/torch", "device/cuda", "tier", "autograd"},
+    {"program", "device/torch", "device/cuda", "tier", "autograd", "value"},
     {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"step"},
     {"trial"},
     {"sweep"},
+    {"gui/model"},
+    {"gui/pane"},
+    {"gui/platform"},
     {"cli", "gui"},
 };
 
@@ -59,10 +63,9 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders, const 
 
 std::string folder_of(const std::string& path) {
   std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)(/\\w+)?|(cli|gui))/.+"))) return "";
-  if (match[3].matched) return match[3];
-  const std::string nested = match.str(1) + match.str(2);
-  return layer_of(nested) < 0 ? match.str(1) : nested;
+  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))(/\\w+)?/.+"))) return "";
+  const std::string outer = match.str(1) + match.str(2), nested = outer + match.str(3);
+  return layer_of(nested) < 0 ? outer : nested;
 }
 
 std::vector<Include> includes_of(const Source& source) {
