@@ -78,6 +78,7 @@ class HostTier {
   };
   const Counters& counters() const { return counters_; }
   const HostPool& pool() const { return pool_; }
+  int64_t disk_bytes() const { return disk_bytes_; }  // held on the disk now
   int64_t peak_disk_bytes() const { return peak_disk_bytes_; }
   bool has_disk() const { return store_ != nullptr; }
 

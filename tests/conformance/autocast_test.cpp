@@ -25,7 +25,7 @@ config::Plan plan_for(const config::ProgramFacts& facts, config::Place copies) {
   int matmuls = 0;
   for (size_t i = 0; i < facts.ops.size(); ++i) {
     const auto& op = facts.ops[i];
-    const bool second = op.matmul && matmuls++ % 2 == 1;
+    const bool second = config::is_matmul(op.op_class) && matmuls++ % 2 == 1;
     if (op.name != "aten::sigmoid" && !second) continue;
     config::OpPlacement placement{static_cast<int>(i), op.region + "/" + op.name, {config::Place::keep}};
     if (second) placement.saved = copies;

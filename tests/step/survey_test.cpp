@@ -66,6 +66,17 @@ TEST_CASE("matmuls and attention cost their multiply-adds, all else nothing") {
   CHECK(find(facts, "aten::unsqueeze").flops == 0);
 }
 
+TEST_CASE("a convolution costs what it multiplies, each way") {
+  const auto facts = survey_of(
+      "def forward(self, x):\n"
+      "    y = (x @ self.a).unsqueeze(0)\n"                                    // [1, 4, 8]: 4 channels, 8 long
+      "    y = torch.conv1d(y, self.b[0:4, 0:4].unsqueeze(2))\n"               // 1 by 1: 4 multiply-adds each
+      "    y = torch.conv_transpose1d(y, self.b[0:4, 0:6].view([4, 2, 3]))\n"  // an input element meets 2 * 3
+      "    return y.sum() * x");
+  CHECK(find(facts, "aten::conv1d").flops == 2.0 * 4 * 8 * 4);
+  CHECK(find(facts, "aten::conv_transpose1d").flops == 2.0 * 4 * 8 * 6);
+}
+
 TEST_CASE("a survey keeps nothing: it needs no more memory than a forward without gradients") {
   auto& device = tests::test_device();
   const tests::Model model("def forward(self, x):\n    return torch.sigmoid(torch.sigmoid(x @ self.a))\n", 6, 64, {"a"},

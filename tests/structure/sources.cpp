@@ -13,8 +13,10 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk", "device"},
-    {"program", "device/torch", "device/cuda", "tier", "autograd", "value"},
-    {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"result", "program", "device/torch", "device/cuda", "tier", "autograd", "value"},
+    {"offload", "checkpoint", "state", "shard", "profiler", "findings", "plan"},
+    {"report"},
+    {"trainer"},
     {"step"},
     {"trial"},
     {"sweep"},
@@ -64,8 +66,8 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders, const 
 std::string folder_of(const std::string& path) {
   std::smatch match;
   if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))(/\\w+)?/.+"))) return "";
-  const std::string outer = match.str(1) + match.str(2), nested = outer + match.str(3);
-  return layer_of(nested) < 0 ? outer : nested;
+  const std::string outer = match.str(1) + match.str(2), inner = outer + match.str(3);
+  return layer_of(inner) < 0 ? outer : inner;
 }
 
 std::vector<Include> includes_of(const Source& source) {
