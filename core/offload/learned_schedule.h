@@ -14,7 +14,7 @@
 // that room. So nothing is waited for, and nothing comes back late, that the peak does not ask for, and the peak is the
 // lowest that the plan has.
 //
-// Instead of two settings that a person has to guess, as trainers have them (bench/results/h200.md, docs/decisions):
+// Instead of two settings that a person has to guess, as trainers have them (docs/decisions/learn-from-a-step.md):
 // a fixed limit of waiting sources stalled the forward by 26 ms at 0.75 GiB and by 5 ms at 8 GiB with the same peak;
 // a fixed depth of copies back, one block, needs 13.72 GiB at 3.69 times the step where this needs 12.22 at 3.75.
 #pragma once
