@@ -7,7 +7,7 @@
 #include "core/autograd/casts.h"
 #include "core/autograd/geometry.h"
 #include "core/base/error.h"
-#include "core/checkpoint/recompute.h"
+#include "core/program/tensors.h"
 
 namespace memtune::step {
 
@@ -21,7 +21,7 @@ struct Dropped final : autograd::Ticket {
 
 // Multiply-adds times two that one element of the result takes.
 double flops_per_element(const config::OpFacts& fact, const Stack& inputs) {
-  const auto tensors = checkpoint::tensors_in(inputs);
+  const auto tensors = program::tensors_in(inputs);
   if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return 0;
   if (fact.attention) {  // query by key, then by value; half of it lies above a causal diagonal
     const bool usual = tensors.size() > 1 && tensors[1].defined() && tensors[1].dim() > 1;
@@ -63,7 +63,7 @@ void Survey::before(const program::Op& op, const Stack& inputs) {
   op_ = &op;
   autocast_ = at::autocast::is_autocast_enabled(device_);
   saved_.clear();
-  for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
+  for (const at::Tensor& tensor : program::tensors_in(inputs))
     if (tensor.defined() && autograd::is_plain(tensor) && is_new(tensor)) note(tensor, -1, 0);
   factor_ = flops_per_element(facts_.ops[op.id], inputs);
 }
@@ -71,7 +71,7 @@ void Survey::before(const program::Op& op, const Stack& inputs) {
 void Survey::after(const program::Op& op, const Stack& outputs) {
   config::OpFacts& fact = facts_.ops[op.id];
   for (size_t i = 0; i < outputs.size() && i < fact.output_bytes.size(); ++i)
-    for (const at::Tensor& tensor : checkpoint::tensors_in({outputs[i]})) {
+    for (const at::Tensor& tensor : program::tensors_in({outputs[i]})) {
       if (!tensor.defined() || !autograd::is_plain(tensor)) continue;
       if (i == 0) fact.flops += factor_ * static_cast<double>(tensor.numel());
       if (!is_new(tensor)) continue;

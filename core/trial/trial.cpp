@@ -311,7 +311,7 @@ class Trial {
 
   // At the throw the values are gone already: the forward is run once more, up to the same end, and asked after each
   // op.
-  std::vector<step::Executor::Owner> find_owners() {
+  std::vector<step::Owner> find_owners() {
     session_.drop_gradients();
     session_.device().empty_cache();
     executor_.reset();
@@ -333,7 +333,7 @@ class Trial {
       owners = executor.largest_owners(3);
     }
     step::Executor& executor;
-    std::vector<step::Executor::Owner> owners;
+    std::vector<step::Owner> owners;
   };
 
   const config::TrialRequest& request_;
