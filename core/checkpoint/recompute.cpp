@@ -3,6 +3,8 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 #include "core/autograd/hooks.h"
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
@@ -52,19 +54,7 @@ class Capture final : public autograd::Packer {
   Instance& instance_;
 };
 
-// Arguments 3 and 4 are running_mean and running_var.
-constexpr size_t kRunningMean = 3, kRunningVariance = 4;
-
 }  // namespace
-
-bool moves_statistics(const std::string& op) { return op == "aten::batch_norm" || op == "aten::instance_norm"; }
-
-std::vector<at::Tensor> statistics_of(const Stack& inputs) {
-  std::vector<at::Tensor> statistics;
-  for (size_t i : {kRunningMean, kRunningVariance})
-    if (inputs.at(i).isTensor()) statistics.push_back(inputs[i].toTensor());
-  return statistics;
-}
 
 at::Storage Instance::make(Value& value) { return engine.make(*this, value); }
 
@@ -137,7 +127,7 @@ void Recompute::rerun(Instance& instance, const Value* wanted) {
 }
 
 Stack Recompute::make_stack(const Instance& instance) {
-  const bool moves = moves_statistics(instance.op->name);
+  const auto& moved = instance.op->moves_statistics;
   const auto& writes = instance.op->writes;
   const TensorInput* next = instance.inputs.begin();
   Stack stack;
@@ -146,7 +136,7 @@ Stack Recompute::make_stack(const Instance& instance) {
     const Argument& argument = instance.arguments[i];
     const bool written = i < writes.size() && writes[i];
     // The forward has moved them; a rerun must not move them again.
-    const bool statistics = moves && (i == kRunningMean || i == kRunningVariance);
+    const bool statistics = std::find(moved.begin(), moved.end(), static_cast<int>(i)) != moved.end();
     stack.push_back(make_argument(argument, next, written || statistics));
     next += argument.tensors;
   }

@@ -14,13 +14,15 @@
 
 #include "core/checkpoint/instance.h"
 #include "core/device/stopwatch.h"
+#include "core/device/torch/torch_device.h"
 
 namespace memtune::checkpoint {
 
 class Recompute {
  public:
   // `nested`: see config::Plan.
-  Recompute(device::Device& device, bool nested) : device_(device.torch_device()), nested_(nested), timer_(device) {}
+  Recompute(device::Device& device, bool nested)
+      : device_(device::torch_device(device)), nested_(nested), timer_(device) {}
 
   // Backward is in that block now.
   void enter_block(int block) { block_ = block; }
@@ -56,10 +58,5 @@ class Recompute {
   int64_t reruns_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };
-
-// Whether an op moves running statistics: arguments that its schema does not call written.
-bool moves_statistics(const std::string& op);
-// Those among the inputs of such an op.
-std::vector<at::Tensor> statistics_of(const torch::jit::Stack& inputs);
 
 }  // namespace memtune::checkpoint

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 
 #include "core/base/elapsed.h"
+#include "core/device/torch/torch_device.h"
 #include "core/program/tensors.h"
 
 namespace memtune::step {
@@ -31,7 +32,7 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
                    device::Device& device, Tiers tiers)
     : facts_(facts),
       plan_(plan),
-      device_(device.torch_device()),
+      device_(device::torch_device(device)),
       ops_(plan_ops(facts, plan)),
       memory_(device, ops_.size()),
       tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store),
@@ -104,8 +105,8 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   if (plan.recomputes && !running_.writes_outside()) record(op, inputs);
   for (const auto& written : running_.written())
     if (written.value) written.value->before_overwrite();
-  if (plan.moves_statistics)
-    for (const at::Tensor& moved : checkpoint::statistics_of(inputs)) overwrite(moved);
+  for (const int moved : op.moves_statistics)
+    if (inputs.at(moved).isTensor()) overwrite(inputs[moved].toTensor());
   memory_.before_op();
 }
 

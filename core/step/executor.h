@@ -19,6 +19,7 @@
 #include "core/step/running_op.h"
 #include "core/step/saved_tensor.h"
 #include "core/step/value_table.h"
+#include "core/tier/host_tier.h"
 
 namespace memtune::step {
 
@@ -52,7 +53,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
 
   const ValueTable& values() const { return values_; }
   const offload::Offload& offload() const { return offload_; }
-  const offload::HostTier& tier() const { return tier_; }
+  const tier::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
   double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; the device is idle
   // What the engines took of the host's time in all, without the ops that were run again.
@@ -63,7 +64,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   void set_recorder(trace::Recorder* recorder);
   // Reads and writes of the disk from the one to the other.
   void start_recording() { tier_.start_recording(); }
-  std::vector<offload::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
+  std::vector<tier::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
   const config::OpPlacement* placement(int op) const { return ops_[op].placement; }  // null: all stays
   std::vector<Owner> largest_owners(size_t most) const { return step::largest_owners(values_, facts_, most); }
 
@@ -89,7 +90,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   c10::Device device_;
   std::vector<OpPlan> ops_;
   OpMemory memory_;
-  offload::HostTier tier_;
+  tier::HostTier tier_;
   offload::Offload offload_;
   checkpoint::Recompute recompute_;
   checkpoint::Recorder recorder_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/checkpoint/recompute.h"
 #include "core/config/plan_check.h"
 
 namespace memtune::step {
@@ -12,9 +11,7 @@ using config::Place;
 std::vector<OpPlan> plan_ops(const config::ProgramFacts& facts, const config::Plan& plan) {
   std::vector<OpPlan> ops;
   for (const config::OpFacts& fact : facts.ops)
-    ops.push_back({.block = fact.block,
-                   .after_blocks = fact.after_blocks,
-                   .moves_statistics = checkpoint::moves_statistics(fact.name)});
+    ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
   for (const config::OpPlacement& placement : plan.placements) {
     config::check_placement(placement, facts);
     OpPlan& op = ops[placement.op];

@@ -12,8 +12,7 @@ struct OpPlan {
   const config::OpPlacement* placement = nullptr;  // null: all stays
   int block = -1;
   bool after_blocks = false;
-  bool recomputes = false;        // some of its values are made again: it has to be recorded
-  bool moves_statistics = false;  // running ones, which its schema does not call written
+  bool recomputes = false;  // some of its values are made again: it has to be recorded
 
   config::Place output(size_t i) const {
     return placement && i < placement->outputs.size() ? placement->outputs[i] : config::Place::keep;

@@ -30,15 +30,15 @@ struct Recording {
     return recorder.record(op, inputs, /*block=*/3, [this](const at::Tensor& tensor) { return use(tensor); });
   }
 
-  at::Tensor parameter = at::ones({4}, at::TensorOptions(tests::test_device().torch_device())).requires_grad_();
+  at::Tensor parameter = at::ones({4}, at::TensorOptions(device::torch_device(tests::test_device()))).requires_grad_();
   std::map<const c10::StorageImpl*, value::ValuePtr> values;
   program::Op op;
   Recompute recompute{tests::test_device(), /*nested=*/false};
-  Recorder recorder{recompute, tests::test_device().torch_device()};
+  Recorder recorder{recompute, device::torch_device(tests::test_device())};
 };
 
 at::Tensor made(float content) {
-  return at::full({4}, content, at::TensorOptions(tests::test_device().torch_device()));
+  return at::full({4}, content, at::TensorOptions(device::torch_device(tests::test_device())));
 }
 
 TEST_CASE("every kind of argument is remembered, tensors as views of values") {

@@ -36,9 +36,7 @@ TEST_CASE("an op that no plan names keeps everything and is not recorded") {
   CHECK(ops[0].saved() == Place::keep);
   CHECK(ops[0].block == -1);
   CHECK(ops[1].block == 4);
-  CHECK(ops[1].moves_statistics);
   CHECK(ops[2].after_blocks);
-  CHECK_FALSE(ops[2].moves_statistics);
 }
 
 TEST_CASE("an op is recorded where an output or a private value of it is made again, and only there") {
