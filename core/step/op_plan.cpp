@@ -10,8 +10,7 @@ using config::Place;
 
 std::vector<OpPlan> plan_ops(const config::ProgramFacts& facts, const config::Plan& plan) {
   std::vector<OpPlan> ops;
-  for (const config::OpFacts& fact : facts.ops)
-    ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
+  for (const config::OpFacts& fact : facts.ops) ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
   for (const config::OpPlacement& placement : plan.placements) {
     config::check_placement(placement, facts);
     OpPlan& op = ops[placement.op];

@@ -101,8 +101,8 @@ TEST_CASE("a cast is run again as a cast") {
   Recording recording;
   const at::Tensor source = made(1.5F);
   const at::Tensor cast = source.to(at::kBFloat16);
-  const auto instance = recording.recorder.record_cast(
-      source, at::kBFloat16, 3, [&](const at::Tensor& tensor) { return recording.use(tensor); });
+  const auto instance = recording.recorder.record_cast(source, at::kBFloat16, 3,
+                                                       [&](const at::Tensor& tensor) { return recording.use(tensor); });
   const auto value = std::make_shared<Value>(cast.storage(), Value::Origin{}, instance);
   const Use use(value, Use::By::backward);
   instance->outputs.push_back({value, 0, cast.dtype(), cast.numel()});

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/support/queue_device.h"
 
 namespace memtune::step {
@@ -10,8 +12,12 @@ namespace {
 
 using tests::QueueDevice;
 
+struct Quiet final : QueueDevice {
+  Quiet() : QueueDevice(Compute::caller) { use = {}; }
+};
+
 // An op that holds `most` at most, beginning with `before`.
-void run(QueueDevice& device, OpMemory& memory, int op, int64_t before, int64_t most) {
+void run(Quiet& device, OpMemory& memory, int op, int64_t before, int64_t most) {
   device.use.allocated = before;
   device.use.peak_allocated = std::max(device.use.peak_allocated, before);
   memory.before_op();
@@ -20,7 +26,7 @@ void run(QueueDevice& device, OpMemory& memory, int op, int64_t before, int64_t 
 }
 
 TEST_CASE("what an op takes is its peak above what was there, the largest of its runs") {
-  QueueDevice device(QueueDevice::Compute::caller, nullptr);
+  Quiet device;
   OpMemory memory(device, 2);
   memory.begin_learning();
   run(device, memory, 0, 100, 150);
@@ -32,7 +38,7 @@ TEST_CASE("what an op takes is its peak above what was there, the largest of its
 }
 
 TEST_CASE("the forward's peak is the largest of all ops and of its end") {
-  QueueDevice device(QueueDevice::Compute::caller, nullptr);
+  Quiet device;
   OpMemory memory(device, 1);
   memory.begin_learning();
   run(device, memory, 0, 100, 900);
@@ -42,7 +48,7 @@ TEST_CASE("the forward's peak is the largest of all ops and of its end") {
 }
 
 TEST_CASE("without learning nothing is looked at") {
-  QueueDevice device(QueueDevice::Compute::caller, nullptr);
+  Quiet device;
   OpMemory memory(device, 1);
   run(device, memory, 0, 100, 150);
   memory.end_forward();
