@@ -112,7 +112,7 @@ void Recompute::rerun(Instance& instance, const Value* wanted) {
     autograd::HookScope hooks(captures ? &capture : nullptr);
     device::Stopwatch::Lap lap(timer_);
     using trace::ValueKey;
-    trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, ValueKey::kPrivate});
+    trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, kPrivate});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     const Elapsed host(host_time_);
     instance.op->operation(stack);

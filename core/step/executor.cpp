@@ -223,7 +223,7 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   const at::Tensor tensor = saved.tensor();
   if (static_cast<int64_t>(tensor.storage().nbytes()) < plan_.saved_min_bytes) return;
   const auto add = [&](Place wanted, const InstancePtr& maker) {
-    return add_value(tensor, running_.op().id, ValueKey::kPrivate, wanted, maker, 0);
+    return add_value(tensor, running_.op().id, kPrivate, wanted, maker, 0);
   };
   if (place != Place::recompute) return become(saved, add(place, nullptr));
   if (!running_.written().empty()) return;
@@ -235,7 +235,7 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   }
   if (!running_.instance) return;
   saved.become(checkpoint::PrivateUse(running_.instance, saved.number()));
-  if (trace_) trace_->saved({running_.op().id, ValueKey::kPrivate, static_cast<int64_t>(tensor.nbytes())});
+  if (trace_) trace_->saved({running_.op().id, kPrivate, static_cast<int64_t>(tensor.nbytes())});
 }
 
 // --- backward --------------------------------------------------------------------------------------------------------

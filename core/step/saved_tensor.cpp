@@ -27,7 +27,7 @@ SavedTensor::~SavedTensor() {
 
 ValueKey SavedTensor::key() const {
   if (const auto* use = std::get_if<Use>(&bytes_)) return (*use)->key();
-  if (const auto* own = std::get_if<PrivateUse>(&bytes_)) return {own->op(), ValueKey::kPrivate};
+  if (const auto* own = std::get_if<PrivateUse>(&bytes_)) return {own->op(), kPrivate};
   return {};
 }
 

@@ -70,14 +70,14 @@ Survey::Survey(const program::Program& program, config::ProgramFacts& facts, c10
 }
 
 bool Survey::is_new(const at::Tensor& tensor) const {
-  const auto known = memories_.find(tensor.storage().unsafeGetStorageImpl());
-  return known == memories_.end() || known->second.storage.expired();
+  const auto known = values_.find(tensor.storage().unsafeGetStorageImpl());
+  return known == values_.end() || known->second.storage.expired();
 }
 
 void Survey::note(const at::Tensor& tensor, int op, size_t output) {
   const Impl impl = tensor.storage().unsafeGetStorageImpl();
-  memories_.erase(impl);
-  memories_.emplace(impl, Memory{tensor.storage().getWeakStorageImpl(), op, output});
+  values_.erase(impl);
+  values_.emplace(impl, Value{tensor.storage().getWeakStorageImpl(), op, output});
 }
 
 void Survey::before(const program::Op& op, const Stack& inputs) {
@@ -107,11 +107,11 @@ void Survey::after(const program::Op& op, const Stack& outputs) {
 }
 
 void Survey::note_saved(const at::Storage& storage) {
-  const auto known = memories_.find(storage.unsafeGetStorageImpl());
-  if (known == memories_.end() || known->second.storage.expired()) {
+  const auto known = values_.find(storage.unsafeGetStorageImpl());
+  if (known == values_.end() || known->second.storage.expired()) {
     facts_.ops[op_->id].private_bytes += static_cast<int64_t>(storage.nbytes());
-  } else if (const Memory& memory = known->second; memory.op >= 0) {
-    facts_.ops[memory.op].output_saved[memory.output] = true;
+  } else if (const Value& value = known->second; value.op >= 0) {
+    facts_.ops[value.op].output_saved[value.output] = true;
   }
 }
 
