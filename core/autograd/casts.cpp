@@ -4,21 +4,41 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <set>
+#include <string>
+#include <typeindex>
+#include <unordered_map>
 
 namespace memtune::autograd {
 namespace {
 
 namespace ag = torch::autograd;
 
-// The edge from the cast in `tensor`'s history to what was cast; views of the cast are seen through.
-ag::Edge behind_cast(const at::Tensor& tensor) {
+enum class Kind { other, cast, view, parameter };
+
+Kind kind_named(const std::string& name) {
   static const std::set<std::string> views = {"TBackward0",          "ViewBackward0",         "TransposeBackward0",
                                               "UnsafeViewBackward0", "ReshapeAliasBackward0", "ExpandBackward0",
                                               "UnsqueezeBackward0",  "PermuteBackward0"};
+  if (name == "ToCopyBackward0") return Kind::cast;
+  if (name == "torch::autograd::AccumulateGrad") return Kind::parameter;
+  return views.count(name) ? Kind::view : Kind::other;
+}
+
+// A node makes its name anew each time it is asked.
+Kind kind_of(const ag::Node& node) {
+  thread_local std::unordered_map<std::type_index, Kind> kinds;
+  const auto [known, added] = kinds.try_emplace(typeid(node));
+  if (added) known->second = kind_named(node.name());
+  return known->second;
+}
+
+// The edge from the cast in `tensor`'s history to what was cast; views of the cast are seen through.
+ag::Edge behind_cast(const at::Tensor& tensor) {
   auto node = tensor.grad_fn();
   while (node && node->num_outputs() > 0) {
-    if (node->name() == "ToCopyBackward0") return node->next_edge(0);
-    if (!views.count(node->name())) return {};
+    const Kind kind = kind_of(*node);
+    if (kind == Kind::cast) return node->next_edge(0);
+    if (kind != Kind::view) return {};
     node = node->next_edge(0).function;
   }
   return {};
@@ -28,7 +48,7 @@ ag::Edge behind_cast(const at::Tensor& tensor) {
 
 bool is_cast_parameter(const at::Tensor& saved) {
   const ag::Edge source = behind_cast(saved);
-  return source.is_valid() && source.function->name() == "torch::autograd::AccumulateGrad";
+  return source.is_valid() && kind_of(*source.function) == Kind::parameter;
 }
 
 int find_cast_source(const at::Tensor& saved, const std::vector<at::Tensor>& inputs) {

@@ -11,6 +11,7 @@ struct Geometry {
   int64_t offset = 0;  // in elements
   caffe2::TypeMeta dtype;
 
+  Geometry() = default;
   explicit Geometry(const at::Tensor& tensor)
       : sizes(tensor.sizes()), strides(tensor.strides()), offset(tensor.storage_offset()), dtype(tensor.dtype()) {}
 

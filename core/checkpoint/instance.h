@@ -5,9 +5,9 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "core/autograd/autocast.h"
@@ -20,17 +20,18 @@ namespace memtune::checkpoint {
 class Recompute;
 
 struct TensorInput {
-  value::Use use;                              // none: `direct` is used as it is
-  std::optional<autograd::Geometry> geometry;  // of the view
+  value::Use use;               // none: `direct` is used as it is
+  autograd::Geometry geometry;  // of the view
   bool requires_grad = false;
   at::Tensor direct;  // parameters, tensors of other kinds, undefined ones
 };
 
 // One argument: a plain value, a tensor, or a list of tensors (optional ones too).
 struct Argument {
-  c10::IValue value;                 // plain; for a list the empty list of its type
-  std::vector<TensorInput> tensors;  // one for a tensor
-  enum class Form { plain, tensor, list, optional_list } form = Form::plain;
+  enum class Form { plain, tensor, list, optional_list };
+  c10::IValue value;  // where it is plain
+  Form form = Form::plain;
+  int tensors = 0;  // so many of Instance::inputs, in order
 };
 
 struct Output {
@@ -47,17 +48,48 @@ struct Instance final : value::Maker {
 
   at::Storage make(value::Value& value) override;
 
+  bool writes() const {
+    return std::any_of(outputs.begin(), outputs.end(), [](const Output& output) { return output.index < 0; });
+  }
+
   Recompute& engine;
   const program::Op* op = nullptr;
   int block = -1;  // the op's; -1: outside of blocks
-  std::vector<Argument> arguments;
-  std::vector<Output> outputs;
-  at::Tensor generator_state;  // undefined: the op draws nothing
+  c10::SmallVector<Argument, 6> arguments;
+  c10::SmallVector<TensorInput, 2> inputs;  // of all arguments
+  c10::SmallVector<Output, 1> outputs;      // that are made again
+  at::Tensor generator_state;               // undefined: the op draws nothing
   autograd::Autocast autocast;
-  std::map<int, at::Tensor> captured;  // private saved values that tickets wait for, by number of the save
+  std::map<int, at::Tensor> captured;  // private saved values that are waited for, by number of the save
   int saves = 0;                       // tensors that autograd saved while the op ran
   bool done = false;                   // was run again
 };
 using InstancePtr = std::shared_ptr<Instance>;
+
+// Somebody who will want what an op saved for its own backward alone; it is captured when the op is run again, for as
+// long as this lives. Move-only.
+class PrivateUse {
+ public:
+  // `save`: which of the op's saves it is, counted.
+  PrivateUse(InstancePtr instance, int save) : instance_(std::move(instance)), save_(save) {
+    instance_->captured[save_];
+  }
+  PrivateUse(PrivateUse&&) noexcept = default;
+  PrivateUse& operator=(PrivateUse&& other) noexcept {
+    std::swap(instance_, other.instance_);
+    std::swap(save_, other.save_);
+    return *this;
+  }
+  ~PrivateUse() {
+    if (instance_) instance_->captured.erase(save_);
+  }
+
+  int op() const { return instance_->op->id; }
+  at::Tensor tensor() const;  // the op is run again where nobody has
+
+ private:
+  InstancePtr instance_;
+  int save_;
+};
 
 }  // namespace memtune::checkpoint

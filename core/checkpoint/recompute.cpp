@@ -8,6 +8,7 @@
 #include "core/autograd/hooks.h"
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
+#include "core/program/tensors.h"
 
 namespace memtune::checkpoint {
 namespace {
@@ -53,35 +54,11 @@ class Capture final : public autograd::Packer {
   Instance& instance_;
 };
 
-void collect(const IValue& value, std::vector<at::Tensor>& tensors) {
-  if (value.isTensor()) {
-    tensors.push_back(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor);
-  }
-}
-
 }  // namespace
-
-std::vector<at::Tensor> tensors_in(const Stack& values) {
-  std::vector<at::Tensor> tensors;
-  for (const IValue& value : values) collect(value, tensors);
-  return tensors;
-}
-
-std::vector<at::Tensor> moved_statistics(const program::Op& op, const Stack& inputs) {
-  std::vector<at::Tensor> statistics;
-  for (int i : op.moves_statistics)
-    if (inputs.at(i).isTensor()) statistics.push_back(inputs[i].toTensor());
-  return statistics;
-}
 
 at::Storage Instance::make(Value& value) { return engine.make(*this, value); }
 
-void Recompute::remember_state(const program::Op& op, Instance& instance) const {
-  instance.autocast = autograd::Autocast::now(device_.type());
-  if (op.random) instance.generator_state = at::globalContext().defaultGenerator(device_).get_state();
-}
+at::Tensor PrivateUse::tensor() const { return instance_->engine.saved_by(*instance_, save_); }
 
 at::Storage Recompute::make(Instance& instance, Value& value) {
   if (at::Storage storage = passed(value)) return storage;
@@ -124,16 +101,18 @@ void Recompute::run(Instance& instance, const Value* wanted) {
 void Recompute::rerun(Instance& instance, const Value* wanted) {
   const bool captures = !instance.captured.empty() && !passes(instance);
   Stack stack = make_stack(instance);
-  Stack arguments = stack;
+  const Stack arguments = instance.writes() ? stack : Stack();
   Capture capture(instance);
   {
     at::AutoGradMode grad(true);
-    autograd::AutocastScope autocast(device_.type(), instance.autocast);
+    std::optional<autograd::AutocastScope> autocast;
+    if (instance.autocast.enabled || autograd::Autocast::now(device_.type()).enabled)
+      autocast.emplace(device_.type(), instance.autocast);
     GeneratorScope generator(device_, instance.generator_state);
     autograd::HookScope hooks(captures ? &capture : nullptr);
     device::Stopwatch::Lap lap(timer_);
     using trace::ValueKey;
-    trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, ValueKey::kPrivate});
+    trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, kPrivate});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     const Elapsed host(host_time_);
     instance.op->operation(stack);
@@ -144,56 +123,60 @@ void Recompute::rerun(Instance& instance, const Value* wanted) {
   ++reruns_;
   hand_out(instance, arguments, stack, wanted);
   if (passes(instance) || std::exchange(instance.done, true)) return;
-  for (Argument& argument : instance.arguments)
-    for (TensorInput& input : argument.tensors) input.use.end();
+  for (TensorInput& input : instance.inputs) input.use.end();
 }
 
-Stack Recompute::make_stack(Instance& instance) {
+Stack Recompute::make_stack(const Instance& instance) {
+  const auto& moved = instance.op->moves_statistics;
+  const auto& writes = instance.op->writes;
+  const TensorInput* next = instance.inputs.begin();
   Stack stack;
+  stack.reserve(instance.arguments.size() + 1);
   for (size_t i = 0; i < instance.arguments.size(); ++i) {
-    bool written = i < instance.op->writes.size() && instance.op->writes[i];
+    const Argument& argument = instance.arguments[i];
+    const bool written = i < writes.size() && writes[i];
     // The forward has moved them; a rerun must not move them again.
-    const auto& moved = instance.op->moves_statistics;
-    bool statistics = std::find(moved.begin(), moved.end(), static_cast<int>(i)) != moved.end();
-    stack.push_back(make_argument(instance.arguments[i], written || statistics));
+    const bool statistics = std::find(moved.begin(), moved.end(), static_cast<int>(i)) != moved.end();
+    stack.push_back(make_argument(argument, next, written || statistics));
+    next += argument.tensors;
   }
   return stack;
 }
 
-IValue Recompute::make_argument(Argument& argument, bool written) {
-  if (argument.form == Argument::Form::plain) return argument.value;
-  if (argument.form == Argument::Form::tensor) return make_input(argument.tensors[0], written);
-  if (argument.form == Argument::Form::list) {
-    c10::List<at::Tensor> list;
-    for (TensorInput& input : argument.tensors) list.push_back(make_input(input, written));
-    return list;
+IValue Recompute::make_argument(const Argument& argument, const TensorInput* inputs, bool written) {
+  using Form = Argument::Form;
+  if (argument.form == Form::plain) return argument.value;
+  if (argument.form == Form::tensor) return make_input(*inputs, written);
+  c10::List<at::Tensor> list;
+  c10::List<std::optional<at::Tensor>> optional_list;
+  for (const TensorInput* input = inputs; input != inputs + argument.tensors; ++input) {
+    at::Tensor tensor = make_input(*input, written);
+    if (argument.form == Form::list)
+      list.push_back(std::move(tensor));
+    else
+      optional_list.push_back(tensor.defined() ? std::optional<at::Tensor>(std::move(tensor)) : std::nullopt);
   }
-  c10::List<std::optional<at::Tensor>> list;
-  for (TensorInput& input : argument.tensors) {
-    at::Tensor tensor = make_input(input, written);
-    list.push_back(tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt);
-  }
-  return list;
+  return argument.form == Form::list ? IValue(std::move(list)) : IValue(std::move(optional_list));
 }
 
 // A written input is a copy, since others may need the bytes as they are.
-at::Tensor Recompute::make_input(TensorInput& input, bool written) {
+at::Tensor Recompute::make_input(const TensorInput& input, bool written) {
   at::NoGradGuard no_grad;
   if (!input.use) return written && input.direct.defined() ? input.direct.detach().clone() : input.direct;
   at::Storage storage = input.use->bytes();
   if (written) {
     at::Tensor bytes = at::empty({static_cast<int64_t>(storage.nbytes())}, at::TensorOptions(device_).dtype(at::kByte));
     bytes.copy_(at::empty({0}, bytes.options()).set_(storage, 0, {bytes.numel()}, {1}));
-    return input.geometry->view(bytes.storage());
+    return input.geometry.view(bytes.storage());
   }
-  at::Tensor tensor = input.geometry->view(storage);
+  at::Tensor tensor = input.geometry.view(storage);
   if (input.requires_grad) tensor.requires_grad_();
   return tensor;
 }
 
 // Outputs that somebody waits for keep their bytes; what an in-place op wrote is the written argument's.
 void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack& results, const Value* wanted) {
-  auto made = tensors_in(results);
+  const auto made = program::tensors_in(results);
   for (Output& output : instance.outputs) {
     auto value = output.value.lock();
     if (!value || !(value->used() || value.get() == wanted)) continue;

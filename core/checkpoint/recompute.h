@@ -33,9 +33,6 @@ class Recompute {
   // The `save`-th tensor that autograd saved while `instance` ran.
   at::Tensor saved_by(Instance& instance, int save);
 
-  // State that an op about to run starts from. Cheap: nothing is copied for ops that draw no random numbers.
-  void remember_state(const program::Op& op, Instance& instance) const;
-
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
   std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves, in all
@@ -45,9 +42,9 @@ class Recompute {
   void run(Instance& instance, const value::Value* wanted);
   void rerun(Instance& instance, const value::Value* wanted);
   at::Storage passed(const value::Value& value) const;
-  torch::jit::Stack make_stack(Instance& instance);
-  c10::IValue make_argument(Argument& argument, bool written);
-  at::Tensor make_input(TensorInput& input, bool written);
+  torch::jit::Stack make_stack(const Instance& instance);
+  c10::IValue make_argument(const Argument& argument, const TensorInput* inputs, bool written);
+  at::Tensor make_input(const TensorInput& input, bool written);
   void hand_out(Instance& instance, const torch::jit::Stack& arguments, const torch::jit::Stack& results,
                 const value::Value* wanted);
   bool passes(const Instance& instance) const { return nested_ && instance.block != block_; }
@@ -61,11 +58,5 @@ class Recompute {
   int64_t reruns_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };
-
-// Running statistics that the op moves: arguments that its schema does not call written. Empty for other ops.
-std::vector<at::Tensor> moved_statistics(const program::Op& op, const torch::jit::Stack& inputs);
-
-// The tensors among `values`, lists flattened, in order; undefined ones included.
-std::vector<at::Tensor> tensors_in(const torch::jit::Stack& values);
 
 }  // namespace memtune::checkpoint

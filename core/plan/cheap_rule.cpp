@@ -48,7 +48,7 @@ class CheapRule {
   bool can_be_remade(int index) const {
     const Memory& memory = graph_.memories()[index];
     if (!covers(maker(index)) || !stays_so_far(memory) || memory.crosses) return false;
-    if (memory.output == Memory::kPrivate)
+    if (memory.output == kPrivate)
       return private_is_cheap(maker(index)) && memory.bytes >= saved_min_bytes_ && reads_what_stays(memory.op, index);
     const auto can_rerun = [&](int op) { return is_cheap(facts_.ops[op]) && reads_what_stays(op, index); };
     return can_rerun(memory.op) && std::all_of(memory.writers.begin(), memory.writers.end(), can_rerun);

@@ -23,7 +23,7 @@ Draft::Draft(const config::ProgramFacts& facts, const config::Plan& plan) : Draf
 }
 
 Place Draft::place(int op, int output) const {
-  return output == Memory::kPrivate ? by_op_[op].saved : by_op_[op].outputs[output];
+  return output == kPrivate ? by_op_[op].saved : by_op_[op].outputs[output];
 }
 
 Place Draft::place(const Memory& memory) const {
@@ -31,7 +31,7 @@ Place Draft::place(const Memory& memory) const {
 }
 
 void Draft::set(int op, int output, Place place) {
-  if (output == Memory::kPrivate)
+  if (output == kPrivate)
     by_op_[op].saved = place;
   else
     by_op_[op].outputs[output] = place;
@@ -45,7 +45,7 @@ void Draft::fill(int op, int output, Place to) {
 
 void Draft::fill(int op, Place outputs, Place own) {
   for (size_t i = 0; i < by_op_[op].outputs.size(); ++i) fill(op, static_cast<int>(i), outputs);
-  fill(op, Memory::kPrivate, own);
+  fill(op, kPrivate, own);
 }
 
 void Draft::fill(const Memory& memory, Place place) {

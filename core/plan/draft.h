@@ -14,7 +14,7 @@ class Draft {
   explicit Draft(const config::ProgramFacts& facts);  // everything stays
   Draft(const config::ProgramFacts& facts, const config::Plan& plan);
 
-  // `output` may be Memory::kPrivate.
+  // `output` may be kPrivate.
   config::Place place(int op, int output) const;
   config::Place place(const Memory& memory) const;  // of its last content
   void set(int op, int output, config::Place place);

@@ -56,7 +56,7 @@ void MemoryGraph::make(int op) {
   for (size_t i = 0; i < fact.outputs.size(); ++i) show(op, i);
   if (fact.in_place) write(op);
   if (fact.private_bytes > 0 && makes_values(fact))
-    add({.op = op, .output = Memory::kPrivate, .bytes = fact.private_bytes, .saved = true});
+    add({.op = op, .output = kPrivate, .bytes = fact.private_bytes, .saved = true});
 }
 
 // What an output is a name of: a new memory, or one that is there.

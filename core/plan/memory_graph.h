@@ -6,13 +6,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/private_output.h"
 #include "core/config/program_facts.h"
 
 namespace memtune::plan {
 
 struct Memory {
-  static constexpr int kPrivate = -1;
-
   int op = 0;                     // that made it
   int output = 0;                 // of the op; kPrivate: saved for the op's own backward
   int64_t bytes = 0;              // 0 where nothing was measured

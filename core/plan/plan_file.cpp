@@ -80,7 +80,7 @@ void check_name(const std::string& path, const std::string& name) {
 
 void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
   for (const Selected& one : select(rule, facts, graph)) {
-    if (rule.saved) draft.set(one.op, Memory::kPrivate, *rule.saved);
+    if (rule.saved) draft.set(one.op, kPrivate, *rule.saved);
     if (!rule.outputs) continue;
     if (one.output == Selected::kAll)
       draft.set_outputs(one.op, *rule.outputs);

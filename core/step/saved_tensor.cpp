@@ -1,60 +1,49 @@
 #include "core/step/saved_tensor.h"
 
-#include "core/autograd/casts.h"
-#include "core/base/elapsed.h"
-#include "core/checkpoint/recompute.h"
-#include "core/step/executor.h"
-
 namespace memtune::step {
 
-SavedTensor::SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
-    : executor_(executor),
-      geometry_(tensor),
+using checkpoint::PrivateUse;
+using trace::ValueKey;
+using value::Use;
+
+// The tensor itself would be a cycle: its history holds what is saved here.
+SavedTensor::SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number)
+    : unpacker_(unpacker),
       counter_(tensor.unsafeGetTensorImpl()->version_counter()),
       version_(counter_.current_version()),
-      save_(save),
-      block_(executor.block_),
-      tensor_(tensor.detach()) {
-  if (!executor.autocast_) return;
-  cast_parameter_ = autograd::is_cast_parameter(tensor);
-  if (!cast_parameter_) cast_source_ = autograd::find_cast_source(tensor, executor.op_inputs_);
+      block_(block),
+      number_(number) {
+  if (autograd::is_plain(tensor)) {
+    geometry_ = autograd::Geometry(tensor);
+    bytes_ = tensor.storage();
+  } else {
+    bytes_ = tensor.detach();
+  }
 }
 
 SavedTensor::~SavedTensor() {
-  std::erase(executor_.pending_, this);
-  if (instance_) instance_->captured.erase(save_);
+  if (stays()) unpacker_.forget(*this);
 }
 
-at::Tensor SavedTensor::unpack() {
-  const Elapsed host(executor_.host_time_);
+ValueKey SavedTensor::key() const {
+  if (const auto* use = std::get_if<Use>(&bytes_)) return (*use)->key();
+  if (const auto* own = std::get_if<PrivateUse>(&bytes_)) return {own->op(), kPrivate};
+  return {};
+}
+
+void SavedTensor::check_version() const {
   TORCH_CHECK(counter_.current_version() == version_,
               "one of the variables needed for gradient computation has been modified by an inplace operation: a "
               "saved tensor of ",
               geometry_.dtype.name(), " is at version ", counter_.current_version(), "; expected version ", version_,
               " instead");
-  if (executor_.recorder_) executor_.recorder_->used(key(), block_);
-  if (use_) return geometry_.view(executor_.bytes_of(*use_, block_));
-  if (instance_) return executor_.saved_by(*instance_, save_, block_);
-  return tensor_;
 }
 
-void SavedTensor::become(value::Use use) {
-  use_ = std::move(use);
-  if (executor_.recorder_) executor_.recorder_->saved(key());
-  tensor_.reset();
-}
-
-void SavedTensor::become(const checkpoint::InstancePtr& instance) {
-  instance->captured[save_];
-  instance_ = instance;
-  if (executor_.recorder_)
-    executor_.recorder_->saved({instance->op->id, trace::ValueKey::kPrivate, static_cast<int64_t>(tensor_.nbytes())});
-  tensor_.reset();
-}
-
-trace::ValueKey SavedTensor::key() const {
-  if (use_) return use_->key();
-  return {instance_ ? instance_->op->id : -1, trace::ValueKey::kPrivate};
+at::Tensor SavedTensor::tensor() const {
+  if (const auto* use = std::get_if<Use>(&bytes_)) return geometry_.view((*use)->bytes());
+  if (const auto* own = std::get_if<PrivateUse>(&bytes_)) return own->tensor();
+  if (const auto* other = std::get_if<Other>(&bytes_)) return *other;
+  return geometry_.view(std::get<at::Storage>(bytes_));
 }
 
 }  // namespace memtune::step

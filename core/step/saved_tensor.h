@@ -1,6 +1,13 @@
-// What autograd holds for one saved tensor. Resolved once to one of three: a tensor that is left alone, a view of a
-// value, or a private value that its op makes again. Pending while the op that made it runs.
+// What autograd holds for one saved tensor, and what it has come to:
+//
+//   still ── becomes a view of a value ──> the value is used until the saved tensor dies
+//     └───── becomes an op's private save ──> the op makes it again
+//
+// A saved tensor that becomes neither keeps its storage as it is: a parameter, say. Where it was saved by the op that
+// makes it, it is resolved when the op has returned.
 #pragma once
+
+#include <variant>
 
 #include "core/autograd/geometry.h"
 #include "core/autograd/hooks.h"
@@ -9,37 +16,47 @@
 
 namespace memtune::step {
 
-class Executor;
-
 class SavedTensor final : public autograd::Ticket {
  public:
-  // `save`: which of the running op's saves it is.
-  SavedTensor(Executor& executor, const at::Tensor& tensor, int save);
+  // Who hands saved tensors out; outlives them.
+  class Unpacker {
+   public:
+    virtual at::Tensor unpack(const SavedTensor& saved) = 0;
+    virtual void forget(const SavedTensor& saved) noexcept = 0;  // it dies without having been resolved
+
+   protected:
+    ~Unpacker() = default;
+  };
+
+  // `number`: which of the running op's saves it is.
+  SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number);
   ~SavedTensor() override;
 
-  at::Tensor unpack() override;
+  at::Tensor unpack() override { return unpacker_.unpack(*this); }
 
-  void become(value::Use use);
-  void become(const checkpoint::InstancePtr& instance);
+  void become(value::Use use) { bytes_ = std::move(use); }
+  void become(checkpoint::PrivateUse use) { bytes_ = std::move(use); }
 
-  const at::Tensor& tensor() const { return tensor_; }  // until it is resolved
-  uint32_t version() const { return version_; }
-  bool cast_parameter() const { return cast_parameter_; }
-  int cast_source() const { return cast_source_; }  // the op's input that it is the cast copy of; -1: none
+  bool stays() const { return bytes_.index() <= 1; }
+  int block() const { return block_; }  // of the op that saved it
+  int number() const { return number_; }
+  uint32_t version() const { return version_; }  // of the tensor, when it was saved
+  trace::ValueKey key() const;                   // op -1: it stays
+
+  // c10::Error, as autograd's own, when the tensor was written into since.
+  void check_version() const;
+  // The tensor without history; brought back or made again where it has to be.
+  at::Tensor tensor() const;
 
  private:
-  trace::ValueKey key() const;  // op -1: left alone
+  using Other = at::Tensor;  // not plain bytes
 
-  Executor& executor_;
+  Unpacker& unpacker_;
   autograd::Geometry geometry_;
   c10::VariableVersion counter_;
   uint32_t version_;
-  int save_, block_;
-  bool cast_parameter_ = false;
-  int cast_source_ = -1;
-  at::Tensor tensor_;
-  value::Use use_;
-  checkpoint::InstancePtr instance_;
+  int block_, number_;
+  std::variant<at::Storage, Other, value::Use, checkpoint::PrivateUse> bytes_;
 };
 
 }  // namespace memtune::step

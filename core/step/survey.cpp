@@ -7,7 +7,7 @@
 #include "core/autograd/casts.h"
 #include "core/autograd/geometry.h"
 #include "core/base/error.h"
-#include "core/checkpoint/recompute.h"
+#include "core/program/tensors.h"
 
 namespace memtune::step {
 
@@ -44,7 +44,7 @@ Flops convolution_flops(const at::Tensor& input, const at::Tensor& weight, bool 
 Flops flops_of(const config::OpFacts& fact, const Stack& inputs) {
   const bool multiplies = config::is_matmul(fact.op_class) || fact.op_class == config::OpClass::attention;
   if (!multiplies) return {};
-  const auto tensors = checkpoint::tensors_in(inputs);
+  const auto tensors = program::tensors_in(inputs);
   const auto data = static_cast<size_t>(config::traits_of(fact.name).data);
   if (tensors.size() <= data || !tensors[data].defined() || tensors[data].dim() == 0) return {};
   if (fact.op_class == config::OpClass::attention) {  // by key, then by value; causal ones do half of it
@@ -70,21 +70,21 @@ Survey::Survey(const program::Program& program, config::ProgramFacts& facts, c10
 }
 
 bool Survey::is_new(const at::Tensor& tensor) const {
-  const auto known = memories_.find(tensor.storage().unsafeGetStorageImpl());
-  return known == memories_.end() || known->second.storage.expired();
+  const auto known = values_.find(tensor.storage().unsafeGetStorageImpl());
+  return known == values_.end() || known->second.storage.expired();
 }
 
 void Survey::note(const at::Tensor& tensor, int op, size_t output) {
   const Impl impl = tensor.storage().unsafeGetStorageImpl();
-  memories_.erase(impl);
-  memories_.emplace(impl, Memory{tensor.storage().getWeakStorageImpl(), op, output});
+  values_.erase(impl);
+  values_.emplace(impl, Value{tensor.storage().getWeakStorageImpl(), op, output});
 }
 
 void Survey::before(const program::Op& op, const Stack& inputs) {
   op_ = &op;
   autocast_ = at::autocast::is_autocast_enabled(device_);
   saved_.clear();
-  for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
+  for (const at::Tensor& tensor : program::tensors_in(inputs))
     if (tensor.defined() && autograd::is_plain(tensor) && is_new(tensor)) note(tensor, -1, 0);
   const Flops flops = flops_of(facts_.ops[op.id], inputs);
   facts_.ops[op.id].flops += flops.in_all;
@@ -94,7 +94,7 @@ void Survey::before(const program::Op& op, const Stack& inputs) {
 void Survey::after(const program::Op& op, const Stack& outputs) {
   config::OpFacts& fact = facts_.ops[op.id];
   for (size_t i = 0; i < outputs.size() && i < fact.output_bytes.size(); ++i)
-    for (const at::Tensor& tensor : checkpoint::tensors_in({outputs[i]})) {
+    for (const at::Tensor& tensor : program::tensors_in({outputs[i]})) {
       if (!tensor.defined() || !autograd::is_plain(tensor)) continue;
       if (i == 0) fact.flops += factor_ * static_cast<double>(tensor.numel());
       if (!is_new(tensor)) continue;
@@ -107,11 +107,11 @@ void Survey::after(const program::Op& op, const Stack& outputs) {
 }
 
 void Survey::note_saved(const at::Storage& storage) {
-  const auto known = memories_.find(storage.unsafeGetStorageImpl());
-  if (known == memories_.end() || known->second.storage.expired()) {
+  const auto known = values_.find(storage.unsafeGetStorageImpl());
+  if (known == values_.end() || known->second.storage.expired()) {
     facts_.ops[op_->id].private_bytes += static_cast<int64_t>(storage.nbytes());
-  } else if (const Memory& memory = known->second; memory.op >= 0) {
-    facts_.ops[memory.op].output_saved[memory.output] = true;
+  } else if (const Value& value = known->second; value.op >= 0) {
+    facts_.ops[value.op].output_saved[value.output] = true;
   }
 }
 

@@ -1,5 +1,5 @@
 // Looks at one forward: how many bytes each op's outputs brought into being, what of it autograd saves, what making it
-// costs. Saved tensors are dropped as they come, so a model that does not fit for training can be looked at too.
+// costs. Value tensors are dropped as they come, so a model that does not fit for training can be looked at too.
 //
 //   Survey survey(program, facts, device);
 //   { autograd::HookScope hooks(&survey); interpreter.run(inputs, &survey); }   // grad mode on; no backward
@@ -27,7 +27,7 @@ class Survey final : public program::OpObserver, public autograd::Packer {
 
  private:
   using Impl = const c10::StorageImpl*;
-  struct Memory {  // a storage and where it came from; held weakly, since addresses come back
+  struct Value {  // a storage and where it came from; held weakly, since addresses come back
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     int op = -1;  // -1: from outside
     size_t output = 0;
@@ -39,7 +39,7 @@ class Survey final : public program::OpObserver, public autograd::Packer {
 
   config::ProgramFacts& facts_;
   c10::DeviceType device_;
-  std::unordered_map<Impl, Memory> memories_;
+  std::unordered_map<Impl, Value> values_;
   const program::Op* op_ = nullptr;
   bool autocast_ = false;           // around it: while it runs it is switched off already
   double factor_ = 0;               // flops of the running op per element it makes

@@ -2,6 +2,7 @@
 // by the op and output that made them, as in a plan. Thread: the one that trains.
 #pragma once
 
+#include "core/base/private_output.h"
 #include "core/trace/event.h"
 
 namespace memtune::trace {
@@ -10,7 +11,6 @@ struct ValueKey {
   int op = -1;     // number in the program; -1: from outside of it
   int output = 0;  // kPrivate: what the op saved for itself
   int64_t bytes = 0;
-  static constexpr int kPrivate = -1;
 
   bool operator==(const ValueKey&) const = default;
 };

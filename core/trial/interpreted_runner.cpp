@@ -14,7 +14,7 @@ struct LastOwners final : program::OpObserver {
     owners = executor.largest_owners(3);
   }
   step::Executor& executor;
-  std::vector<step::Executor::Owner> owners;
+  std::vector<step::Owner> owners;
 };
 
 }  // namespace

@@ -138,7 +138,7 @@ uint32_t StepTrace::number_of(const ValueKey& value) {
 trace::Value StepTrace::describe(const ValueKey& key) const {
   const auto& fact = facts_.ops[key.op];
   const auto* placement = executor_.placement(key.op);
-  const bool own = key.output == ValueKey::kPrivate;
+  const bool own = key.output == kPrivate;
   const auto output = static_cast<size_t>(std::max(key.output, 0));
   config::Place place = config::Place::keep;
   if (placement && own) place = placement->saved;

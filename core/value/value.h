@@ -73,7 +73,7 @@ class Value {
 
   struct Origin {
     int op = -1;     // of the program; -1: from outside
-    int output = 0;  // which of its outputs, lists flattened; ValueKey::kPrivate: saved for itself
+    int output = 0;  // which of its outputs, lists flattened; kPrivate: saved for itself
     int block = -1;  // that op's
   };
 

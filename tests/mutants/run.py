@@ -17,7 +17,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OFFLOAD, TIER, DISK = "*tests/offload/*", "*tests/tier/*", "*tests/conformance/disk_faults*"
-ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*"
+ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*,*tests/value/*,*tests/step/*"
 
 # Trap, file, what stands there, what stands there instead, the tests that have to fail.
 MUTANTS = [
@@ -41,7 +41,7 @@ MUTANTS = [
      "if (settings_.side_stream) device_.wait(Stream::out, device_.record(Stream::compute));", "", OFFLOAD),
     ("6 copied back into memory that compute still uses", "core/offload/offload_back.cpp",
      "if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));", "", OFFLOAD),
-    ("7, 8 a value known by its address", "core/step/executor.cpp",
+    ("7, 8 a value known by its address", "core/step/value_table.h",
      "return tensor.storage().unsafeGetStorageImpl(); }",
      "return static_cast<const c10::StorageImpl*>(tensor.storage().data()); }", ENGINES),
     ("7, 9 strides and offset forgotten", "core/autograd/geometry.h",
@@ -50,15 +50,23 @@ MUTANTS = [
      "counter_.current_version() == version_,", "true,", ENGINES),
     ("10 rerun starts from overwritten bytes", "core/value/value.cpp",
      "return live.clone().storage();", "return live.storage();", ENGINES),
+    ("11 a use that ends is not taken from the count", "core/value/value.cpp",
+     "--value_->uses(by_);", "", ENGINES),
+    ("11 a use counts twice when it is moved", "core/value/value.cpp",
+     "counts_(std::exchange(other.counts_, false)) {}", "counts_(other.counts_) {}", ENGINES),
+    ("11 the last use keeps the bytes", "core/value/value.cpp",
+     "if (!value_->used()) value_->let_go();", "", ENGINES),
+    ("11 a rerun's inputs are held on when it was run", "core/checkpoint/recompute.cpp",
+     "for (TensorInput& input : instance.inputs) input.use.end();", "", ENGINES),
     ("11 tickets left in the queue of a failed backward", "core/autograd/hooks.cpp",
      "at::ones({}).requires_grad_().neg().backward();", "", ENGINES),
     ("12 parameters moved", "core/step/executor.cpp",
-     "if (!op_ || !is_ours(tensor)) return saved;", "if (!op_) return saved;", ENGINES),
+     "if (!running_ || !values_.covers(tensor)) return saved;", "if (!running_) return saved;", ENGINES),
     ("13 rerun draws other numbers", "core/checkpoint/recompute.cpp",
      "generator_.set_state(state);", "", ENGINES),
     ("13 rerun moves the running statistics", "core/checkpoint/recompute.cpp",
-     "make_argument(instance.arguments[i], written || statistics)",
-     "make_argument(instance.arguments[i], written && !statistics)", ENGINES),
+     "make_argument(argument, next, written || statistics)",
+     "make_argument(argument, next, written && !statistics)", ENGINES),
     ("14 what the budget has no room for is not written", "core/tier/host_tier.cpp",
      "writing_.push_back(piece);", "", TIER),
     ("14 what comes from the disk is believed", "core/disk/block_store.cpp",

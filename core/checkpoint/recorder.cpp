@@ -1,0 +1,90 @@
+#include "core/checkpoint/recorder.h"
+
+#include <ATen/Context.h>
+
+namespace memtune::checkpoint {
+namespace {
+
+using c10::IValue;
+using Form = Argument::Form;
+using torch::jit::Stack;
+
+// A list of plain numbers says so sooner than its type can be asked.
+bool is_optional_tensor_list(const IValue& value) {
+  return value.isList() && !value.isIntList() && !value.isBoolList() && !value.isDoubleList() &&
+         value.type()->isSubtypeOf(*c10::ListType::ofOptionalTensors());
+}
+
+Form form_of(const IValue& value) {
+  if (value.isTensor()) return Form::tensor;
+  if (value.isTensorList()) return Form::list;
+  return is_optional_tensor_list(value) ? Form::optional_list : Form::plain;
+}
+
+void add_input(Instance& instance, const at::Tensor& tensor, UseOf use) {
+  TensorInput& input = instance.inputs.emplace_back();
+  if (!tensor.defined()) return;
+  input.requires_grad = tensor.requires_grad();
+  input.use = use(tensor);
+  if (input.use)
+    input.geometry = autograd::Geometry(tensor);
+  else
+    input.direct = tensor.is_leaf() ? tensor : tensor.detach().requires_grad_(input.requires_grad);
+}
+
+void add_argument(Instance& instance, const IValue& value, UseOf use) {
+  Argument& argument = instance.arguments.emplace_back();
+  argument.form = form_of(value);
+  const size_t before = instance.inputs.size();
+  if (argument.form == Form::plain) {
+    argument.value = value;
+  } else if (argument.form == Form::tensor) {
+    add_input(instance, value.toTensor(), use);
+  } else {
+    for (const IValue& element : value.toListRef())
+      add_input(instance, element.isNone() ? at::Tensor() : element.toTensor(), use);
+  }
+  argument.tensors = static_cast<int>(instance.inputs.size() - before);
+}
+
+const program::Op& cast_op() {
+  static const program::Op cast = [] {
+    program::Op op;
+    op.name = "aten::to";
+    op.operation = [](Stack& stack) {
+      const at::ScalarType dtype = stack.at(1).toScalarType();
+      at::Tensor tensor = stack.at(0).toTensor().to(dtype);
+      stack.clear();
+      stack.emplace_back(std::move(tensor));
+    };
+    return op;
+  }();
+  return cast;
+}
+
+}  // namespace
+
+InstancePtr Recorder::begin(const program::Op& op, int block) const {
+  auto instance = std::make_shared<Instance>(engine_);
+  instance->op = &op;
+  instance->block = block;
+  return instance;
+}
+
+// State is cheap: nothing is copied for ops that draw no random numbers.
+InstancePtr Recorder::record(const program::Op& op, const Stack& inputs, int block, UseOf use) const {
+  InstancePtr instance = begin(op, block);
+  instance->autocast = autograd::Autocast::now(device_.type());
+  if (op.random) instance->generator_state = at::globalContext().defaultGenerator(device_).get_state();
+  for (const IValue& value : inputs) add_argument(*instance, value, use);
+  return instance;
+}
+
+InstancePtr Recorder::record_cast(const at::Tensor& source, at::ScalarType to, int block, UseOf use) const {
+  InstancePtr instance = begin(cast_op(), block);
+  add_argument(*instance, source, use);
+  add_argument(*instance, to, use);
+  return instance;
+}
+
+}  // namespace memtune::checkpoint

@@ -1,0 +1,93 @@
+// The coordinator's own duties: what it does with each kind of saved tensor, and what it leaves behind when an engine
+// refuses. That gradients are right is the conformance suite's business.
+#include "core/step/executor.h"
+
+#include <doctest/doctest.h>
+
+#include "core/base/error.h"
+#include "tests/support/training.h"
+
+namespace memtune::step {
+namespace {
+
+using tests::Model;
+using tests::test_device;
+
+const char* const kBlock = R"(
+def forward(self, x):
+    return x + torch.matmul(torch.sigmoid(torch.matmul(x, self.a)), self.b)
+)";
+
+// A forward of `model` under the strategy, and what is looked at when it is over.
+struct Forward {
+  Forward(Model& model, const std::string& strategy, int64_t host_budget_bytes = 0)
+      : program(program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()))),
+        facts(model.surveyed(program)),
+        plan(plan::make_plan(strategy, facts)) {
+    plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+    Tiers tiers;
+    tiers.host_budget_bytes = host_budget_bytes;
+    executor = std::make_unique<Executor>(program, facts, plan, test_device(), std::move(tiers));
+  }
+
+  at::Tensor run(const at::Tensor& input) {
+    executor->begin_step();
+    const autograd::HookScope hooks(executor.get());
+    at::Tensor loss = program::Interpreter(program).run({input}, executor.get()).toTensor();
+    executor->end_forward();
+    return loss;
+  }
+
+  program::Program program;
+  config::ProgramFacts facts;
+  config::Plan plan;
+  std::unique_ptr<Executor> executor;
+};
+
+TEST_CASE("a value that goes to host memory comes home without any op being run again, and its room goes with it") {
+  Model model(kBlock, 3);
+  Forward forward(model, "offload:stream");
+  at::Tensor loss = forward.run(model.input());
+  CHECK(forward.executor->tier().pool().leased_bytes() > 0);
+  autograd::backward(loss);
+  loss.reset();
+  CHECK(forward.executor->reruns() == 0);
+  CHECK(forward.executor->offload().counters().in_bytes > 0);
+  CHECK(tests::leased_at_rest(*forward.executor) == 0);
+}
+
+TEST_CASE("host memory that has no room ends the forward, and no use of the value that was refused is left") {
+  Model model(kBlock, 3);
+  const int64_t before = test_device().memory().allocated;
+  Forward forward(model, "offload:stream", /*host_budget_bytes=*/4096);
+  CHECK_THROWS_AS(forward.run(model.input()), OutOfHostMemory);
+  CHECK(tests::leased_at_rest(*forward.executor) == 0);
+  CHECK(test_device().memory().allocated == before);
+}
+
+TEST_CASE("a forward that throws in an op leaves no saved tensor waiting, and the next step is right") {
+  Model model(kBlock, 2);
+  Forward forward(model, "checkpoint:full");
+  const at::Tensor wrong = at::ones({4, 3}, model.input().options());
+  CHECK_THROWS(forward.run(wrong));
+  const auto expected = model.plain().loss;
+  CHECK(at::equal(forward.run(model.input()).detach(), expected));
+}
+
+TEST_CASE("held values are told from the forward's, and nobody holds any when the graph is gone") {
+  Model model(kBlock, 2);
+  Forward forward(model, "checkpoint:full");
+  at::Tensor loss = forward.run(model.input());
+  const auto held = [&] {
+    int64_t sum = 0;
+    forward.executor->values().visit_held([&](const value::Value&, int64_t bytes) { sum += bytes; });
+    return sum;
+  };
+  CHECK(held() > 0);
+  CHECK_FALSE(forward.executor->largest_owners(3).empty());
+  loss.reset();
+  CHECK(held() == 0);
+}
+
+}  // namespace
+}  // namespace memtune::step

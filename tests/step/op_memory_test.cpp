@@ -1,0 +1,60 @@
+// What ops take while they run is learned from one step, and from no other.
+#include "core/step/op_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/support/queue_device.h"
+
+namespace memtune::step {
+namespace {
+
+using tests::QueueDevice;
+
+struct Quiet final : QueueDevice {
+  Quiet() : QueueDevice(Compute::caller) { use = {}; }
+};
+
+// An op that holds `most` at most, beginning with `before`.
+void run(Quiet& device, OpMemory& memory, int op, int64_t before, int64_t most) {
+  device.use.allocated = before;
+  device.use.peak_allocated = std::max(device.use.peak_allocated, before);
+  memory.before_op();
+  device.use.peak_allocated = most;
+  memory.after_op(op);
+}
+
+TEST_CASE("what an op takes is its peak above what was there, the largest of its runs") {
+  Quiet device;
+  OpMemory memory(device, 2);
+  memory.begin_learning();
+  run(device, memory, 0, 100, 150);
+  run(device, memory, 1, 100, 130);
+  run(device, memory, 1, 200, 220);
+  memory.end_learning();
+  CHECK(memory.bytes(0) == 50);
+  CHECK(memory.bytes(1) == 30);
+}
+
+TEST_CASE("the forward's peak is the largest of all ops and of its end") {
+  Quiet device;
+  OpMemory memory(device, 1);
+  memory.begin_learning();
+  run(device, memory, 0, 100, 900);
+  run(device, memory, 0, 100, 300);
+  memory.end_forward();
+  CHECK(memory.forward_peak() == 900);
+}
+
+TEST_CASE("without learning nothing is looked at") {
+  Quiet device;
+  OpMemory memory(device, 1);
+  run(device, memory, 0, 100, 150);
+  memory.end_forward();
+  CHECK(memory.bytes(0) == 0);
+  CHECK(memory.forward_peak() == 0);
+}
+
+}  // namespace
+}  // namespace memtune::step

@@ -1,0 +1,65 @@
+// What a plan means for an op, looked up by its number.
+#include "core/step/op_plan.h"
+
+#include <doctest/doctest.h>
+
+#include "core/base/error.h"
+
+namespace memtune::step {
+namespace {
+
+using config::Place;
+
+config::ProgramFacts three_ops() {
+  config::ProgramFacts facts;
+  for (const char* name : {"aten::linear", "aten::batch_norm", "aten::mul"}) {
+    facts.ops.emplace_back();
+    facts.ops.back().name = name;
+    facts.ops.back().outputs = {static_cast<int>(facts.ops.size())};
+  }
+  facts.ops[1].block = 4;
+  facts.ops[2].after_blocks = true;
+  return facts;
+}
+
+config::OpPlacement placed(int op, const char* name, std::vector<Place> outputs, Place saved) {
+  return {.op = op, .name = name, .outputs = std::move(outputs), .saved = saved};
+}
+
+TEST_CASE("an op that no plan names keeps everything and is not recorded") {
+  const auto facts = three_ops();
+  const config::Plan plan;
+  const auto ops = plan_ops(facts, plan);
+  REQUIRE(ops.size() == 3);
+  CHECK_FALSE(ops[0].recomputes);
+  CHECK(ops[0].output(0) == Place::keep);
+  CHECK(ops[0].saved() == Place::keep);
+  CHECK(ops[0].block == -1);
+  CHECK(ops[1].block == 4);
+  CHECK(ops[2].after_blocks);
+}
+
+TEST_CASE("an op is recorded where an output or a private value of it is made again, and only there") {
+  const auto facts = three_ops();
+  config::Plan plan;
+  plan.placements = {placed(0, "aten::linear", {Place::host}, Place::keep),
+                     placed(1, "aten::batch_norm", {Place::recompute}, Place::keep),
+                     placed(2, "aten::mul", {}, Place::recompute)};
+  const auto ops = plan_ops(facts, plan);
+  CHECK_FALSE(ops[0].recomputes);
+  CHECK(ops[0].output(0) == Place::host);
+  CHECK(ops[0].output(1) == Place::keep);
+  CHECK(ops[1].recomputes);
+  CHECK(ops[2].recomputes);
+  CHECK(ops[2].saved() == Place::recompute);
+}
+
+TEST_CASE("a plan for another program is refused") {
+  const auto facts = three_ops();
+  config::Plan plan;
+  plan.placements = {placed(0, "aten::mul", {Place::host}, Place::keep)};
+  CHECK_THROWS_AS(plan_ops(facts, plan), UsageError);
+}
+
+}  // namespace
+}  // namespace memtune::step

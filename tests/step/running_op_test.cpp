@@ -1,0 +1,89 @@
+// What the running op reads and writes, and which of its saves wait for it to return.
+#include "core/step/running_op.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+namespace memtune::step {
+namespace {
+
+struct Unpacker final : SavedTensor::Unpacker {
+  explicit Unpacker(RunningOp& running) : running(running) {}
+  at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
+  void forget(const SavedTensor& saved) noexcept override { running.forget(saved); }
+  RunningOp& running;
+};
+
+program::Op op_that_writes(std::vector<bool> writes) {
+  program::Op op;
+  op.writes = std::move(writes);
+  return op;
+}
+
+RunningOp::Storage storage_of(const at::Tensor& tensor) { return ValueTable::storage_of(tensor); }
+
+TEST_CASE("an op reads the storages of its arguments, in lists too") {
+  const at::Tensor a = at::ones({4}), b = at::ones({4}), c = at::ones({4}), other = at::ones({4});
+  const program::Op op;
+  const ValueTable values(c10::kCPU, {});
+  RunningOp running;
+  CHECK_FALSE(running);
+  running.begin(op, {a.view({2, 2}), c10::List<at::Tensor>({b, c}), 3}, values, /*autocast=*/false);
+  CHECK(running);
+  for (const at::Tensor& tensor : {a, b, c}) CHECK(running.reads(storage_of(tensor)));
+  CHECK_FALSE(running.reads(storage_of(other)));
+  running.end();
+  CHECK_FALSE(running);
+  CHECK_FALSE(running.reads(storage_of(a)));
+}
+
+TEST_CASE("what its schema says is written is, with the version and the value before") {
+  const at::Tensor a = at::ones({4}), b = at::ones({4});
+  const program::Op op = op_that_writes({false, true});
+  ValueTable values(c10::kCPU, {});
+  const auto value = std::make_shared<value::Value>(b.storage(), value::Value::Origin{7, 0, -1}, config::Place::keep);
+  values.add(storage_of(b), value);
+  b.add_(1);
+  RunningOp running;
+  running.begin(op, {a, b}, values, false);
+  CHECK_FALSE(running.writes(storage_of(a)));
+  REQUIRE(running.writes(storage_of(b)));
+  CHECK(running.writes(storage_of(b))->version == b._version());
+  CHECK(running.writes(storage_of(b))->value == value);
+  CHECK_FALSE(running.writes_outside());
+}
+
+TEST_CASE("a write into what no op of the step made is a write outside; a parameter is none of its business") {
+  const at::Tensor outside = at::ones({4}), parameter = at::ones({4});
+  const program::Op op = op_that_writes({true});
+  const ValueTable values(c10::kCPU, {parameter});
+  RunningOp running;
+  running.begin(op, {outside}, values, false);
+  CHECK(running.writes_outside());
+  running.begin(op, {parameter}, values, false);
+  CHECK(running.written().empty());
+}
+
+TEST_CASE("what waits for the op is given once, and not when it has died") {
+  const at::Tensor a = at::ones({4}), b = at::ones({4});
+  const program::Op op;
+  const ValueTable values(c10::kCPU, {});
+  RunningOp running;
+  Unpacker unpacker(running);
+  running.begin(op, {}, values, false);
+  SavedTensor stays(unpacker, a, 0, running.next_save());
+  running.wait_for_end(stays, a);
+  {
+    SavedTensor dies(unpacker, b, 0, running.next_save());
+    running.wait_for_end(dies, b);
+  }
+  CHECK(running.saves() == 2);
+  const auto waiting = running.take_waiting();
+  REQUIRE(waiting.size() == 1);
+  CHECK(waiting[0].saved == &stays);
+  CHECK(waiting[0].storage == storage_of(a));
+  CHECK(running.take_waiting().empty());
+}
+
+}  // namespace
+}  // namespace memtune::step
