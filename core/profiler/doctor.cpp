@@ -92,7 +92,7 @@ Check check_device(const device::Device& device) {
 
 bool has_copy(const trace::Trace& trace, int64_t bytes) {
   for (const auto& event : trace.events) {
-    if (event.kind == trace::Kind::copy_out && event.bytes == bytes) return true;
+    if (event.kind == trace::EventKind::copy_out && event.bytes == bytes) return true;
   }
   return false;
 }

@@ -20,9 +20,7 @@ std::string microseconds(int64_t ns) {
   return text;
 }
 
-bool is_moment(trace::Kind kind) {
-  return kind == trace::Kind::save || kind == trace::Kind::use || kind == trace::Kind::mark;
-}
+bool is_moment(trace::EventKind kind) { return kind == trace::EventKind::save || kind == trace::EventKind::use; }
 
 // The slices that are open at the moment, outermost first, of one track of the viewer.
 class Lane {
@@ -51,7 +49,7 @@ class Writer {
     for (const trace::MemorySample& sample : trace_.memory)
       put_counter("allocated bytes", sample.time_ns, sample.allocated_bytes);
     for (const trace::OwnedSample& sample : trace_.owned)
-      put_counter("bytes of " + trace_.owners[sample.owner], sample.time_ns, sample.bytes);
+      put_counter("bytes of " + trace_.owners[sample.owner].name, sample.time_ns, sample.bytes);
     put_records();
     return std::move(text_) + "\n]}\n";
   }
@@ -96,7 +94,7 @@ class Writer {
     return R"("pid":)" + std::to_string(process) + R"(,"tid":)" + std::to_string(thread);
   }
   int process_of(const trace::Event& event) const {
-    return trace_.tracks[event.track].device ? kDeviceProcess : kHostProcess;
+    return on_device(trace_.tracks[event.track].role) ? kDeviceProcess : kHostProcess;
   }
 
   // Indices, in order of time; the longer first, as it is the outer one.
@@ -113,9 +111,9 @@ class Writer {
   }
 
   int open_lane(uint32_t track) {
-    const int process = trace_.tracks[track].device ? kDeviceProcess : kHostProcess;
+    const int process = on_device(trace_.tracks[track].role) ? kDeviceProcess : kHostProcess;
     const int thread = ++threads_;
-    meta("thread_name", process, thread, R"("name":)" + quoted(trace_.tracks[track].name));
+    meta("thread_name", process, thread, R"("name":)" + quoted(to_string(trace_.tracks[track])));
     meta("thread_sort_index", process, thread, R"("sort_index":)" + std::to_string(thread));
     return thread;
   }
@@ -123,7 +121,7 @@ class Writer {
   void put_track(uint32_t track, const std::vector<size_t>& indices) {
     std::vector<Lane> lanes(1);
     std::vector<int> threads = {open_lane(track)};
-    const int64_t number = stream_of(trace_.tracks[track].name);
+    const int32_t number = trace_.tracks[track].stream;
     const int64_t stream = number >= 0 ? number : threads.front();
     for (size_t index : indices) {
       const trace::Event& event = trace_.events[index];
@@ -139,8 +137,7 @@ class Writer {
   }
 
   void put_event(const trace::Event& event, int thread, int64_t stream) {
-    const bool step = event.kind == trace::Kind::region && !trace_.tracks[event.track].device &&
-                      event.name < trace_.names.size() && trace_.names[event.name] == "step";
+    const bool step = event.region.kind == trace::RegionKind::step;
     const std::string name = step ? "step #" + std::to_string(steps_++) : slice_name(trace_, event);
     const std::string what = R"("cat":")" + std::string(slice_category(event)) + R"(","name":)" + quoted(name) + "," +
                              place(process_of(event), thread) + R"(,"args":{)" +
@@ -154,7 +151,7 @@ class Writer {
   void put_trips() {
     std::vector<size_t> order(trace_.events.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::erase_if(order, [&](size_t i) { return trace_.events[i].value == 0; });
+    std::erase_if(order, [&](size_t i) { return !trace_.events[i].value; });
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       const trace::Event &x = trace_.events[a], &y = trace_.events[b];
       return x.value != y.value ? x.value < y.value : x.start_ns < y.start_ns;
@@ -163,7 +160,7 @@ class Writer {
     size_t last = none;
     for (size_t i = 0; i < order.size(); ++i) {
       const trace::Event& event = trace_.events[order[i]];
-      const bool begins = event.kind == trace::Kind::save || event.kind == trace::Kind::copy_out ||
+      const bool begins = event.kind == trace::EventKind::save || event.kind == trace::EventKind::copy_out ||
                           (i > 0 && trace_.events[order[i - 1]].value != event.value);
       if (begins) last = none;
       if (is_moment(event.kind) || event.end_ns <= event.start_ns) continue;
@@ -174,7 +171,7 @@ class Writer {
 
   void put_arrow(size_t from, size_t to) {
     const trace::Event &first = trace_.events[from], &second = trace_.events[to];
-    const std::string what = R"("cat":"value","name":)" + quoted(trace_.values[first.value - 1].name) + R"(,"id":)" +
+    const std::string what = R"("cat":"value","name":)" + quoted(trace_.value(first.value).name) + R"(,"id":)" +
                              std::to_string(++arrows_) + ",";
     record(first.start_ns, "s", what + place(process_of(first), threads_of_[from]));
     record(second.start_ns, "f", R"("bp":"e",)" + what + place(process_of(second), threads_of_[to]));

@@ -79,10 +79,12 @@ void Run::add(const fs::path& path) {
   if (!fs::exists(path)) throw UsageError("no such run or trace: '" + path.string() + "'; memtune sweep makes a run");
   const std::string prefix = paths.empty() ? "" : std::string(1, static_cast<char>('A' + paths.size() % 26)) + ": ";
   const size_t index = paths.size();
+  std::vector<std::string> names;
   if (fs::is_directory(path)) {
     const sweep::RunDirectory directory(path);
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
+    for (const config::BlockFacts& block : record.facts.program.blocks) names.push_back(block.region);
     for (const report::Row* row : report::ranked(reports.back()))
       trials.emplace_back(index, prefix + report::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
@@ -93,6 +95,7 @@ void Run::add(const fs::path& path) {
     trials.emplace_back(index, prefix + report::label(row), row, path, fs::path(),
                         std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }
+  blocks.push_back(std::move(names));
   paths.push_back(path);
 }
 

@@ -10,14 +10,14 @@
 
 using namespace memtune;
 using namespace memtune::device;
-using trace::Kind;
+using trace::EventKind;
 
 namespace {
 
 constexpr int64_t kBytes = int64_t{8} << 20;
 constexpr int64_t kClockSlack = 100'000;  // ns between the device's clock and the host's
 
-std::vector<trace::Event> of_kind(const trace::Trace& trace, Kind kind) {
+std::vector<trace::Event> of_kind(const trace::Trace& trace, EventKind kind) {
   std::vector<trace::Event> events;
   for (const auto& event : trace.events) {
     if (event.kind == kind) events.push_back(event);
@@ -51,8 +51,8 @@ TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice
     profiler->finish(trace);
 
     CHECK(trace.lost_records == 0);
-    const auto kernels = of_kind(trace, Kind::kernel), outs = of_kind(trace, Kind::copy_out),
-               ins = of_kind(trace, Kind::copy_in);
+    const auto kernels = of_kind(trace, EventKind::kernel), outs = of_kind(trace, EventKind::copy_out),
+               ins = of_kind(trace, EventKind::copy_in);
     REQUIRE(kernels.size() == 1);
     REQUIRE(outs.size() == 1);
     REQUIRE(ins.size() == 1);
@@ -98,10 +98,10 @@ TEST_CASE("kernels know the part that they were issued in, and copies their valu
   std::vector<uint32_t> kernels;
   for (size_t i = 0; i < parts.size(); ++i) {
     const trace::Event& event = trace.events[i];
-    if (event.kind == Kind::kernel) kernels.push_back(parts[i]);
-    if (event.kind == Kind::copy_out) CHECK(event.value == 3);
-    if (event.kind == Kind::copy_in) CHECK(event.value == 0);
-    if (event.kind == Kind::copy_out || event.kind == Kind::copy_in) CHECK(parts[i] == 9);
+    if (event.kind == EventKind::kernel) kernels.push_back(parts[i]);
+    if (event.kind == EventKind::copy_out) CHECK(event.value == 3);
+    if (event.kind == EventKind::copy_in) CHECK(event.value == 0);
+    if (event.kind == EventKind::copy_out || event.kind == EventKind::copy_in) CHECK(parts[i] == 9);
   }
   REQUIRE(kernels.size() >= 3);
   CHECK(kernels.front() == 7);
@@ -117,7 +117,7 @@ TEST_CASE("a copy from ordinary memory is marked as such") {
   profiler->start();
   const auto copy = host.to(device->torch_device());
   profiler->finish(trace);
-  const auto ins = of_kind(trace, Kind::copy_in);
+  const auto ins = of_kind(trace, EventKind::copy_in);
   REQUIRE_FALSE(ins.empty());
   CHECK(trace.names.at(ins[0].name) == "copy in, pageable");
 }
@@ -131,7 +131,7 @@ TEST_CASE("many kernels are all there") {
   for (int i = 0; i < 50'000; ++i) tensor.add_(1);
   profiler->finish(trace);
   CHECK(trace.lost_records == 0);
-  CHECK(of_kind(trace, Kind::kernel).size() == 50'000);
+  CHECK(of_kind(trace, EventKind::kernel).size() == 50'000);
 }
 
 TEST_CASE("the link is probed in both directions, and the doctor finds nothing missing") {

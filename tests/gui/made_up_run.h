@@ -16,7 +16,7 @@ using report::MadeUp;
 // Two steps of 100 + `late` ms: forward of two blocks 0-40, backward 50-100; before the last 10 ms of each step compute
 // waits `late` ms for a copy of the second of two values. Memory peaks at 45 with `peak_gib`.
 inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t peak_gib) {
-  using trace::Kind;
+  using trace::EventKind;
   MadeUp made;
   made.trace.strategy = strategy;
   made.trace.device = "NVIDIA H200";
@@ -26,20 +26,20 @@ inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t
   for (int step = 0; step < 2; ++step) {
     const double at = step * (100 + late);
     made.step(at, at + 100 + late);
-    made.add(Kind::region, at, at + 20, "layers.0");
-    made.add(Kind::region, at + 20, at + 40, "layers.1");
-    made.add(Kind::region, at + 50, at + 100 + late, "layers.1 backward");
+    made.add(EventKind::region, at, at + 20, "layers.0");
+    made.add(EventKind::region, at + 20, at + 40, "layers.1");
+    made.add(EventKind::region, at + 50, at + 100 + late, "layers.1 backward");
     made.kernel(at, at + 90);
     made.kernel(at + 90 + late, at + 100 + late);
     if (late > 0) {
-      made.add(Kind::copy_out, at + 30, at + 40, "", 512 * MadeUp::kMiB, moved);
-      made.add(Kind::copy_in, at + 80, at + 90 + late, "", 512 * MadeUp::kMiB, moved);
+      made.add(EventKind::copy_out, at + 30, at + 40, "", 512 * MadeUp::kMiB, moved);
+      made.add(EventKind::copy_in, at + 80, at + 90 + late, "", 512 * MadeUp::kMiB, moved);
     }
     for (const auto& [ms, gib] : {std::pair<double, int64_t>(0, 2), {45, peak_gib}, {95, 3}})
       made.trace.memory.push_back({static_cast<int64_t>((at + ms) * MadeUp::kMs), gib << 30});
   }
   for (trace::Event& event : made.trace.events) {
-    if (event.kind == Kind::region && made.trace.names[event.name] != "step")
+    if (event.kind == EventKind::region && made.trace.names[event.name] != "step")
       event.track = made.trace.track("device blocks", true);
   }
   return made.trace;

@@ -97,7 +97,7 @@ class Screen {
     const double middle = (static_cast<double>(what.start_ns) + static_cast<double>(what.end_ns)) / 2;
     return {state.lanes.axis.x(middle), state.lanes.row_y[row] + state.lanes.row_height[row] / 2};
   }
-  size_t find_event(trace::Kind kind, int which = 0) const {
+  size_t find_event(trace::EventKind kind, int which = 0) const {
     const auto& events = state.current().load().trace.events;
     size_t i = 0;
     while (events[i].kind != kind || which-- > 0) ++i;

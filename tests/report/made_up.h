@@ -12,11 +12,11 @@ class MadeUp {
   static constexpr int64_t kMs = 1'000'000, kMiB = int64_t{1} << 20;
 
   // An event; its index.
-  uint32_t add(trace::Kind kind, double from_ms, double to_ms, const std::string& name = "", int64_t bytes = 0,
+  uint32_t add(trace::EventKind kind, double from_ms, double to_ms, const std::string& name = "", int64_t bytes = 0,
                uint32_t value = 0) {
     trace::Event event;
     event.kind = kind;
-    const bool host = name == "step" || kind == trace::Kind::op;
+    const bool host = name == "step" || kind == trace::EventKind::op;
     event.track = trace.track(host ? "host " + name : trace::to_string(kind), !host);
     event.name = trace.name(name.empty() ? trace::to_string(kind) : name);
     event.start_ns = static_cast<int64_t>(from_ms * kMs);
@@ -26,8 +26,8 @@ class MadeUp {
     trace.events.push_back(event);
     return static_cast<uint32_t>(trace.events.size() - 1);
   }
-  uint32_t step(double from_ms, double to_ms) { return add(trace::Kind::region, from_ms, to_ms, "step"); }
-  uint32_t kernel(double from_ms, double to_ms) { return add(trace::Kind::kernel, from_ms, to_ms); }
+  uint32_t step(double from_ms, double to_ms) { return add(trace::EventKind::region, from_ms, to_ms, "step"); }
+  uint32_t kernel(double from_ms, double to_ms) { return add(trace::EventKind::kernel, from_ms, to_ms); }
 
   // 1 + its index, as events name it.
   uint32_t value(const std::string& region, const std::string& placement, int64_t bytes) {

@@ -31,7 +31,7 @@ class MadeUpTrace {
   }
 
  private:
-  using Kind = trace::Kind;
+  using EventKind = trace::EventKind;
   static constexpr int64_t kGiB = int64_t{1} << 30, kMiB = 1 << 20, kMs = 1'000'000;
   struct Op {
     const char* name;
@@ -54,10 +54,10 @@ class MadeUpTrace {
     }
   }
 
-  trace::Event& add(Kind kind, const std::string& track, bool device, const std::string& name, int64_t start,
+  trace::Event& add(EventKind kind, const std::string& track, bool device, const std::string& name, int64_t start,
                     int64_t end, int64_t bytes = 0, uint32_t value = 0) {
     trace_.events.push_back({kind, trace_.track(track, device), trace_.name(name), start, end, bytes, 0, value});
-    if (kind == Kind::kernel || kind == Kind::copy_out || kind == Kind::copy_in)
+    if (kind == EventKind::kernel || kind == EventKind::copy_out || kind == EventKind::copy_in)
       trace_.events.back().correlation = trace_.events.size();
     return trace_.events.back();
   }
@@ -77,15 +77,15 @@ class MadeUpTrace {
   }
 
   void kernel(const std::string& name, int64_t us, uint32_t value = 0) {
-    add(Kind::op, "host ops", false, "aten::" + name, now_ - 40'000, now_ - 20'000);
+    add(EventKind::op, "host ops", false, "aten::" + name, now_ - 40'000, now_ - 20'000);
     sample(96 * kMiB);
-    add(Kind::kernel, "compute stream 7", true, name, now_, now_ + us * 1000, 0, value);
+    add(EventKind::kernel, "compute stream 7", true, name, now_, now_ + us * 1000, 0, value);
     now_ += us * 1000;
     sample();
   }
 
   // Copies run behind what their lane already has, requests to the disk beside it; the end.
-  int64_t move(Kind kind, const std::string& track, bool device, uint32_t value, int64_t from, double gb_per_s) {
+  int64_t move(EventKind kind, const std::string& track, bool device, uint32_t value, int64_t from, double gb_per_s) {
     const trace::Value& what = trace_.values[value - 1];
     const int64_t start = device ? std::max(from, free_at_[track]) : from;
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(what.bytes) / gb_per_s);
@@ -100,13 +100,13 @@ class MadeUpTrace {
       const std::string place = trace_.values[value - 1].placement;
       kernel(kOps[i].name, kOps[i].us);
       if (place == "recompute") continue;
-      add(Kind::save, "values", false, trace_.values[value - 1].name, now_, now_, 0, value);
+      add(EventKind::save, "values", false, trace_.values[value - 1].name, now_, now_, 0, value);
       if (place == "keep") hold(region(block), kOps[i].mib * kMiB);
       if (place == "host" || place == "disk")
-        ready_[value] = move(Kind::copy_out, "copy out stream 20", true, value, now_, 55);
-      if (place == "disk") ready_[value] = move(Kind::disk_write, "disk write", false, value, ready_[value], 10);
+        ready_[value] = move(EventKind::copy_out, "copy out stream 20", true, value, now_, 55);
+      if (place == "disk") ready_[value] = move(EventKind::disk_write, "disk write", false, value, ready_[value], 10);
     }
-    add(Kind::region, "device blocks", true, region(block), start, now_);
+    add(EventKind::region, "device blocks", true, region(block), start, now_);
   }
 
   void fetch(int block) {
@@ -114,9 +114,9 @@ class MadeUpTrace {
       const auto value = static_cast<uint32_t>(block * kOps.size() + i + 1);
       const std::string place = trace_.values[value - 1].placement;
       if (place == "disk")
-        ready_[value] = move(Kind::disk_read, "disk read", false, value, std::max(now_, ready_[value]), 10);
+        ready_[value] = move(EventKind::disk_read, "disk read", false, value, std::max(now_, ready_[value]), 10);
       if (place == "disk" || place == "host")
-        ready_[value] = move(Kind::copy_in, "copy in stream 21", true, value, std::max(now_, ready_[value]), 55);
+        ready_[value] = move(EventKind::copy_in, "copy in stream 21", true, value, std::max(now_, ready_[value]), 55);
     }
   }
 
@@ -127,37 +127,37 @@ class MadeUpTrace {
       const auto value = static_cast<uint32_t>(block * kOps.size() + i + 1);
       const std::string place = trace_.values[value - 1].placement;
       if (place == "recompute") {
-        add(Kind::region, "device blocks", true, region(block) + " recompute", now_, now_ + kOps[i].us * 1000);
+        add(EventKind::region, "device blocks", true, region(block) + " recompute", now_, now_ + kOps[i].us * 1000);
         kernel(kOps[i].name, kOps[i].us, value);
       }
       if (ready_[value] > now_) {
-        add(Kind::wait, "compute stream 7", true, "wait", now_, ready_[value]);
+        add(EventKind::wait, "compute stream 7", true, "wait", now_, ready_[value]);
         now_ = ready_[value];
       }
-      add(Kind::use, "values", false, trace_.values[value - 1].name, now_, now_, 0, value);
+      add(EventKind::use, "values", false, trace_.values[value - 1].name, now_, now_, 0, value);
       kernel(std::string(kOps[i].name) + " backward", 2 * kOps[i].us);
       if (place == "keep") hold(region(block), -kOps[i].mib * kMiB);
       ready_[value] = 0;
     }
     hold("gradients", 2 * kGiB / blocks_);
-    add(Kind::region, "device blocks", true, region(block) + " backward", start, now_);
+    add(EventKind::region, "device blocks", true, region(block) + " backward", start, now_);
   }
 
   void run_step() {
     const int64_t start = now_;
-    add(Kind::mark, "marks", false, "step", now_, now_);
+    add(EventKind::mark, "marks", false, "step", now_, now_);
     for (int block = 0; block < blocks_; ++block) forward(block);
     hold("head", kGiB);
     kernel("head", 2500);
     kernel("head backward", 4000);
     hold("head", -kGiB);
     for (int block = blocks_ - 1; block >= 0; --block) backward(block);
-    add(Kind::region, "device phases", true, "forward and backward", start, now_);
+    add(EventKind::region, "device phases", true, "forward and backward", start, now_);
     const int64_t update = now_;
     kernel("adamw", 3000);
     hold("gradients", -held_["gradients"]);
-    add(Kind::region, "device phases", true, "optimizer", update, now_);
-    add(Kind::region, "host steps", false, "step", start, now_);
+    add(EventKind::region, "device phases", true, "optimizer", update, now_);
+    add(EventKind::region, "host steps", false, "step", start, now_);
     now_ += kMs / 4;
   }
 

@@ -55,9 +55,9 @@ TEST_CASE("the peak survives however few the columns are, with its moment and it
 TEST_CASE("the peak is placed in the innermost region of the device") {
   trace::Trace trace = two_owners();
   const uint32_t device = trace.track("device blocks", true), host = trace.track("host blocks", false);
-  trace.events.push_back({trace::Kind::region, device, trace.name("layers.0 backward"), 30, 80});
-  trace.events.push_back({trace::Kind::region, device, trace.name("layers.0 recompute"), 45, 55});
-  trace.events.push_back({trace::Kind::region, host, trace.name("elsewhere"), 49, 51});
+  trace.events.push_back({trace::EventKind::region, device, trace.name("layers.0 backward"), 30, 80});
+  trace.events.push_back({trace::EventKind::region, device, trace.name("layers.0 recompute"), 45, 55});
+  trace.events.push_back({trace::EventKind::region, host, trace.name("elsewhere"), 49, 51});
   CHECK(stack_memory(trace, 10).phase == "layers.0 recompute");
 }
 

@@ -44,12 +44,12 @@ TEST_CASE("tracks of one name on host and device are two") {
 }
 
 TEST_CASE("every kind has its own name") {
-  CHECK(to_string(Kind::kernel) == "kernel");
-  CHECK(to_string(Kind::copy_out) == "copy_out");
-  CHECK(to_string(Kind::copy_in) == "copy_in");
-  CHECK(to_string(Kind::copy_device) == "copy_device");
-  CHECK(to_string(Kind::memset) == "memset");
-  CHECK(to_string(Kind::wait) == "wait");
-  CHECK(to_string(Kind::op) == "op");
-  CHECK(to_string(Kind::region) == "region");
+  CHECK(to_string(EventKind::kernel) == "kernel");
+  CHECK(to_string(EventKind::copy_out) == "copy_out");
+  CHECK(to_string(EventKind::copy_in) == "copy_in");
+  CHECK(to_string(EventKind::copy_device) == "copy_device");
+  CHECK(to_string(EventKind::memset) == "memset");
+  CHECK(to_string(EventKind::wait) == "wait");
+  CHECK(to_string(EventKind::op) == "op");
+  CHECK(to_string(EventKind::region) == "region");
 }

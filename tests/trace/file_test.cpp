@@ -68,9 +68,9 @@ Trace small() {
   trace.lost_records = 3;
   const uint32_t compute = trace.track("compute stream 7", true), host = trace.track("host", false);
   trace.events = {
-      {Kind::kernel, compute, trace.name("gemm"), 10, 20, 0, 1},
-      {Kind::copy_out, compute, trace.name(std::string("odd \0 \xff", 7)), 15, 30, int64_t{1} << 40, ~0ull, 2},
-      {Kind::region, host, trace.name("layers.3"), -5, 40, 0, 0}};
+      {EventKind::kernel, compute, trace.name("gemm"), 10, 20, 0, 1},
+      {EventKind::copy_out, compute, trace.name(std::string("odd \0 \xff", 7)), 15, 30, int64_t{1} << 40, ~0ull, 2},
+      {EventKind::region, host, trace.name("layers.3"), -5, 40, 0, 0}};
   trace.memory = {{0, 100}, {12, int64_t{1} << 37}};
   trace.values = {{"layers.3 silu", "layers.3", "recompute", "", 7}, {"head mm", "", "host", "dear", int64_t{1} << 40}};
   trace.owners = {"parameters", "layers.3"};
@@ -113,7 +113,7 @@ TEST_CASE("a trace of many records is read back, and cut in the middle gives abo
   const TraceFile file;
   Trace trace = small();
   for (int i = 0; i < 100'000; ++i)
-    trace.events.push_back({Kind::kernel, 0, trace.name("k" + std::to_string(i % 500)), i, i + 1, i, 7});
+    trace.events.push_back({EventKind::kernel, 0, trace.name("k" + std::to_string(i % 500)), i, i + 1, i, 7});
   write_trace(file.path, trace);
   CHECK(read_trace(file.path).trace == trace);
   const std::string content = read_file(file.path);

@@ -10,7 +10,7 @@ namespace {
 struct Work {
   uint32_t part;
   int64_t start_ns, end_ns;
-  Kind kind = Kind::kernel;
+  EventKind kind = EventKind::kernel;
 };
 
 struct Step {
@@ -32,7 +32,7 @@ std::string regions(Step step) {
   std::string text;
   for (size_t i = before; i < step.trace.events.size(); ++i) {
     const Event& event = step.trace.events[i];
-    CHECK(event.kind == Kind::region);
+    CHECK(event.kind == EventKind::region);
     CHECK(step.trace.tracks[event.track].name == "device blocks");
     text +=
         step.trace.names[event.name] + " " + std::to_string(event.start_ns) + "-" + std::to_string(event.end_ns) + ";";
@@ -54,7 +54,7 @@ TEST_CASE("a part is where its kernels are, one without kernels where the part b
 }
 
 TEST_CASE("copies run beside the step and do not move its parts, and work of no part neither") {
-  const Step step({{"a", 1}, {"b", 2}}, {{1, 10, 20}, {1, 15, 90, Kind::copy_out}, {0, 0, 500}, {2, 30, 40}});
+  const Step step({{"a", 1}, {"b", 2}}, {{1, 10, 20}, {1, 15, 90, EventKind::copy_out}, {0, 0, 500}, {2, 30, 40}});
   const PartClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.ends_ns(1) == 20);
   CHECK(clock.begins_ns(2) == 30);

@@ -138,7 +138,7 @@ TEST_CASE("a trace follows each value through its trip") {
   const trace::Trace again = traced("checkpoint:full");
   int reruns = 0;
   for (const auto& event : again.events) {
-    if (event.kind != trace::Kind::op || event.value == 0) continue;
+    if (event.kind != trace::EventKind::op || event.value == 0) continue;
     CHECK(again.values[event.value - 1].placement == "recompute");
     ++reruns;
   }
