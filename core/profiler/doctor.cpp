@@ -36,17 +36,6 @@ std::string decimal(double value) {
   return text;
 }
 
-// "580.65.06" of the kernel's module, or "".
-std::string driver_release() {
-  std::ifstream file("/proc/driver/nvidia/version");
-  for (std::string word; file >> word;) {
-    if (word.size() > 4 && word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != word.npos) {
-      return word;
-    }
-  }
-  return "";
-}
-
 // What the driver's library says (13000: CUDA 13.0), 0 without one.
 int driver_cuda_version() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -156,6 +145,16 @@ Check attempt(const std::string& name, const std::string& fix, Run run) {
 }
 
 }  // namespace
+
+std::string driver_release() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;) {
+    if (word.size() > 4 && word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != word.npos) {
+      return word;
+    }
+  }
+  return "";
+}
 
 std::string to_string(Status status) { return status == Status::ok ? "ok" : status == Status::warn ? "warn" : "fail"; }
 

@@ -32,9 +32,10 @@ const char* style_of(OwnerKind kind) {
 
 // "layers.3" -> "layers": blocks are one thing in words.
 std::string family(const Band& band) {
-  if (band.owner.kind != OwnerKind::block) return band.owner.name;
-  const std::string name = band.owner.name.substr(0, band.owner.name.find_last_not_of("0123456789.") + 1);
-  return name.empty() ? "blocks" : name;  // of a list they are called "0", "1", ...
+  const std::string name = trace::family(band.owner);
+  if (band.owner.kind != OwnerKind::block) return name;
+  const std::string shared = name.substr(0, name.find_last_not_of("*.") + 1);
+  return shared.empty() ? "blocks" : shared;  // of a list they are called "0", "1", ...
 }
 
 // One entry for all blocks: "layers.0 to layers.15".

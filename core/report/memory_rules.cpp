@@ -2,7 +2,6 @@
 #include <map>
 
 #include "core/base/bytes.h"
-#include "core/base/text.h"
 #include "core/report/finding_rules.h"
 #include "core/report/layout.h"
 
@@ -33,7 +32,7 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
     largest.bytes -= held[i];
     if (held[i] == 0) continue;
     const trace::Owner& owner = trace.owners[i];
-    const std::string name = owner.kind == OwnerKind::block ? without_numbers(owner.name) : owner.name;
+    const std::string name = trace::family(owner);
     const auto [found, first] = holders.try_emplace(name, Holder{owner.kind, owner.name, held[i]});
     Holder& holder = found->second;
     if (!first) holder = {owner.kind, name, holder.bytes + held[i], holder.members + 1};

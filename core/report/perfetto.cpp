@@ -66,7 +66,21 @@ class Writer {
             R"(}],"distributedInfo":{"rank":0,"world_size":1},"otherData":{"producer":"memtune","strategy":)" +
             quoted(trace_.strategy) + R"(,"device":)" + quoted(trace_.device) + R"(,"budget_bytes":)" +
             std::to_string(trace_.budget_bytes) + R"(,"lost_records":)" + std::to_string(trace_.lost_records) +
-            "},\n\"traceEvents\":[";
+            origin() + "},\n\"traceEvents\":[";
+  }
+
+  std::string origin() const {
+    std::string text;
+    const trace::Origin& from = trace_.origin;
+    for (const auto& [name, value] : {std::pair("written", &from.written),
+                                      {"command", &from.command},
+                                      {"model", &from.model},
+                                      {"memtune", &from.memtune},
+                                      {"torch", &from.torch},
+                                      {"driver", &from.driver},
+                                      {"machine", &from.machine}})
+      if (!value->empty()) text += ",\"" + std::string(name) + "\":" + quoted(*value);
+    return text;
   }
 
   void put(const std::string& body) {

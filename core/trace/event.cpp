@@ -33,6 +33,16 @@ std::string to_string(const Track& track) {
   return track.rank > 0 ? "rank " + std::to_string(track.rank) + ", " + name : name;
 }
 
+std::string family(const Owner& owner) {
+  if (owner.kind != OwnerKind::block) return owner.name;
+  std::string text;
+  for (const char c : owner.name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || !text.ends_with('*')) text += digit ? '*' : c;
+  }
+  return text;
+}
+
 uint32_t Trace::track(const Track& wanted) {
   const auto found = std::ranges::find(tracks, wanted);
   const auto index = static_cast<uint32_t>(found - tracks.begin());

@@ -49,6 +49,9 @@ struct Owner {
   int32_t block = kNoBlock;  // of kind block
 };
 
+// What blocks of one sort are called together, for people: "layers.*" of "layers.3"; of other owners their name.
+std::string family(const Owner& owner);
+
 // From `time_ns` on an owner holds `bytes` of the device's memory.
 struct OwnedSample {
   int64_t time_ns = 0;

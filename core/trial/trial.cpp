@@ -18,6 +18,7 @@
 #include "core/profiler/profiler.h"
 #include "core/trace/file.h"
 #include "core/trace/overlap.h"
+#include "core/trial/origin.h"
 #include "core/trial/session.h"
 #include "core/trial/step_trace.h"
 
@@ -230,6 +231,7 @@ class Trial {
     executor_->turn_on_timers();
     auto profiler = profiler::make_profiler(session_.device());
     trace::Trace trace;
+    trace.origin = find_origin(request_);
     trace.strategy = request_.plan.strategy;
     trace.device = result_.device;
     trace.budget_bytes = request_.training.memory_cap_bytes;

@@ -149,6 +149,14 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   if (measured.step_ms.median > 0) fact("step", report::fixed(measured.step_ms.median, 1) + " ms");
   fact("peak", bytes_or_nothing(measured.peak_bytes.allocated));
   fact("events", format_count(loaded.trace.events.size()));
+  const trace::Origin& origin = loaded.trace.origin;
+  fact("model", origin.model);
+  fact("written", origin.written);
+  fact("memtune", origin.memtune);
+  fact("LibTorch", origin.torch);
+  fact("driver", origin.driver);
+  fact("machine", origin.machine);
+  fact("command", origin.command);
   ImGui::EndTable();
 }
 

@@ -47,12 +47,12 @@ TEST_CASE("every value that went to the host was copied out, then in, and used a
   const Recorded recorded("dear-13");
   const trace::Trace& trace = recorded.loaded->trace;
   int moved = 0, saved = 0;
-  for (uint32_t value = 1; value <= trace.values.size(); ++value) {
-    if (trace.values[value - 1].placement != "host") continue;
-    const auto trips = gui::trips_of(trace, recorded.loaded->timeline, value);
+  for (size_t value = 0; value < trace.values.size(); ++value) {
+    if (trace.values[value].placement != "host") continue;
+    const auto trips = gui::trips_of(trace, recorded.loaded->timeline, trace::ValueId(value));
     REQUIRE(trips.size() == 1);
     const std::string text = stages(trace, trips[0]);
-    CAPTURE(trace.values[value - 1].name);
+    CAPTURE(trace.values[value].name);
     CAPTURE(text);
     const size_t out = text.find("copied out; "), in = text.find("copied in; "), use = text.find("used; ");
     CHECK(out < in);

@@ -89,7 +89,7 @@ TEST_CASE("what another pane asks for is shown in the timeline") {
   screen.open(test::small_trace());
   screen.state.tab = gui::Tab::findings;
   screen.frames(2);
-  gui::show_value(screen.state, 0, 1);
+  gui::show_value(screen.state, 0, trace::ValueId(1));
   screen.frames(3);
   CHECK(screen.state.tab == gui::Tab::timeline);
   CHECK(gui::lit_trip(screen.state).size() == 6);

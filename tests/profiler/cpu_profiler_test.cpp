@@ -24,7 +24,9 @@ std::vector<trace::Event> of_kind(const trace::Trace& trace, EventKind kind) {
   return events;
 }
 
-std::string track_of(const trace::Trace& trace, const trace::Event& event) { return trace.tracks.at(event.track).name; }
+std::string track_of(const trace::Trace& trace, const trace::Event& event) {
+  return to_string(trace.tracks.at(event.track));
+}
 
 }  // namespace
 

@@ -12,6 +12,10 @@ using namespace memtune::report;
 using memtune::config::Plan;
 using memtune::trace::EventKind;
 using memtune::trace::Measurement;
+using memtune::trace::OwnerKind;
+using memtune::trace::Pass;
+using memtune::trace::Region;
+using memtune::trace::ValueId;
 
 namespace {
 
@@ -103,16 +107,16 @@ TEST_CASE("a single late copy, which is busy all of its own time, is no sign of 
 
 TEST_CASE("copies that are late for the last block are answered by keeping it") {
   MadeUp made;
-  made.value("layers.0", "host", kGiB);
-  const uint32_t last = made.value("layers.1", "host", kGiB);
+  made.value("layers.0", 0, "host", kGiB);
+  const ValueId last = made.value("layers.1", 1, "host", kGiB);
   made.step(0, 100);
   made.kernel(0, 40);
   made.add(EventKind::copy_in, 40, 50, "", kGiB, last);
   made.kernel(50, 100);
-  made.add(EventKind::copy_in, 80, 90, "", kGiB, 1);
+  made.add(EventKind::copy_in, 80, 90, "", kGiB, ValueId(0));
   const Finding late = find_in(made, measured(100)).front();
   CHECK(sentence(late) == "copies in exposed 10 ms a step, most of it for layers.1: keep_last=0 -> keep_last=1");
-  CHECK(late.evidence.value == 1);
+  CHECK(late.evidence.value == last);
 }
 
 TEST_CASE("copies out that compute waits for are answered by a larger stash") {
@@ -210,9 +214,9 @@ TEST_CASE("pageable copies are told from a mebibyte a step on") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(EventKind::copy_in, 10, 12, "copy in, pageable", 512 << 10);
+  made.trace.events[made.add(EventKind::copy_in, 10, 12, "", 512 << 10)].pageable = true;
   CHECK(find_in(made, measured(100)).empty());
-  made.add(EventKind::copy_in, 20, 22, "copy in, pageable", 512 << 10);
+  made.trace.events[made.add(EventKind::copy_in, 20, 22, "", 512 << 10)].pageable = true;
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "1 MiB a step are copied through pageable memory");
@@ -220,12 +224,12 @@ TEST_CASE("pageable copies are told from a mebibyte a step on") {
 
 TEST_CASE("the peak names who holds most of it, where it is and what would help") {
   MadeUp made;
-  made.value("layers.3", "keep", kGiB);
+  made.value("layers.3", 3, "keep", kGiB);
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(EventKind::region, 50, 60, "layers.3 backward");
+  made.region(50, 60, Region::of_block(3, Pass::backward), "layers.3 backward");
   made.trace.memory = {{10 * kMs, 4 * kGiB}, {55 * kMs, 10 * kGiB}, {90 * kMs, 5 * kGiB}};
-  made.trace.owners = {"parameters", "layers.3"};
+  made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::block, "layers.3", 3}};
   made.trace.owned = {{0, 0, 3 * kGiB}, {50 * kMs, 1, 6 * kGiB}, {80 * kMs, 1, 0}};
   auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
@@ -278,9 +282,9 @@ TEST_CASE("recompute is dear when the link would move the same bytes in less tim
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(EventKind::region, 70, 90, "layers.0 recompute");
-  made.value("layers.0", "recompute", 500'000'000);
-  made.value("layers.0", "host", 500'000'000);
+  made.region(70, 90, Region::of_block(0, Pass::recompute), "layers.0 recompute");
+  made.value("layers.0", 0, "recompute", 500'000'000);
+  made.value("layers.0", 0, "host", 500'000'000);
   Measurement measurement = measured(100);
   measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 100;  // 5 ms each way
   measurement.recompute_ms = 9;

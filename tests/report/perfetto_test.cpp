@@ -34,7 +34,7 @@ std::map<int, std::string> thread_names(const trace::Trace& trace) {
 trace::Trace one_track(std::vector<Event> events) {
   trace::Trace trace;
   trace.device = "NVIDIA H200";
-  trace.tracks = {{"compute", true}};
+  trace.tracks = {{trace::TrackRole::compute}};
   trace.names = {"gemm"};
   trace.events = std::move(events);
   return trace;
@@ -78,8 +78,8 @@ TEST_CASE("every kind has a category that viewers know") {
 
 TEST_CASE("tracks have names, the host's in a process of their own") {
   trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 0, 10, 0, 0}, {EventKind::op, 1, 0, 0, 10, 0, 0}});
-  trace.tracks.push_back({"main \"thread\"", false});
-  CHECK(thread_names(trace) == std::map<int, std::string>{{1, "compute"}, {2, "main \"thread\""}});
+  trace.tracks.push_back({trace::TrackRole::host});
+  CHECK(thread_names(trace) == std::map<int, std::string>{{1, "compute"}, {2, "host"}});
   std::vector<json> slices = records(trace, "X");
   CHECK(slices[0]["pid"] != slices[1]["pid"]);
   CHECK(records(trace, "M")[0]["args"]["name"] == "NVIDIA H200");
@@ -121,7 +121,7 @@ TEST_CASE("allocated memory is a counter") {
 
 TEST_CASE("every owner of memory is a counter of its own") {
   trace::Trace trace;
-  trace.owners = {"parameters", "layers.0"};
+  trace.owners = {{trace::OwnerKind::parameters, "parameters"}, {trace::OwnerKind::block, "layers.0", 0}};
   trace.owned = {{0, 0, 100}, {2000, 1, 50}};
   std::vector<json> counters = records(trace, "C");
   REQUIRE(counters.size() == 2);
@@ -142,9 +142,9 @@ TEST_CASE("copies are named as PyTorch's profiler names them") {
   CHECK(slices[3]["name"] == "Memset (Device)");
 }
 
-TEST_CASE("a stream is the number in its track's name") {
+TEST_CASE("a stream is the number of its track") {
   trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 0, 10, 0, 0}});
-  trace.tracks[0].name = "compute stream 7";
+  trace.tracks[0].stream = 7;
   CHECK(records(trace, "X")[0]["args"]["stream"] == 7);
 }
 
@@ -154,22 +154,23 @@ TEST_CASE("what is on no stream of the device says none, as it would be counted 
 }
 
 TEST_CASE("moments are instants, and steps are numbered") {
-  trace::Trace trace = one_track({{EventKind::mark, 1, 0, 5, 5, 0, 0},
+  trace::Trace trace = one_track({{EventKind::use, 1, 0, 5, 5, 0, 0},
                                   {EventKind::region, 1, 1, 0, 10, 0, 0},
                                   {EventKind::region, 1, 1, 10, 20, 0, 0}});
-  trace.tracks.push_back({"host steps", false});
+  trace.tracks.push_back({trace::TrackRole::steps});
+  for (size_t step : {1, 2}) trace.events[step].region.kind = trace::RegionKind::step;
   trace.names.push_back("step");
   std::vector<json> moments = records(trace, "i");
   REQUIRE(moments.size() == 1);
   CHECK(moments[0]["s"] == "t");
-  CHECK(moments[0]["name"] == "gemm");
+  CHECK(moments[0]["name"] == "use gemm");
   std::vector<json> steps = records(trace, "X");
   CHECK(steps[0]["name"] == "step #0");
   CHECK(steps[1]["name"] == "step #1");
 }
 
 TEST_CASE("an event tells which value of the plan it is about") {
-  trace::Trace trace = one_track({{EventKind::copy_out, 0, 0, 0, 10, 64, 0, 1}});
+  trace::Trace trace = one_track({{EventKind::copy_out, 0, 0, 0, 10, 64, 0, trace::ValueId(0)}});
   trace.values = {{"layers.3 silu", "layers.3", "host", "", 64}};
   json args = records(trace, "X")[0]["args"];
   CHECK(args["value"] == "layers.3 silu");
@@ -178,13 +179,13 @@ TEST_CASE("an event tells which value of the plan it is about") {
 }
 
 TEST_CASE("arrows follow a value from slice to slice, and begin anew in the next step") {
-  trace::Trace trace = one_track({{EventKind::save, 0, 0, 0, 0, 0, 0, 1},
-                                  {EventKind::copy_out, 0, 0, 0, 10, 64, 0, 1},
-                                  {EventKind::disk_write, 1, 0, 10, 20, 64, 0, 1},
-                                  {EventKind::copy_in, 0, 0, 30, 40, 64, 0, 1},
-                                  {EventKind::copy_out, 0, 0, 50, 60, 64, 0, 1},
-                                  {EventKind::copy_out, 0, 0, 70, 80, 64, 0, 2}});
-  trace.tracks.push_back({"disk write", false});
+  trace::Trace trace = one_track({{EventKind::save, 0, 0, 0, 0, 0, 0, trace::ValueId(0)},
+                                  {EventKind::copy_out, 0, 0, 0, 10, 64, 0, trace::ValueId(0)},
+                                  {EventKind::disk_write, 1, 0, 10, 20, 64, 0, trace::ValueId(0)},
+                                  {EventKind::copy_in, 0, 0, 30, 40, 64, 0, trace::ValueId(0)},
+                                  {EventKind::copy_out, 0, 0, 50, 60, 64, 0, trace::ValueId(0)},
+                                  {EventKind::copy_out, 0, 0, 70, 80, 64, 0, trace::ValueId(1)}});
+  trace.tracks.push_back({trace::TrackRole::disk_write});
   trace.values = {{"a", "", "disk", "", 64}, {"b", "", "host", "", 64}};
   std::vector<json> starts = records(trace, "s"), ends = records(trace, "f");
   REQUIRE(starts.size() == 2);
@@ -220,6 +221,9 @@ TEST_CASE("lost records are said in the file") {
   json other = json::parse(report::perfetto(trace))["otherData"];
   CHECK(other["lost_records"] == 3);
   CHECK(other["strategy"] == "offload:stream");
+  CHECK_FALSE(other.contains("command"));
+  trace.origin.command = "memtune sweep --input 't:int64[4]<9'";
+  CHECK(json::parse(report::perfetto(trace))["otherData"]["command"] == trace.origin.command);
 }
 
 TEST_CASE("an empty trace is valid too") {
