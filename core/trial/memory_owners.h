@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/step/executor.h"
 #include "core/trace/event.h"
-#include "core/trial/executor.h"
 #include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
@@ -16,7 +16,7 @@ class MemoryOwners {
  public:
   // All must outlive it. Between two steps, when there are no gradients.
   MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters, const Optimizer& optimizer,
-               const Executor& executor, int64_t allocated_bytes);
+               const step::Executor& executor, int64_t allocated_bytes);
 
   const std::vector<trace::Owner>& owners() const { return owners_; }
   // Bytes by owner, in the order of owners().
@@ -25,7 +25,7 @@ class MemoryOwners {
  private:
   const config::ProgramFacts& facts_;
   const NamedParameters& parameters_;
-  const Executor& executor_;
+  const step::Executor& executor_;
   std::vector<trace::Owner> owners_;
   int64_t parameter_bytes_ = 0, optimizer_bytes_ = 0, input_bytes_ = 0;
 };

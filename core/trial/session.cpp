@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "core/config/trial_request.h"
 #include "core/program/module_state.h"
-#include "core/trial/survey.h"
+#include "core/step/survey.h"
 
 namespace memtune::trial {
 namespace {
@@ -63,7 +63,7 @@ void Session::survey() {
   program::ModuleState restore(model_.module, device_->torch_device());
   try {
     config::ProgramFacts measured = facts_;
-    Survey survey(*program_, measured, device_->torch_device().type());
+    step::Survey survey(*program_, measured, device_->torch_device().type());
     const c10::DeviceType type = device_->torch_device().type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(&survey);
@@ -80,12 +80,12 @@ void Session::survey() {
   }
 }
 
-double Session::untouched_loss(Executor* executor) {
+double Session::untouched_loss(step::Executor* executor) {
   program::ModuleState restore(model_.module, device_->torch_device());
   return forward(executor, executor).item<double>();
 }
 
-at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
+at::Tensor Session::forward(step::Executor* executor, program::OpObserver* observer) {
   in_forward_ = true;
   at::Tensor loss;
   if (executor) executor->begin_step();
@@ -100,7 +100,7 @@ at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
   return loss;
 }
 
-at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* observer) {
+at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserver* observer) {
   at::Tensor loss = forward(executor, observer);
   autograd::backward(loss);
   return loss.detach();

@@ -50,7 +50,7 @@ class FaultyTraining {
  private:
   End train(const std::filesystem::path& folder) {
     try {
-      trial::Tiers tiers;
+      step::Tiers tiers;
       tiers.host_budget_bytes = 3 * 4096;
       tiers.store =
           std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = folder, .allow_memory = true}, disk_);

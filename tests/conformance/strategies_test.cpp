@@ -199,7 +199,7 @@ TEST_CASE("a graph may be walked twice") {
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
+    step::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
     program::Interpreter interpreter(program);
     auto first_gradient = [&] { return (*model.module().parameters().begin()).grad().clone(); };
     executor.begin_step();
@@ -227,7 +227,7 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
+    step::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
     program::Interpreter interpreter(program);
     int64_t before = test_device().memory().allocated;
     for (int i = 0; i < 3; ++i) {

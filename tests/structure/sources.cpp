@@ -13,8 +13,9 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk"},
-    {"program", "device", "autograd"},
+    {"program", "device", "autograd", "value"},
     {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"step"},
     {"trial"},
     {"sweep"},
     {"gui/model"},

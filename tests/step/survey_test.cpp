@@ -1,11 +1,11 @@
 // What one forward tells of values: bytes where they come into being, what autograd saves, what making them costs.
-#include "core/trial/survey.h"
+#include "core/step/survey.h"
 
 #include <doctest/doctest.h>
 
 #include "tests/support/training.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 namespace {
 
 config::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int width = 8, int rows = 4) {
@@ -90,4 +90,4 @@ TEST_CASE("a survey keeps nothing: it needs no more memory than a forward withou
 }
 
 }  // namespace
-}  // namespace memtune::trial
+}  // namespace memtune::step

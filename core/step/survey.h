@@ -14,7 +14,7 @@
 #include "core/config/program_facts.h"
 #include "core/program/interpreter.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 class Survey final : public program::OpObserver, public autograd::Packer {
  public:
@@ -46,4 +46,4 @@ class Survey final : public program::OpObserver, public autograd::Packer {
   std::vector<at::Storage> saved_;  // by the running op
 };
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

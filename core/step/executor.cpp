@@ -1,4 +1,4 @@
-#include "core/trial/executor.h"
+#include "core/step/executor.h"
 
 #include <ATen/autocast_mode.h>
 
@@ -9,13 +9,10 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/plan_check.h"
-#include "core/trial/saved_tensor.h"
+#include "core/step/saved_tensor.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
-using autograd::Buffer;
-using autograd::BufferPtr;
-using autograd::Geometry;
 using c10::IValue;
 using checkpoint::Argument;
 using checkpoint::Instance;
@@ -23,6 +20,9 @@ using checkpoint::InstancePtr;
 using checkpoint::TensorInput;
 using config::Place;
 using torch::jit::Stack;
+using value::Use;
+using value::Value;
+using value::ValuePtr;
 
 namespace {
 
@@ -43,7 +43,7 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
       tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store),
             plan.transfer.pinned),
       offload_(device, plan.transfer, tier_),
-      recompute_(device, plan.nested, [this](Buffer& buffer) { offload_.bring_back(buffer); }) {
+      recompute_(device, plan.nested) {
   for (const auto& placement : plan.placements) {
     config::check_placement(placement, facts);
     placements_[placement.op] = &placement;
@@ -55,7 +55,7 @@ Executor::~Executor() = default;
 
 void Executor::begin_step() {
   const Elapsed host(host_time_);
-  buffers_.clear();
+  values_.clear();
   all_.clear();
   head_begun_ = false;
   block_ = -1;
@@ -68,7 +68,7 @@ void Executor::begin_step() {
 // From here on only what autograd saved keeps values, and what they are made from, alive.
 void Executor::end_forward() {
   const Elapsed host(host_time_);
-  buffers_.clear();
+  values_.clear();
   instance_.reset();
   op_ = nullptr;
   offload_.end_forward();
@@ -92,15 +92,15 @@ bool Executor::is_ours(const at::Tensor& tensor) const {
          !parameters_.count(storage_of_tensor(tensor));
 }
 
-BufferPtr Executor::find(const at::Tensor& tensor) const {
-  auto found = buffers_.find(storage_of_tensor(tensor));
-  return found == buffers_.end() ? nullptr : found->second;
+ValuePtr Executor::find(const at::Tensor& tensor) const {
+  auto found = values_.find(storage_of_tensor(tensor));
+  return found == values_.end() ? nullptr : found->second;
 }
 
-BufferPtr Executor::find_or_add(const at::Tensor& tensor) {
-  BufferPtr& buffer = buffers_[storage_of_tensor(tensor)];
-  if (!buffer) buffer = std::make_shared<Buffer>(tensor);  // from outside: stays
-  return buffer;
+ValuePtr Executor::find_or_add(const at::Tensor& tensor) {
+  ValuePtr& value = values_[storage_of_tensor(tensor)];
+  if (!value) value = std::make_shared<Value>(tensor.storage(), Value::Origin{}, Place::keep);  // from outside: stays
+  return value;
 }
 
 void Executor::before(const program::Op& op, const Stack& inputs) {
@@ -126,10 +126,10 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   if (recomputes(op)) op_inputs_ = checkpoint::tensors_in(inputs);
   note_written(op, inputs);
   bool outside =
-      std::any_of(written_.begin(), written_.end(), [](const Written& w) { return !w.old || w.old->op < 0; });
+      std::any_of(written_.begin(), written_.end(), [](const Written& w) { return !w.old || w.old->key().op < 0; });
   instance_ = recomputes(op) && !outside ? record(op, inputs) : nullptr;
   for (const Written& written : written_)
-    if (written.old) protect(*written.old);
+    if (written.old) written.old->before_overwrite();
   for (const at::Tensor& moved : checkpoint::moved_statistics(op, inputs)) replace_moved(moved);
   if (learning_) start_learning_op();
 }
@@ -167,29 +167,17 @@ void Executor::note_written(const program::Op& op, const Stack& inputs) {
   }
 }
 
-// The storage is about to be overwritten: what recomputations will start from is copied. (A saved tensor is not: its
-// backward would be wrong without hooks too, and unpack says so.)
-void Executor::protect(Buffer& buffer) {
-  offload_.before_overwrite(buffer);
-  if (buffer.readers == 0 || !buffer.resident) return;
-  at::NoGradGuard no_grad;
-  auto options = at::TensorOptions(device_.torch_device()).dtype(at::kByte);
-  at::Tensor live = at::empty({0}, options);
-  live.set_(buffer.resident, 0, {static_cast<int64_t>(buffer.resident.nbytes())}, {1});
-  buffer.resident = live.clone().storage();
-}
-
 // Whoever reads the storage from now on reads other bytes.
 void Executor::replace_moved(const at::Tensor& moved) {
-  BufferPtr buffer = is_ours(moved) ? find(moved) : nullptr;
-  if (!buffer) return;
-  protect(*buffer);
-  buffer->overwritten = true;
-  buffers_.erase(storage_of_tensor(moved));
+  ValuePtr value = is_ours(moved) ? find(moved) : nullptr;
+  if (!value) return;
+  value->before_overwrite();
+  value->overwritten();
+  values_.erase(storage_of_tensor(moved));
 }
 
 InstancePtr Executor::record(const program::Op& op, const Stack& inputs) {
-  auto instance = std::make_shared<Instance>();
+  auto instance = std::make_shared<Instance>(recompute_);
   instance->op = &op;
   instance->block = block_;
   recompute_.remember_state(op, *instance);
@@ -221,21 +209,21 @@ TensorInput Executor::record_input(const at::Tensor& tensor) {
     input.direct = tensor.is_leaf() ? tensor : tensor.detach().requires_grad_(input.requires_grad);
     return input;
   }
-  input.buffer = find_or_add(tensor);
   input.geometry.emplace(tensor);
-  ++input.buffer->readers;
-  input.buffer->crosses = input.buffer->crosses || input.buffer->block != block_;
-  need(input.buffer);
+  input.use = use(find_or_add(tensor), Use::By::rerun);
   return input;
 }
 
-// Somebody will want the buffer's bytes after the forward is done with them.
-void Executor::need(const BufferPtr& buffer) {
-  if (buffer->resident || buffer->transfer || buffer->place == Place::recompute) return;
-  if (buffer->place == Place::host || buffer->place == Place::disk)
-    offload_.send(buffer);
+// The value's bytes will be wanted after the forward is done with them.
+Use Executor::use(ValuePtr value, Use::By by) {
+  Use use(std::move(value), by);
+  use->wanted_in(block_);
+  if (use->state() != Value::State::passing) return use;
+  if (use->place() == Place::keep)
+    use->hold(use->alive());
   else
-    buffer->resident = buffer->alive();
+    offload_.send(*use);
+  return use;
 }
 
 void Executor::after(const program::Op& op, const Stack& outputs) {
@@ -255,14 +243,13 @@ void Executor::after(const program::Op& op, const Stack& outputs) {
 
 void Executor::replace_written(const program::Op& op) {
   for (Written& written : written_) {
-    buffers_.erase(written.storage);
-    if (written.old) written.old->overwritten = true;
-    bool from_outside = !written.old || written.old->op < 0;
+    values_.erase(written.storage);
+    if (written.old) written.old->overwritten();
+    bool from_outside = !written.old || written.old->key().op < 0;
     const auto* place = placement(op.id);
     Place wanted = place && !place->outputs.empty() ? place->outputs[0] : Place::keep;
     if (from_outside) wanted = Place::keep;
-    auto buffer = add_buffer(written.tensor, wanted, instance_, -1 - written.argument);
-    if (from_outside) buffer->op = -1;
+    add_value(written.tensor, {from_outside ? -1 : op.id, 0, block_}, wanted, instance_, -1 - written.argument);
   }
 }
 
@@ -275,33 +262,30 @@ void Executor::add_outputs(const program::Op& op, const Stack& outputs) {
     for (const at::Tensor& tensor : checkpoint::tensors_in(one)) {
       bool known = !is_ours(tensor) || find(tensor) ||
                    std::find(inputs_.begin(), inputs_.end(), storage_of_tensor(tensor)) != inputs_.end();
-      if (!known) add_buffer(tensor, wanted, instance_, index);
+      if (!known) add_value(tensor, {op.id, index, block_}, wanted, instance_, index);
       ++index;
     }
   }
 }
 
-// `maker` can make the value again; null: it cannot be.
-BufferPtr Executor::add_buffer(const at::Tensor& tensor, Place place, const InstancePtr& maker, int index) {
-  auto buffer = std::make_shared<Buffer>(tensor);
-  buffer->op = op_->id;
-  buffer->output = std::max(index, 0);
-  buffer->block = block_;
-  buffer->place = place == Place::recompute && !maker ? Place::keep : place;
-  if (buffer->place == Place::recompute) {
-    buffer->maker = maker;
-    maker->outputs.push_back({buffer, index, tensor.dtype(), tensor.numel()});
+// `maker` can make the value again, as the result that `index` counts; null: it cannot be.
+ValuePtr Executor::add_value(const at::Tensor& tensor, const Value::Origin& origin, Place place,
+                             const InstancePtr& maker, int index) {
+  ValuePtr value;
+  if (place == Place::recompute && maker) {
+    value = std::make_shared<Value>(tensor.storage(), origin, maker);
+    maker->outputs.push_back({value, index, tensor.dtype(), tensor.numel()});
+  } else {
+    value = std::make_shared<Value>(tensor.storage(), origin, place == Place::recompute ? Place::keep : place);
   }
-  buffers_[storage_of_tensor(tensor)] = buffer;
-  all_.push_back(buffer);
-  return buffer;
+  values_[storage_of_tensor(tensor)] = value;
+  all_.push_back(value);
+  return value;
 }
 
 // What the op saved for its own backward alone.
-BufferPtr Executor::add_private(const at::Tensor& tensor, Place place, const InstancePtr& maker) {
-  BufferPtr buffer = add_buffer(tensor, place, maker, 0);
-  buffer->output = trace::ValueKey::kPrivate;
-  return buffer;
+ValuePtr Executor::add_private(const at::Tensor& tensor, Place place, const InstancePtr& maker) {
+  return add_value(tensor, {op_->id, trace::ValueKey::kPrivate, block_}, place, maker, 0);
 }
 
 // A copy that autocast made of one of the op's inputs: casting that input again costs less than running the op.
@@ -317,7 +301,7 @@ InstancePtr Executor::record_cast(const SavedTensor& saved) {
     };
     return op;
   }();
-  auto instance = std::make_shared<Instance>();
+  auto instance = std::make_shared<Instance>(recompute_);
   instance->op = &cast;
   instance->block = block_;
   Argument source, dtype;
@@ -335,9 +319,9 @@ std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
   if (!op_ || !is_ours(tensor)) return saved;
   auto storage = storage_of_tensor(tensor);
   bool written = std::any_of(written_.begin(), written_.end(), [&](const Written& w) { return w.storage == storage; });
-  BufferPtr buffer = find(tensor);
-  if (buffer && !written)
-    saved->become(buffer);
+  ValuePtr value = find(tensor);
+  if (value && !written)
+    saved->become(use(std::move(value), Use::By::backward));
   else if (written || std::find(inputs_.begin(), inputs_.end(), storage) == inputs_.end())
     pending_.push_back(saved.get());
   return saved;
@@ -349,23 +333,26 @@ void Executor::resolve(SavedTensor& saved) {
   for (const Written& written : written_)
     if (written.storage == storage_of_tensor(tensor) && saved.version() == written.version)
       return;  // what the op has overwritten itself: unpack refuses it
-  if (BufferPtr buffer = find(tensor)) return saved.become(buffer);
+  if (ValuePtr value = find(tensor)) return saved.become(use(std::move(value), Use::By::backward));
   const auto* place = placement(op_->id);
   auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
   if (!place || place->saved == Place::keep || bytes < plan_.saved_min_bytes || saved.cast_parameter()) return;
-  if (place->saved != Place::recompute) return saved.become(add_private(tensor, place->saved, nullptr));
+  const auto become_private = [&](Place wanted, const InstancePtr& maker) {
+    saved.become(use(add_private(tensor, wanted, maker), Use::By::backward));
+  };
+  if (place->saved != Place::recompute) return become_private(place->saved, nullptr);
   if (!written_.empty()) return;
-  if (saved.cast_source() >= 0) return saved.become(add_private(tensor, Place::recompute, record_cast(saved)));
+  if (saved.cast_source() >= 0) return become_private(Place::recompute, record_cast(saved));
   if (instance_) saved.become(instance_);
 }
 
 // `block`: where backward is.
-at::Storage Executor::storage_of(Buffer& buffer, int block) {
+at::Storage Executor::bytes_of(Value& value, int block) {
   offload_.begin_unpack();
   recompute_.enter_block(block);
-  at::Storage storage = recompute_.storage_of(buffer);
-  prefetch(buffer.op);
-  return storage;
+  at::Storage bytes = value.bytes();
+  prefetch(value.key().op);
+  return bytes;
 }
 
 at::Tensor Executor::saved_by(Instance& instance, int save, int block) {
@@ -388,21 +375,21 @@ void Executor::set_recorder(trace::Recorder* recorder) {
   recompute_.set_recorder(recorder);
 }
 
-void Executor::visit_held(const std::function<void(const Buffer&, int64_t bytes)>& visit) const {
+void Executor::visit_held(const std::function<void(const Value&, int64_t bytes)>& visit) const {
   std::unordered_set<Impl> counted;
   for (const auto& weak : all_) {
-    auto buffer = weak.lock();
-    if (!buffer) continue;
-    at::Storage storage = buffer->resident ? buffer->resident : buffer->alive();
+    auto value = weak.lock();
+    if (!value) continue;
+    at::Storage storage = value->on_device();
     if (!storage || !counted.insert(storage.unsafeGetStorageImpl()).second) continue;
-    if (buffer->op >= 0) visit(*buffer, static_cast<int64_t>(storage.nbytes()));  // others are not the step's
+    if (value->key().op >= 0) visit(*value, static_cast<int64_t>(storage.nbytes()));  // others are not the step's
   }
 }
 
 std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
   std::map<std::string, int64_t> bytes;
-  visit_held([&](const Buffer& buffer, int64_t held) {
-    const auto& fact = facts_.ops[buffer.op];
+  visit_held([&](const Value& value, int64_t held) {
+    const auto& fact = facts_.ops[value.key().op];
     bytes[without_numbers(fact.region) + "/" + fact.name] += held;
   });
   std::vector<Owner> owners;
@@ -412,4 +399,4 @@ std::vector<Executor::Owner> Executor::largest_owners(size_t most) const {
   return owners;
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

@@ -1,4 +1,4 @@
-#include "core/trial/survey.h"
+#include "core/step/survey.h"
 
 #include <ATen/autocast_mode.h>
 
@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/checkpoint/recompute.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 using torch::jit::Stack;
 
@@ -100,4 +100,4 @@ std::unique_ptr<autograd::Ticket> Survey::pack(const at::Tensor& tensor) {
   return std::make_unique<Dropped>();
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

@@ -1,11 +1,11 @@
-#include "core/trial/saved_tensor.h"
+#include "core/step/saved_tensor.h"
 
 #include "core/autograd/casts.h"
 #include "core/base/elapsed.h"
 #include "core/checkpoint/recompute.h"
-#include "core/trial/executor.h"
+#include "core/step/executor.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 SavedTensor::SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
     : executor_(executor),
@@ -22,10 +22,6 @@ SavedTensor::SavedTensor(Executor& executor, const at::Tensor& tensor, int save)
 
 SavedTensor::~SavedTensor() {
   std::erase(executor_.pending_, this);
-  if (buffer_) {
-    --buffer_->tickets;
-    checkpoint::release_if_unneeded(*buffer_);
-  }
   if (instance_) instance_->captured.erase(save_);
 }
 
@@ -37,16 +33,13 @@ at::Tensor SavedTensor::unpack() {
               geometry_.dtype.name(), " is at version ", counter_.current_version(), "; expected version ", version_,
               " instead");
   if (executor_.recorder_) executor_.recorder_->used(key(), block_);
-  if (buffer_) return geometry_.view(executor_.storage_of(*buffer_, block_));
+  if (use_) return geometry_.view(executor_.bytes_of(*use_, block_));
   if (instance_) return executor_.saved_by(*instance_, save_, block_);
   return tensor_;
 }
 
-void SavedTensor::become(const autograd::BufferPtr& buffer) {
-  ++buffer->tickets;
-  buffer->crosses = buffer->crosses || buffer->block != block_;
-  executor_.need(buffer);
-  buffer_ = buffer;
+void SavedTensor::become(value::Use use) {
+  use_ = std::move(use);
   if (executor_.recorder_) executor_.recorder_->saved(key());
   tensor_.reset();
 }
@@ -60,8 +53,8 @@ void SavedTensor::become(const checkpoint::InstancePtr& instance) {
 }
 
 trace::ValueKey SavedTensor::key() const {
-  if (buffer_) return buffer_->key();
+  if (use_) return use_->key();
   return {instance_ ? instance_->op->id : -1, trace::ValueKey::kPrivate};
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

@@ -20,7 +20,7 @@
 #include "core/offload/offload.h"
 #include "core/program/interpreter.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 class SavedTensor;
 
@@ -67,7 +67,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   void start_recording() { tier_.start_recording(); }
   std::vector<offload::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
   // Calls with every value of this step that holds device memory now, and how much; each storage once.
-  void visit_held(const std::function<void(const autograd::Buffer&, int64_t bytes)>& visit) const;
+  void visit_held(const std::function<void(const value::Value&, int64_t bytes)>& visit) const;
   const config::OpPlacement* placement(int op) const { return placements_[op]; }  // null: all stays
 
   struct Owner {
@@ -86,29 +86,28 @@ class Executor final : public program::OpObserver, public autograd::Packer {
     int argument;
     at::Tensor tensor;
     uint32_t version;  // before the op
-    autograd::BufferPtr old;
+    value::ValuePtr old;
   };
 
   bool recomputes(const program::Op& op) const;
   bool is_ours(const at::Tensor& tensor) const;
-  autograd::BufferPtr find(const at::Tensor& tensor) const;
-  autograd::BufferPtr find_or_add(const at::Tensor& tensor);
+  value::ValuePtr find(const at::Tensor& tensor) const;
+  value::ValuePtr find_or_add(const at::Tensor& tensor);
   void note_written(const program::Op& op, const torch::jit::Stack& inputs);
-  void protect(autograd::Buffer& buffer);
   void replace_moved(const at::Tensor& moved);
   checkpoint::InstancePtr record(const program::Op& op, const torch::jit::Stack& inputs);
   checkpoint::TensorInput record_input(const at::Tensor& tensor);
-  void need(const autograd::BufferPtr& buffer);
+  value::Use use(value::ValuePtr value, value::Use::By by);
   void replace_written(const program::Op& op);
   void add_outputs(const program::Op& op, const torch::jit::Stack& outputs);
-  autograd::BufferPtr add_buffer(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker,
-                                 int index);
-  autograd::BufferPtr add_private(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker);
+  value::ValuePtr add_value(const at::Tensor& tensor, const value::Value::Origin& origin, config::Place place,
+                            const checkpoint::InstancePtr& maker, int index);
+  value::ValuePtr add_private(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker);
   checkpoint::InstancePtr record_cast(const SavedTensor& saved);
   void start_learning_op();
   void end_learning_op(const program::Op& op);
   void resolve(SavedTensor& saved);
-  at::Storage storage_of(autograd::Buffer& buffer, int block);
+  at::Storage bytes_of(value::Value& value, int block);
   at::Tensor saved_by(checkpoint::Instance& instance, int save, int block);
   void prefetch(int op);
 
@@ -123,8 +122,8 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   offload::Offload offload_;
   checkpoint::Recompute recompute_;
 
-  std::unordered_map<Impl, autograd::BufferPtr> buffers_;  // of this forward
-  std::vector<std::weak_ptr<autograd::Buffer>> all_;       // of this step
+  std::unordered_map<Impl, value::ValuePtr> values_;  // of this forward
+  std::vector<std::weak_ptr<value::Value>> all_;      // of this step
   bool head_begun_ = false;
   int block_ = -1;
   bool learning_ = false;
@@ -143,4 +142,4 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   int saves_ = 0;
 };
 
-}  // namespace memtune::trial
+}  // namespace memtune::step

@@ -1,13 +1,13 @@
 // What autograd holds for one saved tensor. Resolved once to one of three: a tensor that is left alone, a view of a
-// buffer, or a private value that its op makes again. Pending while the op that made it runs.
+// value, or a private value that its op makes again. Pending while the op that made it runs.
 #pragma once
 
-#include "core/autograd/buffer.h"
 #include "core/autograd/geometry.h"
 #include "core/autograd/hooks.h"
 #include "core/checkpoint/instance.h"
+#include "core/value/value.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 
 class Executor;
 
@@ -19,7 +19,7 @@ class SavedTensor final : public autograd::Ticket {
 
   at::Tensor unpack() override;
 
-  void become(const autograd::BufferPtr& buffer);
+  void become(value::Use use);
   void become(const checkpoint::InstancePtr& instance);
 
   const at::Tensor& tensor() const { return tensor_; }  // until it is resolved
@@ -38,8 +38,8 @@ class SavedTensor final : public autograd::Ticket {
   bool cast_parameter_ = false;
   int cast_source_ = -1;
   at::Tensor tensor_;
-  autograd::BufferPtr buffer_;
+  value::Use use_;
   checkpoint::InstancePtr instance_;
 };
 
-}  // namespace memtune::trial
+}  // namespace memtune::step
