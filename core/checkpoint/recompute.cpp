@@ -3,6 +3,8 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 #include "core/autograd/hooks.h"
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
@@ -51,13 +53,6 @@ class Capture final : public autograd::Packer {
   Instance& instance_;
 };
 
-// Arguments 3 and 4 are running_mean and running_var.
-constexpr size_t kRunningMean = 3, kRunningVariance = 4;
-
-bool updates_statistics(const program::Op& op) {
-  return op.name == "aten::batch_norm" || op.name == "aten::instance_norm";
-}
-
 void collect(const IValue& value, std::vector<at::Tensor>& tensors) {
   if (value.isTensor()) {
     tensors.push_back(value.toTensor());
@@ -76,8 +71,7 @@ std::vector<at::Tensor> tensors_in(const Stack& values) {
 
 std::vector<at::Tensor> moved_statistics(const program::Op& op, const Stack& inputs) {
   std::vector<at::Tensor> statistics;
-  if (!updates_statistics(op)) return statistics;
-  for (size_t i : {kRunningMean, kRunningVariance})
+  for (int i : op.moves_statistics)
     if (inputs.at(i).isTensor()) statistics.push_back(inputs[i].toTensor());
   return statistics;
 }
@@ -159,7 +153,8 @@ Stack Recompute::make_stack(Instance& instance) {
   for (size_t i = 0; i < instance.arguments.size(); ++i) {
     bool written = i < instance.op->writes.size() && instance.op->writes[i];
     // The forward has moved them; a rerun must not move them again.
-    bool statistics = updates_statistics(*instance.op) && (i == kRunningMean || i == kRunningVariance);
+    const auto& moved = instance.op->moves_statistics;
+    bool statistics = std::find(moved.begin(), moved.end(), static_cast<int>(i)) != moved.end();
     stack.push_back(make_argument(instance.arguments[i], written || statistics));
   }
   return stack;

@@ -18,8 +18,7 @@ json op_json(const OpFacts& op) {
   if (op.view) out["view"] = true;
   if (op.in_place) out["in_place"] = true;
   if (op.random) out["random"] = true;
-  if (op.matmul) out["matmul"] = true;
-  if (op.attention) out["attention"] = true;
+  if (op.op_class != OpClass::unknown) out["class"] = to_string(op.op_class);
   if (!op.source.empty()) out["source"] = op.source;
   if (!op.output_bytes.empty()) out["output_bytes"] = op.output_bytes;
   if (!op.output_saved.empty()) out["output_saved"] = op.output_saved;
@@ -57,8 +56,9 @@ OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& f
   object.read("view", op.view);
   object.read("in_place", op.in_place);
   object.read("random", op.random);
-  object.read("matmul", op.matmul);
-  object.read("attention", op.attention);
+  std::string op_class;
+  object.read("class", op_class);
+  op.op_class = parse_op_class(op_class);
   object.read("source", op.source);
   read_measured(object, op);
   object.finish();
@@ -74,21 +74,6 @@ BlockFacts read_block(const json& json, const std::string& path) {
   return block;
 }
 
-json tensor_json(const TensorFacts& tensor) {
-  return {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"known", tensor.known}};
-}
-
-TensorFacts read_tensor(const json& json, const std::string& path) {
-  TensorFacts tensor;
-  JsonObject object(json, path);
-  object.read("name", tensor.name);
-  object.read("dtype", tensor.dtype);
-  object.read("shape", tensor.shape, -1);
-  object.read("known", tensor.known);
-  object.finish();
-  return tensor;
-}
-
 }  // namespace
 
 std::string full_name(const OpFacts& op) { return op.region.empty() ? op.name : op.region + "/" + op.name; }
@@ -96,14 +81,11 @@ std::string full_name(const OpFacts& op) { return op.region.empty() ? op.name : 
 void to_json(json& out, const ProgramFacts& facts) {
   json ops = json::array();
   json blocks = json::array();
-  json inputs = json::array();
   for (const OpFacts& op : facts.ops) ops.push_back(op_json(op));
   for (const BlockFacts& block : facts.blocks) blocks.push_back({{"region", block.region}});
-  for (const TensorFacts& input : facts.inputs) inputs.push_back(tensor_json(input));
   out = {{"kind", facts.kind},
          {"ops", ops},
          {"blocks", blocks},
-         {"inputs", inputs},
          {"parameters", facts.parameters},
          {"parameter_bytes", facts.parameter_bytes},
          {"notes", facts.notes},
@@ -121,8 +103,6 @@ void from_json(const json& json, ProgramFacts& facts) {
     facts.blocks.push_back(read_block(block, object.path("blocks", facts.blocks.size())));
   for (const auto& op : object.array("ops"))
     facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts));
-  for (const auto& input : object.array("inputs"))
-    facts.inputs.push_back(read_tensor(input, object.path("inputs", facts.inputs.size())));
   object.read("parameters", facts.parameters, 0);
   object.read("parameter_bytes", facts.parameter_bytes, 0);
   object.read("notes", facts.notes);

@@ -7,14 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace memtune::config {
+#include "core/config/op_traits.h"
 
-struct TensorFacts {
-  std::string name;
-  std::string dtype;           // "int64", "float32", "bfloat16", ...
-  std::vector<int64_t> shape;  // empty with known == false: not known
-  bool known = false;
-};
+namespace memtune::config {
 
 // One op. Values are numbered over the whole program; a value is a tensor (or a list or tuple of tensors).
 struct OpFacts {
@@ -27,9 +22,8 @@ struct OpFacts {
   bool view = false;          // outputs share memory with an input
   bool in_place = false;      // writes into an input
   bool random = false;        // draws from the generator
-  bool matmul = false;        // linear, mm, bmm, addmm, matmul, convolution ...
-  bool attention = false;     // scaled dot product attention in any form
-  std::string source;         // "model.py:42" as the model's author knows it, or ""
+  OpClass op_class = OpClass::unknown;
+  std::string source;  // "model.py:42" as the model's author knows it, or ""
 
   // Measured by one forward; empty and 0 when the op did not run or nothing was measured. The lists have one entry an
   // output.
@@ -49,8 +43,7 @@ struct ProgramFacts {
   std::string kind;  // "scripted" | "traced" | "profile"
   std::vector<OpFacts> ops;
   std::vector<BlockFacts> blocks;
-  std::vector<TensorFacts> inputs;  // of forward, in order
-  int64_t parameters = 0;           // elements, tied ones once
+  int64_t parameters = 0;  // elements, tied ones once
   int64_t parameter_bytes = 0;
   std::vector<std::string> notes;  // what the person should know ("dropout is fixed by the trace", ...)
 

@@ -39,7 +39,7 @@ class CheapRule {
   const OpFacts& maker(int memory) const { return facts_.ops[graph_.memories()[memory].op]; }
 
   // A matmul's private values are casts of its inputs.
-  static bool private_is_cheap(const OpFacts& op) { return is_cheap(op) || (op.matmul && makes_values(op)); }
+  static bool private_is_cheap(const OpFacts& op) { return is_cheap(op) || (is_matmul(op) && makes_values(op)); }
 
   bool is_wanted(int memory) const { return graph_.memories()[memory].saved && covers(maker(memory)); }
 

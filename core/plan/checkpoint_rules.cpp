@@ -55,9 +55,9 @@ class SaveList {
 
   // Every second matmul of a block is cheap enough to make again.
   bool has(const OpFacts& op, int matmul) const {
-    const bool of_class = (op.matmul && classes_.count("matmul-all")) ||
-                          (op.matmul && classes_.count("matmul") && matmul % 2 == 0) ||
-                          (op.attention && classes_.count("attention"));
+    const bool of_class = (is_matmul(op) && classes_.count("matmul-all")) ||
+                          (is_matmul(op) && classes_.count("matmul") && matmul % 2 == 0) ||
+                          (is_attention(op) && classes_.count("attention"));
     return of_class || ops_.count(bare(op.name));
   }
 
@@ -108,7 +108,7 @@ class Checkpoint {
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
       const OpFacts& op = facts_.ops[i];
       if (!covers(op.block)) continue;
-      const int matmul = op.matmul ? matmuls[op.block]++ : 0;
+      const int matmul = is_matmul(op) ? matmuls[op.block]++ : 0;
       if (!makes_values(op)) continue;
       const int owner = facts_.owner[op.outputs[0]];
       const bool saved = saves(op, matmul) || (op.in_place && saved_owners.count(owner));

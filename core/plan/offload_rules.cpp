@@ -97,7 +97,7 @@ class Share {
 
   // Flops of all ops that would have to run again to make `memory` from what is there without it.
   double flops_to_remake(int memory) const {
-    if (!graph_.measured()) return facts_.ops[at(memory).op].attention ? 2 : facts_.ops[at(memory).op].matmul;
+    if (!graph_.measured()) return is_attention(facts_.ops[at(memory).op]) ? 2 : is_matmul(facts_.ops[at(memory).op]);
     double flops = 0;
     std::set<int> ops;
     std::vector<int> queue = {memory};

@@ -14,8 +14,10 @@ constexpr int kOutside = -1;  // the "block" of an op that is in none
 bool makes_values(const config::OpFacts& op);
 bool makes_memory(const config::OpFacts& op);
 
-// Running it again costs next to nothing and makes the same: no matmul, attention, random draw, lookup or sort.
+// Running it again costs next to nothing and makes the same: its class is cheap, and it draws no random numbers.
 bool is_cheap(const config::OpFacts& op);
+bool is_matmul(const config::OpFacts& op);  // convolutions too
+bool is_attention(const config::OpFacts& op);
 bool is_norm(const config::OpFacts& op);
 
 // "softmax" and "aten::softmax" are one op.

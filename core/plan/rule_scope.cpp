@@ -17,10 +17,7 @@ using config::ProgramFacts;
 
 const std::map<std::string, std::function<bool(const OpFacts&)>>& classes() {
   static const std::map<std::string, std::function<bool(const OpFacts&)>> classes = {
-      {"attention", [](const OpFacts& op) { return op.attention; }},
-      {"cheap", is_cheap},
-      {"matmul", [](const OpFacts& op) { return op.matmul; }},
-      {"norm", is_norm}};
+      {"attention", is_attention}, {"cheap", is_cheap}, {"matmul", is_matmul}, {"norm", is_norm}};
   return classes;
 }
 

@@ -11,11 +11,6 @@
 namespace memtune::program {
 namespace {
 
-const std::set<std::string> kMatmuls = {"aten::linear",      "aten::mm",      "aten::matmul",  "aten::bmm",
-                                        "aten::addmm",       "aten::einsum",  "aten::baddbmm", "aten::_convolution",
-                                        "aten::convolution", "aten::conv1d",  "aten::conv2d",  "aten::conv3d",
-                                        "aten::addbmm",      "aten::bilinear"};
-const std::set<std::string> kAttention = {"aten::scaled_dot_product_attention", "aten::_native_multi_head_attention"};
 const std::set<std::string> kContainers = {"Sequential", "ModuleList", "ModuleDict", ""};
 
 template <typename Visit>
@@ -126,8 +121,8 @@ class FactsBuilder {
     for (size_t i = 0; seen && i < facts_.ops.size(); ++i)
       facts_.ops[i].after_blocks = static_cast<int>(i) > last_block_op_;
     add_parameters();
-    for (const auto& name : program_.input_names) facts_.inputs.push_back({name, "", {}, false});
     facts_.notes = program_.notes;
+    note_unknown();
     return std::move(facts_);
   }
 
@@ -144,8 +139,7 @@ class FactsBuilder {
       if (!program_.is_constant[slot]) fact.inputs.push_back(slot);
     fact.outputs = op.outputs;
     fact.random = op.random;
-    fact.matmul = kMatmuls.count(op.name) > 0;
-    fact.attention = kAttention.count(op.name) > 0;
+    fact.op_class = op.op_class;
     fact.in_place = std::find(op.writes.begin(), op.writes.end(), true) != op.writes.end();
     if (op.node) fact.source = source_of(op.node);
     own(op, fact);
@@ -198,6 +192,15 @@ class FactsBuilder {
   int find(int op) const {
     while (op >= 0 && parent_[op] != op) op = parent_[op];
     return op;
+  }
+
+  void note_unknown() {
+    std::set<std::string> names;
+    for (const auto& op : facts_.ops)
+      if (op.op_class == config::OpClass::unknown) names.insert(op.name);
+    if (names.empty()) return;
+    facts_.notes.push_back("not known to memtune, so taken for dear: " +
+                           join(std::vector<std::string>(names.begin(), names.end()), ", "));
   }
 
   void add_parameters() {

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/program/liveness.h"
+#include "core/program/op_class.h"
 
 namespace memtune::program {
 namespace {
@@ -343,18 +344,10 @@ class Lowering {
     for (const c10::Argument& argument : schema.arguments())
       op.writes.push_back(argument.alias_info() && argument.alias_info()->isWrite());
     if (auto handle = c10::Dispatcher::singleton().findSchema(schema.operator_name())) op.handle = *handle;
-    op.random = draws_random_numbers(op);
+    classify(op, schema);
     for (auto* value : node->inputs()) op.inputs.push_back(slot_of(known_.at(value), node, call, body));
     add_outputs(op, node->outputs());
     body.ops.push_back(std::move(op));
-  }
-
-  // Recurrent layers have dropout between their layers, and no tag that says so.
-  static bool draws_random_numbers(const Op& op) {
-    if (op.handle && op.handle->hasTag(at::Tag::nondeterministic_seeded)) return true;
-    for (const char* name : {"aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"})
-      if (op.name == name) return true;
-    return false;
   }
 
   Program& program_;

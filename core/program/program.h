@@ -56,7 +56,9 @@ struct Op {
   std::optional<c10::OperatorHandle> handle;         // when the dispatcher knows it
   std::vector<bool> writes;                          // arguments written in place, by the schema
   bool vararg = false;
-  bool random = false;                             // draws from the device's generator
+  bool random = false;  // draws from the device's generator
+  config::OpClass op_class = config::OpClass::host;
+  std::vector<int> moves_statistics;               // see config::OpTraits
   std::string name;                                // "aten::linear"
   c10::intrusive_ptr<c10::ivalue::Object> object;  // get/set_attribute of a module
   int64_t index = 0;                               // tuple_index

@@ -19,20 +19,41 @@ struct Dropped final : autograd::Ticket {
   at::Tensor unpack() override { throw Error("a survey has no backward"); }
 };
 
-// Multiply-adds times two that one element of the result takes.
-double flops_per_element(const config::OpFacts& fact, const Stack& inputs) {
+// aten::convolution and aten::_convolution say in an argument which way they go.
+constexpr size_t kTransposed = 6;
+
+bool is_transposed(const config::OpFacts& fact, const Stack& inputs) {
+  if (config::traits_of(fact.name).transposed) return true;
+  const bool told = fact.name.ends_with("convolution") && inputs.size() > kTransposed;
+  return told && inputs[kTransposed].isBool() && inputs[kTransposed].toBool();
+}
+
+// Multiply-adds times two, for each element of the result, or in all where that follows from the inputs alone.
+struct Flops {
+  double per_element = 0;
+  double in_all = 0;
+};
+
+Flops convolution_flops(const at::Tensor& input, const at::Tensor& weight, bool transposed) {
+  if (!weight.defined() || weight.dim() < 2) return {};
+  const double per_element = 2.0 * static_cast<double>(weight.numel()) / static_cast<double>(weight.size(0));
+  if (transposed) return {0, per_element * static_cast<double>(input.numel())};
+  return {per_element, 0};
+}
+
+Flops flops_of(const config::OpFacts& fact, const Stack& inputs) {
+  const bool multiplies = config::is_matmul(fact.op_class) || fact.op_class == config::OpClass::attention;
+  if (!multiplies) return {};
   const auto tensors = checkpoint::tensors_in(inputs);
-  if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return 0;
-  if (fact.attention) {  // query by key, then by value; half of it lies above a causal diagonal
+  const auto data = static_cast<size_t>(config::traits_of(fact.name).data);
+  if (tensors.size() <= data || !tensors[data].defined() || tensors[data].dim() == 0) return {};
+  if (fact.op_class == config::OpClass::attention) {  // by key, then by value; causal ones do half of it
     const bool usual = tensors.size() > 1 && tensors[1].defined() && tensors[1].dim() > 1;
-    return usual ? 4.0 * static_cast<double>(tensors[1].size(-2)) : 0;
+    return {usual ? 4.0 * static_cast<double>(tensors[1].size(-2)) : 0, 0};
   }
-  if (!fact.matmul) return 0;
-  if (fact.name.find("conv") != std::string::npos && tensors.size() > 1 && tensors[1].dim() > 1)
-    return 2.0 * static_cast<double>(tensors[1].numel()) / static_cast<double>(tensors[1].size(0));
-  const bool added = fact.name.find("addmm") != std::string::npos || fact.name.find("baddbmm") != std::string::npos;
-  const at::Tensor& left = tensors[added && tensors.size() > 1 ? 1 : 0];
-  return left.dim() == 0 ? 0 : 2.0 * static_cast<double>(left.size(-1));
+  if (fact.op_class == config::OpClass::convolution)
+    return tensors.size() > 1 ? convolution_flops(tensors[0], tensors[1], is_transposed(fact, inputs)) : Flops{};
+  return {2.0 * static_cast<double>(tensors[data].size(-1)), 0};
 }
 
 }  // namespace
@@ -65,7 +86,9 @@ void Survey::before(const program::Op& op, const Stack& inputs) {
   saved_.clear();
   for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
     if (tensor.defined() && autograd::is_plain(tensor) && is_new(tensor)) note(tensor, -1, 0);
-  factor_ = flops_per_element(facts_.ops[op.id], inputs);
+  const Flops flops = flops_of(facts_.ops[op.id], inputs);
+  facts_.ops[op.id].flops += flops.in_all;
+  factor_ = flops.per_element;
 }
 
 void Survey::after(const program::Op& op, const Stack& outputs) {

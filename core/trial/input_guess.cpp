@@ -54,11 +54,12 @@ class Finder {
     if (passes.count(op.name) && same) same_.insert(op.outputs[0]);
     if ((reshapes.count(op.name) && same) || ((reshapes.count(op.name) || passes.count(op.name)) && reshaped))
       reshaped_.insert(op.outputs[0]);
-    bool embedding = op.name == "aten::embedding";
+    const config::OpTraits& traits = config::traits_of(op.name);
+    bool embedding = op.op_class == config::OpClass::embedding;
     bool layer = op.name == "aten::linear" || groups.count(op.name);
     if (!embedding && !layer) return;
-    auto weight = weights_.find(op.inputs[embedding ? 0 : 1]);
-    Slot data = op.inputs[embedding ? 1 : 0];
+    auto weight = weights_.find(op.inputs[traits.weight]);
+    Slot data = op.inputs[traits.data];
     if (weight == weights_.end() || !(same_.count(data) || (embedding && reshaped_.count(data)))) return;
     found_ = {op.name, weight->second, 1};
     auto position = groups.find(op.name);

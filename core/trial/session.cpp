@@ -7,6 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/trial_request.h"
+#include "core/device/torch/make_device.h"
+#include "core/device/torch/torch_device.h"
 #include "core/program/module_state.h"
 #include "core/step/survey.h"
 
@@ -47,24 +49,25 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   loss_ = program::parse_loss(training.loss);
   device_ = device::make_device(training.device);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  model_ =
-      program::load_model(request.model, training.dtype, device_->torch_device(), training.seed, training.sequence);
+  model_ = program::load_model(request.model, training.dtype, device::torch_device(*device_), training.seed,
+                               training.sequence);
   std::string target = choose_target(request, loss_, argument_names(model_.module));
-  program_ = std::make_unique<program::Program>(program::lower(model_.module, loss_, target, device_->torch_device()));
+  program_ =
+      std::make_unique<program::Program>(program::lower(model_.module, loss_, target, device::torch_device(*device_)));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
   facts_.kind = model_.kind;
   facts_.notes.insert(facts_.notes.begin(), model_.notes.begin(), model_.notes.end());
-  batch_ = make_batch(request, loss_, *program_, device_->torch_device());
+  batch_ = make_batch(request, loss_, *program_, device::torch_device(*device_));
   parameters_ = program::unique_parameters(model_.module);
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
 }
 
 void Session::survey() {
-  program::ModuleState restore(model_.module, device_->torch_device());
+  program::ModuleState restore(model_.module, device::torch_device(*device_));
   try {
     config::ProgramFacts measured = facts_;
-    step::Survey survey(*program_, measured, device_->torch_device().type());
-    const c10::DeviceType type = device_->torch_device().type();
+    step::Survey survey(*program_, measured, device::torch_device(*device_).type());
+    const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(&survey);
     auto loss = interpreter_->run(to_values(batch_.tensors), &survey);
@@ -81,7 +84,7 @@ void Session::survey() {
 }
 
 double Session::untouched_loss(step::Executor* executor) {
-  program::ModuleState restore(model_.module, device_->torch_device());
+  program::ModuleState restore(model_.module, device::torch_device(*device_));
   return forward(executor, executor).item<double>();
 }
 
@@ -90,7 +93,7 @@ at::Tensor Session::forward(step::Executor* executor, program::OpObserver* obser
   at::Tensor loss;
   if (executor) executor->begin_step();
   {
-    const c10::DeviceType type = device_->torch_device().type();
+    const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(executor);
     loss = interpreter_->run(to_values(batch_.tensors), observer ? observer : executor).toTensor();

@@ -110,8 +110,16 @@ def compare_trials(trials: List[dict], strategies: List[str]):
         raise Failure("; ".join(wrong))
 
 
+def compare_notes(notes: List[str]):
+    """Every op of these models is in memtune's table of ops."""
+    unknown = [note for note in notes if "not known to memtune" in note]
+    if unknown:
+        raise Failure("; ".join(unknown))
+
+
 def check(options, model: dict) -> str:
     answer, strategies = run(options, model)
+    compare_notes(answer["notes"])
     trials = answer["trials"]
     compare_trials(trials, strategies)
     none = [t for t in trials if t["strategy"] == "none"]

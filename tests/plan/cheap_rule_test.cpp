@@ -153,6 +153,23 @@ TEST_CASE("random draws, lookups and sorts are not run again") {
   CHECK(placed("checkpoint:cheap", builder.facts) == "");
 }
 
+TEST_CASE("what multiplies matrices under another name is not run again either") {
+  for (const char* name : {"aten::conv_transpose2d", "aten::cdist", "aten::mv", "aten::_grouped_mm",
+                           "aten::_scaled_dot_product_flash_attention", "mylib::fused_block"}) {
+    CAPTURE(name);
+    Builder builder;
+    builder.facts.blocks = {{"a"}};
+    builder.block = 0;
+    const int in = builder.op("aten::linear", {builder.input()});
+    builder.measured(4, true);
+    const int sum = builder.op("aten::add", {in});
+    builder.measured(4, false);
+    builder.op(name, {sum});
+    builder.measured(8, true);
+    CHECK(placed("checkpoint:cheap", builder.facts) == "");
+  }
+}
+
 TEST_CASE("what in-place ops changed is made again with them, all or none") {
   const auto program = [](const char* write) {
     Builder builder;

@@ -63,8 +63,7 @@ class Builder {
     op.region = block >= 0 ? "layers." + std::to_string(block) : "";
     op.block = block;
     op.after_blocks = after;
-    op.matmul = name == "aten::linear";
-    op.attention = name == "aten::scaled_dot_product_attention";
+    op.op_class = config::traits_of(name).op_class;
     op.inputs = std::move(inputs);
     op.outputs = {value(owner)};
     facts.ops.push_back(op);

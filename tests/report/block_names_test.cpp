@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "core/report/findings.h"
+#include "core/findings/findings.h"
+#include "core/findings/trace_diff.h"
 #include "core/report/memory_chart.h"
 #include "core/report/memory_snapshot.h"
 #include "core/report/memory_stack.h"
-#include "core/report/trace_diff.h"
-#include "tests/report/made_up.h"
+#include "tests/findings/made_up.h"
 
 using namespace memtune;
-using report::MadeUp;
+using findings::MadeUp;
 using trace::EventKind;
 using trace::OwnerKind;
 using trace::Pass;
@@ -51,9 +51,9 @@ MadeUp blocks_named(const std::vector<std::string>& names, double late_ms) {
   return made;
 }
 
-const report::Finding& of_rule(const std::vector<report::Finding>& findings, const std::string& rule) {
-  const auto found = std::ranges::find(findings, rule, &report::Finding::rule);
-  REQUIRE(found != findings.end());
+const findings::Finding& of_rule(const std::vector<findings::Finding>& all, const std::string& rule) {
+  const auto found = std::ranges::find(all, rule, &findings::Finding::rule);
+  REQUIRE(found != all.end());
   return *found;
 }
 
@@ -92,13 +92,13 @@ TEST_CASE("a snapshot calls what blocks hold activations") {
 TEST_CASE("copies that are late for the last block are told to keep it, whatever it is called") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
-    trace::Measurement measured;
+    result::Measurement measured;
     measured.strategy = "offload:stream";
     measured.step_ms.median = 110;
     config::Plan plan;
     plan.strategy = "offload:stream";
-    const auto findings = report::find(blocks_named(names, 10).trace, measured, &plan);
-    const report::Finding& late = of_rule(findings, "copies-in-late");
+    const auto found = findings::find(blocks_named(names, 10).trace, measured, &plan);
+    const findings::Finding& late = of_rule(found, "copies-in-late");
     CHECK(late.what == "copies in exposed 10 ms a step, most of it for " + names[1]);
     CHECK(late.advice == "keep_last=0 -> keep_last=1");
   }
@@ -107,7 +107,7 @@ TEST_CASE("copies that are late for the last block are told to keep it, whatever
 TEST_CASE("the holder of the peak is advised as what it is") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
-    const report::Finding peak = of_rule(report::find(blocks_named(names, 0).trace, {}, nullptr), "peak-owner");
+    const findings::Finding peak = of_rule(findings::find(blocks_named(names, 0).trace, {}, nullptr), "peak-owner");
     CHECK(peak.advice.starts_with("recompute or move more of"));
   }
 }
@@ -115,15 +115,15 @@ TEST_CASE("the holder of the peak is advised as what it is") {
 TEST_CASE("all blocks are summed, and blocks are compared by their place though one model calls them otherwise") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
-    const report::TraceDiff diff = report::diff(blocks_named(kNames[0], 0).trace, blocks_named(names, 10).trace);
+    const findings::TraceDiff diff = findings::diff(blocks_named(kNames[0], 0).trace, blocks_named(names, 10).trace);
     const auto part = [&](const std::string& name) {
-      const auto found = std::ranges::find(diff.parts, name, &report::Part::name);
+      const auto found = std::ranges::find(diff.parts, name, &findings::Part::name);
       REQUIRE(found != diff.parts.end());
       return found->delta_ms();
     };
     CHECK(part("all blocks backward") == doctest::Approx(10));
     CHECK(part("all blocks forward") == doctest::Approx(0));
     CHECK(part("layers.1 backward") == doctest::Approx(10));
-    CHECK(diff.parts.size() == report::kDeviceParts.size() + 6);
+    CHECK(diff.parts.size() == findings::kDeviceParts.size() + 6);
   }
 }

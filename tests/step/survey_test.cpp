@@ -10,9 +10,10 @@ namespace {
 
 config::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int width = 8, int rows = 4) {
   const tests::Model model(forward + "\n", blocks, width, {"a", "b"}, rows);
-  const auto program = program::lower(model.module(), program::Loss::returned, "", tests::test_device().torch_device());
+  const auto program =
+      program::lower(model.module(), program::Loss::returned, "", device::torch_device(tests::test_device()));
   auto facts = program::facts(program, program::find_blocks(program, "block*"));
-  Survey survey(program, facts, tests::test_device().torch_device().type());
+  Survey survey(program, facts, device::torch_device(tests::test_device()).type());
   autograd::HookScope hooks(&survey);
   program::Interpreter(program).run({model.input()}, &survey);
   return facts;
@@ -65,11 +66,22 @@ TEST_CASE("matmuls and attention cost their multiply-adds, all else nothing") {
   CHECK(find(facts, "aten::unsqueeze").flops == 0);
 }
 
+TEST_CASE("a convolution costs what it multiplies, each way") {
+  const auto facts = survey_of(
+      "def forward(self, x):\n"
+      "    y = (x @ self.a).unsqueeze(0)\n"                                    // [1, 4, 8]: 4 channels, 8 long
+      "    y = torch.conv1d(y, self.b[0:4, 0:4].unsqueeze(2))\n"               // 1 by 1: 4 multiply-adds each
+      "    y = torch.conv_transpose1d(y, self.b[0:4, 0:6].view([4, 2, 3]))\n"  // an input element meets 2 * 3
+      "    return y.sum() * x");
+  CHECK(find(facts, "aten::conv1d").flops == 2.0 * 4 * 8 * 4);
+  CHECK(find(facts, "aten::conv_transpose1d").flops == 2.0 * 4 * 8 * 6);
+}
+
 TEST_CASE("a survey keeps nothing: it needs no more memory than a forward without gradients") {
   auto& device = tests::test_device();
   const tests::Model model("def forward(self, x):\n    return torch.sigmoid(torch.sigmoid(x @ self.a))\n", 6, 64, {"a"},
                            1024);
-  const auto program = program::lower(model.module(), program::Loss::returned, "", device.torch_device());
+  const auto program = program::lower(model.module(), program::Loss::returned, "", device::torch_device(device));
   auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const auto peak_of = [&](auto&& run) {
     device.reset_peak();
@@ -82,7 +94,7 @@ TEST_CASE("a survey keeps nothing: it needs no more memory than a forward withou
     program::Interpreter(program).run({model.input()});
   });
   const int64_t surveyed = peak_of([&] {
-    Survey survey(program, facts, tests::test_device().torch_device().type());
+    Survey survey(program, facts, device::torch_device(tests::test_device()).type());
     autograd::HookScope hooks(&survey);
     program::Interpreter(program).run({model.input()}, &survey);
   });

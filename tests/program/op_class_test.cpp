@@ -1,0 +1,126 @@
+// The table of ops against LibTorch's own list of them: what LibTorch knows to be random, to multiply or to be
+// elementwise, the table may not say otherwise of.
+#include "core/program/op_class.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+namespace memtune::program {
+namespace {
+
+using config::OpClass;
+
+struct Known {
+  Op op;
+  const c10::FunctionSchema* schema;
+};
+
+// Every operator that LibTorch has, backward formulas apart, which no forward calls.
+std::vector<Known> all_ops() {
+  std::vector<Known> ops;
+  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    auto handle = c10::Dispatcher::singleton().findSchema(name);
+    if (!handle || name.name.find("backward") != std::string::npos) continue;
+    Known known{{}, &handle->schema()};
+    known.op.name = name.name;
+    known.op.handle = handle;
+    classify(known.op, *known.schema);
+    ops.push_back(std::move(known));
+  }
+  return ops;
+}
+
+bool is_cheap(const Op& op) { return config::is_cheap(op.op_class) && !op.random; }
+
+TEST_CASE("what draws random numbers is random, by the table alone for what the table has") {
+  int random = 0;
+  for (const auto& [op, schema] : all_ops()) {
+    CAPTURE(op.name);
+    const bool tagged = op.handle->hasTag(at::Tag::nondeterministic_seeded);
+    if (tagged && op.name.starts_with("aten::")) CHECK(config::traits_of(op.name).random);
+    if (tagged) ++random;
+    const auto& arguments = schema->arguments();
+    const bool takes_generator = std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
+      return argument.type()->str().find("Generator") != std::string::npos;
+    });
+    if (takes_generator && op.name.starts_with("aten::") && !schema->returns().empty()) CHECK(op.random);
+  }
+  CHECK(random > 100);  // overloads
+}
+
+TEST_CASE("nothing that multiplies matrices is cheap") {
+  const std::regex multiplies(
+      ".*(mm|matmul|linear|conv(?!ert|olve)|attention|einsum|bilinear|dot|lstm|gru|rnn|cdist|cholesky|qr|svd|eig|"
+      "inverse|solve|mv|lu_|_lu|fft_|det|chain|multi_dot|tensordot|inner|matrix_exp|matrix_power).*");
+  // Passes over memory whose names only look so.
+  const std::set<std::string> passes = {"aten::upsample_bilinear2d",
+                                        "aten::_upsample_bilinear2d_aa",
+                                        "aten::upsample_linear1d",
+                                        "aten::upsample_trilinear3d",
+                                        "aten::__upsample_bilinear",
+                                        "aten::dot",
+                                        "aten::vdot",
+                                        "aten::fft_fftfreq",
+                                        "aten::fft_rfftfreq",
+                                        "aten::fft_fftshift",
+                                        "aten::fft_ifftshift",
+                                        "aten::detach",
+                                        "aten::detach_",
+                                        "aten::detach_copy"};
+  int seen = 0;
+  for (const auto& [op, schema] : all_ops()) {
+    if (!std::regex_match(op.name, multiplies) || passes.contains(op.name) || op.op_class == OpClass::host) continue;
+    CAPTURE(op.name);
+    CHECK_FALSE(is_cheap(op));
+    ++seen;
+  }
+  CHECK(seen > 200);
+}
+
+TEST_CASE("what LibTorch calls pointwise is elementwise, and known without the table") {
+  int seen = 0;
+  for (const auto& [op, schema] : all_ops()) {
+    if (!op.handle->hasTag(at::Tag::pointwise)) continue;
+    CAPTURE(op.name);
+    const bool moves = op.op_class == OpClass::copy || op.op_class == OpClass::view;
+    CHECK((op.op_class == OpClass::elementwise || op.op_class == OpClass::host || moves));
+    ++seen;
+  }
+  CHECK(seen > 300);
+}
+
+TEST_CASE("statistics that an op moves without saying so are known") {
+  int seen = 0;
+  for (const auto& [op, schema] : all_ops()) {
+    if (!op.name.starts_with("aten::")) continue;
+    for (size_t i = 0; i < schema->arguments().size(); ++i) {
+      const c10::Argument& argument = schema->arguments()[i];
+      const bool running = argument.name() == "running_mean" || argument.name() == "running_var";
+      if (!running || argument.alias_info()) continue;
+      const auto& known = op.moves_statistics;
+      const bool told = std::find(known.begin(), known.end(), static_cast<int>(i)) != known.end();
+      CAPTURE(op.name);
+      // These only read them.
+      const bool reads = op.name.find("no_training") != std::string::npos ||
+                         op.name.find("no_update") != std::string::npos || op.name.ends_with("_functional");
+      CHECK(told != reads);
+      ++seen;
+    }
+  }
+  CHECK(seen >= 10);
+}
+
+TEST_CASE("an op that is in no table and has no tag is unknown") {
+  Op op;
+  op.name = "aten::_made_up";
+  classify(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::TensorType::get())}));
+  CHECK(op.op_class == OpClass::unknown);
+  classify(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::IntType::get())}));
+  CHECK(op.op_class == OpClass::host);
+}
+
+}  // namespace
+}  // namespace memtune::program
