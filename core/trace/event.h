@@ -22,8 +22,8 @@ struct Event {
   int64_t end_ns = 0;  // the same for a moment
   int64_t bytes = 0;   // copies, reads, writes
   uint64_t correlation = 0;
-  ValueId value;          // that was saved, moved or made again; none: no value of the plan's
-  Region region;          // of events of kind region
+  ValueId value = {};     // that was saved, moved or made again; none: no value of the plan's
+  Region region = {};     // of events of kind region
   bool pageable = false;  // of copies: the memory on the host's side is not page-locked
 };
 

@@ -13,7 +13,7 @@
 namespace memtune::trace {
 
 struct Part {
-  Region region;        // of neighbours that belong together the same; of kind none: nobody wants to see it
+  Region region = {};   // of neighbours that belong together the same; of kind none: nobody wants to see it
   std::string name;     // of the region, for people
   int64_t host_ns = 0;  // when the host began it
 };

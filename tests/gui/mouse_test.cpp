@@ -101,7 +101,10 @@ TEST_CASE("what another pane asks for is shown in the timeline") {
 TEST_CASE("a click on a tab changes the pane") {
   test::Screen screen;
   screen.open(test::small_trace());
-  screen.point(110, 18);  // the second
-  screen.click();
-  CHECK(screen.state.tab == gui::Tab::compare);
+  for (const gui::Tab tab : {gui::Tab::compare, gui::Tab::findings, gui::Tab::plan, gui::Tab::timeline}) {
+    const ImVec2 at = test::Screen::place_of(tab);
+    screen.point(at.x, at.y);
+    screen.click();
+    CHECK(screen.state.tab == tab);
+  }
 }

@@ -27,7 +27,7 @@ inline void add_region(trace::Trace& trace, const trace::Region& region, const s
 inline constexpr trace::Region kStep{trace::RegionKind::step};
 inline constexpr trace::Track kCompute{trace::TrackRole::compute, 7}, kOut{trace::TrackRole::copy_out, 20},
     kIn{trace::TrackRole::copy_in, 21}, kWrite{trace::TrackRole::disk_write}, kRead{trace::TrackRole::disk_read},
-    kValues{trace::TrackRole::values}, kOps{trace::TrackRole::ops};
+    kValues{trace::TrackRole::values}, kHostOps{trace::TrackRole::ops};
 
 // Each step of 10 ms: one value kept, one that travels to the disk and back. Memory rises to its peak at 5 ms of the
 // second step.
@@ -92,7 +92,7 @@ inline trace::Trace big_trace(size_t events) {
     for (int op = 0; op < kOps; ++op) {
       const int64_t start = at + op * 80'000;
       const std::string name = "kernel " + std::to_string(op);
-      add_event(trace, EventKind::op, kOps, name, start - 9'000, start - 1'000);
+      add_event(trace, EventKind::op, kHostOps, name, start - 9'000, start - 1'000);
       add_event(trace, EventKind::kernel, kCompute, name, start, start + 75'000);
       trace.memory.push_back({start, (int64_t{20} << 30) + (op + step_block) * (int64_t{64} << 20)});
     }
