@@ -27,17 +27,17 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
     if (sample.time_ns <= peak.time_ns) held[sample.owner] = sample.bytes;
   }
   Holder largest{.bytes = peak.allocated_bytes};
-  std::map<std::string, Holder> holders;
+  std::map<std::pair<OwnerKind, std::string>, Holder> holders;
   for (size_t i = 0; i < held.size(); ++i) {
     largest.bytes -= held[i];
     if (held[i] == 0) continue;
     const trace::Owner& owner = trace.owners[i];
     const std::string name = trace::family(owner);
-    const auto [found, first] = holders.try_emplace(name, Holder{owner.kind, owner.name, held[i]});
+    const auto [found, first] = holders.try_emplace({owner.kind, name}, Holder{owner.kind, owner.name, held[i]});
     Holder& holder = found->second;
     if (!first) holder = {owner.kind, name, holder.bytes + held[i], holder.members + 1};
   }
-  for (const auto& [name, holder] : holders)
+  for (const auto& [key, holder] : holders)
     if (holder.bytes > largest.bytes) largest = holder;
   return largest;
 }

@@ -23,7 +23,7 @@ std::string microseconds(int64_t ns) {
 bool is_moment(trace::EventKind kind) { return kind == trace::EventKind::save || kind == trace::EventKind::use; }
 
 // The slices that are open at the moment, outermost first, of one track of the viewer.
-class Lane {
+class OpenSlices {
  public:
   bool take(const trace::Event& event) {
     while (!open_.empty() && open_.back() <= event.start_ns) open_.pop_back();
@@ -124,7 +124,7 @@ class Writer {
     return indices;
   }
 
-  int open_lane(uint32_t track) {
+  int open_thread(uint32_t track) {
     const int process = on_device(trace_.tracks[track].role) ? kDeviceProcess : kHostProcess;
     const int thread = ++threads_;
     meta("thread_name", process, thread, R"("name":)" + quoted(to_string(trace_.tracks[track])));
@@ -133,20 +133,20 @@ class Writer {
   }
 
   void put_track(uint32_t track, const std::vector<size_t>& indices) {
-    std::vector<Lane> lanes(1);
-    std::vector<int> threads = {open_lane(track)};
+    std::vector<OpenSlices> open(1);
+    std::vector<int> threads = {open_thread(track)};
     const int32_t number = trace_.tracks[track].stream;
     const int64_t stream = number >= 0 ? number : threads.front();
     for (size_t index : indices) {
       const trace::Event& event = trace_.events[index];
-      size_t lane = 0;
-      while (!is_moment(event.kind) && !lanes[lane].take(event)) {
-        if (++lane < lanes.size()) continue;
-        lanes.emplace_back();
-        threads.push_back(open_lane(track));
+      size_t i = 0;
+      while (!is_moment(event.kind) && !open[i].take(event)) {
+        if (++i < open.size()) continue;
+        open.emplace_back();
+        threads.push_back(open_thread(track));
       }
-      threads_of_[index] = threads[lane];
-      put_event(event, threads[lane], stream);
+      threads_of_[index] = threads[i];
+      put_event(event, threads[i], stream);
     }
   }
 
