@@ -71,7 +71,7 @@ Finding Subject::concerns(const char* rule, int64_t bytes, std::string what, Adv
   return finding;
 }
 
-Evidence Subject::evidence(const trace::Intervals& set, trace::Kind kind) const {
+Evidence Subject::evidence(const trace::Intervals& set, trace::EventKind kind) const {
   Evidence evidence;
   evidence.strategy = measurement.strategy;
   std::vector<std::pair<int64_t, uint32_t>> worst;  // less its time within, so that ties keep the order of events
@@ -88,7 +88,7 @@ Evidence Subject::evidence(const trace::Intervals& set, trace::Kind kind) const 
     evidence.start_ns = longest.start;
     evidence.end_ns = longest.end;
   }
-  if (shown > 0) evidence.value = int64_t{trace.events[evidence.events.front()].value} - 1;
+  if (shown > 0) evidence.value = trace.events[evidence.events.front()].value;
   return evidence;
 }
 

@@ -18,6 +18,7 @@
 #include "core/profiler/profiler.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
+#include "core/trial/origin.h"
 #include "core/trial/session.h"
 
 namespace memtune::trial {
@@ -192,6 +193,7 @@ class Trial {
     if (!runner_.prepare_trace()) return;
     auto profiler = profiler::make_profiler(device_);
     trace::Trace trace;
+    trace.origin = find_origin(request_);
     trace.strategy = request_.plan.strategy;
     trace.device = result_.device;
     trace.budget_bytes = request_.training.memory_cap_bytes;
