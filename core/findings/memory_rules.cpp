@@ -42,12 +42,12 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
   return largest;
 }
 
-std::string advice_for_holder(const Subject& subject, const Holder& holder) {
+Advice advice_for_holder(const Subject& subject, const Holder& holder) {
   switch (holder.kind) {
     case OwnerKind::parameters:
     case OwnerKind::gradients:
     case OwnerKind::optimizer: return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
-    case OwnerKind::outside: return subject.knobs.offloads() ? "head=move" : "a smaller --batch or --seq";
+    case OwnerKind::outside: return subject.knobs.move_head();
     case OwnerKind::block:
       return holder.members > 1 ? "recompute or move more of their values"
                                 : "recompute or move more of this block's values";
@@ -56,6 +56,13 @@ std::string advice_for_holder(const Subject& subject, const Holder& holder) {
     case OwnerKind::work_space: break;
   }
   return "";
+}
+
+// Where memory is left: as many bytes fewer are moved, or less is recomputed.
+Advice do_less(const Subject& subject, int64_t unused) {
+  const int64_t moved = subject.measurement.transfer.out_bytes;
+  if (!subject.knobs.offloads() || moved <= 0) return subject.knobs.recompute_less();
+  return subject.knobs.move_less(1 - static_cast<double>(unused) / static_cast<double>(moved));
 }
 
 int64_t recomputed_bytes(const trace::Trace& trace) {
@@ -93,7 +100,7 @@ std::optional<Finding> budget_unused(const Subject& subject) {
   if (static_cast<double>(unused) < kUnused * static_cast<double>(budget)) return {};
   return subject.concerns("budget-unused", unused,
                           format_bytes(unused) + " of the budget of " + format_bytes(budget) + " are never used",
-                          subject.knobs.do_less());
+                          do_less(subject, unused));
 }
 
 std::optional<Finding> host_memory_full(const Subject& subject) {
@@ -109,8 +116,10 @@ std::optional<Finding> disk_late(const Subject& subject) {
   if (subject.share_of_step(ms) < kWorthTelling) return {};
   const trace::Intervals reads =
       trace::time_of(subject.trace, [](const Event& event) { return event.kind == EventKind::disk_read; });
-  Finding finding = subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step",
-                                  subject.knobs.deeper_prefetch() + ", or a larger --host-budget");
+  Advice advice = subject.knobs.deeper_prefetch();
+  advice.text = "a larger --host-budget, or " + advice.text;
+  Finding finding =
+      subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step", std::move(advice));
   if (!reads.empty()) finding.evidence = subject.evidence(reads, EventKind::disk_read);
   return finding;
 }
