@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "core/trace/region.h"
-
 namespace memtune::findings {
 namespace {
 
@@ -27,9 +25,9 @@ double step_of(const result::Measurement& measurement, const std::vector<trace::
 }
 
 int count_blocks(const trace::Trace& trace) {
-  std::set<std::string> blocks;
+  std::set<int32_t> blocks;
   for (const trace::Value& value : trace.values)
-    if (trace::is_block(value.region)) blocks.insert(value.region);
+    if (value.block != trace::kNoBlock) blocks.insert(value.block);
   return static_cast<int>(blocks.size());
 }
 
