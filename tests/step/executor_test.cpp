@@ -23,7 +23,7 @@ struct Forward {
   Forward(Model& model, const std::string& strategy, int64_t host_budget_bytes = 0)
       : program(program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()))),
         facts(model.surveyed(program)),
-        plan(plan::make_plan(strategy, facts)) {
+        plan(plan::make_plan(config::Strategy::parse(strategy), facts)) {
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     Tiers tiers;
     tiers.host_budget_bytes = host_budget_bytes;
