@@ -14,6 +14,9 @@ using nlohmann::json;
 
 constexpr size_t kCheckDigits = 16;
 
+constexpr const char* kFile = "memtune journal";
+constexpr int kVersion = 1;
+
 std::string check_of(std::string_view record) { return hash_hex(record).substr(0, kCheckDigits); }
 
 }  // namespace
@@ -53,6 +56,7 @@ bool Journal::apply(const std::string& line) try {
   const std::string record = line.substr(kCheckDigits + 1);
   if (check_of(record) != line.substr(0, kCheckDigits)) return false;
   const json entry = json::parse(record);
+  if (entry.contains("file")) return check_version(entry), true;
   const std::string key = entry.at("key");
   JournalEntry& known = entries_[key];
   known.key = key;
@@ -68,7 +72,21 @@ bool Journal::apply(const std::string& line) try {
   return false;
 }
 
-void Journal::append(const std::string& record) { append_file(path_, check_of(record) + " " + record + "\n"); }
+void Journal::check_version(const json& first) const {
+  const int version = first.at("version");
+  if (version <= kVersion) return;
+  throw UsageError(path_.string() + " has version " + std::to_string(version) + ", this memtune reads version " +
+                   std::to_string(kVersion) +
+                   ": go on with the memtune that wrote it, or sweep into another folder with --out");
+}
+
+void Journal::append(const std::string& record) {
+  const auto line = [](const std::string& text) { return check_of(text) + " " + text + "\n"; };
+  std::error_code error;
+  const bool empty = !std::filesystem::exists(path_, error) || std::filesystem::file_size(path_, error) == 0;
+  const std::string first = empty ? line(json{{"file", kFile}, {"version", kVersion}}.dump()) : "";
+  append_file(path_, first + line(record));
+}
 
 void Journal::start(const std::string& key, const std::string& folder, const std::string& strategy) {
   append(json{{"event", "start"}, {"key", key}, {"folder", folder}, {"strategy", strategy}}.dump());

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/config/reference_file.h"
 #include "core/sweep/candidates.h"
 #include "core/sweep/interrupt.h"
 #include "core/sweep/journal.h"
@@ -124,6 +125,8 @@ class Sweep {
     if (earlier.inspect_key != record_.inspect_key) return false;
     record_.facts = std::move(earlier.facts);
     return true;
+  } catch (const NewerFormat&) {
+    throw;
   } catch (const Error&) {
     return false;
   }
@@ -163,7 +166,9 @@ class Sweep {
     if (!measurement) return false;
     const bool worked = measurement->outcome == Outcome::ok;
     // Its gradients may be needed by those that are still to run.
-    if (worked && !measurement->gradients.compared && !std::filesystem::exists(trial.request.reference)) return false;
+    const result::Gradients& gradients = measurement->gradients;
+    const bool made_reference = !gradients.compared || gradients.against == measurement->strategy;
+    if (worked && made_reference && !config::is_reference(trial.request.reference)) return false;
     return worked || settings_.reuse == Reuse::finished;
   }
 
@@ -205,6 +210,8 @@ class Sweep {
     for (const char* stale : {"measurement.json", "trace.mttrace"})
       std::filesystem::remove(directory_ / folder / stale);
     trial.request.trace = absolute(folder / "trace.mttrace");
+    // One that cannot be read would be refused by every trial; whoever comes first makes it again.
+    if (!config::is_reference(trial.request.reference)) std::filesystem::remove(trial.request.reference);
     write_file(directory_ / folder / "plan.json", json(trial.request.plan).dump(1, '\t') + "\n");
     write_file(directory_ / folder / "request.json", json(trial.request).dump(1, '\t') + "\n");
   }

@@ -20,6 +20,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/config/program_facts.h"
+#include "core/config/reference_file.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
 #include "core/result/measurement.h"
@@ -118,11 +119,13 @@ result::Measurement measure(const config::TrialRequest& request) {
 
 void compare(const config::TrialRequest& request, result::Measurement& measurement) {
   if (!std::filesystem::exists(request.reference)) {
-    write_file(request.reference, request.plan.strategy);
+    std::fstream file(request.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+    config::begin_reference(file);
+    config::finish_reference(file, {.strategy = request.plan.strategy});
     return;
   }
   measurement.gradients.compared = measurement.gradients.equal = true;
-  measurement.gradients.against = read_file(request.reference);
+  measurement.gradients.against = config::read_reference(request.reference).strategy;
 }
 
 void write_trace(const config::TrialRequest& request) {
