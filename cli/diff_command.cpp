@@ -3,8 +3,8 @@
 #include "cli/flags.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/report/diff_text.h"
-#include "core/report/json.h"
+#include "core/report/text/diff_text.h"
+#include "core/report/text/json.h"
 #include "core/result/diff_limit.h"
 
 namespace memtune::cli {

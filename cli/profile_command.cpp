@@ -3,7 +3,7 @@
 #include "cli/model_flags.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
-#include "core/report/json.h"
+#include "core/report/text/json.h"
 
 namespace memtune::cli {
 namespace {
