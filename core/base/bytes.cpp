@@ -65,10 +65,4 @@ std::string format_bytes(int64_t bytes) {
   return text;
 }
 
-std::string format_gib(int64_t bytes, int digits) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", digits, static_cast<double>(bytes) / kGiB);
-  return text;
-}
-
 }  // namespace memtune
