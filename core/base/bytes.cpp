@@ -14,7 +14,6 @@ namespace memtune {
 namespace {
 
 constexpr std::string_view kPrefixes = "KMGTPE";
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 // "" and "B" count bytes, "K" and "KiB" 1024, "KB" 1000, and so on; letters of either case.
 std::optional<int64_t> unit_size(std::string_view unit) {

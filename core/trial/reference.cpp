@@ -169,7 +169,7 @@ void ReferenceWriter::check() const {
 }
 
 result::Gradients ReferenceWriter::finish(double loss, const NamedParameters& parameters) {
-  result::Gradients result{.compared = true, .equal = true, .against = reference_.strategy};
+  result::Gradients result{true, true, 0, "", reference_.strategy};
   std::vector<double> relative;
   compare(file_, aside_, reference_, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
     (index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise) = by.largest;
@@ -191,7 +191,7 @@ Comparison compare_with_reference(const fs::path& path, double loss, const Named
   check_model(reference, parameters, path);
   std::ifstream file(path, std::ios::binary);
   Comparison comparison;
-  comparison.gradients = {.compared = true, .equal = true, .against = reference.strategy};
+  comparison.gradients = {true, true, 0, "", reference.strategy};
   compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
     note(comparison.gradients, name, by.largest);
     const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;

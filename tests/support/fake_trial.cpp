@@ -121,7 +121,9 @@ void compare(const config::TrialRequest& request, result::Measurement& measureme
   if (!std::filesystem::exists(request.reference)) {
     std::fstream file(request.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     config::begin_reference(file);
-    config::finish_reference(file, {.strategy = request.plan.strategy});
+    config::Reference reference;
+    reference.strategy = request.plan.strategy;
+    config::finish_reference(file, reference);
     return;
   }
   measurement.gradients.compared = measurement.gradients.equal = true;

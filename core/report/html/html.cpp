@@ -157,7 +157,7 @@ class Page {
     if (pareto.empty()) return;
     open_section("Time against memory");
     text_ += "<div class=\"charts\">\n";
-    put_figure_of("What a step costs at which peak", pareto,
+    put_figure_of("What the same work costs at which peak", pareto,
                   "Ringed: recommended. The line joins the trials that no other beats in both. An arrow at the upper "
                   "edge is a trial far slower than these.");
     text_ += "<div>\n";

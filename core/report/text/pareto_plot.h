@@ -1,5 +1,5 @@
-// Step time against peak as a plot in a terminal: a grid of braille dots for the front, a letter for every trial, and
-// below it what the letters stand for.
+// Time for the same work against peak as a plot in a terminal: a grid of braille dots for the front, a letter for every
+// trial, and below it what the letters stand for.
 #pragma once
 
 #include <string>
