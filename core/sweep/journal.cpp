@@ -1,9 +1,7 @@
 #include "core/sweep/journal.h"
 
 #include <nlohmann/json.hpp>
-#include <system_error>
 
-#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 
@@ -21,12 +19,12 @@ std::string check_of(std::string_view record) { return hash_hex(record).substr(0
 
 }  // namespace
 
-Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
+Journal::Journal(std::filesystem::path path, FileSystem& system) : path_(std::move(path)), system_(system) {
   if (std::filesystem::exists(path_)) read();
 }
 
 void Journal::read() {
-  const std::string text = read_file(path_);
+  const std::string text = read_file(path_, system_);
   size_t good_end = 0;               // behind the last line that was read
   std::vector<std::string> damaged;  // line numbers since then
   size_t start = 0;
@@ -43,10 +41,9 @@ void Journal::read() {
     if (end == std::string::npos) break;
     start = end + 1;
   }
+  empty_ = good_end == 0;
   if (good_end == text.size()) return;
-  std::error_code error;
-  std::filesystem::resize_file(path_, good_end, error);
-  if (error) throw IoError("cannot cut " + path_.string() + ": " + error.message());
+  cut_file(path_, static_cast<int64_t>(good_end), system_);
   notes_.push_back(path_.string() + ": the end was damaged or cut off; dropped " +
                    std::to_string(text.size() - good_end) + " bytes");
 }
@@ -82,10 +79,9 @@ void Journal::check_version(const json& first) const {
 
 void Journal::append(const std::string& record) {
   const auto line = [](const std::string& text) { return check_of(text) + " " + text + "\n"; };
-  std::error_code error;
-  const bool empty = !std::filesystem::exists(path_, error) || std::filesystem::file_size(path_, error) == 0;
-  const std::string first = empty ? line(json{{"file", kFile}, {"version", kVersion}}.dump()) : "";
-  append_file(path_, first + line(record));
+  const std::string first = empty_ ? line(json{{"file", kFile}, {"version", kVersion}}.dump()) : "";
+  append_file(path_, first + line(record), system_);
+  empty_ = false;
 }
 
 void Journal::start(const std::string& key, const std::string& folder, const std::string& strategy) {

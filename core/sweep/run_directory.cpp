@@ -56,7 +56,6 @@ SweepRecord record_from_json(const json& value) {
   record.model = value.at("model");
   record.machine = value.at("machine");
   record.request = value.at("request").get<config::TrialRequest>();
-  record.inspect_key = value.at("inspect_key");
   record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
   record.budget_bytes = value.at("budget_bytes");
   record.goal = result::parse_goal(value.at("goal"));
@@ -102,6 +101,12 @@ std::string reference_of(const report::Report& report) {
 
 }  // namespace
 
+void RunDirectory::check_format() const try {
+  const std::filesystem::path path = root_ / "sweep.json";
+  if (std::filesystem::exists(path)) sweep::check_format(json::parse(read_file(path)), path);
+} catch (const json::exception&) {  // damaged: a sweep mends it
+}
+
 void RunDirectory::write_record(const SweepRecord& record) const {
   json trials = json::array();
   for (const TrialSpec& spec : record.trials) trials.push_back(to_json(spec));
@@ -110,7 +115,6 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"model", record.model},
                       {"machine", record.machine},
                       {"request", record.request},
-                      {"inspect_key", record.inspect_key},
                       {"facts", record.facts.program},
                       {"inputs", record.facts.inputs},
                       {"loss", record.facts.loss},

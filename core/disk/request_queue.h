@@ -1,0 +1,130 @@
+// One direction of the disk tier: requests go in at one end in order, are prepared by one thread, move in the
+// background, several at a time, and are finished by a second thread.
+//
+//   push() ──> waiting ── prepare ──> in flight ── resumed, retried ──> check ──> Request::done()
+//
+// Two threads, because preparing waits for a device and must not hold up the news of what the disk has done.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/disk/file_io.h"
+#include "core/disk/scratch_file.h"
+
+namespace memtune::disk {
+
+// A read or write on its way. Thread: any.
+class Request {
+ public:
+  bool done() const;
+  // Blocks until it is done; throws what went wrong, to everyone who asks.
+  void wait() const;
+  // When its first transfer began and it was done. Of a request that is done.
+  std::chrono::steady_clock::time_point started() const { return started_; }
+  std::chrono::steady_clock::time_point ended() const { return ended_; }
+
+ private:
+  friend class RequestQueue;
+  void finish(std::exception_ptr error);
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable finished_;
+  bool done_ = false;
+  std::chrono::steady_clock::time_point started_, ended_;
+  std::exception_ptr error_;
+};
+using RequestPtr = std::shared_ptr<Request>;
+
+// The first failure of a store, which everything later repeats.
+class FirstFailure {
+ public:
+  void note(std::exception_ptr error);
+  void rethrow() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+// What went through a queue.
+struct Traffic {
+  int64_t bytes = 0;
+  std::chrono::nanoseconds busy{0};      // with at least one transfer in flight
+  std::chrono::nanoseconds checksum{0};  // of the threads that compute them
+  int64_t rereads = 0;                   // reads that failed or brought other bytes, and were tried once more
+
+  double gb_per_s() const {
+    return busy.count() == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(busy.count());
+  }
+};
+
+class RequestQueue {
+ public:
+  struct Job {
+    Transfer transfer;
+    std::function<void()> prepare;  // before the transfer starts, in the order of push(); may wait
+    std::function<void()> check;    // once the bytes are there
+    RequestPtr request = std::make_shared<Request>();
+  };
+
+  // `depth`: transfers in flight at most. File and failure outlive the queue.
+  RequestQueue(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure);
+  ~RequestQueue();  // waits until every job is done; after a failure those that wait fail at once
+  RequestQueue(const RequestQueue&) = delete;
+  RequestQueue& operator=(const RequestQueue&) = delete;
+
+  void push(Job job);
+  Traffic traffic() const;
+  FileIo& io() const { return *io_; }
+
+ private:
+  struct Flight {
+    Job job;
+    int64_t moved = 0;
+    int idle = 0;  // results in a row that moved nothing
+    bool read_again = false;
+  };
+
+  void start_jobs();
+  bool next(Job& job);
+  void start(Job job);
+  size_t take_place(Job job);
+
+  void finish_jobs();
+  bool await_flight();
+  bool arrive(const Completion& completion);
+  bool advance(Flight& flight, int64_t result) const;
+  bool read_again(size_t place);
+
+  void submit(size_t place);
+  Flight& at(size_t place);
+  Transfer rest(size_t place);
+  void land(size_t place, std::exception_ptr error);
+  void end(Job job, std::exception_ptr error);
+  void count_flights(int change);
+
+  const ScratchFile& file_;
+  std::unique_ptr<FileIo> io_;
+  FirstFailure& failure_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable job_came_, place_came_free_, flight_came_;
+  std::deque<Job> waiting_;
+  std::vector<std::unique_ptr<Flight>> places_;  // by tag; null: free
+  int flying_ = 0;
+  bool closed_ = false, all_started_ = false;
+  std::chrono::steady_clock::time_point busy_since_;
+  Traffic traffic_;
+
+  std::thread starter_, finisher_;  // last: they run as soon as they exist
+};
+
+}  // namespace memtune::disk
