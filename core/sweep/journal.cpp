@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 

@@ -42,7 +42,7 @@ TrialSpec spec_from_json(const json& value) {
 }
 
 // Files from before the format was written have the first.
-void check_format(const json& value, const std::filesystem::path& path) {
+void refuse_later_format(const json& value, const std::filesystem::path& path) {
   const int format = value.value("format", 1);
   if (format <= kFormat) return;
   throw NewerFormat(path.string() + " has format " + std::to_string(format) + ", of memtune " +
@@ -103,7 +103,7 @@ std::string reference_of(const report::Report& report) {
 
 void RunDirectory::check_format() const try {
   const std::filesystem::path path = root_ / "sweep.json";
-  if (std::filesystem::exists(path)) sweep::check_format(json::parse(read_file(path)), path);
+  if (std::filesystem::exists(path)) refuse_later_format(json::parse(read_file(path)), path);
 } catch (const json::exception&) {  // damaged: a sweep mends it
 }
 
@@ -132,7 +132,7 @@ SweepRecord RunDirectory::read_record() const {
   }
   try {
     const json value = json::parse(read_file(path));
-    check_format(value, path);
+    refuse_later_format(value, path);
     return record_from_json(value);
   } catch (const NewerFormat&) {
     throw;
