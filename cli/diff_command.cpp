@@ -4,8 +4,8 @@
 #include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/report/diff_text.h"
-#include "core/report/json.h"
+#include "core/report/text/diff_text.h"
+#include "core/report/text/json.h"
 #include "core/result/diff_limit.h"
 
 namespace memtune::cli {

@@ -4,7 +4,7 @@
 #include "cli/offer.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
-#include "core/report/json.h"
+#include "core/report/text/json.h"
 
 namespace memtune::cli {
 namespace {

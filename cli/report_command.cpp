@@ -10,14 +10,7 @@
 #include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/report/csv.h"
-#include "core/report/html.h"
-#include "core/report/json.h"
-#include "core/report/markdown.h"
-#include "core/report/memory_snapshot.h"
-#include "core/report/pareto_plot.h"
-#include "core/report/perfetto.h"
-#include "core/report/table.h"
+#include "core/report/format.h"
 #include "core/trace/file.h"
 
 namespace memtune::cli {
@@ -39,15 +32,6 @@ struct ReportFlags {
   bool html = false, run_given = false;
   ConsoleFlags console;
 };
-
-const std::vector<std::string> kFormats = {"table", "json",   "csv",      "markdown",
-                                           "html",  "pareto", "perfetto", "memory-snapshot"};
-
-bool is_of_one_trial(const std::string& format) { return format == "perfetto" || format == "memory-snapshot"; }
-
-bool shows_findings(const std::string& format) {
-  return format == "table" || format == "json" || format == "markdown" || format == "html";
-}
 
 trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const result::Measurement& trial) {
   if (trial.trace.empty()) throw UsageError(trial.strategy + " has no trace: it ended in " + to_string(trial.outcome));
@@ -73,33 +57,40 @@ std::vector<const result::Row*> worth_tracing(const report::Report& report) {
   return rows;
 }
 
-// A page without one of its charts is better than none.
-std::string html(const ReportFlags& flags, const FinishedRun& run) {
-  const std::vector<const result::Row*> rows = worth_tracing(run.report);
-  std::deque<trace::Trace> traces;
-  std::vector<report::TracedTrial> traced;
-  for (const result::Row* row : rows) try {
-      traces.push_back(read_trace(flags, run, row->measurement));
-      traced.push_back({row, &traces.back()});
-    } catch (const Error& error) {
-      say(flags.console, std::string(error.what()) + "; the page goes without its memory");
-    }
-  return report::html(run.report, traced);
-}
+// What the format writes from. A page without one of its charts is better than none.
+class Sources {
+ public:
+  Sources(const ReportFlags& flags, const FinishedRun& run) : flags_(flags), run_(run) {}
 
-std::string of_trial(const ReportFlags& flags, const FinishedRun& run, const result::Measurement& trial) {
-  const trace::Trace trace = read_trace(flags, run, trial);
-  return flags.format == "perfetto" ? report::perfetto(trace) : report::memory_snapshot(trace);
-}
+  void read_memory() {
+    for (const result::Row* row : worth_tracing(run_.report)) try {
+        traces_.push_back(read_trace(flags_, run_, row->measurement));
+        traced_.push_back({row, &traces_.back()});
+      } catch (const Error& error) {
+        say(flags_.console, std::string(error.what()) + "; the page goes without its memory");
+      }
+  }
 
-std::string of_sweep(const ReportFlags& flags, const FinishedRun& run) {
-  const report::TableStyle style = flags.output == "-" ? table_style(flags.console) : report::TableStyle{};
-  if (flags.format == "json") return report::to_json_text(run.report);
-  if (flags.format == "csv") return report::csv(run.report);
-  if (flags.format == "markdown") return report::markdown(run.report);
-  if (flags.format == "html") return html(flags, run);
-  if (flags.format == "pareto") return report::pareto_plot(run.report, style);
-  return report::table(run.report, style);
+  void read_trial(const result::Measurement& trial) { traces_.push_back(read_trace(flags_, run_, trial)); }
+
+  report::Shown shown() const {
+    return {run_.report, flags_.output == "-" ? table_style(flags_.console) : report::TableStyle{}, traced_,
+            traces_.empty() ? nullptr : &traces_.front()};
+  }
+
+ private:
+  const ReportFlags& flags_;
+  const FinishedRun& run_;
+  std::deque<trace::Trace> traces_;
+  std::vector<report::TracedTrial> traced_;
+};
+
+std::string names_of_trial_formats() {
+  std::vector<std::string> names;
+  for (const report::Format& format : report::formats()) {
+    if (format.per_trial) names.push_back(format.name);
+  }
+  return join(names, " or ");
 }
 
 void check(ReportFlags& flags) {
@@ -111,29 +102,27 @@ void check(ReportFlags& flags) {
     flags.format = "html";
     if (!flags.page.empty()) flags.output = flags.page;
   }
-  choice_flag("--format", flags.format, kFormats);
-  if (!flags.trial.empty() && !is_of_one_trial(flags.format)) {
-    throw UsageError("--trial goes with --format perfetto or memory-snapshot: the other formats hold all trials");
+  choice_flag("--format", flags.format, report::format_names());
+  const report::Format& format = report::find_format(flags.format);
+  if (!flags.trial.empty() && !format.per_trial) {
+    throw UsageError("--trial goes with --format " + names_of_trial_formats() + ": the other formats hold all trials");
   }
   if (flags.output != "-" && std::filesystem::is_directory(flags.output))
     throw UsageError(flags.output + " is a folder; name a file to write");
-  if (flags.format == "memory-snapshot" && flags.output == "-" && terminal_width(STDOUT_FILENO) > 0)
-    throw UsageError("a memory snapshot is not for terminals: name a file with -o, or leave -o away");
+  if (format.binary && flags.output == "-" && terminal_width(STDOUT_FILENO) > 0)
+    throw UsageError("a " + flags.format + " is not for terminals: name a file with -o, or leave -o away");
 }
 
 // Pages and pickles are files that a person opens: beside what they are made from, unless another place is named.
-std::string default_output(const ReportFlags& flags, const result::Measurement* trial) {
-  if (flags.format == "html") return (std::filesystem::path(flags.run) / "report.html").string();
-  if (flags.format != "memory-snapshot") return "-";
-  const std::filesystem::path folder = std::filesystem::path(trial->trace).parent_path();
-  return (std::filesystem::path(flags.run) / folder / "memory-snapshot.pickle").string();
+std::string default_output(const ReportFlags& flags, const report::Format& format, const result::Measurement* trial) {
+  if (!*format.default_file) return "-";
+  const std::filesystem::path folder = trial ? std::filesystem::path(trial->trace).parent_path() : "";
+  return (std::filesystem::path(flags.run) / folder / format.default_file).string();
 }
 
-std::string next_step(const ReportFlags& flags) {
+std::string next_step(const ReportFlags& flags, const report::Format& format) {
   const std::string it = flags.output == "-" ? "it" : flags.output;
-  if (flags.format == "html") return "open " + it + " in a browser";
-  if (flags.format == "perfetto") return "open " + it + " in ui.perfetto.dev";
-  if (flags.format == "memory-snapshot") return "open " + it + " in pytorch.org/memory_viz";
+  if (*format.opened_in) return "open " + it + " in " + format.opened_in;
   return "memtune export " + flags.run + " --trainer torchtune";
 }
 
@@ -141,13 +130,16 @@ int run_command(ReportFlags flags) {
   // "--html ./memtune-run" means the sweep there.
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
+  const report::Format& format = report::find_format(flags.format);
   FinishedRun run = open_run(flags.run);
-  if (shows_findings(flags.format)) add_findings(run.directory, run.report);
-  const result::Measurement* trial =
-      is_of_one_trial(flags.format) ? &find_row(run.report, flags.trial).measurement : nullptr;
-  if (flags.output.empty()) flags.output = default_output(flags, trial);
-  write_output(flags.output, trial ? of_trial(flags, run, *trial) : of_sweep(flags, run));
-  say(flags.console, "next: " + next_step(flags));
+  if (format.shows_findings) add_findings(run.directory, run.report);
+  const result::Measurement* trial = format.per_trial ? &find_row(run.report, flags.trial).measurement : nullptr;
+  if (flags.output.empty()) flags.output = default_output(flags, format, trial);
+  Sources sources(flags, run);
+  if (format.shows_memory) sources.read_memory();
+  if (trial) sources.read_trial(*trial);
+  write_output(flags.output, format.write(sources.shown()));
+  say(flags.console, "next: " + next_step(flags, format));
   return kDone;
 }
 
@@ -158,7 +150,8 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", kDescription);
   CLI::Option* run =
       command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
-  offer(command->add_option("--format", flags->format, join(kFormats, ", ") + " (default: table)"), kFormats)
+  offer(command->add_option("--format", flags->format, join(report::format_names(), ", ") + " (default: table)"),
+        report::format_names())
       ->type_name("FORMAT");
   CLI::Option* html =
       command->add_option("--html", flags->page, "one offline page (default: report.html in the sweep's folder)")

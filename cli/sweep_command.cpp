@@ -8,8 +8,8 @@
 #include "cli/progress.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
-#include "core/report/csv.h"
-#include "core/report/json.h"
+#include "core/report/text/csv.h"
+#include "core/report/text/json.h"
 
 namespace memtune::cli {
 namespace {

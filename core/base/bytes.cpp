@@ -14,7 +14,6 @@ namespace memtune {
 namespace {
 
 constexpr std::string_view kPrefixes = "KMGTPE";
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 // "" and "B" count bytes, "K" and "KiB" 1024, "KB" 1000, and so on; letters of either case.
 std::optional<int64_t> unit_size(std::string_view unit) {
@@ -62,12 +61,6 @@ std::string format_bytes(int64_t bytes) {
   const int digits = whole || value >= 999.95 ? 0 : value >= 99.995 ? 1 : 2;
   char text[32];
   std::snprintf(text, sizeof text, "%s%.*f %s", bytes < 0 ? "-" : "", digits, value, kUnits[unit]);
-  return text;
-}
-
-std::string format_gib(int64_t bytes, int digits) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", digits, static_cast<double>(bytes) / kGiB);
   return text;
 }
 

@@ -14,7 +14,4 @@ int64_t parse_bytes(std::string_view text);
 // "36.26 GiB", "512 KiB", "17 B": three or four significant digits, exact for whole units.
 std::string format_bytes(int64_t bytes);
 
-// As format_bytes but always in GiB with `digits` decimals and no unit: for table columns.
-std::string format_gib(int64_t bytes, int digits = 2);
-
 }  // namespace memtune

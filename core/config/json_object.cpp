@@ -126,7 +126,8 @@ void JsonObject::require(std::initializer_list<const char*> keys) const {
     if (!json_.contains(key)) throw UsageError(path(key) + " is missing");
 }
 
-void JsonObject::finish() const {
+void JsonObject::finish(Unknown unknown) const {
+  if (unknown == Unknown::passed_over) return;
   for (const auto& [key, value] : json_.items())
     if (std::find(known_.begin(), known_.end(), key) == known_.end())
       throw UsageError(unknown_name("field of " + path_, key, known_));

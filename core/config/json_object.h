@@ -1,5 +1,6 @@
 // Reads the fields of one JSON object and complains in the reader's words: "plan.placements[3].op must be an integer,
-// not \"x\"". Fields that are missing leave the value as it is; fields that nobody asked for are an error.
+// not \"x\"". Fields that are missing leave the value as it is. Fields that nobody asked for are an error in what
+// people write; in what memtune writes they are a later version's and passed over.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,8 @@
 #include <vector>
 
 namespace memtune::config {
+
+enum class Unknown { refused, passed_over };
 
 class JsonObject {
  public:
@@ -35,8 +38,8 @@ class JsonObject {
   const nlohmann::json& array(const char* key);
 
   void require(std::initializer_list<const char*> keys) const;
-  // Call it last: UsageError for a field that was never asked for.
-  void finish() const;
+  // Call it last, of what people write: UsageError for a field that was never asked for.
+  void finish(Unknown unknown = Unknown::refused) const;
 
   // "plan.transfer", "plan.placements[3]"
   std::string path(const std::string& key) const { return path_ + "." + key; }

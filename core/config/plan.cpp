@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
+#include "core/config/plan_reader.h"
 
 namespace memtune::config {
 namespace {
@@ -47,7 +48,7 @@ Place read_place(const std::string& text, const std::string& path) {
   }
 }
 
-OpPlacement read_placement(const json& json, const std::string& path) {
+OpPlacement read_placement(const json& json, const std::string& path, Unknown unknown) {
   OpPlacement placement;
   std::vector<std::string> outputs;
   std::string saved = to_string(placement.saved);
@@ -57,7 +58,7 @@ OpPlacement read_placement(const json& json, const std::string& path) {
   object.read("name", placement.name);
   object.read("outputs", outputs);
   object.read("saved", saved);
-  object.finish();
+  object.finish(unknown);
   for (const std::string& output : outputs)
     placement.outputs.push_back(read_place(output, object.path("outputs", placement.outputs.size())));
   placement.saved = read_place(saved, object.path("saved"));
@@ -72,6 +73,39 @@ void check_unique(const std::vector<OpPlacement>& placements, const JsonObject& 
   const auto twice = std::adjacent_find(seen.begin(), seen.end());
   if (twice != seen.end())
     throw UsageError(object.path("placements") + " has op " + std::to_string(*twice) + " twice; one placement an op");
+}
+
+void read_fields(const json& json, const std::string& path, TransferSettings& transfer, Unknown unknown) {
+  std::string schedule = to_string(transfer.schedule);
+  JsonObject object(json, path);
+  object.read("pinned", transfer.pinned);
+  object.read("side_stream", transfer.side_stream);
+  object.read("min_bytes", transfer.min_bytes, 0);
+  object.read("stash_bytes", transfer.stash_bytes, 0);
+  object.read("prefetch_bytes", transfer.prefetch_bytes, 0);
+  object.read("schedule", schedule);
+  object.read("groups_in_flight", transfer.groups_in_flight, 1);
+  object.read("prefetch_blocks", transfer.prefetch_blocks, 0);
+  object.finish(unknown);
+  transfer.schedule = read_schedule(schedule, object.path("schedule"));
+}
+
+Plan read_fields(const json& json, Unknown unknown) {
+  Plan plan;
+  int version = kVersion;
+  JsonObject object(json, "plan");
+  object.require({"version", "placements"});
+  object.read("version", version, kVersion, kVersion);
+  object.read("strategy", plan.strategy);
+  object.read("saved_min_bytes", plan.saved_min_bytes, 0);
+  object.read("nested", plan.nested);
+  if (const auto* transfer = object.find("transfer"))
+    read_fields(*transfer, object.path("transfer"), plan.transfer, unknown);
+  for (const auto& placement : object.array("placements"))
+    plan.placements.push_back(read_placement(placement, object.path("placements", plan.placements.size()), unknown));
+  object.finish(unknown);
+  check_unique(plan.placements, object);
+  return plan;
 }
 
 }  // namespace
@@ -99,18 +133,7 @@ bool Plan::keeps_everything() const {
 }
 
 void read_transfer(const json& json, const std::string& path, TransferSettings& transfer) {
-  std::string schedule = to_string(transfer.schedule);
-  JsonObject object(json, path);
-  object.read("pinned", transfer.pinned);
-  object.read("side_stream", transfer.side_stream);
-  object.read("min_bytes", transfer.min_bytes, 0);
-  object.read("stash_bytes", transfer.stash_bytes, 0);
-  object.read("prefetch_bytes", transfer.prefetch_bytes, 0);
-  object.read("schedule", schedule);
-  object.read("groups_in_flight", transfer.groups_in_flight, 1);
-  object.read("prefetch_blocks", transfer.prefetch_blocks, 0);
-  object.finish();
-  transfer.schedule = read_schedule(schedule, object.path("schedule"));
+  read_fields(json, path, transfer, Unknown::refused);
 }
 
 void to_json(json& out, const Plan& plan) {
@@ -132,20 +155,8 @@ void to_json(json& out, const Plan& plan) {
          {"placements", placements}};
 }
 
-void from_json(const json& json, Plan& plan) {
-  plan = {};
-  int version = kVersion;
-  JsonObject object(json, "plan");
-  object.require({"version", "placements"});
-  object.read("version", version, kVersion, kVersion);
-  object.read("strategy", plan.strategy);
-  object.read("saved_min_bytes", plan.saved_min_bytes, 0);
-  object.read("nested", plan.nested);
-  if (const auto* transfer = object.find("transfer")) read_transfer(*transfer, object.path("transfer"), plan.transfer);
-  for (const auto& placement : object.array("placements"))
-    plan.placements.push_back(read_placement(placement, object.path("placements", plan.placements.size())));
-  object.finish();
-  check_unique(plan.placements, object);
-}
+void from_json(const json& json, Plan& plan) { plan = read_fields(json, Unknown::passed_over); }
+
+Plan read_plan_strictly(const json& json) { return read_fields(json, Unknown::refused); }
 
 }  // namespace memtune::config

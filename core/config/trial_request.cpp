@@ -46,7 +46,6 @@ ModelSource read_model(const json& json, const std::string& path) {
   JsonObject object(json, path);
   object.read("path", model.path);
   object.read("profile", model.profile);
-  object.finish();
   return model;
 }
 
@@ -94,7 +93,6 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("disk_budget_bytes", training.disk_budget_bytes);
   object.read("scratch", training.scratch);
   object.read("scratch_in_memory", training.scratch_in_memory);
-  object.finish();
   check_training(training);
   return training;
 }
@@ -147,7 +145,6 @@ void from_json(const json& json, TrialRequest& request) {
   object.read("reference", request.reference);
   object.read("trace", request.trace);
   object.read("command", request.command);
-  object.finish();
 }
 
 }  // namespace memtune::config

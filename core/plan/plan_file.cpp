@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/config/json_object.h"
 #include "core/config/plan_check.h"
+#include "core/config/plan_reader.h"
 #include "core/plan/draft.h"
 #include "core/plan/rule_scope.h"
 #include "core/plan/strategy.h"
@@ -106,7 +107,7 @@ void PlanFile::read(const std::string& text) {
   check_name(object.path("name"), name_);
   if (object.find("placements")) {
     value.erase("name");
-    whole_ = value.get<Plan>();
+    whole_ = config::read_plan_strictly(value);
     return;
   }
   std::string strategy = "none";

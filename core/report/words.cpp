@@ -4,7 +4,7 @@
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/columns.h"
+#include "core/report/text/columns.h"
 #include "core/result/ranking.h"
 
 namespace memtune::report {

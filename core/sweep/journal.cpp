@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 
@@ -11,6 +12,9 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kCheckDigits = 16;
+
+constexpr const char* kFile = "memtune journal";
+constexpr int kVersion = 1;
 
 std::string check_of(std::string_view record) { return hash_hex(record).substr(0, kCheckDigits); }
 
@@ -38,6 +42,7 @@ void Journal::read() {
     if (end == std::string::npos) break;
     start = end + 1;
   }
+  empty_ = good_end == 0;
   if (good_end == text.size()) return;
   cut_file(path_, static_cast<int64_t>(good_end), system_);
   notes_.push_back(path_.string() + ": the end was damaged or cut off; dropped " +
@@ -49,6 +54,7 @@ bool Journal::apply(const std::string& line) try {
   const std::string record = line.substr(kCheckDigits + 1);
   if (check_of(record) != line.substr(0, kCheckDigits)) return false;
   const json entry = json::parse(record);
+  if (entry.contains("file")) return check_version(entry), true;
   const std::string key = entry.at("key");
   JournalEntry& known = entries_[key];
   known.key = key;
@@ -64,7 +70,20 @@ bool Journal::apply(const std::string& line) try {
   return false;
 }
 
-void Journal::append(const std::string& record) { append_file(path_, check_of(record) + " " + record + "\n", system_); }
+void Journal::check_version(const json& first) const {
+  const int version = first.at("version");
+  if (version <= kVersion) return;
+  throw UsageError(path_.string() + " has version " + std::to_string(version) + ", this memtune reads version " +
+                   std::to_string(kVersion) +
+                   ": go on with the memtune that wrote it, or sweep into another folder with --out");
+}
+
+void Journal::append(const std::string& record) {
+  const auto line = [](const std::string& text) { return check_of(text) + " " + text + "\n"; };
+  const std::string first = empty_ ? line(json{{"file", kFile}, {"version", kVersion}}.dump()) : "";
+  append_file(path_, first + line(record), system_);
+  empty_ = false;
+}
 
 void Journal::start(const std::string& key, const std::string& folder, const std::string& strategy) {
   append(json{{"event", "start"}, {"key", key}, {"folder", folder}, {"strategy", strategy}}.dump());

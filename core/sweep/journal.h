@@ -1,11 +1,16 @@
 // What a sweep has begun and finished, on disk before and after each trial, so that it goes on where it was killed.
 //
-//   <16 hexadecimal digits of XXH3 over the rest> {"event": "start", "key": .., "folder": .., "strategy": ..}
+//   <16 hexadecimal digits of XXH3 over the rest> {"file": "memtune journal", "version": 1}
+//   <...>                                         {"event": "start", "key": .., "folder": .., "strategy": ..}
 //   <...>                                         {"event": "end", "key": .., "outcome": ..}
+//
+// Lines of text, a checksum each: a person can read it, a damaged line costs itself alone, and what was cut off shows.
+// The first line is checked like the others: a flipped bit in it is damage, not another version.
 #pragma once
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -23,7 +28,7 @@ struct JournalEntry {
 class Journal {
  public:
   // Reads `path` if it exists. A damaged or cut tail is removed from the file; a damaged line with good ones behind
-  // it is skipped. Both are told in notes(). Throws IoError.
+  // it is skipped. Both are told in notes(). Throws IoError; UsageError for a journal of a later version.
   explicit Journal(std::filesystem::path path, FileSystem& system = system_files());
 
   void start(const std::string& key, const std::string& folder, const std::string& strategy);
@@ -38,10 +43,12 @@ class Journal {
  private:
   void read();
   bool apply(const std::string& line);
+  void check_version(const nlohmann::json& first) const;
   void append(const std::string& record);
 
   std::filesystem::path path_;
   FileSystem& system_;
+  bool empty_ = true;
   std::map<std::string, JournalEntry> entries_;
   std::vector<std::string> notes_;
 };

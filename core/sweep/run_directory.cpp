@@ -15,6 +15,10 @@ namespace {
 
 using nlohmann::json;
 
+// Of sweep.json and what lies beside it. Raised only when an earlier memtune would misread it: fields that it does not
+// know, it passes over.
+constexpr int kFormat = 1;
+
 // Reasons quote logs, which need not be UTF-8.
 std::string to_text(const json& value) { return value.dump(1, '\t', false, json::error_handler_t::replace) + "\n"; }
 
@@ -35,6 +39,28 @@ json to_json(const TrialSpec& spec) {
 TrialSpec spec_from_json(const json& value) {
   return {value.at("strategy"), optional_from_json(value.at("batch")), optional_from_json(value.at("sequence")),
           value.at("key"), value.at("folder")};
+}
+
+// Files from before the format was written have the first.
+void refuse_later_format(const json& value, const std::filesystem::path& path) {
+  const int format = value.value("format", 1);
+  if (format <= kFormat) return;
+  throw NewerFormat(path.string() + " has format " + std::to_string(format) + ", of memtune " +
+                    value.value("version", "of a later version") +
+                    "; this is memtune " MEMTUNE_VERSION ", which reads formats up to " + std::to_string(kFormat) +
+                    ": open it with that version, or sweep into another folder with --out");
+}
+
+SweepRecord record_from_json(const json& value) {
+  SweepRecord record;
+  record.model = value.at("model");
+  record.machine = value.at("machine");
+  record.request = value.at("request").get<config::TrialRequest>();
+  record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
+  record.budget_bytes = value.at("budget_bytes");
+  record.goal = result::parse_goal(value.at("goal"));
+  for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
+  return record;
 }
 
 // "checkpoint:full,inputs=host" -> "checkpoint-full-inputs-host"
@@ -75,14 +101,26 @@ std::string reference_of(const report::Report& report) {
 
 }  // namespace
 
+void RunDirectory::check_format() const try {
+  const std::filesystem::path path = root_ / "sweep.json";
+  if (std::filesystem::exists(path)) refuse_later_format(json::parse(read_file(path)), path);
+} catch (const json::exception&) {  // damaged: a sweep mends it
+}
+
 void RunDirectory::write_record(const SweepRecord& record) const {
   json trials = json::array();
   for (const TrialSpec& spec : record.trials) trials.push_back(to_json(spec));
-  const json value = {{"version", MEMTUNE_VERSION},     {"model", record.model},
-                      {"machine", record.machine},      {"request", record.request},
-                      {"facts", record.facts.program},  {"inputs", record.facts.inputs},
-                      {"loss", record.facts.loss},      {"budget_bytes", record.budget_bytes},
-                      {"goal", to_string(record.goal)}, {"trials", trials}};
+  const json value = {{"format", kFormat},
+                      {"version", MEMTUNE_VERSION},
+                      {"model", record.model},
+                      {"machine", record.machine},
+                      {"request", record.request},
+                      {"facts", record.facts.program},
+                      {"inputs", record.facts.inputs},
+                      {"loss", record.facts.loss},
+                      {"budget_bytes", record.budget_bytes},
+                      {"goal", to_string(record.goal)},
+                      {"trials", trials}};
   write_file(root_ / "sweep.json", to_text(value));
 }
 
@@ -94,15 +132,10 @@ SweepRecord RunDirectory::read_record() const {
   }
   try {
     const json value = json::parse(read_file(path));
-    SweepRecord record;
-    record.model = value.at("model");
-    record.machine = value.at("machine");
-    record.request = value.at("request").get<config::TrialRequest>();
-    record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
-    record.budget_bytes = value.at("budget_bytes");
-    record.goal = result::parse_goal(value.at("goal"));
-    for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
-    return record;
+    refuse_later_format(value, path);
+    return record_from_json(value);
+  } catch (const NewerFormat&) {
+    throw;
   } catch (const std::exception& error) {
     throw UsageError(path.string() + " is damaged (" + error.what() + "); the same sweep again mends it");
   }

@@ -1,8 +1,8 @@
 // The folder of a sweep, which holds all that reports need:
 //
-//   sweep.json                     settings, facts and the list of trials
+//   sweep.json                     its format, settings, facts and the list of trials
 //   journal.jsonl  lock            what has begun and ended; who is at it
-//   reference-<setting>.bin        loss and gradients that trials of one setting are compared with
+//   reference-<setting>.bin        loss and gradients that trials of one setting are compared with, and their noise
 //   inspect/<setting>/             request, log and facts of a look at the model
 //   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
 #pragma once
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/config/trial_request.h"
 #include "core/report/report.h"
 #include "core/result/recommend.h"
@@ -39,6 +40,11 @@ struct SweepRecord {
   result::Goal goal = result::Goal::throughput;
 };
 
+// A later memtune wrote the folder; it must not be written over.
+class NewerFormat : public UsageError {
+  using UsageError::UsageError;
+};
+
 class RunDirectory {
  public:
   explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
@@ -46,8 +52,11 @@ class RunDirectory {
   std::filesystem::path operator/(const std::filesystem::path& relative) const { return root_ / relative; }
   const std::filesystem::path& root() const { return root_; }
 
+  // NewerFormat when a later memtune wrote the sweep that is here.
+  void check_format() const;
+
   void write_record(const SweepRecord& record) const;
-  // UsageError when there is no sweep here or its sweep.json is damaged.
+  // UsageError when there is no sweep here or its sweep.json is damaged; NewerFormat.
   SweepRecord read_record() const;
 
   void write_measurement(const std::string& folder, const result::Measurement& measurement) const;

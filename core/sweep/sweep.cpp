@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/config/reference_file.h"
 #include "core/sweep/command_line.h"
 #include "core/sweep/inspection.h"
 #include "core/sweep/interrupt.h"
@@ -41,6 +42,7 @@ class OpenDirectory {
     made_ = std::filesystem::create_directories(path, error);
     if (error) throw IoError("cannot make the folder " + path.string() + ": " + error.message());
     lock_ = std::make_unique<FileLock>(path / "lock");
+    directory.check_format();
   }
   ~OpenDirectory() {
     std::error_code ignored;
@@ -192,7 +194,9 @@ class Sweep {
     if (!measurement) return false;
     const bool worked = measurement->outcome == Outcome::ok;
     // Its gradients may be needed by those that are still to run.
-    if (worked && !measurement->gradients.compared && !std::filesystem::exists(trial.request.reference)) return false;
+    const result::Gradients& gradients = measurement->gradients;
+    const bool made_reference = !gradients.compared || gradients.against == measurement->strategy;
+    if (worked && made_reference && !config::is_reference(trial.request.reference)) return false;
     return worked || settings_.reuse == Reuse::finished;
   }
 
@@ -239,6 +243,8 @@ class Sweep {
       std::filesystem::remove(directory_ / folder / stale);
     trial.request.trace = absolute(folder / "trace.mttrace");
     trial.request.command = command_line();
+    // One that cannot be read would be refused by every trial; whoever comes first makes it again.
+    if (!config::is_reference(trial.request.reference)) std::filesystem::remove(trial.request.reference);
     write_file(directory_ / folder / "plan.json", json(trial.request.plan).dump(1, '\t') + "\n");
     write_file(directory_ / folder / "request.json", json(trial.request).dump(1, '\t') + "\n");
   }

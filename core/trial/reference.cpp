@@ -4,12 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cmath>
 #include <cstring>
-#include <fstream>
+#include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
@@ -18,18 +16,11 @@ namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using config::Reference;
+using config::ReferenceGradient;
 
-constexpr char kMagic[] = "MTREFER1";
-constexpr size_t kMagicBytes = sizeof kMagic - 1;
-constexpr size_t kHashDigits = 32;
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // of a comparison in double precision
-
-std::string to_hex(double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%a", number);
-  return text;
-}
+constexpr double kAllowed = 2;                        // times the noise
 
 // One gradient at a time is on the CPU.
 at::Tensor on_cpu(const at::Tensor& gradient) {
@@ -39,94 +30,7 @@ at::Tensor on_cpu(const at::Tensor& gradient) {
 
 std::string hash_of(const at::Tensor& tensor) { return hash_hex(tensor.const_data_ptr(), tensor.nbytes()); }
 
-json describe(const std::string& name, const at::Tensor& parameter, uint64_t& offset) {
-  bool defined = parameter.grad().defined();
-  uint64_t bytes = defined ? parameter.nbytes() : 0;
-  json entry = {{"name", name},
-                {"dtype", c10::toString(parameter.scalar_type())},
-                {"shape", parameter.sizes().vec()},
-                {"defined", defined},
-                {"offset", offset},
-                {"bytes", bytes},
-                {"hash", std::string(kHashDigits, '0')}};
-  offset += bytes;
-  return entry;
-}
-
-// The hashes are known when the gradients are written: the header is written twice, with the same length.
-void write_header(std::ofstream& file, const json& header) {
-  std::string text = header.dump();
-  uint64_t length = text.size();
-  file.seekp(0);
-  file.write(kMagic, kMagicBytes);
-  file.write(reinterpret_cast<const char*>(&length), sizeof length);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-}
-
-class ReferenceFile {
- public:
-  explicit ReferenceFile(const fs::path& path) : path_(path), file_(path, std::ios::binary) {
-    char magic[kMagicBytes] = {};
-    uint64_t length = 0;
-    file_.read(magic, kMagicBytes);
-    file_.read(reinterpret_cast<char*>(&length), sizeof length);
-    std::error_code error;
-    uint64_t size = fs::file_size(path, error);
-    if (!file_ || error || std::memcmp(magic, kMagic, kMagicBytes) != 0 || length > size) refuse("no reference file");
-    std::string text(length, '\0');
-    file_.read(text.data(), static_cast<std::streamsize>(length));
-    data_ = kMagicBytes + sizeof length + length;
-    header_ = json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!file_ || !is_complete(size)) refuse("a damaged reference file");
-  }
-
-  double loss() const { return std::strtod(header_["loss"].get_ref<const std::string&>().c_str(), nullptr); }
-  std::string strategy() const { return header_["strategy"]; }
-  const json& entries() const { return header_["parameters"]; }
-
-  const json& entry(size_t i, const std::string& name, const at::Tensor& parameter) const {
-    const json& found = entries()[i];
-    if (found["name"] != name || found["dtype"] != c10::toString(parameter.scalar_type()) ||
-        found["shape"] != json(parameter.sizes().vec()))
-      refuse("of another model: it has '" + found["name"].get<std::string>() + "' where this one has '" + name + "'");
-    return found;
-  }
-
-  at::Tensor read(const json& entry, const at::Tensor& parameter) {
-    at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
-    file_.seekg(static_cast<std::streamoff>(data_ + entry["offset"].get<uint64_t>()));
-    file_.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
-    if (!file_) refuse("a damaged reference file");
-    return tensor;
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw UsageError("'" + path_.string() + "' is " + what + "; remove it and run the baseline again");
-  }
-
- private:
-  bool is_complete(uint64_t size) const {
-    try {
-      uint64_t end = 0;
-      if (!header_.at("loss").is_string() || !header_.at("strategy").is_string()) return false;
-      for (const json& entry : header_.at("parameters")) {
-        if (!entry.at("name").is_string() || !entry.at("hash").is_string() || !entry.at("shape").is_array() ||
-            !entry.at("dtype").is_string() || !entry.at("defined").is_boolean() ||
-            entry.at("offset").get<uint64_t>() != end)
-          return false;
-        end += entry.at("bytes").get<uint64_t>();
-      }
-      return data_ + end == size;
-    } catch (const json::exception&) {
-      return false;
-    }
-  }
-
-  fs::path path_;
-  std::ifstream file_;
-  json header_;
-  uint64_t data_ = 0;  // where the gradients start
-};
+bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 // NaN on one side only is as far off as it gets; finite, since JSON has no infinity.
 double difference(double a, double b) {
@@ -135,81 +39,168 @@ double difference(double a, double b) {
   return a == b ? 0 : std::isfinite(d) ? d : std::numeric_limits<double>::max();
 }
 
-double difference(const at::Tensor& a, const at::Tensor& b) {
-  at::Tensor left = a.flatten(), right = b.flatten();
-  double largest = 0;
+// Of one parameter, or of the loss.
+struct Difference {
+  double largest = 0;  // absolute
+  double size = 0;     // of the reference's largest element
+};
+
+Difference difference(const at::Tensor& found, const at::Tensor& expected) {
+  at::Tensor left = found.flatten(), right = expected.flatten();
+  Difference result;
   for (int64_t i = 0; i < left.numel(); i += kSliceElements) {
     int64_t end = std::min(left.numel(), i + kSliceElements);
     at::Tensor x = left.slice(0, i, end).to(at::kDouble), y = right.slice(0, i, end).to(at::kDouble);
     const double *p = x.const_data_ptr<double>(), *q = y.const_data_ptr<double>();
-    for (int64_t k = 0; k < end - i; ++k) largest = std::max(largest, difference(p[k], q[k]));
+    for (int64_t k = 0; k < end - i; ++k) {
+      result.largest = std::max(result.largest, difference(p[k], q[k]));
+      if (std::isfinite(q[k])) result.size = std::max(result.size, std::abs(q[k]));
+    }
   }
-  return largest;
+  return result;
 }
 
-void note(result::Gradients& result, double value, const std::string& where) {
-  if (result.equal || value > result.max_abs_difference) {
-    result.max_abs_difference = value;
+ReferenceGradient describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
+  bool defined = parameter.grad().defined();
+  return {name,
+          c10::toString(parameter.scalar_type()),
+          parameter.sizes().vec(),
+          defined,
+          offset,
+          defined ? parameter.nbytes() : 0,
+          "",
+          0};
+}
+
+at::Tensor read(std::istream& file, const ReferenceGradient& entry, const at::Tensor& parameter, const fs::path& path) {
+  at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
+  file.seekg(static_cast<std::streamoff>(config::kFirstGradient + entry.offset));
+  file.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
+  if (!file) config::refuse_reference(path, "a damaged reference file");
+  return tensor;
+}
+
+void check_model(const Reference& reference, const NamedParameters& parameters, const fs::path& path) {
+  if (reference.gradients.size() != parameters.size())
+    config::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
+                                       " parameters, this one has " + std::to_string(parameters.size()));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, parameter] = parameters[i];
+    const ReferenceGradient& entry = reference.gradients[i];
+    if (entry.name != name || entry.dtype != c10::toString(parameter.scalar_type()) ||
+        entry.shape != parameter.sizes().vec() || (entry.defined && entry.bytes != parameter.nbytes()))
+      config::refuse_reference(path, "of another model: it has '" + entry.name + "' where this one has '" + name + "'");
+  }
+}
+
+// Told of everything that has other bits than the reference: index of the parameter, -1 for the loss.
+using Told = std::function<void(int, const std::string& name, const Difference&)>;
+
+// A gradient that only one of both has counts as zeros on the other side.
+void compare(std::istream& file, const fs::path& path, const Reference& reference, double loss,
+             const NamedParameters& parameters, const Told& told) {
+  at::NoGradGuard no_grad;
+  const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
+  if (!both_nan && !same_bits(loss, reference.loss))
+    told(-1, "loss", {difference(loss, reference.loss), std::abs(reference.loss)});
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, parameter] = parameters[i];
+    const ReferenceGradient& entry = reference.gradients[i];
+    const bool found = parameter.grad().defined();
+    if (!entry.defined && !found) continue;
+    at::Tensor gradient = found ? on_cpu(parameter.grad()) : at::Tensor();
+    if (entry.defined && found && hash_of(gradient) == entry.hash) continue;
+    auto zeros = [&] { return at::zeros(parameter.sizes(), at::TensorOptions(parameter.scalar_type())); };
+    told(static_cast<int>(i), name,
+         difference(found ? gradient : zeros(), entry.defined ? read(file, entry, parameter, path) : zeros()));
+  }
+}
+
+void note(result::Gradients& result, const std::string& where, double largest) {
+  if (result.equal || largest > result.max_abs_difference) {
+    result.max_abs_difference = largest;
     result.worst = where;
   }
   result.equal = false;
 }
 
-// A gradient that only one of both has counts as zeros on the other side.
-void compare(ReferenceFile& file, const json& entry, const std::string& name, const at::Tensor& parameter,
-             result::Gradients& result) {
-  bool expected = entry["defined"], found = parameter.grad().defined();
-  if (!expected && !found) return;
-  at::NoGradGuard no_grad;
-  at::Tensor gradient = found ? on_cpu(parameter.grad()) : at::Tensor();
-  if (expected && found && hash_of(gradient) == entry["hash"].get<std::string>()) return;
-  auto zeros = [&] { return at::zeros(parameter.sizes(), at::TensorOptions(parameter.scalar_type())); };
-  note(result, difference(found ? gradient : zeros(), expected ? file.read(entry, parameter) : zeros()), name);
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
 }
 
 }  // namespace
 
-void write_reference(const fs::path& path, const std::string& strategy, double loss,
-                     const NamedParameters& parameters) {
-  json header = {{"strategy", strategy}, {"loss", to_hex(loss)}, {"parameters", json::array()}};
-  uint64_t offset = 0;
-  for (const auto& [name, parameter] : parameters) header["parameters"].push_back(describe(name, parameter, offset));
-  fs::path aside = path.string() + ".tmp." + std::to_string(::getpid());
-  std::ofstream file(aside, std::ios::binary);
-  write_header(file, header);
+ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
+                                 const NamedParameters& parameters)
+    : path_(path),
+      aside_(path.string() + ".tmp." + std::to_string(::getpid())),
+      file_(aside_, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc) {
+  reference_ = {strategy, loss, 0, 0, {}};
   at::NoGradGuard no_grad;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].second.grad().defined()) continue;
-    at::Tensor gradient = on_cpu(parameters[i].second.grad());
-    header["parameters"][i]["hash"] = hash_of(gradient);
-    file.write(static_cast<const char*>(gradient.const_data_ptr()), static_cast<std::streamsize>(gradient.nbytes()));
+  config::begin_reference(file_);
+  uint64_t offset = 0;
+  for (const auto& [name, parameter] : parameters) {
+    ReferenceGradient& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
+    if (!entry.defined) continue;
+    at::Tensor gradient = on_cpu(parameter.grad());
+    entry.hash = hash_of(gradient);
+    file_.write(static_cast<const char*>(gradient.const_data_ptr()), static_cast<std::streamsize>(gradient.nbytes()));
+    offset += entry.bytes;
   }
-  write_header(file, header);
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(aside, path, error);
-  if (!file || error) {
-    fs::remove(aside, error);
-    throw IoError("cannot write '" + path.string() + "': is the disk full? It needs " + std::to_string(offset) +
-                  " bytes");
-  }
+  file_.flush();
+  check();
 }
 
-result::Gradients compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
-  ReferenceFile file(path);
-  if (file.entries().size() != parameters.size())
-    file.refuse("of another model: it has " + std::to_string(file.entries().size()) + " parameters, this one has " +
-                std::to_string(parameters.size()));
-  result::Gradients result;
-  result.compared = true;
-  result.equal = true;
-  result.against = file.strategy();
-  if (to_hex(loss) != to_hex(file.loss())) note(result, difference(loss, file.loss()), "loss");
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [name, parameter] = parameters[i];
-    compare(file, file.entry(i, name, parameter), name, parameter, result);
-  }
+ReferenceWriter::~ReferenceWriter() {
+  std::error_code error;
+  fs::remove(aside_, error);
+}
+
+void ReferenceWriter::check() const {
+  if (file_) return;
+  uint64_t bytes = 0;
+  for (const ReferenceGradient& entry : reference_.gradients) bytes += entry.bytes;
+  std::error_code error;
+  fs::remove(aside_, error);  // a constructor that throws has no destructor
+  throw IoError("cannot write '" + path_.string() + "': is the disk full? It needs " + std::to_string(bytes) +
+                " bytes");
+}
+
+result::Gradients ReferenceWriter::finish(double loss, const NamedParameters& parameters) {
+  result::Gradients result{true, true, 0, "", reference_.strategy};
+  std::vector<double> relative;
+  compare(file_, aside_, reference_, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
+    (index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise) = by.largest;
+    if (by.size > 0) relative.push_back(by.largest / by.size);
+    note(result, name, by.largest);
+  });
+  reference_.relative_noise = median(std::move(relative));
+  config::finish_reference(file_, reference_);
+  file_.close();
+  check();
+  std::error_code error;
+  fs::rename(aside_, path_, error);
+  if (error) throw IoError("cannot write '" + path_.string() + "': " + error.message());
   return result;
+}
+
+Comparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
+  const Reference reference = config::read_reference(path);
+  check_model(reference, parameters, path);
+  std::ifstream file(path, std::ios::binary);
+  Comparison comparison;
+  comparison.gradients = {true, true, 0, "", reference.strategy};
+  compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
+    note(comparison.gradients, name, by.largest);
+    const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;
+    const double allowed = kAllowed * std::max(own, reference.relative_noise * by.size);
+    Deviation& worst = comparison.worst;
+    if (by.largest > allowed && by.largest - allowed > worst.difference - worst.allowed)
+      worst = {name, by.largest, allowed};
+  });
+  return comparison;
 }
 
 }  // namespace memtune::trial

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -116,13 +115,15 @@ class Trial {
     double loss = reference_step();
     if (request_.reference.empty()) return runner_.drop_gradients();
     if (std::filesystem::exists(request_.reference)) {
-      result_.gradients = compare_with_reference(request_.reference, loss, runner_.parameters());
+      Comparison comparison = compare_with_reference(request_.reference, loss, runner_.parameters());
+      result_.gradients = std::move(comparison.gradients);
+      deviation_ = std::move(comparison.worst);
     } else {
-      write_reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
+      ReferenceWriter reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
       runner_.drop_gradients();
       // The same once more: what the model itself does not repeat cannot be asked of a strategy.
       loss = reference_step();
-      result_.gradients = compare_with_reference(request_.reference, loss, runner_.parameters());
+      result_.gradients = reference.finish(loss, runner_.parameters());
     }
     runner_.drop_gradients();
   }
@@ -220,24 +221,18 @@ class Trial {
     result_.transfer.link_in_gb_per_s = link.in_gb_per_s;
   }
 
-  // Bit for bit, unless the baseline does not repeat itself; then within twice what it differs by.
+  // Bit for bit, unless the baseline does not repeat itself; then parameter by parameter within what it differs by.
   void judge() {
     const auto& gradients = result_.gradients;
-    if (!gradients.compared || gradients.equal) return;
-    std::string noise_file = request_.reference + ".noise";
-    if (gradients.against == request_.plan.strategy) {
-      std::ofstream(noise_file) << gradients.max_abs_difference;
-      return;
-    }
-    double noise = 0;
-    std::ifstream(noise_file) >> noise;
-    if (gradients.max_abs_difference <= 2 * noise) {
+    if (!gradients.compared || gradients.equal || gradients.against == request_.plan.strategy) return;
+    if (deviation_.where.empty()) {
       result_.reason = "gradients differ by no more than the baseline's own two runs";
       return;
     }
     result_.outcome = Outcome::mismatch;
-    result_.reason = "gradients differ from " + gradients.against + "'s, most in " + gradients.worst + " by " +
-                     short_number(gradients.max_abs_difference);
+    result_.reason = "gradients differ from " + gradients.against + "'s, most in " + deviation_.where + " by " +
+                     short_number(deviation_.difference);
+    if (deviation_.allowed > 0) result_.reason += ", and its own two runs allow " + short_number(deviation_.allowed);
   }
 
   void out_of_memory(const c10::OutOfMemoryError& error) {
@@ -272,6 +267,7 @@ class Trial {
   std::unique_ptr<Optimizer> optimizer_;
   Measurement result_;
   std::string phase_ = "load";
+  Deviation deviation_;  // from the reference, of what differs by more than it may
   bool deterministic_ = true;
   double last_loss_ = 0;
 };

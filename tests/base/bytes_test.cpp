@@ -73,10 +73,3 @@ TEST_CASE("rounding never prints 1024 of a unit or a fifth digit") {
   CHECK(format_bytes(INT64_MAX) == "8.00 EiB");
   CHECK(format_bytes(INT64_MIN) == "-8 EiB");
 }
-
-TEST_CASE("table columns are in GiB with fixed decimals") {
-  CHECK(format_gib(0) == "0.00");
-  CHECK(format_gib(38'933'878'702) == "36.26");
-  CHECK(format_gib(kGiB / 2, 1) == "0.5");
-  CHECK(format_gib(-3 * kGiB, 0) == "-3");
-}

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/config/plan_reader.h"
 
 using namespace memtune;
 using namespace memtune::config;
@@ -27,7 +28,7 @@ Plan example() {
 void check_refused(const json& patch, const std::string& message) {
   json plan = example();
   plan.merge_patch(patch);
-  CHECK_THROWS_WITH_AS(plan.get<Plan>(), message.c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(read_plan_strictly(plan), message.c_str(), UsageError);
 }
 
 }  // namespace

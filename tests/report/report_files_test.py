@@ -214,7 +214,7 @@ class Terminal(ReportTest):
                                stdout=follower, stderr=subprocess.PIPE, text=True, check=False)
         os.close(follower)
         self.assertEqual(ended.returncode, 2)
-        self.assertEqual(ended.stderr, "memtune: a memory snapshot is not for terminals: name a file with -o, or leave "
+        self.assertEqual(ended.stderr, "memtune: a memory-snapshot is not for terminals: name a file with -o, or leave "
                                        "-o away\n")
 
 

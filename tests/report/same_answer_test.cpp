@@ -2,10 +2,10 @@
 // must not answer it differently.
 #include <doctest/doctest.h>
 
-#include "core/report/charts.h"
-#include "core/report/diff_text.h"
-#include "core/report/pareto_plot.h"
-#include "core/report/table.h"
+#include "core/report/chart/pareto_chart.h"
+#include "core/report/text/diff_text.h"
+#include "core/report/text/pareto_plot.h"
+#include "core/report/text/table.h"
 #include "core/result/pareto.h"
 #include "tests/report/sample.h"
 #include "tests/result/rows.h"

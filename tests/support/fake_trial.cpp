@@ -21,6 +21,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/config/program_facts.h"
+#include "core/config/reference_file.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
 #include "core/result/measurement.h"
@@ -121,11 +122,15 @@ result::Measurement measure(const config::TrialRequest& request) {
 
 void compare(const config::TrialRequest& request, result::Measurement& measurement) {
   if (!std::filesystem::exists(request.reference)) {
-    write_file(request.reference, request.plan.strategy);
+    std::fstream file(request.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+    config::begin_reference(file);
+    config::Reference reference;
+    reference.strategy = request.plan.strategy;
+    config::finish_reference(file, reference);
     return;
   }
   measurement.gradients.compared = measurement.gradients.equal = true;
-  measurement.gradients.against = read_file(request.reference);
+  measurement.gradients.against = config::read_reference(request.reference).strategy;
 }
 
 void write_trace(const config::TrialRequest& request) {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/base/error.h"
+#include "core/base/hash.h"
 #include "tests/support/run_program.h"
 
 using memtune::sweep::Journal;
@@ -65,7 +67,7 @@ TEST_CASE("cut at every byte, the journal keeps its whole lines and takes new on
     const bool clean = cut == 0 || whole[cut - 1] == '\n';
     {
       Journal journal(path);
-      CHECK(journal.size() == (lines == 0 ? 0 : lines < 3 ? 1 : 2));
+      CHECK(journal.size() == (lines < 2 ? 0 : lines < 4 ? 1 : 2));  // the first line says what the file is
       CHECK(journal.notes().size() == (clean ? 0 : 1));
       journal.end("aa", "nan");
     }
@@ -78,8 +80,8 @@ TEST_CASE("a flipped byte costs its line alone and is told") {
   const ScratchFolder folder;
   const auto path = folder.path / "journal.jsonl";
   const std::string whole = two_trials(folder.path / "whole");
-  const size_t second_line = whole.find('\n') + 1, third_line = whole.find('\n', second_line) + 1;
-  for (size_t at = second_line; at < third_line - 1; ++at) {
+  const size_t second_line = whole.find('\n') + 1, end_of_aa = whole.find('\n', second_line) + 1;
+  for (size_t at = end_of_aa; at < whole.find('\n', end_of_aa); ++at) {
     std::string damaged = whole;
     damaged[at] ^= 1;
     write(path, damaged);
@@ -99,4 +101,36 @@ TEST_CASE("the note of a damaged line names file and line") {
   const Journal journal(path);
   REQUIRE(journal.notes().size() == 1);
   CHECK(journal.notes()[0] == path.string() + ": line 2 is damaged; skipped");
+}
+
+TEST_CASE("the first line says what the file is; damaged it costs nothing but a note") {
+  const ScratchFolder folder;
+  const auto path = folder.path / "journal.jsonl";
+  const std::string whole = two_trials(folder.path / "whole");
+  CHECK(whole.substr(17, whole.find('\n') - 17) == R"({"file":"memtune journal","version":1})");
+  for (size_t at = 0; at < whole.find('\n'); ++at) {
+    for (const int bit : {1, 2, 4, 8, 16, 32, 64, 128}) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ bit);
+      if (damaged[at] == '\n') continue;  // two damaged lines
+      write(path, damaged);
+      const Journal journal(path);
+      CHECK(journal.size() == 2);
+      CHECK(journal.notes().size() == 1);
+    }
+  }
+}
+
+TEST_CASE("a journal of a later version is refused by its number, and left as it is") {
+  const ScratchFolder folder;
+  const auto path = folder.path / "journal.jsonl";
+  const std::string first = R"({"file":"memtune journal","version":2})";
+  const std::string text = memtune::hash_hex(first).substr(0, 16) + " " + first + "\nwhat it has then\n";
+  write(path, text);
+  CHECK_THROWS_WITH_AS(Journal{path},
+                       (path.string() + " has version 2, this memtune reads version 1: go on with the memtune that "
+                                        "wrote it, or sweep into another folder with --out")
+                           .c_str(),
+                       memtune::UsageError);
+  CHECK(slurp(path) == text);
 }

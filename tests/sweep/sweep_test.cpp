@@ -5,9 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/config/reference_file.h"
 #include "core/plan/strategy.h"
 #include "tests/support/run_program.h"
 
@@ -104,6 +106,50 @@ TEST_CASE("the baseline runs again when what it left for comparison is gone") {
   }
   bench.run();
   CHECK(bench.starts() == "none\n");
+}
+
+TEST_CASE("the baseline runs again when what it left for comparison cannot be read") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  std::filesystem::path reference;
+  for (const auto& entry : std::filesystem::directory_iterator(bench.settings.directory)) {
+    if (entry.path().filename().string().starts_with("reference-")) reference = entry.path();
+  }
+  std::filesystem::resize_file(reference, std::filesystem::file_size(reference) - 1);
+  bench.run();
+  CHECK(bench.starts() == "none\n");
+  CHECK(config::is_reference(reference));
+}
+
+TEST_CASE("fields of a later version are passed over in the folder of a sweep") {
+  Bench bench;
+  bench.run();
+  const RunDirectory directory(bench.settings.directory);
+  const SweepRecord now = directory.read_record();
+  nlohmann::json later = nlohmann::json::parse(read_file(directory / "sweep.json"));
+  later["later"] = later["request"]["later"] = later["request"]["training"]["later"] = 1;
+  later["facts"]["later"] = later["facts"]["ops"][0]["later"] = later["trials"][0]["later"] = 1;
+  write_file(directory / "sweep.json", later.dump());
+  const SweepRecord then = directory.read_record();
+  CHECK(nlohmann::json(then.facts.program) == nlohmann::json(now.facts.program));
+  CHECK(then.trials.size() == now.trials.size());
+}
+
+TEST_CASE("the folder of a later format is refused by its number, shown and swept, and left as it is") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  const RunDirectory directory(bench.settings.directory);
+  nlohmann::json later = nlohmann::json::parse(read_file(directory / "sweep.json"));
+  later["format"] = 2;
+  later["version"] = "9.9";
+  write_file(directory / "sweep.json", later.dump());
+  const std::string refusal = (directory / "sweep.json").string() + " has format 2, of memtune 9.9; this is memtune ";
+  CHECK_THROWS_WITH_AS(directory.read_record(), doctest::Contains(refusal.c_str()), UsageError);
+  CHECK_THROWS_WITH_AS(bench.run(), doctest::Contains(refusal.c_str()), UsageError);
+  CHECK(bench.starts() == "");
+  CHECK(read_file(directory / "sweep.json") == later.dump());
 }
 
 TEST_CASE("other settings are other trials, beside the old ones") {

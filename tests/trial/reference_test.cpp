@@ -38,10 +38,20 @@ NamedParameters model() {
           {"b", with_gradient(at::arange(4).to(at::kBFloat16))}};
 }
 
+// A baseline that repeats itself.
+void write_reference(const fs::path& path, const std::string& strategy, double loss,
+                     const NamedParameters& parameters) {
+  ReferenceWriter(path, strategy, loss, parameters).finish(loss, parameters);
+}
+
+result::Gradients compare(const fs::path& path, double loss, const NamedParameters& parameters) {
+  return compare_with_reference(path, loss, parameters).gradients;
+}
+
 TEST_CASE("the same bits are equal") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
-  auto result = compare_with_reference(folder.file, 0.1, model());
+  auto result = compare(folder.file, 0.1, model());
   CHECK(result.compared);
   CHECK(result.equal);
   CHECK(result.max_abs_difference == 0);
@@ -56,7 +66,7 @@ TEST_CASE("the largest difference is found, with its place") {
   auto other = model();
   other[0].second.mutable_grad()[1][1] += 0.25;
   other[2].second.mutable_grad()[3] += 0.5;
-  auto result = compare_with_reference(folder.file, 0.1, other);
+  auto result = compare(folder.file, 0.1, other);
   CHECK_FALSE(result.equal);
   CHECK(result.max_abs_difference == 0.5);
   CHECK(result.worst == "b");
@@ -65,7 +75,7 @@ TEST_CASE("the largest difference is found, with its place") {
 TEST_CASE("one bit of the loss is a difference") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
-  auto result = compare_with_reference(folder.file, std::nextafter(0.1, 1.0), model());
+  auto result = compare(folder.file, std::nextafter(0.1, 1.0), model());
   CHECK_FALSE(result.equal);
   CHECK(result.worst == "loss");
   CHECK(result.max_abs_difference == std::nextafter(0.1, 1.0) - 0.1);
@@ -76,7 +86,7 @@ TEST_CASE("another sign of zero is another bit, though the difference is zero") 
   auto other = model();
   write_reference(folder.file, "none", 0.1, other);
   other[0].second.mutable_grad()[0][0] = -0.0;
-  auto result = compare_with_reference(folder.file, 0.1, other);
+  auto result = compare(folder.file, 0.1, other);
   CHECK_FALSE(result.equal);
   CHECK(result.max_abs_difference == 0);
   CHECK(result.worst == "a");
@@ -87,7 +97,7 @@ TEST_CASE("a NaN that the baseline does not have is as far off as it gets") {
   auto other = model();
   write_reference(folder.file, "none", 0.1, other);
   other[2].second.mutable_grad()[1] = NAN;
-  auto result = compare_with_reference(folder.file, 0.1, other);
+  auto result = compare(folder.file, 0.1, other);
   CHECK_FALSE(result.equal);
   CHECK(result.max_abs_difference == std::numeric_limits<double>::max());
 }
@@ -97,11 +107,11 @@ TEST_CASE("a gradient that only one of both has is a difference") {
   write_reference(folder.file, "none", 0.1, model());
   auto more = model(), less = model();
   more[1].second.mutable_grad() = at::full({2}, 0.125);
-  CHECK(compare_with_reference(folder.file, 0.1, more).worst == "frozen");
-  CHECK(compare_with_reference(folder.file, 0.1, more).max_abs_difference == 0.125);
+  CHECK(compare(folder.file, 0.1, more).worst == "frozen");
+  CHECK(compare(folder.file, 0.1, more).max_abs_difference == 0.125);
   less[0].second.mutable_grad().reset();
-  CHECK_FALSE(compare_with_reference(folder.file, 0.1, less).equal);
-  CHECK(compare_with_reference(folder.file, 0.1, less).max_abs_difference == 5);
+  CHECK_FALSE(compare(folder.file, 0.1, less).equal);
+  CHECK(compare(folder.file, 0.1, less).max_abs_difference == 5);
 }
 
 TEST_CASE("the layout of a gradient in memory does not matter") {
@@ -109,19 +119,19 @@ TEST_CASE("the layout of a gradient in memory does not matter") {
   NamedParameters plain = {{"w", with_gradient(at::arange(6).to(at::kFloat).view({2, 3}))}};
   write_reference(folder.file, "none", 1, plain);
   plain[0].second.mutable_grad() = plain[0].second.grad().t().contiguous().t();
-  CHECK(compare_with_reference(folder.file, 1, plain).equal);
+  CHECK(compare(folder.file, 1, plain).equal);
 }
 
 TEST_CASE("a model without parameters is compared by its loss") {
   Folder folder;
   write_reference(folder.file, "none", NAN, {});
-  CHECK(compare_with_reference(folder.file, NAN, {}).equal);
-  CHECK_FALSE(compare_with_reference(folder.file, 1, {}).equal);
+  CHECK(compare(folder.file, NAN, {}).equal);
+  CHECK_FALSE(compare(folder.file, 1, {}).equal);
 }
 
 std::string refusal(const fs::path& file, const NamedParameters& parameters) {
   try {
-    compare_with_reference(file, 0.1, parameters);
+    compare(file, 0.1, parameters);
   } catch (const UsageError& error) {
     std::string text = error.what(), start = "'" + file.string() + "' is ",
                 end = "; remove it and run the baseline again";
@@ -156,6 +166,85 @@ TEST_CASE("a file that is no reference, or a part of one, is refused") {
     write(whole.substr(0, size));
     CHECK(refusal(folder.file, model()) != "no error");
   }
+}
+
+TEST_CASE("a later version is refused by its number") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  std::fstream(folder.file, std::ios::binary | std::ios::in | std::ios::out).seekp(7).put('3');
+  CHECK(refusal(folder.file, model()) == "a reference file of version 3, and this memtune reads version 2");
+}
+
+// An embedding whose gradient is 0 to 9.99, a norm whose gradient is 1e-5, one number.
+NamedParameters noisy_model(double embedding = 0, double norm = 0, double scale = 0) {
+  at::Tensor large = at::arange(1000).to(at::kDouble) / 100;
+  large[500] += embedding;
+  return {{"embedding", with_gradient(large)},
+          {"norm", with_gradient(at::full({8}, 1e-5 + norm, at::kDouble))},
+          {"scale", with_gradient(at::full({}, 1 + scale, at::kDouble))}};
+}
+
+TEST_CASE("a small gradient that is lost is found beside a large one that is noisy") {
+  Folder folder;
+  ReferenceWriter(folder.file, "none", 0.1, noisy_model()).finish(0.1, noisy_model(1e-4));
+  const Comparison fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
+  CHECK_FALSE(fine.gradients.equal);
+  CHECK(fine.worst.where == "");
+  const Comparison lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
+  CHECK(lost.gradients.worst == "embedding");  // still the largest of all
+  CHECK(lost.worst.where == "norm");
+  CHECK(lost.worst.difference == doctest::Approx(1e-5));
+}
+
+TEST_CASE("a parameter may differ by twice what two runs of the baseline do, and no more") {
+  Folder folder;
+  ReferenceWriter(folder.file, "none", 0.1, noisy_model()).finish(0.1, noisy_model(1e-4));
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(1.99e-4)).worst.where == "");
+  const Deviation beyond = compare_with_reference(folder.file, 0.1, noisy_model(2.01e-4)).worst;
+  CHECK(beyond.where == "embedding");
+  CHECK(beyond.difference == doctest::Approx(2.01e-4));
+  CHECK(beyond.allowed == doctest::Approx(2e-4));
+}
+
+TEST_CASE("a number that two runs repeat by chance may differ as the others do for their size") {
+  Folder folder;
+  ReferenceWriter(folder.file, "none", 0.1, noisy_model()).finish(0.1, noisy_model(9.99e-4));  // 1e-4 of its size
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 1.9e-4)).worst.where == "");
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 2.1e-4)).worst.where == "scale");
+  CHECK(compare_with_reference(folder.file, 0.1 + 1e-6, noisy_model()).worst.where == "");
+  CHECK(compare_with_reference(folder.file, 0.2, noisy_model()).worst.where == "loss");
+}
+
+TEST_CASE("where the baseline repeats itself nothing may differ by anything") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, noisy_model());
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 1e-15)).worst.where == "scale");
+}
+
+TEST_CASE("the file keeps the noise of every parameter and of the loss") {
+  Folder folder;
+  const result::Gradients own =
+      ReferenceWriter(folder.file, "none", 0.5, noisy_model()).finish(0.75, noisy_model(0.25));
+  CHECK(own.max_abs_difference == 0.25);
+  CHECK_FALSE(own.equal);
+  const config::Reference reference = config::read_reference(folder.file);
+  CHECK(reference.loss_noise == 0.25);
+  CHECK(reference.gradients[0].noise == doctest::Approx(0.25));
+  CHECK(reference.gradients[1].noise == 0);
+}
+
+TEST_CASE("a reference that was not finished leaves nothing") {
+  Folder folder;
+  { const ReferenceWriter begun(folder.file, "none", 0.1, model()); }
+  CHECK(fs::is_empty(folder.path));
+}
+
+TEST_CASE("a full disk is an error, not a reference") {
+  Folder folder;
+  const std::string aside = folder.file.string() + ".tmp." + std::to_string(::getpid());
+  fs::create_symlink("/dev/full", aside);
+  CHECK_THROWS_AS(ReferenceWriter(folder.file, "none", 0.1, model()), IoError);
+  CHECK(fs::is_empty(folder.path));
 }
 
 TEST_CASE("a folder that does not exist is an error, not a silence") {

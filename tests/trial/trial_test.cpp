@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
+#include "core/config/reference_file.h"
 #include "core/plan/strategy.h"
 #include "core/trace/file.h"
 #include "core/trial/session.h"
@@ -188,6 +190,44 @@ TEST_CASE("gradients that are not the baseline's are found, and named") {
   CHECK_FALSE(result.gradients.equal);
   CHECK(result.gradients.max_abs_difference > 0);
   CHECK(result.reason.find("gradients differ from none's, most in ") == 0);
+}
+
+// Moves an element of the reference's first gradient, as if the baseline had given it with that noise.
+void move_reference(const std::filesystem::path& path, float by, double noise) {
+  config::Reference reference = config::read_reference(path);
+  config::ReferenceGradient& first = reference.gradients[0];
+  uint64_t end = config::kFirstGradient;
+  for (const config::ReferenceGradient& gradient : reference.gradients) end += gradient.bytes;
+  std::filesystem::resize_file(path, end);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  float element = 0;
+  file.seekg(static_cast<std::streamoff>(config::kFirstGradient + first.offset));
+  file.read(reinterpret_cast<char*>(&element), sizeof element);
+  element += by;
+  file.seekp(static_cast<std::streamoff>(config::kFirstGradient + first.offset));
+  file.write(reinterpret_cast<const char*>(&element), sizeof element);
+  first.hash = "another";
+  first.noise = noise;
+  config::finish_reference(file, reference);
+}
+
+TEST_CASE("where the baseline does not repeat itself, gradients may differ as much and no more") {
+  Folder folder;
+  auto none = request();
+  none.reference = folder.path / "reference.bin";
+  run(none);
+  auto other = request("checkpoint:full");
+  other.reference = none.reference;
+  move_reference(none.reference, 0.125F, 0.125);
+  auto near = run(other);
+  CHECK(near.outcome == Outcome::ok);
+  CHECK_FALSE(near.gradients.equal);
+  CHECK(near.reason == "gradients differ by no more than the baseline's own two runs");
+  move_reference(none.reference, 0.25F, 0.125);
+  auto far = run(other);
+  CHECK(far.outcome == Outcome::mismatch);
+  CHECK(far.reason.find("gradients differ from none's, most in ") == 0);
+  CHECK(far.reason.find(", and its own two runs allow 0.25") != std::string::npos);
 }
 
 TEST_CASE("out of memory is a result: what was asked for, when, and who holds most") {

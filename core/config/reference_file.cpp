@@ -1,0 +1,122 @@
+#include "core/config/reference_file.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace memtune::config {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kMagic[] = "MTREFER2";
+constexpr size_t kMagicBytes = sizeof kMagic - 1, kNameBytes = kMagicBytes - 1;  // the last character is the version
+
+// JSON has neither NaN nor infinity, and a loss has to keep its bits.
+std::string to_hex(double number) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", number);
+  return text;
+}
+
+double from_hex(const json& text) { return std::strtod(text.get_ref<const std::string&>().c_str(), nullptr); }
+
+json to_json(const ReferenceGradient& gradient) {
+  return {{"name", gradient.name},       {"dtype", gradient.dtype},        {"shape", gradient.shape},
+          {"defined", gradient.defined}, {"offset", gradient.offset},      {"bytes", gradient.bytes},
+          {"hash", gradient.hash},       {"noise", to_hex(gradient.noise)}};
+}
+
+ReferenceGradient gradient_from(const json& entry) {
+  return {entry.at("name"),   entry.at("dtype"), entry.at("shape"), entry.at("defined"),
+          entry.at("offset"), entry.at("bytes"), entry.at("hash"),  from_hex(entry.at("noise"))};
+}
+
+Reference reference_from(const json& directory) {
+  Reference reference{directory.at("strategy"),
+                      from_hex(directory.at("loss")),
+                      from_hex(directory.at("loss_noise")),
+                      from_hex(directory.at("relative_noise")),
+                      {}};
+  for (const json& entry : directory.at("gradients")) reference.gradients.push_back(gradient_from(entry));
+  return reference;
+}
+
+// One behind another, up to where the directory begins.
+bool fill(const std::vector<ReferenceGradient>& gradients, uint64_t bytes) {
+  uint64_t end = 0;
+  for (const ReferenceGradient& gradient : gradients) {
+    if (gradient.offset != end || gradient.bytes > bytes - end) return false;
+    end += gradient.bytes;
+  }
+  return end == bytes;
+}
+
+// Where the directory begins.
+uint64_t read_head(std::ifstream& file, const std::filesystem::path& path) {
+  char magic[kMagicBytes] = {};
+  uint64_t directory = 0;
+  file.read(magic, kMagicBytes);
+  if (!file || std::memcmp(magic, kMagic, kNameBytes) != 0) refuse_reference(path, "no reference file");
+  if (magic[kNameBytes] != kMagic[kNameBytes])
+    refuse_reference(path, "a reference file of version " + std::string(1, magic[kNameBytes]) +
+                               ", and this memtune reads version " + kMagic[kNameBytes]);
+  file.read(reinterpret_cast<char*>(&directory), sizeof directory);
+  if (!file) refuse_reference(path, "a damaged reference file");
+  return directory;
+}
+
+}  // namespace
+
+void begin_reference(std::ostream& file) { file.write("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", kFirstGradient); }
+
+void finish_reference(std::ostream& file, const Reference& reference) {
+  json gradients = json::array();
+  for (const ReferenceGradient& gradient : reference.gradients) gradients.push_back(to_json(gradient));
+  const json directory = {{"strategy", reference.strategy},
+                          {"loss", to_hex(reference.loss)},
+                          {"loss_noise", to_hex(reference.loss_noise)},
+                          {"relative_noise", to_hex(reference.relative_noise)},
+                          {"gradients", gradients}};
+  file.seekp(0, std::ios::end);
+  const auto begin = static_cast<uint64_t>(file.tellp());
+  const std::string text = directory.dump();
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.seekp(0);
+  file.write(kMagic, kMagicBytes);
+  file.write(reinterpret_cast<const char*>(&begin), sizeof begin);
+}
+
+Reference read_reference(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const uint64_t directory = read_head(file, path);
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error || directory < kFirstGradient || directory > size) refuse_reference(path, "a damaged reference file");
+  std::string text(size - directory, '\0');
+  file.seekg(static_cast<std::streamoff>(directory));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  try {
+    Reference reference = reference_from(json::parse(text));
+    if (file && fill(reference.gradients, directory - kFirstGradient)) return reference;
+  } catch (const json::exception&) {
+  }
+  refuse_reference(path, "a damaged reference file");
+}
+
+bool is_reference(const std::filesystem::path& path) try {
+  read_reference(path);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+void refuse_reference(const std::filesystem::path& path, const std::string& what) {
+  throw UsageError("'" + path.string() + "' is " + what + "; remove it and run the baseline again");
+}
+
+}  // namespace memtune::config

@@ -1,0 +1,249 @@
+#include "core/report/html/html.h"
+
+#include <algorithm>
+
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/report/chart/bar_charts.h"
+#include "core/report/chart/memory_chart.h"
+#include "core/report/chart/pareto_chart.h"
+#include "core/report/chart/svg.h"
+#include "core/report/html/html_style.h"
+#include "core/report/text/columns.h"
+#include "core/report/words.h"
+#include "core/result/ranking.h"
+
+namespace memtune::report {
+namespace {
+
+using result::Row;
+
+const char* class_of(Paint paint) {
+  static constexpr const char* kClasses[] = {"", "strong", "dim", "good", "bad", "doubtful"};  // in the order of Paint
+  return kClasses[static_cast<int>(paint)];
+}
+
+// Strategies have no blanks: a narrow column may break them behind a separator.
+std::string breakable(const std::string& text) {
+  std::string result;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find_first_of(":,+", start), text.size() - 1) + 1;
+    result += escape(text.substr(start, end - start)) + (end < text.size() ? "<wbr>" : "");
+    start = end;
+  }
+  return result;
+}
+
+class Page {
+ public:
+  Page(const Report& report, std::span<const TracedTrial> traced) : report_(report), traced_(traced) {}
+
+  std::string write() {
+    put_head();
+    put_advice();
+    put_table();
+    put_sweep_charts();
+    put_memory();
+    put_findings();
+    put_method();
+    put_list("Notes", notes(report_));
+    text_ += "<footer>memtune " + escape(report_.version) + "</footer>\n</main>\n<script>" + kHtmlScript +
+             "</script>\n</body>\n</html>\n";
+    return std::move(text_);
+  }
+
+ private:
+  void put_head() {
+    const std::string title = report_.model + (report_.device.empty() ? "" : " · ") + device_text(report_);
+    text_ =
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        // Nothing is ever fetched.
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        "script-src 'unsafe-inline'\">\n<title>memtune: " +
+        escape(title) + "</title>\n<style>" + kHtmlStyle + "</style>\n</head>\n<body>\n<main>\n<h1>" +
+        escape(report_.model.empty() ? "memtune" : report_.model) + "</h1>\n<p class=\"soft\">" +
+        escape(device_text(report_)) + (report_.settings.empty() ? "" : "<br>") + escape(report_.settings) + "</p>\n";
+  }
+
+  void open_section(const std::string& title, const char* style = "") {
+    text_ += std::string("<section") + (*style ? std::string(" class=\"") + style + "\"" : "") + ">\n<h2>" +
+             escape(title) + "</h2>\n";
+  }
+  void close_section() { text_ += "</section>\n"; }
+
+  void put_advice() {
+    const Advice said = advice(report_);
+    if (said.head.empty()) return;
+    open_section(said.head, said.good ? "advice" : "advice none");
+    text_ += "<p>" + escape(said.text) + "</p>\n";
+    for (const Row& row : report_.rows) {
+      if (row.recommended) put_figures(row);
+    }
+    close_section();
+  }
+
+  void put_figures(const Row& row) {
+    const result::Measurement& m = row.measurement;
+    text_ += "<div class=\"figures\">";
+    put_figure(fixed(m.step_ms.median, 1) + " ms", "a step");
+    put_figure(format_bytes(m.peak_bytes.allocated), "at the peak");
+    const Row* base = reference_row(report_, row);
+    if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
+      const std::string of = "of " + report_.reference;
+      put_figure(fixed(m.step_ms.median / base->measurement.step_ms.median, 2) + " ×", "the time " + of);
+      put_figure(fixed(static_cast<double>(m.peak_bytes.allocated) /
+                           static_cast<double>(base->measurement.peak_bytes.allocated),
+                       2) +
+                     " ×",
+                 "the memory " + of);
+    }
+    text_ += "</div>\n";
+  }
+
+  void put_figure(const std::string& figure, const std::string& what) {
+    text_ += "<span><b>" + escape(figure) + "</b>" + escape(what) + "</span>";
+  }
+
+  void put_table() {
+    open_section("Trials");
+    std::vector<const Row*> fine, failed;
+    for (const Row* row : ranked(report_.rows)) (worked(*row) ? fine : failed).push_back(row);
+    if (fine.empty() && failed.empty()) text_ += "<p>There are no trials.</p>\n";
+    if (!fine.empty()) put_worked(fine);
+    if (!failed.empty()) put_failed(failed);
+    close_section();
+  }
+
+  void put_worked(const std::vector<const Row*>& rows) {
+    const std::vector<Column> columns = make_columns(report_, rows);
+    text_ += "<div class=\"wide\"><table class=\"trials\">\n<thead><tr>";
+    for (const Column& column : columns)
+      text_ += std::string("<th") + (column.words ? " class=\"words\">" : ">") + escape(trim(column.head)) + "</th>";
+    text_ += "</tr></thead>\n<tbody>\n";
+    for (size_t i = 0; i < rows.size(); ++i) {
+      text_ += rows[i]->recommended ? "<tr class=\"chosen\">" : "<tr>";
+      for (const Column& column : columns) put_cell(column.cells[i], column.words);
+      text_ += "</tr>\n";
+    }
+    text_ += "</tbody></table></div>\n";
+    if (const std::vector<std::string> parts = legend(report_); !parts.empty())
+      text_ += "<p class=\"soft\">" + escape(join(parts, "; ")) + "</p>\n";
+  }
+
+  void put_cell(const Cell& cell, bool words) {
+    const std::string style = trim(std::string(words ? "words " : "") + class_of(cell.paint));
+    text_ += (style.empty() ? "<td>" : "<td class=\"" + style + "\">") +
+             (words ? breakable(cell.text) : escape(cell.text)) + "</td>";
+  }
+
+  void put_failed(const std::vector<const Row*>& rows) {
+    text_ += "<h3 style=\"margin-top:16px\">Did not work</h3>\n<div class=\"wide\"><table>\n";
+    for (const Row* row : rows)
+      text_ += "<tr><td class=\"words bad\">✗ " + breakable(row->measurement.strategy) + "</td><td class=\"reason\">" +
+               escape(failure_text(*row)) + "</td></tr>\n";
+    text_ += "</table></div>\n";
+  }
+
+  void put_figure_of(const std::string& title, const std::string& chart, const std::string& caption) {
+    if (chart.empty()) return;
+    text_ += "<figure>\n<h3>" + escape(title) + "</h3>\n" + chart + "<figcaption>" + escape(caption) +
+             "</figcaption>\n</figure>\n";
+  }
+
+  void put_sweep_charts() {
+    const std::string pareto = pareto_chart(report_);
+    if (pareto.empty()) return;
+    open_section("Time against memory");
+    text_ += "<div class=\"charts\">\n";
+    put_figure_of("What the same work costs at which peak", pareto,
+                  "Ringed: recommended. The line joins the trials that no other beats in both. An arrow at the upper "
+                  "edge is a trial far slower than these.");
+    text_ += "<div>\n";
+    put_figure_of("Step time", step_chart(report_), "");
+    put_figure_of("Copies", overlap_chart(report_),
+                  "Hidden: while the device computed. Exposed: while it waited or had nothing to do.");
+    text_ += "</div>\n";
+    text_ += "</div>\n";
+    close_section();
+  }
+
+  void put_memory() {
+    int64_t top = 0;
+    for (const TracedTrial& trial : traced_) {
+      for (const trace::MemorySample& sample : trial.trace->memory) top = std::max(top, sample.allocated_bytes);
+    }
+    if (top == 0) return;
+    open_section("Memory over time");
+    text_ += "<div class=\"charts\">\n";
+    for (const TracedTrial& trial : traced_)
+      put_figure_of(label(*trial.row) + (trial.row->recommended ? ", recommended" : ""),
+                    memory_chart(*trial.trace, top), "Peak " + peak_text(*trial.trace) + ".");
+    text_ += "</div>\n";
+    close_section();
+  }
+
+  void put_findings() {
+    if (report_.findings.empty()) return;
+    open_section("Findings in the recommended trial's trace");
+    text_ += "<ul class=\"findings\">\n";
+    for (const findings::Finding& finding : report_.findings)
+      text_ += "<li class=\"" + to_string(finding.severity) + "\"><b>" + to_string(finding.severity) + "</b> " +
+               escape(sentence(finding)) + "</li>\n";
+    text_ += "</ul>\n";
+    close_section();
+  }
+
+  void put_item(const std::string& term, const std::string& text) {
+    text_ += "<dt>" + escape(term) + "</dt><dd>" + escape(text) + "</dd>\n";
+  }
+
+  void put_method() {
+    open_section("How it was measured");
+    text_ += "<dl>\n";
+    put_item("Model", report_.model);
+    put_item("Device", device_text(report_));
+    if (!report_.settings.empty()) put_item("Settings", report_.settings);
+    if (report_.budget_bytes > 0) put_item("Budget", format_bytes(report_.budget_bytes) + " of the device's memory");
+    put_item("Trials", "each a process of its own that trains real steps; times and peaks are of steps after warm-up");
+    put_item("Step time", "the median of whole steps; ± is half of the 95 % bootstrap interval of that median");
+    put_item("Peak", report_.emulated ? "the most bytes that tensors held, counted by an allocator on the processor"
+                                      : "the most bytes that tensors held in a step, by the caching allocator");
+    put_item("Hidden", "the share of the time of copies during which the device also computed; exposed is the rest");
+    put_item("Gradients", "loss and gradients compared with those of " + report_.reference +
+                              " before anything was timed, bit for bit where deterministic kernels exist");
+    put_link_rates();
+    text_ += "</dl>\n";
+    close_section();
+  }
+
+  void put_link_rates() {
+    for (const Row& row : report_.rows) {
+      const result::TransferFigures& t = row.measurement.transfer;
+      if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
+      put_item("Link", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
+                           " GB/s in, measured idle with pinned memory in the same process");
+      return;
+    }
+  }
+
+  void put_list(const std::string& title, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    open_section(title);
+    text_ += "<ul>\n";
+    for (const std::string& line : lines) text_ += "<li>" + escape(line) + "</li>\n";
+    text_ += "</ul>\n";
+    close_section();
+  }
+
+  const Report& report_;
+  std::span<const TracedTrial> traced_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string html(const Report& report, std::span<const TracedTrial> traced) { return Page(report, traced).write(); }
+
+}  // namespace memtune::report

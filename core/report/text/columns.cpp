@@ -1,0 +1,131 @@
+#include "core/report/text/columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "core/base/layout.h"
+#include "core/result/figures.h"
+
+namespace memtune::report {
+namespace {
+
+using result::FigureColumn;
+using result::kNothing;
+using result::Row;
+
+class Columns {
+ public:
+  Columns(const Report& report, std::span<const Row* const> rows) : report_(report), rows_(rows) {}
+
+  std::vector<Column> make() {
+    add(" ", Column::kAlways, true, [](const Row& row) {
+      return row.recommended ? Cell{"*", Paint::good} : row.pareto ? Cell{"•", Paint::bold} : Cell{""};
+    });
+    add("strategy", Column::kAlways, true, [](const Row& row) {
+      return Cell{row.measurement.strategy, row.recommended ? Paint::good : Paint::plain};
+    });
+    auto axis = [](std::optional<int64_t> value) { return Cell{value ? std::to_string(*value) : kNothing}; };
+    add("batch", Column::kAlways, false, [&](const Row& row) { return axis(row.batch); });
+    add("seq", Column::kAlways, false, [&](const Row& row) { return axis(row.sequence); });
+    add_time();
+    add_memory();
+    add_figure(result::figure("hidden"), 4);
+    add_figure(result::figure("exposed_ms"), 3);
+    add_figure(result::rate_figure(rows_), 2);
+    add("gradients", 6, true, [&](const Row& row) { return gradients(row); });
+    return std::move(columns_);
+  }
+
+ private:
+  template <typename Make>
+  void add(std::string head, int importance, bool words, Make make) {
+    Column column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2};
+    for (const Row* row : rows_) column.cells.push_back(make(*row));
+    auto known = [](const Cell& cell) { return cell.text != kNothing; };
+    if (std::any_of(column.cells.begin(), column.cells.end(), known)) columns_.push_back(std::move(column));
+  }
+
+  void add_figure(const result::Figure& figure, int importance) {
+    const FigureColumn column(figure, rows_);
+    add(column.head(), importance, false, [&](const Row& row) { return Cell{column.text(row.measurement)}; });
+  }
+
+  void add_time() {
+    const FigureColumn step(result::figure("step_ms"), rows_);
+    auto half_interval = [&](const Row& row) {
+      return step.text((row.measurement.step_ms.high - row.measurement.step_ms.low) / 2);
+    };
+    int width = 0;
+    for (const Row* row : rows_) width = std::max(width, display_width(half_interval(*row)));
+    add(step.head(), Column::kAlways, false, [&](const Row& row) {
+      return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
+                  row.measurement.noisy ? Paint::doubtful : Paint::plain};
+    });
+    add("× " + reference_label(report_), 7, false, [&](const Row& row) {
+      const Row* base = reference_row(report_, row);
+      if (!base || base->measurement.step_ms.median <= 0) return Cell{kNothing};
+      return Cell{fixed(row.measurement.step_ms.median / base->measurement.step_ms.median, 2)};
+    });
+  }
+
+  void add_memory() {
+    const FigureColumn peak(result::figure("peak_allocated_bytes"), rows_);
+    add(peak.head(), Column::kAlways, false,
+        [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; });
+    add(std::string("−") + peak.byte_unit(), 5, false, [&](const Row& row) {
+      const Row* base = reference_row(report_, row);
+      if (!base || base == &row) return Cell{kNothing};
+      const double saved = peak.value(base->measurement) - peak.value(row.measurement);
+      const std::string size = peak.text(std::abs(saved));
+      return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
+    });
+  }
+
+  Cell gradients(const Row& row) const {
+    const result::Gradients& gradients = row.measurement.gradients;
+    if (row.measurement.strategy == report_.reference) return {"reference", Paint::dim};
+    if (!gradients.compared) return {kNothing};
+    if (gradients.equal) return {"equal"};
+    char text[48];
+    std::snprintf(text, sizeof text, "≈ %.1e", gradients.max_abs_difference);
+    return {text, Paint::doubtful};
+  }
+
+  const Report& report_;
+  std::span<const Row* const> rows_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace
+
+int Column::width() const {
+  int width = display_width(head);
+  for (const Cell& cell : cells) width = std::max(width, display_width(cell.text));
+  return width;
+}
+
+std::vector<Column> make_columns(const Report& report, std::span<const result::Row* const> rows) {
+  return Columns(report, rows).make();
+}
+
+std::string reference_label(const Report& report) {
+  return display_width(report.reference) <= 8 ? report.reference : "ref";
+}
+
+void drop_to_fit(std::vector<Column>& columns, int width) {
+  auto less = [](const Column& a, const Column& b) { return a.importance < b.importance; };
+  while (line_width(columns) > width) {
+    auto least = std::min_element(columns.begin(), columns.end(), less);
+    if (least == columns.end() || least->importance == Column::kAlways) return;
+    columns.erase(least);
+  }
+}
+
+int line_width(const std::vector<Column>& columns) {
+  int width = 0;
+  for (const Column& column : columns) width += column.gap + column.width();
+  return width;
+}
+
+}  // namespace memtune::report

@@ -1,0 +1,109 @@
+#include "core/report/text/csv.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "core/result/figures.h"
+
+namespace memtune::report {
+namespace {
+
+using result::Figure;
+using result::Row;
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + '"';
+}
+
+class Line {
+ public:
+  void text(const std::string& value) { text_ += (text_.empty() ? "" : ",") + quoted(value); }
+  void flag(bool value) { field(value ? "true" : "false"); }
+  void empty() { field(""); }
+  void axis(std::optional<int64_t> value) { value ? number(*value) : empty(); }
+
+  // Shortest form that reads back as the same number.
+  template <typename Number>
+  void number(Number value) {
+    char digits[32];
+    field(std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr));
+  }
+
+  // Zero in a failed trial means that it did not come so far.
+  template <typename Number>
+  void measured(const result::Measurement& of, Number value) {
+    of.outcome != result::Outcome::ok&& value == Number{} ? empty() : number(value);
+  }
+  std::string end() && { return std::move(text_) + "\n"; }
+
+ private:
+  void field(const std::string& value) { text_ += "," + value; }
+  std::string text_;
+};
+
+// Behind a step's time stands whether it can be trusted.
+constexpr std::string_view kBeforeNoisy = "step_ms_high";
+
+std::string header() {
+  std::string text = "strategy,batch,sequence,outcome,reason";
+  for (const Figure& figure : result::figures()) {
+    text += std::string(",") + figure.key;
+    if (figure.key == kBeforeNoisy) text += ",noisy";
+  }
+  return text + ",loss,gradients_equal,gradients_max_abs_difference,pareto,recommended,device,emulated\n";
+}
+
+void put_figures(Line& line, const result::Measurement& m) {
+  for (const Figure& figure : result::figures()) {
+    const double value = figure.get(m);
+    if (result::is_whole(figure.unit))
+      line.measured(m, static_cast<int64_t>(value));
+    else
+      line.measured(m, value);
+    if (figure.key == kBeforeNoisy) line.flag(m.noisy);
+  }
+}
+
+void put_equality(Line& line, const result::Measurement& m) {
+  m.loss.empty() ? line.empty() : line.number(m.loss.front());
+  if (m.gradients.compared) {
+    line.flag(m.gradients.equal);
+    line.number(m.gradients.max_abs_difference);
+  } else {
+    line.empty();
+    line.empty();
+  }
+}
+
+std::string csv_line(const Row& row) {
+  const result::Measurement& m = row.measurement;
+  Line line;
+  line.text(m.strategy);
+  line.axis(row.batch);
+  line.axis(row.sequence);
+  line.text(to_string(m.outcome));
+  line.text(m.reason);
+  put_figures(line, m);
+  put_equality(line, m);
+  line.flag(row.pareto);
+  line.flag(row.recommended);
+  line.text(m.device);
+  line.flag(m.emulated);
+  return std::move(line).end();
+}
+
+}  // namespace
+
+std::string csv(const Report& report) {
+  std::string text = header();
+  for (const Row& row : report.rows) text += csv_line(row);
+  return text;
+}
+
+}  // namespace memtune::report

@@ -1,0 +1,128 @@
+#include "core/report/text/diff_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/layout.h"
+#include "core/result/figures.h"
+
+namespace memtune::report {
+namespace {
+
+using result::DiffRow;
+using result::kNothing;
+using result::Measurement;
+using result::Row;
+
+// "+2.1 %"; "" where A has nothing to compare with.
+std::string percent(double a, double b) {
+  if (a <= 0) return "";
+  const std::string text = fixed(100 * (b / a - 1), 1);
+  return " " + (text.starts_with('-') ? (text == "-0.0" ? "0.0" : text) : (text == "0.0" ? text : "+" + text)) + " %";
+}
+
+double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " → " + fixed(b, digits); }
+
+std::string equality(const Measurement& a, const Measurement& b) {
+  std::vector<std::string> parts;
+  if (!a.loss.empty() && !b.loss.empty() && a.loss.front() != b.loss.front())
+    parts.push_back("loss " + arrow(a.loss.front(), b.loss.front(), 6));
+  const auto verdict = [](const Measurement& m) {
+    return !m.gradients.compared ? "not compared" : m.gradients.equal ? "equal" : "differ";
+  };
+  if (verdict(a) != std::string(verdict(b)))
+    parts.push_back(std::string("gradients ") + verdict(a) + " → " + verdict(b));
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::vector<std::string> cells(const DiffRow& row) {
+  const Measurement &a = row.a->measurement, &b = row.b->measurement;
+  std::string step = arrow(a.step_ms.median, b.step_ms.median, 1) + percent(a.step_ms.median, b.step_ms.median);
+  if (may_be_equal(a.step_ms, b.step_ms)) step += " ~";
+  const int64_t peak_a = a.peak_bytes.allocated, peak_b = b.peak_bytes.allocated;
+  const bool moves = a.transfer.out_bytes + b.transfer.out_bytes > 0;
+  return {label(*row.a), step,
+          arrow(gib(peak_a), gib(peak_b), 2) + percent(static_cast<double>(peak_a), static_cast<double>(peak_b)),
+          moves ? arrow(100 * a.transfer.hidden, 100 * b.transfer.hidden, 0) : kNothing, equality(a, b)};
+}
+
+// Where nothing moves, nothing is hidden.
+void drop_hidden(std::vector<std::vector<std::string>>& lines) {
+  constexpr size_t kHidden = 3;
+  const auto known = [](const auto& line) { return line.size() > kHidden && line[kHidden] != kNothing; };
+  if (std::any_of(lines.begin() + 1, lines.end(), known)) return;
+  for (auto& line : lines) {
+    if (line.size() > kHidden) line.erase(line.begin() + kHidden);
+  }
+}
+
+// Why the trial has no figures to compare.
+std::string instead(const DiffRow& row) {
+  if (!row.b) return "only in A";
+  if (!row.a) return "only in B";
+  const auto ended = [](const Row& side) {
+    const Measurement& m = side.measurement;
+    return to_string(m.outcome) + (m.reason.empty() || m.outcome == result::Outcome::ok ? "" : ": " + m.reason);
+  };
+  return "A " + ended(*row.a) + "; B " + ended(*row.b);
+}
+
+nlohmann::json side(const Row* row) { return row ? nlohmann::json(row->measurement) : nlohmann::json(nullptr); }
+
+}  // namespace
+
+std::string diff_table(const std::vector<result::DiffRow>& rows) {
+  std::vector<std::vector<std::string>> lines = {{"strategy", "step ms", "peak GiB", "hidden %", ""}};
+  for (const DiffRow& row : rows)
+    lines.push_back(row.worked_in_both() ? cells(row) : std::vector<std::string>{label(row.any()), instead(row)});
+  drop_hidden(lines);
+  std::vector<int> widths(lines[0].size());
+  for (const auto& line : lines) {
+    if (line.size() < widths.size()) widths[0] = std::max(widths[0], display_width(line[0]));
+    for (size_t i = 0; i < line.size() && line.size() == widths.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(line[i]));
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    std::string joined;
+    for (size_t i = 0; i < line.size(); ++i) joined += " " + pad_right(line[i], widths[i]) + " ";
+    text += joined.substr(0, joined.find_last_not_of(' ') + 1) + "\n";
+  }
+  const auto unclear = [](const DiffRow& row) {
+    return row.worked_in_both() && may_be_equal(row.a->measurement.step_ms, row.b->measurement.step_ms);
+  };
+  if (std::ranges::any_of(rows, unclear)) text += "\n ~ within what the steps of both vary by\n";
+  return text;
+}
+
+std::string diff_json(const std::vector<result::DiffRow>& rows) {
+  nlohmann::json trials = nlohmann::json::array();
+  for (const DiffRow& row : rows) {
+    const Row& any = row.any();
+    nlohmann::json trial = {{"strategy", any.measurement.strategy},
+                            {"in", row.in_both() ? "both"
+                                   : row.a       ? "a"
+                                                 : "b"},
+                            {"broke", row.broke()},
+                            {"a", side(row.a)},
+                            {"b", side(row.b)}};
+    if (any.batch) trial["batch"] = *any.batch;
+    if (any.sequence) trial["sequence"] = *any.sequence;
+    if (row.worked_in_both()) {
+      const Measurement &a = row.a->measurement, &b = row.b->measurement;
+      trial["step_ms"] = b.step_ms.median - a.step_ms.median;
+      trial["step_ms_may_be_equal"] = may_be_equal(a.step_ms, b.step_ms);
+      trial["peak_bytes"] = b.peak_bytes.allocated - a.peak_bytes.allocated;
+      trial["hidden"] = b.transfer.hidden - a.transfer.hidden;
+      trial["exposed_ms"] = b.transfer.exposed_ms - a.transfer.exposed_ms;
+    }
+    trials.push_back(std::move(trial));
+  }
+  return nlohmann::json{{"trials", trials}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace memtune::report

@@ -1,0 +1,94 @@
+#include "core/report/text/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace memtune::report {
+namespace {
+
+using result::Row;
+
+void put_axes(nlohmann::json& json, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
+  if (batch) json["batch"] = *batch;
+  if (sequence) json["sequence"] = *sequence;
+}
+
+void read_axes(const nlohmann::json& json, std::optional<int64_t>& batch, std::optional<int64_t>& sequence) {
+  if (json.contains("batch")) batch = json.at("batch").get<int64_t>();
+  if (json.contains("sequence")) sequence = json.at("sequence").get<int64_t>();
+}
+
+nlohmann::json trial(const Row& row) {
+  nlohmann::json json = row.measurement;
+  json["pareto"] = row.pareto;
+  json["recommended"] = row.recommended;
+  put_axes(json, row.batch, row.sequence);
+  return json;
+}
+
+nlohmann::json finding(const findings::Finding& finding) {
+  const findings::Evidence& evidence = finding.evidence;
+  return {{"severity", to_string(finding.severity)},
+          {"rule", finding.rule},
+          {"what", finding.what},
+          {"advice", finding.advice},
+          {"instead", finding.instead},
+          {"ms_per_step", finding.ms_per_step},
+          {"bytes", finding.bytes},
+          {"evidence",
+           {{"strategy", evidence.strategy},
+            {"start_ns", evidence.start_ns},
+            {"end_ns", evidence.end_ns},
+            {"events", evidence.events},
+            {"value", evidence.value ? static_cast<int64_t>(evidence.value.index()) : -1}}}};
+}
+
+}  // namespace
+
+std::string to_json_text(const Report& report) {
+  nlohmann::json trials = nlohmann::json::array();
+  for (const Row& row : report.rows) trials.push_back(trial(row));
+  nlohmann::json findings = nlohmann::json::array();
+  for (const findings::Finding& each : report.findings) findings.push_back(finding(each));
+  const result::Recommendation& advice = report.recommendation;
+  nlohmann::json recommendation = {{"strategy", advice.strategy}, {"reason", advice.reason}, {"fits", advice.fits}};
+  put_axes(recommendation, advice.batch, advice.sequence);
+  nlohmann::json json = {{"trials", trials},
+                         {"recommendation", recommendation},
+                         {"findings", findings},
+                         {"version", report.version},
+                         {"model", report.model},
+                         {"device", report.device},
+                         {"settings", report.settings},
+                         {"reference", report.reference},
+                         {"emulated", report.emulated},
+                         {"notes", report.notes}};
+  // File names need not be UTF-8; a report with a replacement character is better than none.
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+Report from_json_text(const std::string& text, const std::string& what) try {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  Report report;
+  for (const nlohmann::json& trial : json.at("trials")) {
+    Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
+    read_axes(trial, row.batch, row.sequence);
+    report.rows.push_back(std::move(row));
+  }
+  const nlohmann::json& advice = json.at("recommendation");
+  report.recommendation = {advice.at("strategy"), advice.at("reason"), advice.at("fits"), {}, {}};
+  read_axes(advice, report.recommendation.batch, report.recommendation.sequence);
+  report.version = json.value("version", "");
+  report.model = json.value("model", "");
+  report.device = json.value("device", "");
+  report.settings = json.value("settings", "");
+  report.reference = json.value("reference", "none");
+  report.emulated = json.value("emulated", false);
+  report.notes = json.value("notes", std::vector<std::string>());
+  return report;
+} catch (const std::exception& error) {
+  throw UsageError(what + " is no report of memtune (" + error.what() + "); memtune report --format json makes one");
+}
+
+}  // namespace memtune::report

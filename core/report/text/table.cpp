@@ -1,0 +1,135 @@
+#include "core/report/text/table.h"
+
+#include <algorithm>
+
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/report/text/columns.h"
+#include "core/report/words.h"
+#include "core/result/ranking.h"
+
+namespace memtune::report {
+namespace {
+
+using result::Measurement;
+using result::Row;
+
+constexpr const char* kIndent = " ";
+constexpr size_t kFindingsShown = 3;
+constexpr int kProseWidth = 110;  // longer lines are hard to read, however wide the terminal
+
+class Table {
+ public:
+  Table(const Report& report, TableStyle style) : report_(report), style_(style) {
+    for (const Row* row : ranked(report.rows)) {
+      (worked(*row) ? worked_ : failed_).push_back(row);
+      strategy_width_ = std::max(strategy_width_, display_width(row->measurement.strategy));
+    }
+  }
+
+  std::string print() {
+    put_title();
+    if (report_.rows.empty()) text_ += std::string(kIndent) + "no trials\n";
+    if (!worked_.empty()) put_worked();
+    for (const Row* row : failed_) put_failed(*row);
+    put_legend();
+    put_recommendation();
+    put_findings();
+    put_notes();
+    return std::move(text_);
+  }
+
+ private:
+  std::string painted(const std::string& text, Paint paint) const { return report::painted(text, paint, style_.color); }
+
+  // Prose behind `lead`, its further lines indented as far.
+  void put_text(const std::string& lead, const std::string& text, Paint lead_paint, Paint paint = Paint::plain) {
+    int lead_width = display_width(lead);
+    std::string before = painted(lead, lead_paint);
+    for (const std::string& line : wrap(text, std::max(24, std::min(style_.width, kProseWidth) - lead_width))) {
+      text_ += before + painted(line, paint) + "\n";
+      before = std::string(lead_width, ' ');
+    }
+  }
+
+  void put_title() {
+    const std::string title =
+        report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + device_text(report_);
+    if (!title.empty()) put_text(kIndent, title, Paint::plain, Paint::bold);
+    if (!report_.settings.empty()) put_text(kIndent, report_.settings, Paint::plain, Paint::dim);
+    if (!text_.empty()) text_ += "\n";
+  }
+
+  void put_worked() {
+    std::vector<Column> columns = make_columns(report_, worked_);
+    columns[1].head = pad_right("strategy", strategy_width_);  // as wide as in the lines of failed trials
+    drop_to_fit(columns, style_.width);
+    put_line(columns, [](const Column& column) { return Cell{column.head, Paint::bold}; });
+    put_rule(line_width(columns) - 1);
+    for (size_t i = 0; i < worked_.size(); ++i)
+      put_line(columns, [i](const Column& column) { return column.cells[i]; });
+    if (!failed_.empty()) put_rule(line_width(columns) - 1);
+  }
+
+  template <typename CellOf>
+  void put_line(const std::vector<Column>& columns, CellOf cell_of) {
+    std::string line;
+    for (const Column& column : columns) {
+      Cell cell = cell_of(column);
+      std::string blanks(column.width() - display_width(cell.text), ' ');
+      std::string text = painted(cell.text, cell.paint);
+      line += std::string(column.gap, ' ') + (column.words ? text + blanks : blanks + text);
+    }
+    text_ += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+
+  void put_rule(int width) {
+    std::string rule;
+    for (int i = 0; i < width; ++i) rule += "─";
+    text_ += kIndent + painted(rule, Paint::dim) + "\n";
+  }
+
+  void put_failed(const Row& row) {
+    const Measurement& m = row.measurement;
+    put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row), Paint::bad);
+  }
+
+  void put_legend() {
+    const std::vector<std::string> parts = legend(report_);
+    if (parts.empty()) return;
+    text_ += "\n";
+    put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
+  }
+
+  void put_recommendation() {
+    const Advice said = advice(report_);
+    if (said.head.empty()) return;
+    text_ += "\n";
+    put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
+  }
+
+  void put_findings() {
+    const size_t shown = std::min(report_.findings.size(), kFindingsShown);
+    if (shown > 0) text_ += "\n";
+    for (size_t i = 0; i < shown; ++i)
+      put_text(i == 0 ? " Findings: " : "           ", sentence(report_.findings[i]), Paint::bold);
+  }
+
+  void put_notes() {
+    const std::vector<std::string> lines = notes(report_);
+    if (!lines.empty()) text_ += "\n";
+    for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, Paint::dim);
+  }
+
+  const Report& report_;
+  TableStyle style_;
+  std::vector<const Row*> worked_, failed_;
+  int strategy_width_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string table(const Report& report, TableStyle style) { return Table(report, style).print(); }
+
+}  // namespace memtune::report

@@ -1,0 +1,104 @@
+#include "core/report/chart/pareto_chart.h"
+
+#include <doctest/doctest.h>
+
+#include "core/report/chart/bar_charts.h"
+#include "core/result/pareto.h"
+#include "tests/report/sample.h"
+
+using namespace memtune;
+using report::kGiB;
+using report::Report;
+using result::ParetoPlot;
+
+TEST_CASE("trials that worked are points, in GiB and ms; the front goes by peak") {
+  const Report report = report::sample_report();
+  const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
+  CHECK(plot.unit.name == std::string("GiB"));
+  CHECK(plot.points.size() == 4);
+  REQUIRE(plot.fronts.size() == 1);
+  std::vector<double> peaks;
+  for (const result::ParetoPoint& point : plot.fronts[0]) peaks.push_back(point.peak);
+  CHECK(peaks == std::vector<double>{12, 20, 36});
+}
+
+TEST_CASE("the axes hold every point with some room") {
+  const Report report = report::sample_report();
+  const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
+  CHECK(plot.least_peak < 12);
+  CHECK(plot.most_peak > 36);
+  CHECK(plot.least_time < 250);
+}
+
+TEST_CASE("a trial that is far slower than most does not flatten the others, unless it is recommended") {
+  Report report = report::sample_report();
+  report.rows[2].measurement.step_ms.median = 5000;
+  ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
+  CHECK(plot.points.back().beyond);
+  CHECK(plot.most_time < 400);
+  for (result::Row& row : report.rows) row.recommended = false;
+  report.rows[2].recommended = true;
+  plot = result::pareto_plot_of(report.rows, report.budget_bytes);
+  CHECK_FALSE(plot.points.back().beyond);
+  CHECK(plot.most_time > 5000);
+}
+
+TEST_CASE("where batch is an axis, times are of one sample, and every batch has a front") {
+  Report report = report::sample_report();
+  report.rows[1].batch = 1;
+  report.rows[3].batch = 2;
+  report.rows[3].measurement.samples_per_s = 100;
+  const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
+  CHECK(plot.time_name == "ms a sample");
+  CHECK(plot.fronts.size() == 3);  // one without a batch
+  CHECK(plot.points.front().time == 10);
+}
+
+TEST_CASE("nothing worked: nothing to draw") {
+  Report report;
+  report.rows.push_back(report::failed("none", result::Outcome::crash, ""));
+  CHECK(result::pareto_plot_of(report.rows, report.budget_bytes).points.empty());
+  CHECK(report::pareto_chart(report) == "");
+  CHECK(report::step_chart(report) == "");
+  CHECK(report::overlap_chart(report) == "");
+}
+
+TEST_CASE("one trial alone is drawn") {
+  Report report;
+  report.rows.push_back(report::worked("none", 100, 1, kGiB));
+  CHECK(report::pareto_chart(report).find(">none<") != std::string::npos);
+  CHECK(report::pareto_chart(report).find("nan") == std::string::npos);
+}
+
+TEST_CASE("the chart shows every trial's name, the budget and the recommended") {
+  Report report = report::sample_report();
+  report.budget_bytes = 16 * kGiB;
+  const std::string chart = report::pareto_chart(report);
+  for (const char* name : {">none<", ">checkpoint:op<", ">checkpoint:full,inputs=host<", ">budget<"})
+    CHECK_MESSAGE(chart.find(name) != std::string::npos, name);
+  CHECK(chart.find("class=\"chosen\"") != std::string::npos);
+  CHECK(chart.find("<title>none: 250.0 ms, 36.00 GiB</title>") != std::string::npos);
+  report.budget_bytes = 0;
+  CHECK(report::pareto_chart(report).find(">budget<") == std::string::npos);
+}
+
+TEST_CASE("a bar of step time says its interval") {
+  CHECK(report::step_chart(report::sample_report()).find("<title>offload:stream: 500.0 ± 10.0 ms</title>") !=
+        std::string::npos);
+}
+
+TEST_CASE("copies are split into hidden and exposed: 200 ms exposed at half hidden are 200 ms hidden") {
+  const std::string chart = report::overlap_chart(report::sample_report());
+  CHECK(chart.find("<title>hidden 200.0 ms</title>") != std::string::npos);
+  CHECK(chart.find("<title>exposed 200.0 ms</title>") != std::string::npos);
+  CHECK(chart.find("<title>out 10 GiB</title>") != std::string::npos);
+  CHECK(chart.find("disk") == std::string::npos);
+  CHECK(chart.find(">none<") == std::string::npos);  // it moves nothing
+}
+
+TEST_CASE("copies that were hidden whole take as long as their bytes at their rate: 1 GiB at 50 GB/s is 21.5 ms") {
+  Report report = report::sample_report();
+  report.rows[1].measurement.transfer.hidden = 1;
+  report.rows[1].measurement.transfer.exposed_ms = 0;
+  CHECK(report::overlap_chart(report).find("<title>hidden 21.5 ms</title>") != std::string::npos);
+}

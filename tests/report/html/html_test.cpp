@@ -1,0 +1,99 @@
+// The page goes to people who have nothing but a browser: it must hold all, fetch nothing, and quote names safely.
+#include "core/report/html/html.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "tests/report/made_up_trace.h"
+#include "tests/report/sample.h"
+
+using namespace memtune;
+using report::html;
+using report::Report;
+
+namespace {
+
+bool has(const std::string& page, const std::string& text) { return page.find(text) != std::string::npos; }
+
+size_t count(const std::string& page, const std::string& text) {
+  size_t found = 0;
+  for (size_t at = page.find(text); at != std::string::npos; at = page.find(text, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the recommendation comes first, in words, then the table") {
+  const std::string page = html(report::sample_report(), {});
+  const size_t advice = page.find("<p>checkpoint:full,inputs=host: the fastest of two that keep 16 GiB</p>");
+  CHECK(advice != std::string::npos);
+  CHECK(advice < page.find("<table"));
+  CHECK(has(page, "<b>320.0 ms</b>a step"));
+  CHECK(has(page, "<b>1.28 ×</b>the time of none"));
+  CHECK(count(page, "<div class=\"figures\">") == 1);
+  CHECK(count(page, "<tr class=\"chosen\">") == 1);
+}
+
+TEST_CASE("trials that failed are there with their reason") {
+  CHECK(has(html(report::sample_report(), {}),
+            "✗ offload:<wbr>sync</td><td class=\"reason\">device_oom: asked for 2 GiB in forward"));
+}
+
+TEST_CASE("whatever a person or a model calls something cannot become markup") {
+  const std::string nasty = "<script>alert('x')</script>\"&\xFF";
+  Report report = report::sample_report();
+  report.model = report.device = report.settings = report.version = nasty;
+  report.notes = {nasty};
+  report.recommendation.reason = nasty;
+  report.findings.push_back({findings::Severity::problem, "rule", nasty, nasty, 0, 0, 0, {}});
+  for (result::Row& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
+  trace::Trace trace = test::made_up_trace("mixed", 2, 1);
+  trace.owners[0].name = trace.names[0] = nasty;
+  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  const std::string page = html(report, traced);
+  CHECK(count(page, "<script>") == 1);  // the page's own
+  CHECK_FALSE(has(page, "alert('x')"));
+  CHECK_FALSE(has(page, "\xFF"));
+}
+
+TEST_CASE("the page refers to nothing outside of it") {
+  trace::Trace trace = test::made_up_trace("mixed", 2, 1);
+  Report report = report::sample_report();
+  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  std::string page = html(report, traced);
+  page = std::regex_replace(page, std::regex("xmlns=\"http://www.w3.org/2000/svg\""), "");
+  for (const char* text : {"http:", "https:", "//", "src=", "href=", "url(", "@import"}) CHECK_FALSE(has(page, text));
+}
+
+TEST_CASE("memory over time is there for trials with a trace, under one scale") {
+  trace::Trace mixed = test::made_up_trace("mixed", 4, 1), none = test::made_up_trace("none", 4, 1);
+  Report report = report::sample_report();
+  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &mixed}, {&report.rows[3], &none}};
+  const std::string page = html(report, traced);
+  CHECK(has(page, "<h3>checkpoint:full,inputs=host, recommended</h3>"));
+  CHECK(count(page, "Memory over time, by who holds it") == 2);
+  CHECK_FALSE(has(html(report, {}), "Memory over time"));
+}
+
+TEST_CASE("findings have their severity") {
+  Report report = report::sample_report();
+  report.findings.push_back({findings::Severity::problem, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
+  CHECK(has(html(report, {}), "<li class=\"problem\"><b>problem</b> copies are late: prefetch more</li>"));
+}
+
+TEST_CASE("an emulation is said to be one, and says what was counted") {
+  Report report = report::sample_report();
+  report.emulated = true;
+  const std::string page = html(report, {});
+  CHECK(has(page, "playing the device (emulation)"));
+  CHECK(has(page, "counted by an allocator on the processor"));
+}
+
+TEST_CASE("nothing ran, or nothing can be recommended: a page all the same") {
+  CHECK(has(html({}, {}), "There are no trials."));
+  Report report = report::sample_report();
+  report.recommendation = {"", "nothing fits 1 MiB", false, {}, {}};
+  CHECK(has(html(report, {}), "<h2>No recommendation</h2>\n<p>nothing fits 1 MiB</p>"));
+}

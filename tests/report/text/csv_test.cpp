@@ -1,0 +1,48 @@
+// Strategies hold commas and reasons hold anything: unquoted, they would shift every column behind them.
+#include "core/report/text/csv.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "tests/report/sample.h"
+
+using namespace memtune::report;
+
+namespace {
+
+std::string line(const Report& report, size_t number) { return memtune::split(csv(report), '\n')[number]; }
+
+}  // namespace
+
+TEST_CASE("a trial is a line of as many fields as the header") {
+  Report report;
+  report.rows = {worked("none", 250, 1, kGiB)};
+  report.rows[0].batch = 4;
+  CHECK(line(report, 1) ==
+        "none,4,,ok,,250,249,251,false,1073741824,1073741824,0,0,0,16,0,0,0,0,0,0,0,0,10.5,true,0,false,false,"
+        "NVIDIA H200,false");
+  auto commas = [](const std::string& text) { return std::count(text.begin(), text.end(), ','); };
+  CHECK(commas(line(report, 0)) == commas(line(report, 1)));
+  CHECK(line(report, 0).starts_with("strategy,batch,sequence,outcome,reason,step_ms,"));
+}
+
+TEST_CASE("commas, quotes and line feeds are quoted") {
+  Report report;
+  report.rows = {failed("checkpoint:full,inputs=host", memtune::result::Outcome::error, "said \"no\"\nand left")};
+  CHECK(csv(report).find("\n\"checkpoint:full,inputs=host\",,,error,\"said \"\"no\"\"\nand left\",,,,false,") !=
+        std::string::npos);
+}
+
+TEST_CASE("what a failed trial did not measure is empty, not zero") {
+  Report report;
+  report.rows = {failed("none", memtune::result::Outcome::device_oom, "x")};
+  CHECK(line(report, 1) == "none,,,device_oom,x,,,,false,,,,,,,,,,,,,,,,,,false,false,,false");
+}
+
+TEST_CASE("an empty report is its header") {
+  std::string text = csv(Report{});
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+  CHECK(text.back() == '\n');
+}

@@ -1,0 +1,119 @@
+// A comparison in a pipeline must match the right trials, count with the right sign, and notice what broke.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/report/text/diff_text.h"
+#include "core/report/text/json.h"
+#include "core/result/diff_limit.h"
+#include "tests/report/sample.h"
+
+using namespace memtune::report;
+using memtune::result::DiffLimit;
+using nlohmann::json;
+
+namespace {
+
+Report two(double ms, int64_t peak) {
+  Report report;
+  report.rows = {worked("none", 100, 1, 40 * kGiB), worked("offload:stream", ms, 0.5, peak)};
+  return report;
+}
+
+bool breaks(const std::string& limit, const Report& a, const Report& b) {
+  return !DiffLimit(limit).broken_by(diff(a.rows, b.rows)).empty();
+}
+
+}  // namespace
+
+TEST_CASE("trials are matched by strategy, batch and sequence; what one lacks is told") {
+  Report a = two(200, 10 * kGiB), b = two(210, 10 * kGiB);
+  b.rows[0].batch = 8;
+  b.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
+  const auto rows = diff(a.rows, b.rows);
+  REQUIRE(rows.size() == 4);
+  CHECK((rows[0].a && !rows[0].b));
+  CHECK((rows[1].a == &a.rows[1] && rows[1].b == &b.rows[1]));
+  CHECK((!rows[2].a && rows[2].b == &b.rows[0]));
+  CHECK((!rows[3].a && rows[3].b == &b.rows[2]));
+}
+
+TEST_CASE("the table shows both figures and the change, and marks what may be noise") {
+  Report a = two(200, 10 * kGiB), b = two(250, 9 * kGiB);
+  a.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.98, 0.7, 50, 50, 55, 55};
+  b.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.5, 9, 50, 50, 55, 55};
+  b.rows[1].measurement.loss = {10.25};
+  b.rows.push_back(failed("checkpoint:op", memtune::result::Outcome::crash, "signal 11"));
+  a.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
+  CHECK(diff_table(diff(a.rows, b.rows)) ==
+        " strategy        step ms                peak GiB              hidden %\n"
+        " none            100.0 → 100.0 0.0 % ~  40.00 → 40.00 0.0 %   –\n"
+        " checkpoint:op   A ok; B crash: signal 11\n"
+        " offload:stream  200.0 → 250.0 +25.0 %  10.00 → 9.00 -10.0 %  98 → 50   loss 10.500000 → 10.250000\n"
+        "\n ~ within what the steps of both vary by\n");
+}
+
+TEST_CASE("as JSON figures are B less A") {
+  const Report a = two(200, 10 * kGiB), b = two(250, 9 * kGiB);
+  const json trial = json::parse(diff_json(diff(a.rows, b.rows)))["trials"][1];
+  CHECK(trial["strategy"] == "offload:stream");
+  CHECK(trial["in"] == "both");
+  CHECK(trial["broke"] == false);
+  CHECK(trial["step_ms"] == 50.0);
+  CHECK(trial["step_ms_may_be_equal"] == false);
+  CHECK(trial["peak_bytes"] == -kGiB);
+  CHECK(trial["b"]["step_ms"]["median"] == 250);
+}
+
+TEST_CASE("limits hold up to their bound, in shares and amounts") {
+  const Report a = two(200, 10 * kGiB), b = two(210, 11 * kGiB);
+  CHECK(breaks("step>+4.9%", a, b));
+  CHECK_FALSE(breaks("step>+5.1%", a, b));
+  CHECK(breaks("step>+9ms", a, b));
+  CHECK_FALSE(breaks("step>+10ms", a, b));
+  CHECK(breaks("peak > 9.9%", a, b));
+  CHECK(breaks("peak>+1000MiB", a, b));
+  CHECK_FALSE(breaks("peak>+1GiB", a, b));
+  CHECK_FALSE(breaks("peak>+2%", b, a));
+  CHECK(breaks("step<-4%", b, a));
+  CHECK_FALSE(breaks("step<-5%", b, a));
+  CHECK(DiffLimit("step>+2%").broken_by(diff(a.rows, b.rows)) ==
+        std::vector<std::string>{"offload:stream: step +5.0 %, limit step>+2%"});
+}
+
+TEST_CASE("hidden counts in points, exposed from nothing is beyond any share") {
+  Report a = two(200, kGiB), b = two(200, kGiB);
+  a.rows[1].measurement.transfer.hidden = 0.9;
+  b.rows[1].measurement.transfer.hidden = 0.8;
+  CHECK(breaks("hidden<-9%", a, b));
+  CHECK_FALSE(breaks("hidden<-11%", a, b));
+  b.rows[1].measurement.transfer.exposed_ms = 1;
+  CHECK(breaks("exposed>+500%", a, b));
+  CHECK_FALSE(breaks("exposed>+500%", a, a));
+}
+
+TEST_CASE("a trial that failed is no figure beyond a limit, but it broke") {
+  Report a = two(200, kGiB), b = two(200, kGiB);
+  b.rows[1] = failed("offload:stream", memtune::result::Outcome::crash, "");
+  CHECK_FALSE(diff(a.rows, b.rows)[1].worked_in_both());
+  CHECK_FALSE(breaks("peak>+1%", a, b));
+  CHECK(diff(a.rows, b.rows)[1].broke());
+  CHECK_FALSE(diff(b.rows, a.rows)[1].broke());
+  CHECK(memtune::result::diff(a.rows, {})[0].broke());  // not even tried
+  CHECK_FALSE(memtune::result::diff({}, a.rows)[0].broke());
+}
+
+TEST_CASE("what is no limit is refused with the forms that are") {
+  for (const char* text : {"", "peak", "peak>2", "peek>2%", "peak=2%", "step>2GiB", "hidden<5ms", "peak>2%%"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(DiffLimit{text}, memtune::UsageError);
+  }
+}
+
+TEST_CASE("a report as JSON is read again as it was") {
+  const Report report = sample_report();
+  CHECK(to_json_text(from_json_text(to_json_text(report), "it")) == to_json_text(report));
+  CHECK_THROWS_WITH_AS(from_json_text("{}", "x.json"), doctest::Contains("x.json is no report of memtune"),
+                       memtune::UsageError);
+}

@@ -1,0 +1,90 @@
+// Scripts read these names: none of them may vanish, and the text must be JSON whatever a model is called.
+#include "core/report/text/json.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/report/sample.h"
+
+using namespace memtune;
+using namespace memtune::report;
+using nlohmann::json;
+
+TEST_CASE("a trial has the names of the contract") {
+  json trial = json::parse(to_json_text(sample_report()))["trials"][1];
+  CHECK(trial["strategy"] == "checkpoint:full,inputs=host");
+  CHECK(trial["outcome"] == "ok");
+  CHECK(trial["reason"] == "");
+  CHECK(trial["step_ms"] == json{{"median", 320}, {"low", 319.5}, {"high", 320.5}, {"samples", {319.5, 320, 320.5}}});
+  CHECK(trial["peak_bytes"]["allocated"] == 12 * kGiB);
+  CHECK(trial["peak_bytes"]["reserved"] == 12 * kGiB);
+  CHECK(trial["samples_per_s"] == 12.5);
+  CHECK(trial["transfer"]["out_bytes"] == kGiB);
+  CHECK(trial["transfer"]["in_bytes"] == kGiB);
+  CHECK(trial["transfer"]["hidden"] == 0.98);
+  CHECK(trial["transfer"]["exposed_ms"] == 0.7);
+  CHECK(trial["loss"] == json{10.5});
+  CHECK(trial["gradients"]["equal"] == true);
+  CHECK(trial["gradients"]["max_abs_difference"] == 0.0);
+  CHECK(trial.contains("plan"));
+  CHECK(trial.contains("trace"));
+}
+
+TEST_CASE("the recommendation and the facts stand beside the trials") {
+  json all = json::parse(to_json_text(sample_report()));
+  CHECK(all["trials"].size() == 5);
+  CHECK(all["recommendation"] == json{{"strategy", "checkpoint:full,inputs=host"},
+                                      {"reason", "the fastest of two that keep 16 GiB"},
+                                      {"fits", true}});
+  CHECK(all["version"] == "0.1.0");
+  CHECK(all["model"] == "model.pt");
+  CHECK(all["device"] == "NVIDIA H200");
+  CHECK(all["reference"] == "none");
+  CHECK(all["emulated"] == false);
+  CHECK(all["notes"] == json::array());
+}
+
+TEST_CASE("marks and axes are added to the trial") {
+  Report report = sample_report();
+  report.rows[1].batch = 4;
+  report.recommendation.batch = 4;
+  json all = json::parse(to_json_text(report));
+  CHECK(all["trials"][1]["pareto"] == true);
+  CHECK(all["trials"][1]["recommended"] == true);
+  CHECK(all["trials"][1]["batch"] == 4);
+  CHECK_FALSE(all["trials"][1].contains("sequence"));
+  CHECK(all["recommendation"]["batch"] == 4);
+}
+
+TEST_CASE("a file name that is not UTF-8 does not cost the report") {
+  Report report;
+  report.model = "mod\xff.pt";
+  CHECK(json::parse(to_json_text(report))["model"] == "mod\xef\xbf\xbd.pt");
+}
+
+TEST_CASE("an empty report has no trials, and ends with a line feed") {
+  std::string text = to_json_text(Report{});
+  CHECK(json::parse(text)["trials"] == json::array());
+  CHECK(text.back() == '\n');
+}
+
+TEST_CASE("findings carry their rule, their advice and where they are seen") {
+  Report report = sample_report();
+  CHECK(json::parse(to_json_text(report))["findings"] == json::array());
+  report.findings = {{findings::Severity::problem,
+                      "waits",
+                      "compute waits",
+                      "prefetch=2",
+                      4.5,
+                      7,
+                      0.1,
+                      {10, 20, {3, 1}, memtune::trace::ValueId(2), "offload:stream"},
+                      "offload:group,prefetch=2"}};
+  CHECK(json::parse(to_json_text(report))["findings"] ==
+        json::parse(R"([{"severity": "problem", "rule": "waits", "what": "compute waits", "advice": "prefetch=2",
+                         "instead": "offload:group,prefetch=2",
+                         "ms_per_step": 4.5, "bytes": 7,
+                         "evidence": {"strategy": "offload:stream", "start_ns": 10, "end_ns": 20, "events": [3, 1],
+                                      "value": 2}}])"));
+}

@@ -1,0 +1,69 @@
+#include "core/report/text/pareto_plot.h"
+
+#include <doctest/doctest.h>
+
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "tests/report/sample.h"
+
+using namespace memtune;
+using report::pareto_plot;
+using report::Report;
+
+TEST_CASE("the plot as a terminal of 60 columns has it") {
+  CHECK(pareto_plot(report::sample_report(), {false, 60}) == R"( step ms
+        │
+    500 ┤       d
+        │
+        │
+        │
+        │
+        │
+    400 ┤
+        │
+        │
+        │
+        │
+        │   c⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⡇
+    300 ┤                 ⡇
+        │                 b⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀
+        │                                            ⢸
+        │                                            ⠘a
+        │
+        └─────────────────┴────────────────┴──────────────
+                         20               30
+                                                  peak GiB
+ • a  none                           250.0 ms   36.00 GiB
+ • b  checkpoint:op                  275.0 ms   20.00 GiB
+ * c  checkpoint:full,inputs=host    320.0 ms   12.00 GiB
+   d  offload:stream                 500.0 ms   14.00 GiB
+
+ * recommended; • no other is both faster and smaller
+)");
+}
+
+TEST_CASE("no line is wider than the terminal, down to 40 columns") {
+  Report report = report::sample_report();
+  report.rows[1].measurement.strategy += std::string(80, 'x');
+  report.rows[2].measurement.step_ms.median = 5000;
+  for (int width : {40, 57, 100, 300}) {
+    CAPTURE(width);
+    for (const std::string& line : split(pareto_plot(report, {false, width}), '\n'))
+      CHECK(display_width(line) <= std::min(width, 100));
+  }
+}
+
+TEST_CASE("colors only where they are wanted") {
+  CHECK(pareto_plot(report::sample_report(), {false, 80}).find('\x1b') == std::string::npos);
+  CHECK(pareto_plot(report::sample_report(), {true, 80}).find("\x1b[1;32ma") == std::string::npos);
+  CHECK(pareto_plot(report::sample_report(), {true, 80}).find("\x1b[1;32mc") != std::string::npos);
+}
+
+TEST_CASE("trials at one point get marks beside each other") {
+  Report report;
+  for (const char* name : {"one", "two"}) report.rows.push_back(report::worked(name, 100, 1, 4 * report::kGiB));
+  const std::string plot = pareto_plot(report, {false, 60});
+  CHECK(plot.find("ab") + plot.find("ba") != std::string::npos);
+}
+
+TEST_CASE("nothing worked") { CHECK(pareto_plot({}, {}) == " no trial worked\n"); }
