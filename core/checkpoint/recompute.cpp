@@ -14,7 +14,7 @@ namespace {
 
 using autograd::Buffer;
 using c10::IValue;
-using torch::jit::Stack;
+using program::Stack;
 
 class GeneratorScope {
  public:
@@ -156,7 +156,7 @@ void Recompute::rerun(Instance& instance, const Buffer* wanted) {
     trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, ValueKey::kPrivate});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     const Elapsed host(host_time_);
-    instance.op->operation(stack);
+    instance.op->run(stack);
   }
   if (captures && capture.saves != instance.saves)
     throw Error("running " + instance.op->name + " again saved " + std::to_string(capture.saves) + " tensors, not " +

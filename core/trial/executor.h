@@ -49,8 +49,8 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   // From now on the time of reruns and of waits for copies is taken.
   void turn_on_timers();
 
-  void before(const program::Op& op, const torch::jit::Stack& inputs) override;
-  void after(const program::Op& op, const torch::jit::Stack& outputs) override;
+  void before(const program::Op& op, const program::Stack& inputs) override;
+  void after(const program::Op& op, const program::Stack& outputs) override;
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
   const offload::Offload& offload() const { return offload_; }
@@ -93,14 +93,14 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   bool is_ours(const at::Tensor& tensor) const;
   autograd::BufferPtr find(const at::Tensor& tensor) const;
   autograd::BufferPtr find_or_add(const at::Tensor& tensor);
-  void note_written(const program::Op& op, const torch::jit::Stack& inputs);
+  void note_written(const program::Op& op, const program::Stack& inputs);
   void protect(autograd::Buffer& buffer);
   void replace_moved(const at::Tensor& moved);
-  checkpoint::InstancePtr record(const program::Op& op, const torch::jit::Stack& inputs);
+  checkpoint::InstancePtr record(const program::Op& op, const program::Stack& inputs);
   checkpoint::TensorInput record_input(const at::Tensor& tensor);
   void need(const autograd::BufferPtr& buffer);
   void replace_written(const program::Op& op);
-  void add_outputs(const program::Op& op, const torch::jit::Stack& outputs);
+  void add_outputs(const program::Op& op, const program::Stack& outputs);
   autograd::BufferPtr add_buffer(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker,
                                  int index);
   autograd::BufferPtr add_private(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker);

@@ -189,11 +189,11 @@ TEST_CASE("of a tuple the first element is compared, of a dict its logits") {
 
 class Recorder final : public OpObserver {
  public:
-  void before(const Op& op, const torch::jit::Stack& inputs) override {
+  void before(const Op& op, const program::Stack& inputs) override {
     for (const auto& input : inputs)
       if (input.isTensor()) uses.emplace_back(op.name, input.toTensor().use_count());
   }
-  void after(const Op&, const torch::jit::Stack&) override {}
+  void after(const Op&, const program::Stack&) override {}
   std::vector<std::pair<std::string, size_t>> uses;
 };
 

@@ -1,4 +1,4 @@
-#include "core/trial/inputs.h"
+#include "core/frontend/inputs.h"
 
 #include <ATen/ATen.h>
 
@@ -9,30 +9,17 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/decoder_profile.h"
+#include "core/frontend/dtype.h"
+#include "core/frontend/input_guess.h"
+#include "core/frontend/safetensors.h"
+#include "core/program/first_line.h"
 #include "core/program/interpreter.h"
 #include "core/program/module_state.h"
-#include "core/trial/input_guess.h"
-#include "core/trial/safetensors.h"
 
-namespace memtune::trial {
+namespace memtune::frontend {
 namespace {
 
 using config::InputSpec;
-using program::Loss;
-
-const std::map<std::string, at::ScalarType>& scalar_types() {
-  static const std::map<std::string, at::ScalarType> types = {
-      {"float32", at::kFloat}, {"float64", at::kDouble}, {"float16", at::kHalf}, {"bfloat16", at::kBFloat16},
-      {"int64", at::kLong},    {"int32", at::kInt},      {"int16", at::kShort},  {"int8", at::kChar},
-      {"uint8", at::kByte},    {"bool", at::kBool}};
-  return types;
-}
-
-std::string name_of(at::ScalarType type) {
-  for (const auto& [name, candidate] : scalar_types())
-    if (candidate == type) return name;
-  return c10::toString(type);
-}
 
 bool is_integer(const std::string& dtype) { return dtype.starts_with("int") || dtype == "uint8"; }
 
@@ -97,16 +84,17 @@ std::string first_integer(const Described& described, const std::vector<std::str
 
 class BatchMaker {
  public:
-  BatchMaker(const config::TrialRequest& request, Loss loss, const program::Program& program, c10::Device device)
+  BatchMaker(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device)
       : request_(request),
         loss_(loss),
-        program_(program),
+        model_(model),
         device_(device),
-        names_(program.input_names),
-        described_(describe(request, names_)),
+        target_(choose_target(request, loss, model)),
+        names_(program::input_names(model)),
         generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
+    if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
+    described_ = describe(request, names_);
     generator_.set_current_seed(static_cast<uint64_t>(request.training.seed));
-    target_ = choose_target(request, loss, forward_arguments());
   }
 
   Batch make() {
@@ -118,17 +106,10 @@ class BatchMaker {
   }
 
  private:
-  std::vector<std::string> forward_arguments() const {
-    std::vector<std::string> result;
-    for (const std::string& name : names_)
-      if (argument(name)) result.push_back(name);
-    return result;
-  }
-
-  const c10::Argument* argument(const std::string& name) const {
-    const auto& schema = program_.module.get_method("forward").function().getSchema();
-    for (const auto& argument : schema.arguments())
-      if (argument.name() == name) return &argument;
+  // Null for what only the loss takes.
+  const program::Input* argument(const std::string& name) const {
+    for (const auto& input : model_.inputs)
+      if (input.name == name) return &input;
     return nullptr;
   }
 
@@ -146,10 +127,9 @@ class BatchMaker {
       pending_target_ = true;
       return;
     }
-    auto* forwards = argument(name);
-    if (forwards && forwards->default_value() && forwards->default_value()->isNone())
+    if (auto* input = argument(name); input && input->optional)
       return add(name, {name, "none", {}, std::nullopt}, at::Tensor());
-    auto guess = described_.specs.empty() ? guess_input(program_, slot(name), name) : std::nullopt;
+    auto guess = described_.specs.empty() ? guess_input(model_, slot(name), name) : std::nullopt;
     if (!guess)
       throw UsageError("input '" + name + "' is not described; say what it is, as in --input '" + name +
                        ":int64[2,128]<1000' or --input '" + name + ":float32[8,3,224,224]'");
@@ -162,13 +142,15 @@ class BatchMaker {
     batch_.tensors.push_back(tensor.defined() ? tensor.to(device_) : tensor);
   }
 
+  // -1 for what only the loss takes.
   program::Slot slot(const std::string& name) const {
-    return program_.body.inputs[std::find(names_.begin(), names_.end(), name) - names_.begin()];
+    const size_t i = std::find(names_.begin(), names_.end(), name) - names_.begin();
+    return i < model_.body.inputs.size() ? model_.body.inputs[i] : -1;
   }
 
   // On CUDA an index outside an embedding ends the whole process.
   void check_rows(const std::string& name, const at::Tensor& tensor) const {
-    auto rows = embedding_rows(program_, slot(name));
+    auto rows = embedding_rows(model_, slot(name));
     if (!rows || !tensor.defined() || tensor.numel() == 0 || !at::isIntegralType(tensor.scalar_type(), false)) return;
     int64_t least = tensor.min().item<int64_t>(), most = tensor.max().item<int64_t>();
     if (least < 0 || most >= *rows)
@@ -190,17 +172,17 @@ class BatchMaker {
 
   at::Tensor prepared(const std::string& name, const at::Tensor& tensor) const {
     if (!follows_model(name, name_of(tensor.scalar_type()))) return tensor;
-    return tensor.to(scalar_types().at(request_.training.dtype));
+    return tensor.to(scalar_type(request_.training.dtype));
   }
 
   void make_up(InputSpec spec) {
     if (follows_model(spec.name, spec.dtype)) spec.dtype = request_.training.dtype;
-    auto type = scalar_types().at(spec.dtype);
+    auto type = scalar_type(spec.dtype);
     at::Tensor tensor;
     if (at::isFloatingType(type)) {
       tensor = at::empty(spec.shape, at::kFloat).normal_(0, 1, generator_).to(type);
     } else {
-      if (auto rows = embedding_rows(program_, slot(spec.name)); rows && spec.below.value_or(2) > *rows)
+      if (auto rows = embedding_rows(model_, slot(spec.name)); rows && spec.below.value_or(2) > *rows)
         throw UsageError("input '" + config::to_string(spec) + "': the embedding it goes into has " +
                          std::to_string(*rows) + " rows");
       tensor = at::empty(spec.shape, at::kLong).random_(0, spec.below.value_or(2), generator_).to(type);
@@ -217,7 +199,7 @@ class BatchMaker {
         return make_up(same);
       }
     if (described_.specs.empty() && argument(name))
-      if (auto guess = guess_input(program_, slot(name), name); guess && is_integer(guess->dtype))
+      if (auto guess = guess_input(model_, slot(name), name); guess && is_integer(guess->dtype))
         return make_up(sized(*guess));
     throw UsageError("the loss next_token needs an integer input to compare with; describe '" + name +
                      "', as in --input '" + name + ":int64[2,128]<1000'");
@@ -238,8 +220,8 @@ class BatchMaker {
   }
 
   at::Tensor run_once() {
-    program::Program plain = program::lower(program_.module, Loss::none, "", device_);
-    program::ModuleState restore(program_.module, device_);
+    const program::Program plain = with_loss(model_, Loss::none, "");
+    program::ModuleState restore(model_.state, device_);
     at::NoGradGuard no_grad;
     try {
       std::vector<c10::IValue> inputs(batch_.tensors.begin(), batch_.tensors.end());
@@ -247,10 +229,9 @@ class BatchMaker {
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const c10::Error& error) {
-      std::string text = error.what_without_backtrace();
       std::vector<std::string> specs;
       for (const auto& spec : batch_.specs) specs.push_back(config::to_string(spec));
-      throw UsageError("the model rejects " + join(specs, " ") + ": " + text.substr(0, text.find('\n')));
+      throw UsageError("the model rejects " + join(specs, " ") + ": " + program::first_line(error));
     }
   }
 
@@ -274,25 +255,25 @@ class BatchMaker {
 
   const config::TrialRequest& request_;
   Loss loss_;
-  const program::Program& program_;
+  const program::Program& model_;
   c10::Device device_;
+  std::string target_;
   std::vector<std::string> names_;
   Described described_;
   at::Generator generator_;  // on the CPU: every device sees the same numbers
-  std::string target_;
   bool pending_target_ = false;
   Batch batch_;
 };
 
 }  // namespace
 
-std::string choose_target(const config::TrialRequest& request, Loss loss,
-                          const std::vector<std::string>& forward_arguments) {
+std::string choose_target(const config::TrialRequest& request, Loss loss, const program::Program& model) {
   if (loss == Loss::returned || loss == Loss::none) return "";
-  auto positions = forward_arguments;
+  const std::vector<std::string> arguments = program::input_names(model);
+  auto positions = arguments;
   if (!contains(positions, "target")) positions.push_back("target");
   Described described = describe(request, positions);
-  auto names = forward_arguments;
+  auto names = arguments;
   for (const std::string& name : described.names())
     if (!contains(names, name)) names.push_back(name);
   const std::string& wanted = request.training.target;
@@ -303,11 +284,11 @@ std::string choose_target(const config::TrialRequest& request, Loss loss,
   }
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
-  return loss == Loss::next_token ? first_integer(described, forward_arguments) : "target";
+  return loss == Loss::next_token ? first_integer(described, arguments) : "target";
 }
 
-Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& program, c10::Device device) {
-  return BatchMaker(request, loss, program, device).make();
+Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {
+  return BatchMaker(request, loss, model, device).make();
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::frontend

@@ -1,11 +1,11 @@
-#include "core/trial/input_guess.h"
+#include "core/frontend/input_guess.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <map>
 #include <set>
 
-namespace memtune::trial {
+namespace memtune::frontend {
 namespace {
 
 using program::Body;
@@ -23,7 +23,10 @@ struct Consumer {
 // Follows one input through casts, copies and branches to the first op that has a weight.
 class Finder {
  public:
-  Finder(const Program& program, Slot input) : program_(program), same_{input} {}
+  Finder(const Program& program, Slot input) : program_(program), same_{input} {
+    for (size_t slot = 0; slot < program.constants.size(); ++slot)
+      note_weight(static_cast<Slot>(slot), program.constants[slot]);
+  }
 
   std::optional<Consumer> find() {
     visit(program_.body);
@@ -34,16 +37,15 @@ class Finder {
   void visit(const Body& body) {
     for (const Op& op : body.ops) {
       if (found_) return;
-      if (op.kind == OpKind::get_attribute && op.object) note_weight(op);
+      if (op.kind == OpKind::get_attribute && op.object) note_weight(op.outputs[0], op.object->getAttr(op.attribute));
       if (op.kind == OpKind::call && !op.inputs.empty()) visit_call(op);
       for (const Body& inner : op.bodies) visit(inner);
       if (op.kind == OpKind::branch) visit_results(op);
     }
   }
 
-  void note_weight(const Op& op) {
-    c10::IValue value = op.object->getAttr(op.node->s(c10::attr::name));
-    if (value.isTensor()) weights_[op.outputs[0]] = value.toTensor();
+  void note_weight(Slot slot, const c10::IValue& value) {
+    if (value.isTensor() && value.toTensor().defined()) weights_[slot] = value.toTensor();
   }
 
   void visit_call(const Op& op) {
@@ -101,4 +103,4 @@ std::optional<config::InputSpec> guess_input(const Program& program, Slot input,
   return config::InputSpec{name, "float32", {8, weight.size(1) * consumer->groups, side, side}, std::nullopt};
 }
 
-}  // namespace memtune::trial
+}  // namespace memtune::frontend

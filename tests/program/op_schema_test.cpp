@@ -1,6 +1,6 @@
 // The table of ops against LibTorch's own list of them: what LibTorch knows to be random, to multiply or to be
 // elementwise, the table may not say otherwise of.
-#include "core/program/op_class.h"
+#include "core/program/op_schema.h"
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ std::vector<Known> all_ops() {
     Known known{{}, &handle->schema()};
     known.op.name = name.name;
     known.op.handle = handle;
-    classify(known.op, *known.schema);
+    describe(known.op, *known.schema);
     ops.push_back(std::move(known));
   }
   return ops;
@@ -116,9 +116,9 @@ TEST_CASE("statistics that an op moves without saying so are known") {
 TEST_CASE("an op that is in no table and has no tag is unknown") {
   Op op;
   op.name = "aten::_made_up";
-  classify(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::TensorType::get())}));
+  describe(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::TensorType::get())}));
   CHECK(op.op_class == OpClass::unknown);
-  classify(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::IntType::get())}));
+  describe(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::IntType::get())}));
   CHECK(op.op_class == OpClass::host);
 }
 

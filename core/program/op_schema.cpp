@@ -1,4 +1,4 @@
-#include "core/program/op_class.h"
+#include "core/program/op_schema.h"
 
 #include <algorithm>
 
@@ -35,9 +35,22 @@ OpClass by_schema(const c10::FunctionSchema& schema, const std::optional<c10::Op
   return only_views(schema) ? OpClass::view : OpClass::unknown;
 }
 
+void describe_aliases(Op& op, const c10::FunctionSchema& schema) {
+  const auto& results = schema.returns();
+  op.returns_alias =
+      std::any_of(results.begin(), results.end(), [](const c10::Argument& result) { return result.alias_info(); });
+  for (const c10::Argument& argument : schema.arguments())
+    op.writes.push_back(argument.alias_info() && argument.alias_info()->isWrite());
+  const bool in_place = std::find(op.writes.begin(), op.writes.end(), true) != op.writes.end();
+  for (size_t i = 0; i < op.writes.size(); ++i)  // the written one of an in-place op, the viewed one of a view
+    op.hands_on.push_back(op.returns_alias && schema.arguments()[i].alias_info() && (!in_place || op.writes[i]));
+}
+
 }  // namespace
 
-void classify(Op& op, const c10::FunctionSchema& schema) {
+void describe(Op& op, const c10::FunctionSchema& schema) {
+  op.vararg = schema.is_vararg();
+  describe_aliases(op, schema);
   const config::OpTraits& traits = config::traits_of(op.name);
   op.op_class = traits.op_class == OpClass::unknown ? by_schema(schema, op.handle) : traits.op_class;
   op.random = traits.random || (op.handle && op.handle->hasTag(at::Tag::nondeterministic_seeded));

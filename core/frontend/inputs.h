@@ -7,23 +7,22 @@
 #include <vector>
 
 #include "core/config/trial_request.h"
-#include "core/program/lowering.h"
+#include "core/frontend/loss.h"
 #include "core/program/program.h"
 
-namespace memtune::trial {
+namespace memtune::frontend {
 
 struct Batch {
-  std::vector<at::Tensor> tensors;       // in the order of Program::input_names; on the device
+  std::vector<at::Tensor> tensors;       // in the order of the program's inputs, loss included; on the device
   std::vector<config::InputSpec> specs;  // of the same, as resolved
   int64_t samples = 0;                   // first dimension of the first input
   int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
 };
 
-// Which input the loss compares with, before the program is lowered: `target` when given (an argument of forward, a
+// Which input the loss compares with: `target` when given (an input of the model, a
 // spec, or a tensor of the file, else UsageError), else labels or target when such a name is there, else for next_token
 // the first integer input, for cross_entropy and mse "target" (made up from the model's answer). "" for returned.
-std::string choose_target(const config::TrialRequest& request, program::Loss loss,
-                          const std::vector<std::string>& forward_arguments);
+std::string choose_target(const config::TrialRequest& request, Loss loss, const program::Program& model);
 
 // Fills in what specs leave open and checks everything that can be checked without running the model: wrong names (with
 // the valid ones), a missing input, wrong dtype words, `--batch`/`--seq` (training.batch, training.sequence) applied.
@@ -32,7 +31,6 @@ std::string choose_target(const config::TrialRequest& request, program::Loss los
 // made up take the dtype of the model's parameters when the spec's dtype is float32 and the model is cast. A "target"
 // that nothing describes is made up from the model's answer (classes = last dimension) by one run without gradients
 // whose side effects on buffers and generators are undone.
-Batch make_batch(const config::TrialRequest& request, program::Loss loss, const program::Program& program,
-                 c10::Device device);
+Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device);
 
-}  // namespace memtune::trial
+}  // namespace memtune::frontend

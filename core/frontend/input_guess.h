@@ -8,7 +8,7 @@
 #include "core/config/trial_request.h"
 #include "core/program/program.h"
 
-namespace memtune::trial {
+namespace memtune::frontend {
 
 // Rows of the embedding that the input goes into; nothing when it goes into none.
 std::optional<int64_t> embedding_rows(const program::Program& program, program::Slot input);
@@ -18,4 +18,4 @@ std::optional<int64_t> embedding_rows(const program::Program& program, program::
 std::optional<config::InputSpec> guess_input(const program::Program& program, program::Slot input,
                                              const std::string& name);
 
-}  // namespace memtune::trial
+}  // namespace memtune::frontend
