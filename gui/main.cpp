@@ -3,8 +3,8 @@
 #include <exception>
 
 #include "core/base/error.h"
-#include "gui/offscreen.h"
-#include "gui/window.h"
+#include "gui/platform/offscreen.h"
+#include "gui/platform/window.h"
 
 namespace {
 

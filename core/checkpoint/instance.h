@@ -1,6 +1,6 @@
-// One executed op, remembered so that it can be run again: what went in (as buffers and views of them), the random
-// state and autocast as they were, what came out. Instances and buffers form the chain that a recompute walks; it lives
-// as long as something needs it.
+// One executed op, remembered so that it can be run again: what went in (as values and views of them), the random state
+// and autocast as they were, what came out. Instances and values form the chain that a recompute walks; it lives as
+// long as something needs it.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -11,14 +11,16 @@
 #include <vector>
 
 #include "core/autograd/autocast.h"
-#include "core/autograd/buffer.h"
 #include "core/autograd/geometry.h"
 #include "core/program/program.h"
+#include "core/value/value.h"
 
 namespace memtune::checkpoint {
 
+class Recompute;
+
 struct TensorInput {
-  autograd::BufferPtr buffer;                  // null: `direct` is used as it is
+  value::Use use;                              // none: `direct` is used as it is
   std::optional<autograd::Geometry> geometry;  // of the view
   bool requires_grad = false;
   at::Tensor direct;  // parameters, tensors of other kinds, undefined ones
@@ -32,18 +34,20 @@ struct Argument {
 };
 
 struct Output {
-  std::weak_ptr<autograd::Buffer> buffer;
+  std::weak_ptr<value::Value> value;
   int index = 0;           // among the op's tensors, lists flattened; negative: -1 - (number of the written argument)
   caffe2::TypeMeta dtype;  // for the check that a rerun makes the same
   int64_t elements = 0;
 };
 
-struct Instance {
-  Instance() = default;
-  ~Instance();
+struct Instance final : value::Maker {
+  explicit Instance(Recompute& engine) : engine(engine) {}
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
+  at::Storage make(value::Value& value) override;
+
+  Recompute& engine;
   const program::Op* op = nullptr;
   int block = -1;  // the op's; -1: outside of blocks
   std::vector<Argument> arguments;

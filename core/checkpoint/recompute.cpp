@@ -12,9 +12,9 @@
 namespace memtune::checkpoint {
 namespace {
 
-using autograd::Buffer;
 using c10::IValue;
 using program::Stack;
+using value::Value;
 
 class GeneratorScope {
  public:
@@ -76,46 +76,26 @@ std::vector<at::Tensor> moved_statistics(const program::Op& op, const Stack& inp
   return statistics;
 }
 
-void release_if_unneeded(Buffer& buffer) {
-  if (buffer.needed()) return;
-  buffer.resident = at::Storage();
-  buffer.transfer.reset();
-}
-
-Instance::~Instance() {
-  if (done) return;
-  for (Argument& argument : arguments)
-    for (TensorInput& input : argument.tensors)
-      if (input.buffer) {
-        --input.buffer->readers;
-        release_if_unneeded(*input.buffer);
-      }
-}
+at::Storage Instance::make(Value& value) { return engine.make(*this, value); }
 
 void Recompute::remember_state(const program::Op& op, Instance& instance) const {
   instance.autocast = autograd::Autocast::now(device_.type());
   if (op.random) instance.generator_state = at::globalContext().defaultGenerator(device_).get_state();
 }
 
-at::Storage Recompute::storage_of(Buffer& buffer) {
-  if (buffer.resident) return buffer.resident;
-  if (buffer.transfer) {
-    bring_back_(buffer);
-    return buffer.resident;
-  }
-  if (at::Storage storage = buffer.alive()) return storage;
-  if (at::Storage storage = passed(buffer)) return storage;
-  if (!buffer.maker) throw Error("a value is needed again that was dropped and cannot be made again");
-  run(*buffer.maker, &buffer);
-  if (at::Storage storage = passed(buffer)) return storage;
-  if (!buffer.resident) throw Error("running " + buffer.maker->op->name + " again did not make its value");
-  return buffer.resident;
+at::Storage Recompute::make(Instance& instance, Value& value) {
+  if (at::Storage storage = passed(value)) return storage;
+  run(instance, &value);
+  if (at::Storage storage = passed(value)) return storage;
+  if (value.state() != Value::State::held)
+    throw Error("running " + instance.op->name + " again did not make its value");
+  return value.on_device();
 }
 
-at::Storage Recompute::passed(const Buffer& buffer) const {
-  const auto block = passed_.find(buffer.block);
+at::Storage Recompute::passed(const Value& value) const {
+  const auto block = passed_.find(value.block());
   if (block == passed_.end()) return {};
-  const auto found = block->second.find(&buffer);
+  const auto found = block->second.find(&value);
   return found == block->second.end() ? at::Storage() : found->second;
 }
 
@@ -127,7 +107,7 @@ at::Tensor Recompute::saved_by(Instance& instance, int save) {
   return instance.captured[save];
 }
 
-void Recompute::run(Instance& instance, const Buffer* wanted) {
+void Recompute::run(Instance& instance, const Value* wanted) {
   // What the block made in passing goes when the value that it was passed for is there.
   const bool enters = passes(instance) && passed_.try_emplace(instance.block).second;
   struct Leave {
@@ -141,7 +121,7 @@ void Recompute::run(Instance& instance, const Buffer* wanted) {
   rerun(instance, wanted);
 }
 
-void Recompute::rerun(Instance& instance, const Buffer* wanted) {
+void Recompute::rerun(Instance& instance, const Value* wanted) {
   const bool captures = !instance.captured.empty() && !passes(instance);
   Stack stack = make_stack(instance);
   Stack arguments = stack;
@@ -165,11 +145,7 @@ void Recompute::rerun(Instance& instance, const Buffer* wanted) {
   hand_out(instance, arguments, stack, wanted);
   if (passes(instance) || std::exchange(instance.done, true)) return;
   for (Argument& argument : instance.arguments)
-    for (TensorInput& input : argument.tensors)
-      if (input.buffer) {
-        --input.buffer->readers;
-        release_if_unneeded(*input.buffer);
-      }
+    for (TensorInput& input : argument.tensors) input.use.end();
 }
 
 Stack Recompute::make_stack(Instance& instance) {
@@ -203,8 +179,8 @@ IValue Recompute::make_argument(Argument& argument, bool written) {
 // A written input is a copy, since others may need the bytes as they are.
 at::Tensor Recompute::make_input(TensorInput& input, bool written) {
   at::NoGradGuard no_grad;
-  if (!input.buffer) return written && input.direct.defined() ? input.direct.detach().clone() : input.direct;
-  at::Storage storage = storage_of(*input.buffer);
+  if (!input.use) return written && input.direct.defined() ? input.direct.detach().clone() : input.direct;
+  at::Storage storage = input.use->bytes();
   if (written) {
     at::Tensor bytes = at::empty({static_cast<int64_t>(storage.nbytes())}, at::TensorOptions(device_).dtype(at::kByte));
     bytes.copy_(at::empty({0}, bytes.options()).set_(storage, 0, {bytes.numel()}, {1}));
@@ -216,19 +192,19 @@ at::Tensor Recompute::make_input(TensorInput& input, bool written) {
 }
 
 // Outputs that somebody waits for keep their bytes; what an in-place op wrote is the written argument's.
-void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack& results, const Buffer* wanted) {
+void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack& results, const Value* wanted) {
   auto made = tensors_in(results);
   for (Output& output : instance.outputs) {
-    auto buffer = output.buffer.lock();
-    if (!buffer || !(buffer->needed() || buffer.get() == wanted)) continue;
+    auto value = output.value.lock();
+    if (!value || !(value->used() || value.get() == wanted)) continue;
     at::Tensor tensor = output.index >= 0 ? made.at(output.index) : arguments.at(-1 - output.index).toTensor();
     if (tensor.dtype() != output.dtype || tensor.numel() != output.elements ||
-        static_cast<int64_t>(tensor.storage().nbytes()) < buffer->bytes)
+        static_cast<int64_t>(tensor.storage().nbytes()) < value->size_bytes())
       throw Error("running " + instance.op->name + " again made another tensor than before");
-    if (passes(instance) && !buffer->crosses)
-      passed_[instance.block][buffer.get()] = tensor.storage();
-    else if (!buffer->resident && !buffer->transfer)
-      buffer->resident = tensor.storage();
+    if (passes(instance) && !value->crosses())
+      passed_[instance.block][value.get()] = tensor.storage();
+    else if (value->state() == Value::State::dropped)
+      value->hold(tensor.storage());
   }
 }
 

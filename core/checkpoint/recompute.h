@@ -9,7 +9,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <unordered_map>
 
@@ -20,15 +19,14 @@ namespace memtune::checkpoint {
 
 class Recompute {
  public:
-  // `nested`: see config::Plan. `bring_back` sets Buffer::resident of a buffer whose bytes are elsewhere.
-  Recompute(device::Device& device, bool nested, std::function<void(autograd::Buffer&)> bring_back)
-      : device_(device.torch_device()), nested_(nested), timer_(device), bring_back_(std::move(bring_back)) {}
+  // `nested`: see config::Plan.
+  Recompute(device::Device& device, bool nested) : device_(device.torch_device()), nested_(nested), timer_(device) {}
 
   // Backward is in that block now.
   void enter_block(int block) { block_ = block; }
 
-  // The buffer's bytes on the device, valid in the order of the compute stream. Throws Error when they cannot be made.
-  at::Storage storage_of(autograd::Buffer& buffer);
+  // The value's bytes, made by running `instance` again. Throws Error when it does not make them as before.
+  at::Storage make(Instance& instance, value::Value& value);
 
   // The `save`-th tensor that autograd saved while `instance` ran.
   at::Tensor saved_by(Instance& instance, int save);
@@ -42,22 +40,21 @@ class Recompute {
   device::Stopwatch& timer() { return timer_; }                      // of the ops that were run again
 
  private:
-  void run(Instance& instance, const autograd::Buffer* wanted);
-  void rerun(Instance& instance, const autograd::Buffer* wanted);
-  at::Storage passed(const autograd::Buffer& buffer) const;
+  void run(Instance& instance, const value::Value* wanted);
+  void rerun(Instance& instance, const value::Value* wanted);
+  at::Storage passed(const value::Value& value) const;
   program::Stack make_stack(Instance& instance);
   c10::IValue make_argument(Argument& argument, bool written);
   at::Tensor make_input(TensorInput& input, bool written);
   void hand_out(Instance& instance, const program::Stack& arguments, const program::Stack& results,
-                const autograd::Buffer* wanted);
+                const value::Value* wanted);
   bool passes(const Instance& instance) const { return nested_ && instance.block != block_; }
 
   c10::Device device_;
   bool nested_;
   int block_ = -1;
-  std::map<int, std::unordered_map<const autograd::Buffer*, at::Storage>> passed_;  // by block that is being passed
+  std::map<int, std::unordered_map<const value::Value*, at::Storage>> passed_;  // by block that is being passed
   device::Stopwatch timer_;
-  std::function<void(autograd::Buffer&)> bring_back_;
   trace::Recorder* recorder_ = nullptr;
   int64_t reruns_ = 0;
   std::chrono::nanoseconds host_time_{0};
@@ -65,9 +62,6 @@ class Recompute {
 
 // Running statistics that the op moves: arguments that its schema does not call written. Empty for other ops.
 std::vector<at::Tensor> moved_statistics(const program::Op& op, const program::Stack& inputs);
-
-// Drops what the buffer holds when nobody needs it any more.
-void release_if_unneeded(autograd::Buffer& buffer);
 
 // The tensors among `values`, lists flattened, in order; undefined ones included.
 std::vector<at::Tensor> tensors_in(const program::Stack& values);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace memtune::device {
@@ -62,6 +63,17 @@ class Device {
   // Enqueues one copy on `stream` and returns at once (on CPU with Stream::compute: copies before it returns).
   // Both ranges must stay valid until the stream has passed; nothing is retained here.
   virtual void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) = 0;
+
+  // As copy() of each, in no order among themselves, for what one call of the driver costs where it has such a call.
+  // The host's ranges lie in pinned slabs.
+  struct Copy {
+    void* to;
+    const void* from;
+    int64_t bytes;
+  };
+  virtual void copy_batch(std::span<const Copy> copies, Direction direction, Stream stream) {
+    for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
+  }
 
   virtual EventPtr record(Stream stream) = 0;                   // returns at once
   virtual EventPtr record_timed(Stream stream) = 0;             // the same, dearer: for ms_since()

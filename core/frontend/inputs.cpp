@@ -89,8 +89,8 @@ class BatchMaker {
         loss_(loss),
         model_(model),
         device_(device),
-        target_(choose_target(request, loss, model)),
         names_(program::input_names(model)),
+        target_(choose_target(request, loss, names_)),
         generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
     if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
     described_ = describe(request, names_);
@@ -257,8 +257,8 @@ class BatchMaker {
   Loss loss_;
   const program::Program& model_;
   c10::Device device_;
+  std::vector<std::string> names_;  // of the model's inputs, then of what only the loss takes
   std::string target_;
-  std::vector<std::string> names_;
   Described described_;
   at::Generator generator_;  // on the CPU: every device sees the same numbers
   bool pending_target_ = false;
@@ -267,9 +267,8 @@ class BatchMaker {
 
 }  // namespace
 
-std::string choose_target(const config::TrialRequest& request, Loss loss, const program::Program& model) {
+std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<std::string>& arguments) {
   if (loss == Loss::returned || loss == Loss::none) return "";
-  const std::vector<std::string> arguments = program::input_names(model);
   auto positions = arguments;
   if (!contains(positions, "target")) positions.push_back("target");
   Described described = describe(request, positions);

@@ -22,7 +22,7 @@ struct Batch {
 // Which input the loss compares with: `target` when given (an input of the model, a
 // spec, or a tensor of the file, else UsageError), else labels or target when such a name is there, else for next_token
 // the first integer input, for cross_entropy and mse "target" (made up from the model's answer). "" for returned.
-std::string choose_target(const config::TrialRequest& request, Loss loss, const program::Program& model);
+std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<std::string>& arguments);
 
 // Fills in what specs leave open and checks everything that can be checked without running the model: wrong names (with
 // the valid ones), a missing input, wrong dtype words, `--batch`/`--seq` (training.batch, training.sequence) applied.

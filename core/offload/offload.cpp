@@ -24,6 +24,10 @@ Offload::~Offload() { device_.synchronize(); }
 
 Transfer::~Transfer() { offload_.forget(*this); }
 
+at::Storage Transfer::bring_back() { return offload_.bring_back(*this); }
+
+void Transfer::before_overwrite() { offload_.before_overwrite(*this); }
+
 void Offload::begin_step() {
   ceiling_ = 0;
   group_ = group_wanted_ = 0;
@@ -37,24 +41,21 @@ void Offload::begin_step() {
   tier_.begin_step();
 }
 
-void Offload::send(const autograd::BufferPtr& buffer) {
-  at::Storage source = buffer->alive();
-  if (buffer->bytes < settings_.min_bytes || buffer->bytes == 0) {
-    buffer->resident = source;
-    return;
-  }
-  auto transfer = std::make_shared<Transfer>(*this, *buffer, group_, order_.size());
-  transfer->to_disk_ = buffer->place == config::Place::disk;
+void Offload::send(value::Value& value) {
+  at::Storage source = value.alive();
+  if (value.size_bytes() < settings_.min_bytes || value.size_bytes() == 0) return value.hold(std::move(source));
+  auto transfer = std::make_shared<Transfer>(*this, value, group_, order_.size());
+  transfer->to_disk_ = value.place() == config::Place::disk;
   order_.push_back(transfer);
   to_read_ = order_.size();
-  largest_bytes_ = std::max(largest_bytes_, buffer->bytes);
-  buffer->transfer = transfer;
+  largest_bytes_ = std::max(largest_bytes_, value.size_bytes());
+  value.send(transfer);
   if (settings_.schedule == Schedule::block) {
     transfer->source_ = std::move(source);
-    gathered_.push_back(buffer);
+    gathered_.push_back(transfer);
     return;
   }
-  start_out(transfer, std::move(source));
+  start_out(*transfer, std::move(source));
   // On the compute stream itself the copy is done before anything can take the memory.
   retire([this](const Transfer&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
 }
@@ -62,30 +63,30 @@ void Offload::send(const autograd::BufferPtr& buffer) {
 void Offload::end_block() {
   if (settings_.schedule != Schedule::block) return;
   for (const auto& weak : std::exchange(gathered_, {}))
-    if (auto buffer = weak.lock(); buffer && buffer->transfer && buffer->transfer->state_ == State::gathered)
-      start_out(buffer->transfer, std::move(buffer->transfer->source_));
+    if (auto transfer = weak.lock(); transfer && transfer->state_ == State::gathered)
+      start_out(*transfer, std::move(transfer->source_));
   ++group_;
   retire([this](const Transfer& transfer) { return transfer.group_ >= group_ - settings_.groups_in_flight; });
 }
 
-void Offload::start_out(const std::shared_ptr<Transfer>& transfer, at::Storage source) {
+void Offload::start_out(Transfer& transfer, at::Storage source) {
   const Stream stream = settings_.side_stream ? Stream::out : Stream::compute;
   if (settings_.side_stream) device_.wait(stream, device_.record(Stream::compute));
-  const int64_t piece_bytes = transfer->to_disk_ ? kDiskPiece : transfer->bytes_;
-  transfer->source_ = std::move(source);
-  transfer->state_ = State::stashed;
-  stash_bytes_ += transfer->bytes_;
-  stash_.push_back(transfer);
-  for (int64_t offset = 0; offset < transfer->bytes_; offset += piece_bytes) {
-    const int64_t bytes = std::min(piece_bytes, transfer->bytes_ - offset);
-    PiecePtr piece = transfer->pieces_.emplace_back(tier_.put(bytes, transfer->to_disk_));
+  const int64_t piece_bytes = transfer.to_disk_ ? kDiskPiece : transfer.bytes_;
+  transfer.source_ = std::move(source);
+  transfer.state_ = State::stashed;
+  stash_bytes_ += transfer.bytes_;
+  stash_.push_back(transfer.weak_from_this());
+  for (int64_t offset = 0; offset < transfer.bytes_; offset += piece_bytes) {
+    const int64_t bytes = std::min(piece_bytes, transfer.bytes_ - offset);
+    PiecePtr piece = transfer.pieces_.emplace_back(tier_.put(bytes, transfer.to_disk_));
     for (const auto& event : piece->lease.free_after) device_.wait(stream, event);
-    piece->value = transfer->value_;
-    const auto* from = static_cast<const char*>(transfer->source_.data()) + offset;
-    const trace::CopiesScope recording(recorder_, transfer->value_);
+    piece->value = transfer.value_;
+    const auto* from = static_cast<const char*>(transfer.source_.data()) + offset;
+    const trace::CopiesScope recording(recorder_, transfer.value_);
     device_.copy(piece->lease.data, from, bytes, Direction::to_host, stream);
-    transfer->out_done_ = device_.record(stream);
-    tier_.stored(piece, transfer->out_done_);
+    transfer.out_done_ = device_.record(stream);
+    tier_.stored(piece, transfer.out_done_);
     counters_.out_bytes += bytes;
   }
 }
@@ -183,10 +184,10 @@ void Offload::make_room(int64_t bytes) {
   retire([&](const Transfer&) { return device_.memory().allocated + bytes <= goal_; });
 }
 
-void Offload::before_overwrite(const autograd::Buffer& buffer) {
-  if (!buffer.transfer) return;
-  if (buffer.transfer->state_ == State::gathered) start_out(buffer.transfer, std::move(buffer.transfer->source_));
-  if (buffer.transfer->state_ == State::stashed) unstash(*buffer.transfer);
+// Orders compute behind the copy out.
+void Offload::before_overwrite(Transfer& transfer) {
+  if (transfer.state_ == State::gathered) start_out(transfer, std::move(transfer.source_));
+  if (transfer.state_ == State::stashed) unstash(transfer);
 }
 
 void Offload::start_back(Transfer& transfer) {
@@ -220,25 +221,20 @@ bool Offload::copy_back(Transfer& transfer, bool may_block) {
   return true;
 }
 
-void Offload::bring_back(autograd::Buffer& buffer) {
-  Transfer& transfer = *buffer.transfer;
+at::Storage Offload::bring_back(Transfer& transfer) {
   group_wanted_ = transfer.group_;
   if (learning_) {
     wanted_.resize(std::max(wanted_.size(), transfer.number_ + 1), -1);
     if (wanted_[transfer.number_] < 0) wanted_[transfer.number_] = unpack_;
   }
-  if (transfer.state_ == State::gathered || transfer.state_ == State::stashed) {
-    buffer.resident = transfer.source_;  // never left; the stash owns it too, as long as the copy out runs
-    return;
-  }
+  // Never left: the stash owns it too, as long as the copy out runs.
+  if (transfer.state_ == State::gathered || transfer.state_ == State::stashed) return transfer.source_;
   if (transfer.state_ == State::away) start_back(transfer);
-  if (transfer.state_ == State::coming_back) {
-    copy_back(transfer, /*may_block=*/true);
-    compute_waits(transfer.in_done_);
-    ahead_bytes_ -= transfer.bytes_;
-    buffer.resident = std::move(transfer.target_);
-    transfer.state_ = State::returned;
-  }
+  copy_back(transfer, /*may_block=*/true);
+  compute_waits(transfer.in_done_);
+  ahead_bytes_ -= transfer.bytes_;
+  transfer.state_ = State::returned;
+  return std::move(transfer.target_);
 }
 
 bool Offload::room_for(const Transfer& transfer) {

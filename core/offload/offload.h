@@ -1,10 +1,10 @@
-// The trip of a buffer away from the device and back.
+// The trip of a value away from the device and back.
 //
 //   send():       [gathered ──>] stashed ── copy out done ──> away     the stash owns the source until then
 //   prefetch():   away ──────────────────────────────────> coming_back  issued in the reverse of the order of send()
-//   bring_back(): any state ─────────────────────────────> returned     Buffer::resident holds the bytes
+//   bring_back(): any state ─────────────────────────────> returned     the value holds the bytes
 //
-// A buffer placed on disk travels in pieces, so that host memory can be smaller than it. Copies are ordered by events:
+// A value placed on disk travels in pieces, so that host memory can be smaller than it. Copies are ordered by events:
 // the host thread waits only where the host tier does (on the CPU device, where the calling thread is the compute
 // stream, waiting for an event is blocking). A transfer that dies in any state leaves nothing behind.
 //
@@ -18,25 +18,28 @@
 #include <memory>
 #include <vector>
 
-#include "core/autograd/buffer.h"
 #include "core/config/plan.h"
 #include "core/device/device.h"
 #include "core/device/stopwatch.h"
 #include "core/offload/host_tier.h"
+#include "core/value/value.h"
 
 namespace memtune::offload {
 
 class Offload;
 
-class Transfer {
+class Transfer final : public value::Away, public std::enable_shared_from_this<Transfer> {
  public:
   enum class State { gathered, stashed, away, coming_back, returned };
 
-  Transfer(Offload& offload, const autograd::Buffer& buffer, int group, size_t number)
-      : offload_(offload), value_(buffer.key()), bytes_(buffer.bytes), group_(group), number_(number) {}
-  ~Transfer();
+  Transfer(Offload& offload, const value::Value& value, int group, size_t number)
+      : offload_(offload), value_(value.key()), bytes_(value.size_bytes()), group_(group), number_(number) {}
+  ~Transfer() override;
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
+
+  at::Storage bring_back() override;
+  void before_overwrite() override;
 
  private:
   friend class Offload;
@@ -65,12 +68,10 @@ class Offload {
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
 
   void begin_step();  // forgets the order of the step before; counters start at 0
-  // Copies the buffer's storage out, to the tier that buffer->place says; returns at once. Smaller buffers than
-  // min_bytes are simply held. By blocks, copies start when the block ends.
-  void send(const autograd::BufferPtr& buffer);
+  // Copies the value's storage, which the step holds, out to the tier that value.place() says; returns at once. Smaller
+  // values than min_bytes are simply held. By blocks, copies start when the block ends.
+  void send(value::Value& value);
   void end_block();
-  // Sets buffer.resident; in the order of the compute stream its bytes are there.
-  void bring_back(autograd::Buffer& buffer);
   // Issues copies back (and reads) that come next, within the settings and without raising the peak.
   void prefetch();
   // The forward has come to its head, where memory is needed most; and to its end.
@@ -78,8 +79,6 @@ class Offload {
   void end_forward();
   // A saved tensor is about to be handed out.
   void begin_unpack();
-  // Orders compute behind the buffer's copy out: its storage is about to be overwritten.
-  void before_overwrite(const autograd::Buffer& buffer);
   // `bytes` more will be wanted by the op that runs next: sources leave, as many as the goal asks for.
   void make_room(int64_t bytes);
   // Around one whole step. `forward_peak`: what the forward held at most, since begin_learning resets the device's
@@ -97,7 +96,9 @@ class Offload {
 
  private:
   friend class Transfer;
-  void start_out(const std::shared_ptr<Transfer>& transfer, at::Storage source);
+  at::Storage bring_back(Transfer& transfer);
+  void before_overwrite(Transfer& transfer);
+  void start_out(Transfer& transfer, at::Storage source);
   void start_back(Transfer& transfer);
   bool copy_back(Transfer& transfer, bool may_block);
   bool room_for(const Transfer& transfer);
@@ -115,12 +116,12 @@ class Offload {
   trace::Recorder* recorder_ = nullptr;
   config::TransferSettings settings_;
   HostTier& tier_;
-  std::deque<std::weak_ptr<Transfer>> stash_;              // oldest first
-  std::vector<std::weak_ptr<Transfer>> order_;             // of send(); consumed from the end by prefetch
-  std::vector<std::weak_ptr<autograd::Buffer>> gathered_;  // of the running block
-  size_t to_read_ = 0;                                     // order_[to_read_ - 1] is the next to be read ahead
-  int group_ = 0;                                          // blocks ended in this forward
-  int group_wanted_ = 0;                                   // of the value that backward is at
+  std::deque<std::weak_ptr<Transfer>> stash_;      // oldest first
+  std::vector<std::weak_ptr<Transfer>> order_;     // of send(); consumed from the end by prefetch
+  std::vector<std::weak_ptr<Transfer>> gathered_;  // of the running block
+  size_t to_read_ = 0;                             // order_[to_read_ - 1] is the next to be read ahead
+  int group_ = 0;                                  // blocks ended in this forward
+  int group_wanted_ = 0;                           // of the value that backward is at
   int64_t stash_bytes_ = 0;
   int64_t ahead_bytes_ = 0;    // coming back and not asked for yet
   int64_t largest_bytes_ = 0;  // of one transfer so far

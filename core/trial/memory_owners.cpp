@@ -10,7 +10,7 @@ enum Fixed : size_t { kParameters, kOptimizer, kInputs, kGradients, kAhead, kOut
 }  // namespace
 
 MemoryOwners::MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
-                           const Optimizer& optimizer, const Executor& executor, int64_t allocated_bytes)
+                           const Optimizer& optimizer, const step::Executor& executor, int64_t allocated_bytes)
     : facts_(facts), parameters_(parameters), executor_(executor), optimizer_bytes_(optimizer.state_bytes()) {
   names_ = {"parameters", "optimizer", "inputs and buffers", "gradients", "copied back ahead", "outside of blocks"};
   for (const auto& block : facts.blocks) names_.push_back(block.region);
@@ -26,8 +26,8 @@ std::vector<int64_t> MemoryOwners::bytes() const {
   for (const auto& [name, parameter] : parameters_)
     if (parameter.grad().defined()) bytes[kGradients] += static_cast<int64_t>(parameter.grad().nbytes());
   bytes[kAhead] = executor_.offload().ahead_bytes();
-  executor_.visit_held([&](const autograd::Buffer& buffer, int64_t held) {
-    const int block = facts_.ops[buffer.op].block;
+  executor_.visit_held([&](const value::Value& value, int64_t held) {
+    const int block = facts_.ops[value.key().op].block;
     bytes[block < 0 ? kOutside : kFirstBlock + static_cast<size_t>(block)] += held;
   });
   return bytes;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trial/executor.h"
+#include "core/step/executor.h"
 #include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
@@ -15,7 +15,7 @@ class MemoryOwners {
  public:
   // All must outlive it. Between two steps, when there are no gradients.
   MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters, const Optimizer& optimizer,
-               const Executor& executor, int64_t allocated_bytes);
+               const step::Executor& executor, int64_t allocated_bytes);
 
   const std::vector<std::string>& names() const { return names_; }
   // Bytes by owner, in the order of names().
@@ -24,7 +24,7 @@ class MemoryOwners {
  private:
   const config::ProgramFacts& facts_;
   const NamedParameters& parameters_;
-  const Executor& executor_;
+  const step::Executor& executor_;
   std::vector<std::string> names_;
   int64_t parameter_bytes_ = 0, optimizer_bytes_ = 0, input_bytes_ = 0;
 };

@@ -12,7 +12,7 @@
 #include "core/program/facts.h"
 #include "core/program/first_line.h"
 #include "core/program/module_state.h"
-#include "core/trial/survey.h"
+#include "core/step/survey.h"
 
 namespace memtune::trial {
 namespace {
@@ -40,7 +40,7 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   program::Program model = frontend::lower(
       {request.model, training.dtype, device_->torch_device(), training.seed, training.sequence});
-  const std::string target = frontend::choose_target(request, loss_, model);
+  const std::string target = frontend::choose_target(request, loss_, program::input_names(model));
   program_ = std::make_unique<program::Program>(frontend::with_loss(model, loss_, target));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
   batch_ = frontend::make_batch(request, loss_, model, device_->torch_device());
@@ -51,7 +51,7 @@ void Session::survey() {
   program::ModuleState restore(program_->state, device_->torch_device());
   try {
     config::ProgramFacts measured = facts_;
-    Survey survey(*program_, measured, device_->torch_device().type());
+    step::Survey survey(*program_, measured, device_->torch_device().type());
     const c10::DeviceType type = device_->torch_device().type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(&survey);
@@ -68,12 +68,12 @@ void Session::survey() {
   }
 }
 
-double Session::untouched_loss(Executor* executor) {
+double Session::untouched_loss(step::Executor* executor) {
   program::ModuleState restore(program_->state, device_->torch_device());
   return forward(executor, executor).item<double>();
 }
 
-at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
+at::Tensor Session::forward(step::Executor* executor, program::OpObserver* observer) {
   in_forward_ = true;
   at::Tensor loss;
   if (executor) executor->begin_step();
@@ -88,7 +88,7 @@ at::Tensor Session::forward(Executor* executor, program::OpObserver* observer) {
   return loss;
 }
 
-at::Tensor Session::forward_backward(Executor* executor, program::OpObserver* observer) {
+at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserver* observer) {
   at::Tensor loss = forward(executor, observer);
   autograd::backward(loss);
   return loss.detach();

@@ -9,7 +9,7 @@
 #include "core/frontend/inputs.h"
 #include "core/frontend/loss.h"
 #include "core/program/interpreter.h"
-#include "core/trial/executor.h"
+#include "core/step/executor.h"
 #include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
@@ -25,11 +25,11 @@ class Session {
   void survey();
 
   // The loss before anything has moved: no step, no statistics, no deterministic kernels. Leaves everything as it was.
-  double untouched_loss(Executor* executor);
+  double untouched_loss(step::Executor* executor);
 
   // Forward and backward. `executor` null: plain autograd, no hooks. Gradients are left on the parameters.
   // The loss is still on the device.
-  at::Tensor forward_backward(Executor* executor, program::OpObserver* observer);
+  at::Tensor forward_backward(step::Executor* executor, program::OpObserver* observer);
 
   device::Device& device() { return *device_; }
   const config::ProgramFacts& facts() const { return facts_; }
@@ -44,7 +44,7 @@ class Session {
   void drop_gradients();
 
  private:
-  at::Tensor forward(Executor* executor, program::OpObserver* observer);
+  at::Tensor forward(step::Executor* executor, program::OpObserver* observer);
 
   const config::TrialRequest& request_;
   std::unique_ptr<device::Device> device_;

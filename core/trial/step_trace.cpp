@@ -21,8 +21,8 @@ std::string cost(const config::OpFacts& op) {
 
 }  // namespace
 
-StepTrace::StepTrace(const config::ProgramFacts& facts, device::Device& device, Profiler& profiler, Executor& executor,
-                     const MemoryOwners& owners)
+StepTrace::StepTrace(const config::ProgramFacts& facts, device::Device& device, Profiler& profiler,
+                     step::Executor& executor, const MemoryOwners& owners)
     : facts_(facts), device_(device), profiler_(profiler), executor_(executor), owners_(owners) {
   executor_.set_recorder(this);
   executor_.start_recording();

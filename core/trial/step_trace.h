@@ -17,8 +17,8 @@ namespace memtune::trial {
 class StepTrace final : public program::OpObserver, public trace::Recorder {
  public:
   // Everything must outlive it. The profiler has started. The executor is told of no recorder any more in the end.
-  StepTrace(const config::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler, Executor& executor,
-            const MemoryOwners& owners);
+  StepTrace(const config::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
+            step::Executor& executor, const MemoryOwners& owners);
   ~StepTrace() override;
   StepTrace(const StepTrace&) = delete;
   StepTrace& operator=(const StepTrace&) = delete;
@@ -74,7 +74,7 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
   const config::ProgramFacts& facts_;
   device::Device& device_;
   profiler::Profiler& profiler_;
-  Executor& executor_;
+  step::Executor& executor_;
   const MemoryOwners& owners_;
   trace::Trace host_;  // tracks, names, values and the host's events
   std::vector<trace::Part> parts_;

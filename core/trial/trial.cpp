@@ -87,11 +87,11 @@ class Trial {
   }
 
  private:
-  Executor* executor() { return executor_ ? &*executor_ : nullptr; }
+  step::Executor* executor() { return executor_ ? &*executor_ : nullptr; }
 
   void make_executor() {
     const config::TrainingSettings& training = request_.training;
-    Tiers tiers;
+    step::Tiers tiers;
     tiers.host_budget_bytes = training.host_budget_bytes;
     if (request_.plan.places(config::Place::disk))
       tiers.store = std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = training.scratch,
@@ -147,7 +147,7 @@ class Trial {
     session_.drop_gradients();
   }
 
-  double reference_step(Executor* executor) {
+  double reference_step(step::Executor* executor) {
     try {
       return reference_step(executor, deterministic_);
     } catch (const c10::OutOfMemoryError&) {
@@ -160,14 +160,14 @@ class Trial {
     }
   }
 
-  double reference_step(Executor* executor, bool deterministic) {
+  double reference_step(step::Executor* executor, bool deterministic) {
     Deterministic scope(deterministic);
     at::manual_seed(request_.training.seed);
     return session_.forward_backward(executor, executor).item<double>();
   }
 
   // Wall time of a whole step: forward, backward, optimizer, the loss read, the device idle.
-  double step(Executor* executor, StepTrace* trace = nullptr) {
+  double step(step::Executor* executor, StepTrace* trace = nullptr) {
     auto start = std::chrono::steady_clock::now();
     if (trace) trace->begin_forward();
     at::Tensor loss = session_.forward_backward(executor, trace ? trace : static_cast<program::OpObserver*>(executor));
@@ -312,7 +312,7 @@ class Trial {
 
   // At the throw the values are gone already: the forward is run once more, up to the same end, and asked after each
   // op.
-  std::vector<Executor::Owner> find_owners() {
+  std::vector<step::Executor::Owner> find_owners() {
     session_.drop_gradients();
     session_.device().empty_cache();
     executor_.reset();
@@ -327,20 +327,20 @@ class Trial {
   }
 
   struct Last final : program::OpObserver {
-    explicit Last(Executor& executor) : executor(executor) {}
+    explicit Last(step::Executor& executor) : executor(executor) {}
     void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
     void after(const program::Op& op, const program::Stack& outputs) override {
       executor.after(op, outputs);
       owners = executor.largest_owners(3);
     }
-    Executor& executor;
-    std::vector<Executor::Owner> owners;
+    step::Executor& executor;
+    std::vector<step::Executor::Owner> owners;
   };
 
   const config::TrialRequest& request_;
   Frames& frames_;
   Session session_;
-  std::optional<Executor> executor_;
+  std::optional<step::Executor> executor_;
   std::unique_ptr<Optimizer> optimizer_;
   Measurement result_;
   std::string phase_ = "load";

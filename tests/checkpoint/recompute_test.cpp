@@ -77,30 +77,20 @@ def forward(self, x):
 }
 
 TEST_CASE("an op that makes another tensor the second time is an error, not a wrong gradient") {
-  checkpoint::Recompute recompute(test_device(), /*nested=*/false, [](autograd::Buffer&) {});
+  checkpoint::Recompute recompute(test_device(), /*nested=*/false);
   auto options = at::TensorOptions(test_device().torch_device());
   program::Op op;
   op.name = "test::grows";
   int64_t runs = 2;
-  op.operation = [&](program::Stack& stack) { stack = {at::ones({++runs}, options)}; };
-  auto instance = std::make_shared<checkpoint::Instance>();
+  op.run = [&](program::Stack& stack) { stack = {at::ones({++runs}, options)}; };
+  auto instance = std::make_shared<checkpoint::Instance>(recompute);
   instance->op = &op;
   at::Tensor first = at::ones({2}, options);
-  auto buffer = std::make_shared<autograd::Buffer>(first);
-  buffer->maker = instance;
-  buffer->tickets = 1;
-  instance->outputs.push_back({buffer, 0, first.dtype(), first.numel()});
+  auto value = std::make_shared<value::Value>(first.storage(), value::Value::Origin{}, instance);
+  const value::Use use(value, value::Use::By::backward);
+  instance->outputs.push_back({value, 0, first.dtype(), first.numel()});
   first.reset();
-  CHECK_THROWS_WITH_AS(recompute.storage_of(*buffer), "running test::grows again made another tensor than before",
-                       Error);
-}
-
-TEST_CASE("a value that nobody can make again is an error that says so") {
-  checkpoint::Recompute recompute(test_device(), /*nested=*/false, [](autograd::Buffer&) {});
-  at::Tensor tensor = at::ones({2}, at::TensorOptions(test_device().torch_device()));
-  autograd::Buffer buffer(tensor);
-  tensor.reset();
-  CHECK_THROWS_WITH_AS(recompute.storage_of(buffer), doctest::Contains("cannot be made again"), Error);
+  CHECK_THROWS_WITH_AS(value->bytes(), "running test::grows again made another tensor than before", Error);
 }
 
 }  // namespace

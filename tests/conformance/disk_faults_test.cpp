@@ -29,7 +29,7 @@ class FaultyTraining {
  public:
   explicit FaultyTraining(const std::string& strategy)
       : model_(kSource, kBlocks, kWidth, {"a", "b"}, kRows),
-        program_(program::lower(model_.module(), program::Loss::returned, "", test_device().torch_device())),
+        program_(tests::lower(model_.module(), frontend::Loss::returned, "", test_device().torch_device())),
         facts_(model_.surveyed(program_)),
         plan_(plan::make_plan(strategy, facts_)),
         plain_(model_.plain()) {
@@ -50,7 +50,7 @@ class FaultyTraining {
  private:
   End train(const std::filesystem::path& folder) {
     try {
-      trial::Tiers tiers;
+      step::Tiers tiers;
       tiers.host_budget_bytes = 3 * 4096;
       tiers.store =
           std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = folder, .allow_memory = true}, disk_);

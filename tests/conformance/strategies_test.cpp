@@ -206,11 +206,11 @@ TEST_CASE("a graph may be walked twice") {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
     program::Program program =
-        program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
+        tests::lower(model.module(), frontend::Loss::returned, "", test_device().torch_device());
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
+    step::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
     program::Interpreter interpreter(program);
     auto first_gradient = [&] { return (*model.module().parameters().begin()).grad().clone(); };
     executor.begin_step();
@@ -234,11 +234,11 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
     program::Program program =
-        program::lower(model.module(), program::Loss::returned, "", test_device().torch_device());
+        tests::lower(model.module(), frontend::Loss::returned, "", test_device().torch_device());
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    trial::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
+    step::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
     program::Interpreter interpreter(program);
     int64_t before = test_device().memory().allocated;
     for (int i = 0; i < 3; ++i) {

@@ -39,6 +39,34 @@ TEST_CASE("bytes go out to page-locked memory and come back") {
   CHECK(std::memcmp(slab->data(), from.cpu().data_ptr(), static_cast<size_t>(bytes)) == 0);
 }
 
+TEST_CASE("many copies in one call arrive in the order of their stream, empty ones among them") {
+  const auto device = make_device("cuda");
+  constexpr int kCopies = 40;
+  const int64_t bytes = kMiB + 5, stride = 2 * kMiB;
+  const auto slab = device->allocate_host(kCopies * stride);
+  auto from = on_device(*device, kCopies * bytes), to = on_device(*device, kCopies * bytes).zero_();
+  const auto piece = [&](const at::Tensor& tensor, int i) { return static_cast<char*>(tensor.data_ptr()) + i * bytes; };
+  std::vector<Device::Copy> out, in;
+  for (int i = 0; i < kCopies; ++i) {
+    const int64_t length = i % 7 == 0 ? 0 : bytes;
+    out.push_back({slab->data() + i * stride, piece(from, i), length});
+    in.push_back({piece(to, i), slab->data() + i * stride, length});
+  }
+  for (int round = 1; round <= 3; ++round) {
+    from.fill_(round);
+    device->wait(Stream::out, device->record(Stream::compute));
+    device->copy_batch(out, Direction::to_host, Stream::out);
+    device->wait(Stream::in, device->record(Stream::out));
+    device->copy_batch(in, Direction::to_device, Stream::in);
+    device->wait(Stream::compute, device->record(Stream::in));
+    for (int i = 0; i < kCopies; ++i) {
+      CAPTURE(i);
+      CHECK(at::equal(to.narrow(0, i * bytes, bytes), from.narrow(0, i * bytes, bytes).mul(i % 7 == 0 ? 0 : 1)));
+    }
+    device->wait(Stream::out, device->record(Stream::in));
+  }
+}
+
 TEST_CASE("page-locked slabs are page-aligned, also small and empty ones") {
   const auto device = make_device("cuda");
   for (const int64_t bytes : {0, 1, 600, 5000}) {

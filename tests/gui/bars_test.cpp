@@ -1,12 +1,12 @@
 // Why: a frame may only cost what fits on the screen, and what is collapsed must still be counted.
-#include "gui/bars.h"
+#include "gui/model/bars.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "gui/timeline_model.h"
+#include "gui/model/timeline_model.h"
 #include "tests/gui/traces.h"
 
 using namespace memtune;

@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "core/trace/file.h"
-#include "gui/app.h"
-#include "gui/context.h"
-#include "gui/offscreen.h"
+#include "gui/pane/app.h"
+#include "gui/platform/context.h"
+#include "gui/platform/offscreen.h"
 #include "tests/gui/traces.h"
 #include "tests/support/run_program.h"
 

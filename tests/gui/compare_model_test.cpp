@@ -1,5 +1,5 @@
 // Sorting, filtering, the front and the overlay: what the compare pane draws, checked without drawing.
-#include "gui/compare_model.h"
+#include "gui/model/compare_model.h"
 
 #include <doctest/doctest.h>
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/report/findings.h"
-#include "gui/plan_model.h"
-#include "gui/trip.h"
+#include "gui/model/plan_model.h"
+#include "gui/model/trip.h"
 #include "tests/gui/screen.h"
 
 using namespace memtune;

@@ -1,7 +1,7 @@
 // Every key of the help does what it says, with real key events through ImGui's queue.
 #include <doctest/doctest.h>
 
-#include "gui/shortcuts.h"
+#include "gui/pane/shortcuts.h"
 #include "tests/gui/screen.h"
 
 using namespace memtune;

@@ -1,4 +1,4 @@
-#include "gui/memory_model.h"
+#include "gui/model/memory_model.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/options.h"
+#include "gui/platform/options.h"
 
 #include <doctest/doctest.h>
 

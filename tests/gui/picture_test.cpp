@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "gui/offscreen.h"
-#include "gui/options.h"
+#include "gui/platform/offscreen.h"
+#include "gui/platform/options.h"
 #include "tests/gui/screen.h"
 
 using namespace memtune;

@@ -1,5 +1,5 @@
 // Blocks below each other, the same op's values below each other, whatever some blocks lack.
-#include "gui/plan_model.h"
+#include "gui/model/plan_model.h"
 
 #include <doctest/doctest.h>
 

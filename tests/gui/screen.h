@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/trace/file.h"
-#include "gui/app.h"
-#include "gui/context.h"
+#include "gui/pane/app.h"
+#include "gui/platform/context.h"
 #include "tests/gui/traces.h"
 #include "tests/support/run_program.h"
 

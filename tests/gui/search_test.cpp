@@ -1,4 +1,4 @@
-#include "gui/search.h"
+#include "gui/model/search.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/timeline_model.h"
+#include "gui/model/timeline_model.h"
 
 #include <doctest/doctest.h>
 

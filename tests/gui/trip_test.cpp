@@ -1,4 +1,4 @@
-#include "gui/trip.h"
+#include "gui/model/trip.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Zooming and moving never lose the trace, and what is under the mouse stays there.
-#include "gui/view_state.h"
+#include "gui/model/view_state.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/window_place.h"
+#include "gui/platform/window_place.h"
 
 #include <doctest/doctest.h>
 

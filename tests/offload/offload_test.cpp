@@ -1,4 +1,4 @@
-// The trip of a buffer, state by state, on a device that records what it is asked for and runs copies only when told:
+// The trip of a value, state by state, on a device that records what it is asked for and runs copies only when told:
 // order and lifetime are checked, not timing.
 #include "core/offload/offload.h"
 
@@ -13,8 +13,9 @@
 namespace memtune::offload {
 namespace {
 
-using autograd::Buffer;
 using device::Stream;
+using value::Use;
+using value::Value;
 
 // Streams are queues of work that run when somebody waits for them: the latest moment that is allowed. A copy that is
 // not waited for has not happened.
@@ -90,13 +91,12 @@ config::TransferSettings settings(int64_t stash, int64_t prefetch) {
 }
 
 // A value of 1 KiB whose every element is `value`, sent and then dropped by the step.
-autograd::BufferPtr sent(Offload& offload, float value, at::Tensor* keep = nullptr) {
-  at::Tensor tensor = at::full({256}, value);
-  auto buffer = std::make_shared<Buffer>(tensor);
-  buffer->tickets = 1;
-  offload.send(buffer);
+Use sent(Offload& offload, float content, at::Tensor* keep = nullptr) {
+  at::Tensor tensor = at::full({256}, content);
+  Use use(std::make_shared<Value>(tensor.storage(), Value::Origin{}, config::Place::host), Use::By::backward);
+  offload.send(*use);
   if (keep) *keep = tensor;
-  return buffer;
+  return use;
 }
 
 bool holds(const at::Storage& storage, float value) {
@@ -116,17 +116,16 @@ TEST_CASE("a source lives until its copy out is done, and the bytes that come ba
   LazyDevice device;
   HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
-  auto buffer = sent(offload, 3);
-  CHECK(buffer->alive());  // the stash holds it: the copy has not run
+  auto value = sent(offload, 3);
+  CHECK(value->alive());  // the stash holds it: the copy has not run
   CHECK(tier.pool().leased_bytes() == 4096);
   offload.begin_head();
-  CHECK_FALSE(buffer->alive());
-  offload.bring_back(*buffer);
-  CHECK(holds(buffer->resident, 3));
+  CHECK_FALSE(value->alive());
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
   CHECK(offload.counters().out_bytes == 1024);
   CHECK(offload.counters().in_bytes == 1024);
-  buffer->resident = at::Storage();
-  buffer->transfer.reset();
+  value.end();
   CHECK(tier.pool().leased_bytes() == 0);
 }
 
@@ -134,9 +133,9 @@ TEST_CASE("a source that is still here is used as it is") {
   LazyDevice device;
   HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, settings(1 << 20, 0), tier);
-  auto buffer = sent(offload, 3);
-  offload.bring_back(*buffer);
-  CHECK(holds(buffer->resident, 3));
+  auto value = sent(offload, 3);
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
   CHECK(offload.counters().in_bytes == 0);
 }
 
@@ -156,16 +155,16 @@ TEST_CASE("while the step's peak is not known two transfers may wait; once it is
   LazyDevice device;
   HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
-  std::vector<autograd::BufferPtr> buffers;
+  std::vector<Use> values;
   const auto send = [&](int count) {
-    for (int i = 0; i < count; ++i) buffers.push_back(sent(offload, static_cast<float>(i)));
+    for (int i = 0; i < count; ++i) values.push_back(sent(offload, static_cast<float>(i)));
   };
   const auto alive = [&] {
-    return std::count_if(buffers.begin(), buffers.end(), [](const auto& buffer) { return bool(buffer->alive()); });
+    return std::count_if(values.begin(), values.end(), [](const auto& value) { return bool(value->alive()); });
   };
   send(8);
   CHECK(alive() == 2);
-  buffers.clear();
+  values.clear();
   learn(device, offload, /*peak=*/10000);
   device.use.allocated = 6000;
   send(8);
@@ -182,12 +181,12 @@ TEST_CASE("by values, the end of a block makes compute wait for nothing") {
   HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
   learn(device, offload, /*peak=*/1 << 20);
-  std::vector<autograd::BufferPtr> buffers;
+  std::vector<Use> values;
   for (int block = 0; block < 4; ++block) {
-    buffers.push_back(sent(offload, static_cast<float>(block)));
+    values.push_back(sent(offload, static_cast<float>(block)));
     offload.end_block();
   }
-  for (const auto& buffer : buffers) CHECK(buffer->alive());
+  for (const auto& value : values) CHECK(value->alive());
 }
 
 TEST_CASE("by blocks, copies leave when the block ends, and sources of so many blocks wait") {
@@ -198,21 +197,21 @@ TEST_CASE("by blocks, copies leave when the block ends, and sources of so many b
   grouped.groups_in_flight = 1;
   grouped.prefetch_blocks = 1;
   Offload offload(device, grouped, tier);
-  std::vector<autograd::BufferPtr> buffers;
+  std::vector<Use> values;
   for (int block = 0; block < 3; ++block) {
-    for (int i = 0; i < 2; ++i) buffers.push_back(sent(offload, static_cast<float>(2 * block + i)));
+    for (int i = 0; i < 2; ++i) values.push_back(sent(offload, static_cast<float>(2 * block + i)));
     CHECK(offload.counters().out_bytes == 2048 * block);
     offload.end_block();
   }
-  CHECK_FALSE(buffers[3]->alive());
-  CHECK(buffers[4]->alive());  // of the last block
+  CHECK_FALSE(values[3]->alive());
+  CHECK(values[4]->alive());  // of the last block
   offload.begin_head();
-  offload.bring_back(*buffers[5]);
+  values[5]->bytes();
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 4 * 1024);  // the rest of its block, and the block before
   for (int i = 5; i >= 0; --i) {
-    offload.bring_back(*buffers[i]);
-    CHECK(holds(buffers[i]->resident, static_cast<float>(i)));
+    values[i]->bytes();
+    CHECK(holds(values[i]->on_device(), static_cast<float>(i)));
   }
 }
 
@@ -224,15 +223,15 @@ TEST_CASE("a value whose block has not ended is used where it is, and leaves in 
   Offload offload(device, grouped, tier);
   at::Tensor tensor;
   auto used = sent(offload, 1), overwritten = sent(offload, 2, &tensor);
-  offload.bring_back(*used);
-  CHECK(holds(used->resident, 1));
+  used->bytes();
+  CHECK(holds(used->on_device(), 1));
   CHECK(offload.counters().out_bytes == 0);
-  offload.before_overwrite(*overwritten);
+  overwritten->before_overwrite();
   tensor.fill_(9);
-  overwritten->overwritten = true;
+  overwritten->overwritten();
   offload.end_block();
-  offload.bring_back(*overwritten);
-  CHECK(holds(overwritten->resident, 2));
+  overwritten->bytes();
+  CHECK(holds(overwritten->on_device(), 2));
 }
 
 TEST_CASE("small storages are held, not moved") {
@@ -241,9 +240,8 @@ TEST_CASE("small storages are held, not moved") {
   small.min_bytes = 1025;
   HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, small, tier);
-  auto buffer = sent(offload, 3);
-  CHECK(buffer->resident);
-  CHECK_FALSE(buffer->transfer);
+  auto value = sent(offload, 3);
+  CHECK(value->state() == Value::State::held);
   CHECK(offload.counters().out_bytes == 0);
 }
 
@@ -254,15 +252,15 @@ TEST_CASE("copies back are issued in the reverse of the order out, within the wi
   auto a = sent(offload, 1), b = sent(offload, 2), c = sent(offload, 3);
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 2048);  // c and b
-  offload.bring_back(*c);
+  c->bytes();
   CHECK(offload.counters().in_bytes == 2048);
-  CHECK(holds(c->resident, 3));
+  CHECK(holds(c->on_device(), 3));
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 3072);
-  offload.bring_back(*a);
-  offload.bring_back(*b);
-  CHECK(holds(a->resident, 1));
-  CHECK(holds(b->resident, 2));
+  a->bytes();
+  b->bytes();
+  CHECK(holds(a->on_device(), 1));
+  CHECK(holds(b->on_device(), 2));
   CHECK(offload.counters().in_bytes == 3072);
 }
 
@@ -289,18 +287,17 @@ void two_values(LazyDevice& device, Offload& offload, int64_t peak) {
   auto a = sent(offload, 1), b = sent(offload, 2);
   offload.begin_head();
   offload.end_forward();
-  const auto unpack = [&](Buffer* buffer, float value) {
+  const auto unpack = [&](Value* value, float content) {
     offload.begin_unpack();
-    if (buffer) offload.bring_back(*buffer);
-    if (buffer) CHECK(holds(buffer->resident, value));
+    if (value) CHECK(holds(value->bytes(), content));
     offload.prefetch();
   };
   device.use.peak_allocated = peak;
   unpack(nullptr, 0);
   CHECK(offload.counters().in_bytes <= 2048);
-  unpack(b.get(), 2);
+  unpack(&*b, 2);
   device.use.peak_allocated = 5000;
-  unpack(a.get(), 1);
+  unpack(&*a, 1);
 }
 
 TEST_CASE("once a step was learned from, copies come back as early as every peak until their use allows") {
@@ -318,7 +315,7 @@ TEST_CASE("once a step was learned from, copies come back as early as every peak
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 0);  // the device is full until the second is wanted
   offload.begin_unpack();
-  offload.bring_back(*b);
+  b->bytes();
   CHECK(offload.counters().in_bytes == 1024);
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 2048);
@@ -346,12 +343,12 @@ TEST_CASE("a storage that is about to be overwritten has left before") {
   HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, settings(1 << 20, 0), tier);
   at::Tensor tensor;
-  auto buffer = sent(offload, 3, &tensor);
-  offload.before_overwrite(*buffer);
+  auto value = sent(offload, 3, &tensor);
+  value->before_overwrite();
   tensor.fill_(9);
-  buffer->overwritten = true;
-  offload.bring_back(*buffer);
-  CHECK(holds(buffer->resident, 3));
+  value->overwritten();
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
 }
 
 TEST_CASE("host memory that goes round is not overwritten before it was read, nor read before it was written") {
@@ -359,15 +356,13 @@ TEST_CASE("host memory that goes round is not overwritten before it was read, no
   HostTier tier(device, 4096, 0, nullptr);  // room for one
   Offload offload(device, settings(0, 0), tier);
   auto a = sent(offload, 1);
-  offload.bring_back(*a);
-  at::Storage back = a->resident;
-  a->resident = at::Storage();
-  a->transfer.reset();
+  at::Storage back = a->bytes();
+  a.end();
   auto b = sent(offload, 2);  // gets the same bytes
   CHECK(tier.pool().reserved_bytes() == 4096);
-  offload.bring_back(*b);
+  b->bytes();
   CHECK(holds(back, 1));
-  CHECK(holds(b->resident, 2));
+  CHECK(holds(b->on_device(), 2));
 }
 
 TEST_CASE("host memory that a copy back still reads is not written by the next copy out") {
@@ -377,10 +372,10 @@ TEST_CASE("host memory that a copy back still reads is not written by the next c
   auto a = sent(offload, 1);
   offload.prefetch();         // has not run yet
   auto b = sent(offload, 2);  // gets the same bytes
-  offload.bring_back(*a);
-  CHECK(holds(a->resident, 1));
-  offload.bring_back(*b);
-  CHECK(holds(b->resident, 2));
+  a->bytes();
+  CHECK(holds(a->on_device(), 1));
+  b->bytes();
+  CHECK(holds(b->on_device(), 2));
 }
 
 TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing running into freed memory") {
@@ -391,17 +386,17 @@ TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing r
     bool stays = state == stashed || state == used_from_the_stash;
     HostTier tier(device, 4096, 0, nullptr);
     Offload offload(device, settings(stays ? 1 << 20 : 0, 1 << 20), tier);
-    auto buffer = sent(offload, 1);
+    auto value = sent(offload, 1);
     if (state == coming_back) offload.prefetch();
-    if (state == returned || state == used_from_the_stash) offload.bring_back(*buffer);
-    buffer.reset();
+    if (state == returned || state == used_from_the_stash) value->bytes();
+    value.end();
     CHECK(tier.pool().leased_bytes() == 0);
     for (Stream stream : {Stream::out, Stream::in})  // what reads the source or writes the target has been waited for
       CHECK(device.ran[LazyDevice::index(stream)] == device.queue[LazyDevice::index(stream)].size());
     offload.begin_step();
     auto next = sent(offload, 2);
-    offload.bring_back(*next);
-    CHECK(holds(next->resident, 2));
+    next->bytes();
+    CHECK(holds(next->on_device(), 2));
   }
 }
 
@@ -411,10 +406,10 @@ TEST_CASE("on the compute stream a source is gone when send returns") {
   sync.side_stream = false;
   HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, sync, tier);
-  auto buffer = sent(offload, 3);
-  CHECK_FALSE(buffer->alive());
-  offload.bring_back(*buffer);
-  CHECK(holds(buffer->resident, 3));
+  auto value = sent(offload, 3);
+  CHECK_FALSE(value->alive());
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
 }
 
 }  // namespace

@@ -13,10 +13,10 @@
 namespace memtune::offload {
 namespace {
 
-using autograd::BufferPtr;
 using device::Stream;
 using tests::QueueDevice;
 using tests::Random;
+using value::Use;
 using Compute = QueueDevice::Compute;
 
 // As a caching allocator hands it out: the one who had a block, and the one who gets it next, may use it until, and as
@@ -68,7 +68,7 @@ class Steps {
 
  private:
   struct Value {
-    BufferPtr buffer;
+    Use use;
     at::Tensor tensor;  // while the forward holds it
     float content;
   };
@@ -103,9 +103,9 @@ class Steps {
       const at::Tensor tensor = at::empty({64 * (1 + random_.below(20))});
       const auto content = static_cast<float>(++contents_);
       fill(tensor, content);
-      values_.push_back({std::make_shared<autograd::Buffer>(tensor), tensor, content});
-      values_.back().buffer->tickets = 1;
-      offload_.send(values_.back().buffer);
+      auto value = std::make_shared<value::Value>(tensor.storage(), value::Value::Origin{}, config::Place::host);
+      values_.push_back({Use(std::move(value), Use::By::backward), tensor, content});
+      offload_.send(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);
       if (random_.one_in(3)) offload_.end_block();
       if (random_.one_in(8)) offload_.begin_head();
@@ -119,9 +119,9 @@ class Steps {
   void forward_goes_on(Value& value) {
     if (!value.tensor.defined() || !random_.one_in(3)) return;
     if (random_.one_in(4)) {
-      offload_.before_overwrite(*value.buffer);
+      value.use->before_overwrite();
       fill(value.tensor, -1);
-      value.buffer->overwritten = true;
+      value.use->overwritten();
     }
     value.tensor.reset();
   }
@@ -134,8 +134,7 @@ class Steps {
       values_.pop_back();
       if (random_.one_in(8)) continue;  // never asked for
       offload_.begin_unpack();
-      if (!value.buffer->resident) offload_.bring_back(*value.buffer);
-      expect(value.buffer->resident, value.content);
+      expect(value.use->bytes(), value.content);
       offload_.prefetch();
     }
   }

@@ -1,48 +1,25 @@
 // Why: folders keep to their layer only if something fails when an #include points up. Reads the sources themselves.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <regex>
 #include <set>
 #include <string>
-#include <vector>
 
+#include "tests/structure/sources.h"
+
+namespace memtune::tests {
 namespace {
 
-namespace fs = std::filesystem;
-
-// Bottom up. Folders on one line never include each other.
-const std::vector<std::vector<std::string>> kLayers = {
-    {"base"},
-    {"config", "trace", "disk"},
-    {"program", "device", "autograd"},
-    {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
-    {"trial"},
-    {"sweep"},
-    {"cli", "gui"},
-};
-
-int layer_of(const std::string& folder) {
-  for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    if (std::ranges::count(kLayers[layer], folder) > 0) return static_cast<int>(layer);
-  }
-  return -1;
-}
-
 // These build in seconds on any machine.
-const std::set<std::string> kTorchFree = {"base", "config", "trace", "disk", "report", "plan", "sweep", "cli", "gui"};
-
-// "core/base/text.h" -> "base", "cli/main.cpp" -> "cli", "ATen/ATen.h" -> ""
-std::string folder_of(const std::string& path) {
-  std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))/.+"))) return "";
-  return match[1].matched ? match[1] : match[2];
-}
+const std::set<std::string> kTorchFree = {"base",  "config", "trace", "disk",      "report",   "plan",
+                                          "sweep", "cli",    "gui",   "gui/model", "gui/pane", "gui/platform"};
 
 bool is_torch_or_cuda(const std::string& included) {
   return std::regex_match(included, std::regex("(torch/|ATen/|c10/|caffe2/|cuda|cupti).*"));
+}
+
+bool is_drawing(const std::string& included) {
+  return std::regex_match(included, std::regex("(imgui|implot|GLFW/|GL/|EGL/).*"));
 }
 
 // What is wrong with `file` including `included`; "" when nothing is.
@@ -55,6 +32,7 @@ std::string objection(const std::string& file, const std::string& included, bool
     return arrow + from + " is free of LibTorch and CUDA";
   }
   if (from != "cli" && included.starts_with("CLI/")) return arrow + "only cli parses command lines";
+  if (from == "gui/model" && is_drawing(included)) return arrow + "models do not draw";
   if (file.ends_with(".h") && included == "nlohmann/json.hpp") return arrow + "headers take nlohmann/json_fwd.hpp";
   if (!quoted) return "";
   if (to.empty()) return arrow + "write the path from the root of the sources";
@@ -63,44 +41,19 @@ std::string objection(const std::string& file, const std::string& included, bool
   return "";
 }
 
-struct Findings {
-  int files = 0;
-  int includes = 0;
-  std::vector<std::string> objections;
-};
-
-void read_includes(const fs::path& path, const std::string& name, Findings& findings) {
-  static const std::regex kInclude("\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"].*");
-  std::ifstream stream(path);
-  for (std::string line; std::getline(stream, line);) {
-    std::smatch match;
-    if (!std::regex_match(line, match, kInclude)) continue;
-    ++findings.includes;
-    auto text = objection(name, match[2], match[1] == "\"");
-    if (!text.empty()) findings.objections.push_back(text);
-  }
-}
-
-Findings read_sources(const fs::path& root) {
-  Findings findings;
-  for (const char* top : {"core", "cli", "gui"}) {
-    if (!fs::exists(root / top)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-      const auto extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cpp") continue;
-      ++findings.files;
-      read_includes(entry.path(), fs::relative(entry.path(), root).generic_string(), findings);
+TEST_CASE("every include of core, cli and gui points down") {
+  int files = 0, includes = 0;
+  for (const Source& source : read_sources({"core", "cli", "gui"}, {".h", ".cpp"})) {
+    ++files;
+    for (const Include& include : includes_of(source)) {
+      ++includes;
+      const std::string text = objection(source.path, include.name, include.quoted);
+      if (!text.empty()) FAIL_CHECK(text);
     }
   }
-  return findings;
-}
-
-TEST_CASE("every include of core, cli and gui points down") {
-  const auto findings = read_sources(MEMTUNE_SOURCE_DIR);
-  for (const auto& text : findings.objections) FAIL_CHECK(text);
   // Fewer would mean that the sources were not found.
-  CHECK(findings.files >= 40);
-  CHECK(findings.includes >= 150);
+  CHECK(files >= 40);
+  CHECK(includes >= 150);
 }
 
 TEST_CASE("an arrow that points up or sideways is refused") {
@@ -127,6 +80,16 @@ TEST_CASE("libraries stay where they belong") {
   CHECK(objection("core/sweep/sweep.cpp", "CLI/CLI.hpp", false) != "");
 }
 
+TEST_CASE("the viewer's panes stand on its models, and what is of a platform on both") {
+  CHECK(objection("gui/pane/lanes.cpp", "gui/model/run.h", true) == "");
+  CHECK(objection("gui/main.cpp", "gui/platform/window.h", true) == "");
+  CHECK(objection("gui/model/run.cpp", "gui/pane/lanes.h", true) ==
+        "gui/model/run.cpp includes gui/pane/lanes.h: the arrow does not point down");
+  CHECK(objection("gui/pane/lanes.cpp", "gui/platform/window.h", true) != "");
+  CHECK(objection("gui/model/run.h", "imgui.h", false) == "gui/model/run.h includes imgui.h: models do not draw");
+  CHECK(objection("gui/pane/lanes.h", "imgui.h", false) == "");
+}
+
 TEST_CASE("an unknown folder and a relative include are refused") {
   CHECK(objection("core/misc/x.h", "string", false) == "core/misc/x.h: its folder is in no layer");
   CHECK(objection("core/base/text.cpp", "text.h", true) ==
@@ -134,3 +97,4 @@ TEST_CASE("an unknown folder and a relative include are refused") {
 }
 
 }  // namespace
+}  // namespace memtune::tests

@@ -119,7 +119,7 @@ class Driver {
  public:
   using When = Saboteur::When;
 
-  Driver(Subject& subject, trial::Executor* executor)
+  Driver(Subject& subject, step::Executor* executor)
       : subject_(subject), executor_(executor), interpreter_(subject.program_) {}
 
   Seen drive(Mode mode, uint64_t choice) {
@@ -180,7 +180,7 @@ class Driver {
     return {x, subject_.model_.inputs[1].clone(), subject_.model_.inputs[2].clone()};
   }
 
-  Losses forward(const std::vector<IValue>& inputs, trial::Executor* executor, When when = When::never) {
+  Losses forward(const std::vector<IValue>& inputs, step::Executor* executor, When when = When::never) {
     Saboteur observer(executor, when, subject_.ops_ ? (choice_ >> 8) % subject_.ops_ : 0);
     const autograd::AutocastScope autocast(test_device().torch_device().type(), autocast_of(subject_.source_.autocast));
     if (executor) executor->begin_step();
@@ -252,7 +252,7 @@ class Driver {
   }
 
   Subject& subject_;
-  trial::Executor* executor_;
+  step::Executor* executor_;
   program::Interpreter interpreter_;
   bool script_ = false, failed_ = false;
   int steps_ = 0;
@@ -263,7 +263,7 @@ class Driver {
 Subject::Subject(const RandomProgram& source)
     : source_(source),
       model_(build(source, device_of_poisoned_memory())),
-      program_(program::lower(model_.module, program::Loss::none, "", test_device().torch_device())),
+      program_(tests::lower(model_.module, frontend::Loss::none, "", test_device().torch_device())),
       facts_(program::facts(program_, program::find_blocks(program_, "block*"))) {
   for (const auto& parameter : model_.module.named_parameters())
     parameters_.emplace_back(parameter.name, parameter.value);
@@ -306,14 +306,14 @@ std::string Subject::failure(const Placement& placement) {
   QueueDevice late(QueueDevice::Compute::caller, random.one_in(2) ? &random : nullptr);
   device::Device& device = test_device().emulated() && random.one_in(2) ? late : test_device();
   const int64_t floor = test_device().memory().allocated;
-  trial::Executor executor(program_, facts_, plan, device, test_tiers(plan));
+  step::Executor executor(program_, facts_, plan, device, test_tiers(plan));
   const Seen seen = Driver(*this, &executor).drive(placement.mode(), placement.seed);
   const std::string different = difference(expected, seen);
   return different.empty() ? held(executor, floor) : different;
 }
 
 // What the step still holds. Writes to the disk that nobody needs any more end in their own time.
-std::string Subject::held(trial::Executor& executor, int64_t floor) {
+std::string Subject::held(step::Executor& executor, int64_t floor) {
   constexpr int kMostTurns = 1000;
   int64_t in_host = 0, on_disk = 0, on_device = 0;
   for (int turn = 0; turn < kMostTurns; ++turn) {

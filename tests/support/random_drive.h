@@ -12,7 +12,7 @@
 #include "core/program/program.h"
 #include "tests/support/random_program.h"
 
-namespace memtune::trial {
+namespace memtune::step {
 class Executor;
 }
 
@@ -65,7 +65,7 @@ class Subject {
   friend class Driver;
   const Seen& expected(Mode mode, uint64_t choice);
   config::Plan plan(const Placement& placement) const;
-  static std::string held(trial::Executor& executor, int64_t floor);
+  static std::string held(step::Executor& executor, int64_t floor);
 
   RandomProgram source_;
   RandomModel model_;

@@ -15,11 +15,13 @@
 
 #include "core/autograd/hooks.h"
 #include "core/plan/strategy.h"
+#include "core/program/blocks.h"
+#include "core/program/facts.h"
 #include "core/program/interpreter.h"
-#include "core/program/lowering.h"
 #include "core/program/module_state.h"
-#include "core/trial/executor.h"
-#include "core/trial/survey.h"
+#include "core/step/executor.h"
+#include "core/step/survey.h"
+#include "tests/support/lower.h"
 
 namespace memtune::tests {
 
@@ -45,8 +47,8 @@ inline device::Device& test_device() {
 }
 
 // Host memory of four pages and a scratch file behind it, for plans that use the disk.
-inline trial::Tiers test_tiers(const config::Plan& plan) {
-  trial::Tiers tiers;
+inline step::Tiers test_tiers(const config::Plan& plan) {
+  step::Tiers tiers;
   if (!plan.places(config::Place::disk)) return tiers;
   tiers.host_budget_bytes = 4 * 4096;
   tiers.store = std::make_unique<disk::BlockStore>(
@@ -56,7 +58,7 @@ inline trial::Tiers test_tiers(const config::Plan& plan) {
 
 // Host bytes that a finished step still holds. What was being written when nobody needed it any more goes when the
 // write is done, at the next step's beginning.
-inline int64_t leased_at_rest(trial::Executor& executor) {
+inline int64_t leased_at_rest(step::Executor& executor) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   do executor.begin_step();
   while (executor.tier().pool().leased_bytes() > 0 && std::chrono::steady_clock::now() < deadline);
@@ -105,7 +107,7 @@ class Model {
 
   // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
-    program::Program program = program::lower(module_, program::Loss::returned, "", test_device().torch_device());
+    program::Program program = tests::lower(module_, frontend::Loss::returned, "", test_device().torch_device());
     auto facts = surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = 0;
@@ -116,8 +118,8 @@ class Model {
   // What is known of the model, values measured too.
   config::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
-    const program::ModuleState restore(module_, test_device().torch_device());
-    trial::Survey survey(program, facts, test_device().torch_device().type());
+    const program::ModuleState restore(program.state, test_device().torch_device());
+    step::Survey survey(program, facts, test_device().torch_device().type());
     const autograd::HookScope hooks(&survey);
     program::Interpreter(program).run({input()}, &survey);
     return facts;
@@ -128,11 +130,11 @@ class Model {
   }
 
   Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
-             trial::Tiers tiers) {
+             step::Tiers tiers) {
     at::manual_seed(1);
     clear();
     Step step;
-    trial::Executor executor(program, facts, plan, test_device(), std::move(tiers));
+    step::Executor executor(program, facts, plan, test_device(), std::move(tiers));
     program::Interpreter interpreter(program);
     executor.begin_step();
     at::Tensor loss;  // its graph must go before the executor, also when the backward throws

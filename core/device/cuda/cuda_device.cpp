@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,41 @@ class PinnedSlab final : public HostSlab {
   int64_t bytes_;
 };
 
+// Many copies in one call.
+class CopyBatches {
+ public:
+  // False: this driver has no such call, nothing was enqueued.
+  bool enqueue(std::span<const Device::Copy> copies, cudaStream_t stream) {
+    if (!supported_) return false;
+    to_.clear();
+    from_.clear();
+    bytes_.clear();
+    for (const Device::Copy& copy : copies) {
+      if (copy.bytes == 0) continue;  // refused by the driver
+      to_.push_back(copy.to);
+      from_.push_back(copy.from);
+      bytes_.push_back(static_cast<size_t>(copy.bytes));
+    }
+    if (to_.empty()) return true;
+    cudaMemcpyAttributes attributes = {};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    attributes.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+    size_t first = 0;
+    const cudaError_t status =
+        cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(), to_.size(), &attributes, &first, 1, stream);
+    supported_ = status != cudaErrorNotSupported && status != cudaErrorCallRequiresNewerDriver;
+    if (supported_) check_cuda(status, "cudaMemcpyBatchAsync");
+    if (!supported_) (void)cudaGetLastError();
+    return supported_;
+  }
+
+ private:
+  bool supported_ = true;
+  std::vector<void*> to_;
+  std::vector<const void*> from_;
+  std::vector<size_t> bytes_;
+};
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(c10::DeviceIndex index)
@@ -188,6 +224,10 @@ class CudaDevice final : public Device {
     if (bytes == 0) return;
     const auto kind = direction == Direction::to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
     check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, handle(stream)), "cudaMemcpyAsync");
+  }
+  void copy_batch(std::span<const Copy> copies, Direction direction, Stream stream) override {
+    if (copies.size() > 1 && batches_.enqueue(copies, handle(stream))) return;
+    for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
   }
   EventPtr record(Stream stream) override { return std::make_shared<CudaEvent>(events_, handle(stream)); }
   EventPtr record_timed(Stream stream) override { return std::make_shared<CudaEvent>(timed_events_, handle(stream)); }
@@ -232,6 +272,7 @@ class CudaDevice final : public Device {
   c10::DeviceIndex index_;
   c10::cuda::CUDAStream out_, in_;
   std::shared_ptr<EventPool> events_, timed_events_;
+  CopyBatches batches_;
   int64_t total_bytes_ = 0;
   int numa_node_ = -1;
   std::string name_;

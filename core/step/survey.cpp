@@ -1,0 +1,126 @@
+#include "core/step/survey.h"
+
+#include <ATen/autocast_mode.h>
+
+#include <algorithm>
+
+#include "core/autograd/casts.h"
+#include "core/autograd/geometry.h"
+#include "core/base/error.h"
+#include "core/checkpoint/recompute.h"
+
+namespace memtune::step {
+
+using program::Stack;
+
+namespace {
+
+struct Dropped final : autograd::Ticket {
+  at::Tensor unpack() override { throw Error("a survey has no backward"); }
+};
+
+// aten::convolution and aten::_convolution say in an argument which way they go.
+constexpr size_t kTransposed = 6;
+
+bool is_transposed(const config::OpFacts& fact, const Stack& inputs) {
+  if (config::traits_of(fact.name).transposed) return true;
+  const bool told = fact.name.ends_with("convolution") && inputs.size() > kTransposed;
+  return told && inputs[kTransposed].isBool() && inputs[kTransposed].toBool();
+}
+
+// Multiply-adds times two, for each element of the result, or in all where that follows from the inputs alone.
+struct Flops {
+  double per_element = 0;
+  double in_all = 0;
+};
+
+Flops convolution_flops(const at::Tensor& input, const at::Tensor& weight, bool transposed) {
+  if (!weight.defined() || weight.dim() < 2) return {};
+  const double per_element = 2.0 * static_cast<double>(weight.numel()) / static_cast<double>(weight.size(0));
+  if (transposed) return {0, per_element * static_cast<double>(input.numel())};
+  return {per_element, 0};
+}
+
+Flops flops_of(const config::OpFacts& fact, const Stack& inputs) {
+  const bool multiplies = config::is_matmul(fact.op_class) || fact.op_class == config::OpClass::attention;
+  if (!multiplies) return {};
+  const auto tensors = checkpoint::tensors_in(inputs);
+  const auto data = static_cast<size_t>(config::traits_of(fact.name).data);
+  if (tensors.size() <= data || !tensors[data].defined() || tensors[data].dim() == 0) return {};
+  if (fact.op_class == config::OpClass::attention) {  // by key, then by value; causal ones do half of it
+    const bool usual = tensors.size() > 1 && tensors[1].defined() && tensors[1].dim() > 1;
+    return {usual ? 4.0 * static_cast<double>(tensors[1].size(-2)) : 0, 0};
+  }
+  if (fact.op_class == config::OpClass::convolution)
+    return tensors.size() > 1 ? convolution_flops(tensors[0], tensors[1], is_transposed(fact, inputs)) : Flops{};
+  return {2.0 * static_cast<double>(tensors[data].size(-1)), 0};
+}
+
+}  // namespace
+
+Survey::Survey(const program::Program& program, config::ProgramFacts& facts, c10::DeviceType device)
+    : facts_(facts), device_(device) {
+  for (config::OpFacts& op : facts_.ops) {
+    op.output_bytes.assign(op.outputs.size(), 0);
+    op.output_saved.assign(op.outputs.size(), false);
+    op.private_bytes = 0;
+    op.flops = 0;
+  }
+  for (const auto& [name, parameter] : program.state.parameters) note(parameter, -1, 0);
+}
+
+bool Survey::is_new(const at::Tensor& tensor) const {
+  const auto known = memories_.find(tensor.storage().unsafeGetStorageImpl());
+  return known == memories_.end() || known->second.storage.expired();
+}
+
+void Survey::note(const at::Tensor& tensor, int op, size_t output) {
+  const Impl impl = tensor.storage().unsafeGetStorageImpl();
+  memories_.erase(impl);
+  memories_.emplace(impl, Memory{tensor.storage().getWeakStorageImpl(), op, output});
+}
+
+void Survey::before(const program::Op& op, const Stack& inputs) {
+  op_ = &op;
+  autocast_ = at::autocast::is_autocast_enabled(device_);
+  saved_.clear();
+  for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
+    if (tensor.defined() && autograd::is_plain(tensor) && is_new(tensor)) note(tensor, -1, 0);
+  const Flops flops = flops_of(facts_.ops[op.id], inputs);
+  facts_.ops[op.id].flops += flops.in_all;
+  factor_ = flops.per_element;
+}
+
+void Survey::after(const program::Op& op, const Stack& outputs) {
+  config::OpFacts& fact = facts_.ops[op.id];
+  for (size_t i = 0; i < outputs.size() && i < fact.output_bytes.size(); ++i)
+    for (const at::Tensor& tensor : checkpoint::tensors_in({outputs[i]})) {
+      if (!tensor.defined() || !autograd::is_plain(tensor)) continue;
+      if (i == 0) fact.flops += factor_ * static_cast<double>(tensor.numel());
+      if (!is_new(tensor)) continue;
+      fact.output_bytes[i] += static_cast<int64_t>(tensor.storage().nbytes());
+      note(tensor, op.id, i);
+    }
+  for (const at::Storage& storage : saved_) note_saved(storage);
+  saved_.clear();
+  op_ = nullptr;
+}
+
+void Survey::note_saved(const at::Storage& storage) {
+  const auto known = memories_.find(storage.unsafeGetStorageImpl());
+  if (known == memories_.end() || known->second.storage.expired()) {
+    facts_.ops[op_->id].private_bytes += static_cast<int64_t>(storage.nbytes());
+  } else if (const Memory& memory = known->second; memory.op >= 0) {
+    facts_.ops[memory.op].output_saved[memory.output] = true;
+  }
+}
+
+std::unique_ptr<autograd::Ticket> Survey::pack(const at::Tensor& tensor) {
+  if (op_ && tensor.defined() && autograd::is_plain(tensor) && !(autocast_ && autograd::is_cast_parameter(tensor))) {
+    const auto same = [&](const at::Storage& storage) { return storage.is_alias_of(tensor.storage()); };
+    if (std::none_of(saved_.begin(), saved_.end(), same)) saved_.push_back(tensor.storage());
+  }
+  return std::make_unique<Dropped>();
+}
+
+}  // namespace memtune::step

@@ -1,0 +1,49 @@
+// Looks at one forward: how many bytes each op's outputs brought into being, what of it autograd saves, what making it
+// costs. Saved tensors are dropped as they come, so a model that does not fit for training can be looked at too.
+//
+//   Survey survey(program, facts, device);
+//   { autograd::HookScope hooks(&survey); interpreter.run(inputs, &survey); }   // grad mode on; no backward
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "core/autograd/hooks.h"
+#include "core/config/program_facts.h"
+#include "core/program/interpreter.h"
+
+namespace memtune::step {
+
+class Survey final : public program::OpObserver, public autograd::Packer {
+ public:
+  // Fills output_bytes, output_saved, private_bytes and flops of `facts`; what runs more than once counts each time.
+  Survey(const program::Program& program, config::ProgramFacts& facts, c10::DeviceType device);
+
+  void before(const program::Op& op, const program::Stack& inputs) override;
+  void after(const program::Op& op, const program::Stack& outputs) override;
+  std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
+
+ private:
+  using Impl = const c10::StorageImpl*;
+  struct Memory {  // a storage and where it came from; held weakly, since addresses come back
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    int op = -1;  // -1: from outside
+    size_t output = 0;
+  };
+
+  bool is_new(const at::Tensor& tensor) const;
+  void note(const at::Tensor& tensor, int op, size_t output);
+  void note_saved(const at::Storage& storage);
+
+  config::ProgramFacts& facts_;
+  c10::DeviceType device_;
+  std::unordered_map<Impl, Memory> memories_;
+  const program::Op* op_ = nullptr;
+  bool autocast_ = false;           // around it: while it runs it is switched off already
+  double factor_ = 0;               // flops of the running op per element it makes
+  std::vector<at::Storage> saved_;  // by the running op
+};
+
+}  // namespace memtune::step

@@ -1,9 +1,0 @@
-#pragma once
-
-#include "gui/app.h"
-
-namespace memtune::gui {
-
-void draw_compare(AppState& state);
-
-}  // namespace memtune::gui

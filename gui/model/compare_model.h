@@ -1,0 +1,74 @@
+// What the compare pane shows, without drawing: rows that are filtered and sorted, the Pareto front, two trials' steps
+// laid over each other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/report/trace_diff.h"
+#include "gui/model/run.h"
+#include "gui/model/spot.h"
+
+namespace memtune::gui {
+
+enum class Figure { trial, step, times, peak, hidden, exposed, rate, gradients };
+struct FigureInfo {
+  Figure figure;
+  const char* head;
+  bool words;
+};
+const std::vector<FigureInfo>& figures();  // in the order of the columns
+
+// Nothing where the trial did not get so far, or moved nothing.
+std::optional<double> figure_value(const Run& run, size_t trial, Figure figure);
+std::string figure_text(const Run& run, size_t trial, Figure figure);  // "–" for nothing
+
+// Indices into Run::trials whose label or outcome holds every word of `filter`, upper or lower case. Trials without the
+// figure come last whichever way it is sorted.
+std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Figure by, bool ascending);
+
+// A trial as a point; time is a step's, or a sample's where trials differ in batch or sequence.
+struct Point {
+  size_t trial = 0;
+  double peak_gib = 0, ms = 0;
+  bool pareto = false, recommended = false;
+};
+struct Scatter {
+  std::vector<Point> points;               // of trials that worked
+  std::vector<std::vector<Point>> fronts;  // one a report, from the smallest peak up
+  const char* time_label = "step ms";
+};
+Scatter make_scatter(const Run& run);
+
+// One trial's side of the overlay. Times are milliseconds since the step began.
+struct Stretch {
+  double start_ms = 0, end_ms = 0;
+  size_t kind = 0;  // activity: index into report::kDeviceParts; blocks: 0 forward, 1 backward, 2 recompute, 3 others
+  std::string name;
+};
+struct OverlaySide {
+  double step_ms = 0;
+  std::vector<double> times_ms, gib;  // the memory curve, thinned: every column keeps its greatest
+  std::vector<Stretch> blocks, activity;
+};
+struct Overlay {
+  OverlaySide a, b;
+  report::TraceDiff diff;
+};
+Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);
+
+// What the pane remembers between frames.
+struct CompareState {
+  std::string filter;
+  Figure sort_by = Figure::step;
+  bool ascending = true;
+  std::optional<Overlay> overlay;  // of the trials below
+  size_t overlay_a = 0, overlay_b = 0;
+  double from_ms = 0, to_ms = 1;  // of the overlay, what is visible
+  bool fit = true;
+  std::vector<Spot> rows, points;  // of each trial
+  std::vector<Spot> parts;         // of each of the overlay's differences
+};
+
+}  // namespace memtune::gui

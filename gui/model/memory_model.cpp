@@ -1,0 +1,105 @@
+#include "gui/model/memory_model.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+namespace memtune::gui {
+namespace {
+
+constexpr size_t kGroup = 256;
+
+// Index of the last time that is not after `time`; -1: all are.
+int64_t last_not_after(const std::vector<int64_t>& times, int64_t time) {
+  return std::upper_bound(times.begin(), times.end(), time) - times.begin() - 1;
+}
+
+// Stays put, then block by block, then what comes and goes.
+std::pair<int, int> order_of(const std::string& name) {
+  constexpr std::string_view kSteady[] = {"parameters", "optimizer", "inputs"};
+  const auto* steady = std::find_if(std::begin(kSteady), std::end(kSteady),
+                                    [&](std::string_view begin) { return name.starts_with(begin); });
+  if (steady != std::end(kSteady)) return {0, static_cast<int>(steady - std::begin(kSteady))};
+  if (name == "gradients") return {2, 0};
+  const size_t dot = name.rfind('.');
+  if (dot != std::string::npos) return {1, std::atoi(name.c_str() + dot + 1)};
+  return {3, 0};
+}
+
+std::vector<Owner> owners_of(const trace::Trace& trace) {
+  std::vector<Owner> owners;
+  for (const std::string& name : trace.owners) owners.push_back({name, {}, {}});
+  for (const trace::OwnedSample& sample : trace.owned) {
+    Owner& owner = owners[sample.owner];
+    owner.times_ns.push_back(sample.time_ns);
+    owner.bytes.push_back(std::max<int64_t>(0, sample.bytes));
+  }
+  std::erase_if(owners, [](const Owner& owner) { return owner.times_ns.empty(); });
+  std::stable_sort(owners.begin(), owners.end(),
+                   [](const Owner& a, const Owner& b) { return order_of(a.name) < order_of(b.name); });
+  return owners;
+}
+
+}  // namespace
+
+int64_t Owner::bytes_at(int64_t time_ns) const {
+  const int64_t index = last_not_after(times_ns, time_ns);
+  return index < 0 ? 0 : bytes[static_cast<size_t>(index)];
+}
+
+int64_t Stack::work_space_bytes() const {
+  return std::max<int64_t>(0, std::accumulate(owned_bytes.begin(), owned_bytes.end(), allocated_bytes,
+                                              [](int64_t left, int64_t owned) { return left - owned; }));
+}
+
+Stack MemoryModel::at(int64_t time_ns) const {
+  Stack stack;
+  const int64_t index = last_not_after(times_ns, time_ns);
+  if (index >= 0) stack.allocated_bytes = allocated_bytes[static_cast<size_t>(index)];
+  for (const Owner& owner : owners) stack.owned_bytes.push_back(owner.bytes_at(time_ns));
+  return stack;
+}
+
+Stack MemoryModel::of_sample(size_t index) const {
+  Stack stack = at(times_ns[index]);
+  stack.allocated_bytes = allocated_bytes[index];
+  return stack;
+}
+
+Stack MemoryModel::greatest_between(int64_t start_ns, int64_t end_ns) const {
+  if (times_ns.empty()) return at(start_ns);
+  // From the first sample of `start_ns` on, or what holds there.
+  auto i = static_cast<size_t>(std::ranges::lower_bound(times_ns, start_ns) - times_ns.begin());
+  if (i > 0 && (i == times_ns.size() || times_ns[i] > start_ns)) --i;
+  size_t best = i;
+  while (i < times_ns.size() && times_ns[i] < end_ns) {
+    const size_t group_end = i + kGroup;
+    const bool whole_group = i % kGroup == 0 && group_end < times_ns.size() && times_ns[group_end] < end_ns;
+    if (whole_group && greatest[i / kGroup] <= allocated_bytes[best]) {
+      i = group_end;
+      continue;
+    }
+    if (allocated_bytes[i] > allocated_bytes[best]) best = i;
+    ++i;
+  }
+  Stack stack = at(std::max(start_ns, times_ns[best]));
+  stack.allocated_bytes = allocated_bytes[best];
+  return stack;
+}
+
+MemoryModel make_memory(const trace::Trace& trace) {
+  MemoryModel model;
+  model.owners = owners_of(trace);
+  for (const trace::MemorySample& sample : trace.memory) {
+    if (model.times_ns.size() % kGroup == 0) model.greatest.push_back(sample.allocated_bytes);
+    model.greatest.back() = std::max(model.greatest.back(), sample.allocated_bytes);
+    model.times_ns.push_back(sample.time_ns);
+    model.allocated_bytes.push_back(sample.allocated_bytes);
+    if (sample.allocated_bytes > model.allocated_bytes[model.peak]) model.peak = model.times_ns.size() - 1;
+  }
+  return model;
+}
+
+}  // namespace memtune::gui

@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <array>
+
+#include "gui/model/compare_model.h"
+
+namespace memtune::gui {
+namespace {
+
+using trace::Event;
+using trace::Interval;
+using trace::Intervals;
+
+constexpr double kGiB = 1 << 30;
+constexpr uint64_t kColumns = 1200;  // of the memory curve: more than a picture is wide
+
+// No step is too long for it; `start` comes first.
+uint64_t length(int64_t start, int64_t end) { return static_cast<uint64_t>(end) - static_cast<uint64_t>(start); }
+
+double ms_since(int64_t time_ns, const Interval& step) {
+  return time_ns < step.start ? -static_cast<double>(length(time_ns, step.start)) / 1e6
+                              : static_cast<double>(length(step.start, time_ns)) / 1e6;
+}
+
+uint64_t column_of(const Interval& step) {
+  return step.end > step.start ? std::max<uint64_t>(1, length(step.start, step.end) / kColumns) : 1;
+}
+
+void add_curve(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
+  const MemoryModel& memory = loaded.timeline.memory;
+  if (memory.empty() || step.end <= step.start) return;
+  const uint64_t whole = length(step.start, step.end), width = column_of(step);
+  const auto time_at = [&](uint64_t offset) {
+    return static_cast<int64_t>(static_cast<uint64_t>(step.start) + offset);
+  };
+  for (uint64_t offset = 0, left = whole; left > 0;) {
+    const uint64_t column = std::min(left, width);
+    const int64_t start = time_at(offset), end = time_at(offset + column);
+    offset += column;
+    left -= column;
+    side.times_ms.push_back(ms_since(start, step));
+    side.gib.push_back(static_cast<double>(memory.greatest_between(start, end).allocated_bytes) / kGiB);
+  }
+}
+
+size_t kind_of_block(const std::string& name) {
+  if (name.ends_with(" backward")) return 1;
+  if (name.ends_with(" recompute")) return 2;
+  return name == "optimizer" || name == "head" ? 3 : 0;
+}
+
+// The device's blocks, by its clock.
+void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
+  const trace::Trace& trace = loaded.trace;
+  for (const Event& event : trace.events) {
+    if (event.kind != trace::Kind::region || trace.tracks[event.track].name != "device blocks") continue;
+    if (event.end_ns <= step.start || event.start_ns >= step.end) continue;
+    const std::string& name = trace.names[event.name];
+    side.blocks.push_back({ms_since(event.start_ns, step), ms_since(event.end_ns, step), kind_of_block(name), name});
+  }
+}
+
+// Without the gaps that no picture shows: a step has more kernels than a strip has pixels.
+Intervals closed(const Intervals& set, uint64_t gap) {
+  Intervals result;
+  for (const Interval& stretch : set) {
+    if (!result.empty() && length(result.back().end, stretch.start) < gap)
+      result.back().end = stretch.end;
+    else
+      result.push_back(stretch);
+  }
+  return result;
+}
+
+void add_activity(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
+  const trace::Occupation occupation = trace::find_occupation(loaded.trace, {step});
+  const std::array<const Intervals*, 5> sets = {&occupation.compute, &occupation.in, &occupation.out, &occupation.wait,
+                                                &occupation.idle};
+  for (size_t kind = 0; kind < sets.size(); ++kind) {
+    for (const Interval& stretch : closed(*sets[kind], column_of(step)))
+      side.activity.push_back(
+          {ms_since(stretch.start, step), ms_since(stretch.end, step), kind, report::kDeviceParts[kind]});
+  }
+}
+
+OverlaySide make_side(const LoadedTrace& loaded, const Interval& step) {
+  OverlaySide side;
+  side.step_ms = ms_since(step.end, step);
+  add_curve(loaded, step, side);
+  add_blocks(loaded, step, side);
+  add_activity(loaded, step, side);
+  return side;
+}
+
+}  // namespace
+
+Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b) {
+  Overlay overlay;
+  overlay.diff = report::diff(a.trace, b.trace);
+  overlay.a = make_side(a, overlay.diff.a_step);
+  overlay.b = make_side(b, overlay.diff.b_step);
+  return overlay;
+}
+
+}  // namespace memtune::gui

@@ -1,0 +1,73 @@
+#include "gui/model/trip.h"
+
+#include <algorithm>
+
+namespace memtune::gui {
+namespace {
+
+// Leaving, coming back, used: within a trip it never goes backwards. Pieces of a large value mix within a phase.
+int phase(trace::Kind kind) {
+  switch (kind) {
+    case trace::Kind::save:
+    case trace::Kind::copy_out:
+    case trace::Kind::disk_write: return 0;
+    case trace::Kind::use: return 2;
+    default: return 1;
+  }
+}
+
+int64_t distance(const trace::Interval& range, int64_t time) {
+  return time < range.start ? range.start - time : time > range.end ? time - range.end : 0;
+}
+
+}  // namespace
+
+std::vector<Trip> trips_of(const trace::Trace& trace, const TimelineModel& model, uint32_t value) {
+  std::vector<Trip> trips;
+  if (value == 0 || value >= model.value_first.size()) return trips;
+  int last = 3;
+  for (size_t i = model.value_first[value - 1]; i < model.value_first[value]; ++i) {
+    const int now = phase(trace.events[model.value_events[i]].kind);
+    if (now < last && (trips.empty() || last > 0)) trips.emplace_back();
+    trips.back().push_back(model.value_events[i]);
+    last = now;
+  }
+  // A copy may begin in the moment of the save that caused it.
+  for (Trip& trip : trips)
+    std::stable_sort(trip.begin(), trip.end(), [&](uint32_t a, uint32_t b) {
+      const trace::Event &x = trace.events[a], &y = trace.events[b];
+      return x.start_ns != y.start_ns ? x.start_ns < y.start_ns
+                                      : x.kind == trace::Kind::save && y.kind != trace::Kind::save;
+    });
+  return trips;
+}
+
+Trip trip_near(const trace::Trace& trace, const TimelineModel& model, uint32_t value, int64_t time_ns) {
+  std::vector<Trip> trips = trips_of(trace, model, value);
+  const auto nearest = std::min_element(trips.begin(), trips.end(), [&](const Trip& a, const Trip& b) {
+    return distance(extent(trace, a), time_ns) < distance(extent(trace, b), time_ns);
+  });
+  return nearest == trips.end() ? Trip() : std::move(*nearest);
+}
+
+trace::Interval extent(const trace::Trace& trace, const Trip& trip) {
+  if (trip.empty()) return {};
+  trace::Interval range{trace.events[trip.front()].start_ns, trace.events[trip.front()].end_ns};
+  for (const uint32_t index : trip) range.end = std::max(range.end, trace.events[index].end_ns);
+  return range;
+}
+
+std::string stage_name(trace::Kind kind) {
+  switch (kind) {
+    case trace::Kind::save: return "saved";
+    case trace::Kind::copy_out: return "copied out";
+    case trace::Kind::disk_write: return "written to disk";
+    case trace::Kind::disk_read: return "read from disk";
+    case trace::Kind::copy_in: return "copied in";
+    case trace::Kind::use: return "used";
+    case trace::Kind::wait: return "waited for";
+    default: return "made again";
+  }
+}
+
+}  // namespace memtune::gui

@@ -1,0 +1,67 @@
+#include "gui/model/view_state.h"
+
+#include <algorithm>
+
+namespace memtune::gui {
+namespace {
+
+constexpr double kLeastSpan = 10;  // nanoseconds: closer there is nothing to see
+constexpr double kMargin = 0.04;   // of the width, on each side of what was fitted
+
+}  // namespace
+
+void ViewState::reset(trace::Interval all) {
+  *this = ViewState();
+  whole = {all.start, std::max(all.end, all.start + 1)};
+  fit_all();
+}
+
+void ViewState::zoom(double factor, double at) {
+  const double still = start_ns + span_ns() * at;
+  const double least = kLeastSpan, most = 1.2 * static_cast<double>(whole.end - whole.start);
+  const double span = std::clamp(span_ns() / factor, std::min(least, most), most);
+  start_ns = still - span * at;
+  end_ns = start_ns + span;
+  clamp();
+}
+
+void ViewState::pan(double fraction) {
+  const double by = span_ns() * fraction;
+  start_ns += by;
+  end_ns += by;
+  clamp();
+}
+
+void ViewState::fit(trace::Interval range) {
+  const double length = std::max(static_cast<double>(range.end - range.start), kLeastSpan);
+  start_ns = static_cast<double>(range.start) - kMargin * length;
+  end_ns = static_cast<double>(range.start) + (1 + kMargin) * length;
+}
+
+void ViewState::fit_all() { fit(whole); }
+
+void ViewState::centre(int64_t time_ns) {
+  const double half = span_ns() / 2;
+  start_ns = static_cast<double>(time_ns) - half;
+  end_ns = static_cast<double>(time_ns) + half;
+}
+
+void ViewState::mark(int64_t time_ns) {
+  if (marks.size() >= 2) marks.clear();
+  marks.push_back(time_ns);
+}
+
+void ViewState::clear_selection() {
+  event.reset();
+  value = 0;
+}
+
+// At least half of the view lies within the trace: nobody gets lost beside it.
+void ViewState::clamp() {
+  const double middle = (start_ns + end_ns) / 2;
+  const double shift = std::clamp(middle, static_cast<double>(whole.start), static_cast<double>(whole.end)) - middle;
+  start_ns += shift;
+  end_ns += shift;
+}
+
+}  // namespace memtune::gui

@@ -1,0 +1,194 @@
+#include "gui/pane/details.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/bytes.h"
+#include "core/report/layout.h"
+#include "gui/model/format.h"
+#include "gui/pane/memory_track.h"
+#include "gui/pane/widgets.h"
+
+namespace memtune::gui {
+namespace {
+
+void faint(const std::string& text) {
+  ImGui::PushStyleColor(ImGuiCol_Text, palette().faint_text);
+  ImGui::TextWrapped("%s", text.c_str());
+  ImGui::PopStyleColor();
+}
+
+void fact(const char* name, const std::string& value) {
+  if (value.empty()) return;
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  ImGui::TextDisabled("%s", name);
+  ImGui::TableNextColumn();
+  ImGui::TextWrapped("%s", value.c_str());
+}
+
+bool begin_facts(const char* id) {
+  if (!ImGui::BeginTable(id, 2)) return false;
+  ImGui::TableSetupColumn("fact", ImGuiTableColumnFlags_WidthFixed);
+  ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
+  return true;
+}
+
+std::string bytes_or_nothing(int64_t bytes) { return bytes > 0 ? format_bytes(bytes) : ""; }
+
+void value_facts(const trace::Value& value) {
+  fact("region", value.region);
+  fact("placement", value.placement);
+  fact("why", value.reason);
+}
+
+void event_facts(const trace::Trace& trace, const trace::Event& event) {
+  const int64_t length = event.end_ns - event.start_ns;
+  fact("kind", to_string(event.kind));
+  fact("lane", trace.tracks[event.track].name);
+  fact("at", format_time(static_cast<double>(event.start_ns), 1000));
+  if (length > 0) fact("took", format_time(static_cast<double>(length)));
+  fact("bytes", bytes_or_nothing(event.bytes));
+  fact("rate", format_rate(event.bytes, length));
+}
+
+void draw_event(const trace::Trace& trace, const trace::Event& event) {
+  swatch(event_color(trace, event));
+  ImGui::TextWrapped("%s", trace.names[event.name].c_str());
+  if (!begin_facts("event")) return;
+  event_facts(trace, event);
+  ImGui::EndTable();
+}
+
+void draw_value(const trace::Value& value) {
+  swatch(placement_color(value.placement));
+  ImGui::TextWrapped("%s", value.name.c_str());
+  if (!begin_facts("value")) return;
+  value_facts(value);
+  fact("bytes", bytes_or_nothing(value.bytes));
+  ImGui::EndTable();
+}
+
+void draw_stage(const trace::Trace& trace, const trace::Event& event) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  swatch(event_color(trace, event));
+  ImGui::TextUnformatted(stage_name(event.kind).c_str());
+  ImGui::TableNextColumn();
+  right_text(format_time(static_cast<double>(event.start_ns), 10'000));
+  ImGui::TableNextColumn();
+  const int64_t length = event.end_ns - event.start_ns;
+  right_text(length > 0 ? format_time(static_cast<double>(length)) : "");
+}
+
+void draw_stages(const trace::Trace& trace, const Trip& trip) {
+  if (trip.empty()) return faint("nothing of it happens in this trace");
+  ImGui::SeparatorText("its trip");
+  if (!ImGui::BeginTable("trip", 3, ImGuiTableFlags_SizingStretchProp)) return;
+  for (const uint32_t index : trip) draw_stage(trace, trace.events[index]);
+  ImGui::EndTable();
+}
+
+void memory_row(ImU32 color, const std::string& name, int64_t bytes) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  swatch(color);
+  ImGui::TextUnformatted(name.c_str());
+  ImGui::TableNextColumn();
+  right_text(format_bytes(bytes));
+}
+
+void draw_holders(const MemoryModel& memory, int64_t time_ns) {
+  const bool peak = time_ns == memory.times_ns[memory.peak];
+  const Stack stack = peak ? memory.of_sample(memory.peak) : memory.at(time_ns);
+  ImGui::SeparatorText(
+      ((peak ? "memory at its peak, " : "memory at ") + format_time(static_cast<double>(time_ns), 10'000)).c_str());
+  std::vector<size_t> order(memory.owners.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return stack.owned_bytes[a] > stack.owned_bytes[b]; });
+  if (!ImGui::BeginTable("memory", 2, ImGuiTableFlags_SizingStretchProp)) return;
+  memory_row(palette().text, "allocated", stack.allocated_bytes);
+  memory_row(owner_color(memory, memory.owners.size()), "work space", stack.work_space_bytes());
+  for (const size_t owner : order) {
+    if (stack.owned_bytes[owner] > 0)
+      memory_row(owner_color(memory, owner), memory.owners[owner].name, stack.owned_bytes[owner]);
+  }
+  ImGui::EndTable();
+}
+
+// Of one lane between two times: the share that its first row fills, and its bytes.
+void draw_lane_between(const LoadedTrace& loaded, const Lane& lane, trace::Interval range) {
+  const Row& row = loaded.timeline.rows[lane.first_row];
+  int64_t busy = 0, bytes = 0;
+  for (size_t i = 0; i < row.events.size(); ++i) {
+    const int64_t inside = std::min(row.ends_ns[i], range.end) - std::max(row.starts_ns[i], range.start);
+    if (inside <= 0) continue;
+    busy += inside;
+    bytes += loaded.trace.events[row.events[i]].bytes;
+  }
+  if (busy == 0) return;
+  const double share = 100.0 * static_cast<double>(busy) / static_cast<double>(range.end - range.start);
+  fact(lane.name.c_str(), report::fixed(share, 0) + " % busy" + (bytes > 0 ? ", " + format_bytes(bytes) : ""));
+}
+
+void draw_measure(const LoadedTrace& loaded, const std::vector<int64_t>& marks) {
+  const trace::Interval range{std::min(marks[0], marks[1]), std::max(marks[0], marks[1])};
+  const std::string length = format_time(static_cast<double>(range.end - range.start));
+  ImGui::SeparatorText(("between the marks: " + length).c_str());
+  if (!begin_facts("marks")) return;
+  for (const Lane& lane : loaded.timeline.lanes) draw_lane_between(loaded, lane, range);
+  ImGui::EndTable();
+}
+
+void draw_trial(const AppState& state, const LoadedTrace& loaded) {
+  const trace::Measurement& measured = state.current().row().measurement;
+  ImGui::TextWrapped("%s", state.current().label().c_str());
+  if (!begin_facts("trial")) return;
+  fact("device", loaded.trace.device);
+  if (measured.step_ms.median > 0) fact("step", report::fixed(measured.step_ms.median, 1) + " ms");
+  fact("peak", bytes_or_nothing(measured.peak_bytes.allocated));
+  fact("events", format_count(loaded.trace.events.size()));
+  ImGui::EndTable();
+}
+
+}  // namespace
+
+void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit, int64_t memory_at_ns) {
+  const ViewState& view = state.view;
+  if (view.value > 0) {
+    draw_value(loaded.trace.values[view.value - 1]);
+    draw_stages(loaded.trace, lit);
+  } else if (view.event) {
+    draw_event(loaded.trace, loaded.trace.events[*view.event]);
+  } else {
+    draw_trial(state, loaded);
+  }
+  if (view.marks.size() == 2 && view.marks[0] != view.marks[1]) draw_measure(loaded, view.marks);
+  if (!loaded.timeline.memory.empty()) draw_holders(loaded.timeline.memory, memory_at_ns);
+}
+
+void draw_tooltip(const LoadedTrace& loaded, const Hovered& hovered) {
+  const trace::Event& event = loaded.trace.events[hovered.event];
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(px(360));
+  if (hovered.bar.count > 1) {
+    const std::string width = format_time(static_cast<double>(hovered.bar.end_ns - hovered.bar.start_ns));
+    ImGui::Text("%s spans within %s", format_count(hovered.bar.count).c_str(), width.c_str());
+    ImGui::TextDisabled("too narrow to be drawn one by one: zoom in");
+  } else {
+    ImGui::TextUnformatted(loaded.trace.names[event.name].c_str());
+    if (begin_facts("tip")) {
+      event_facts(loaded.trace, event);
+      if (event.value > 0) {
+        fact("value", loaded.trace.values[event.value - 1].name);
+        value_facts(loaded.trace.values[event.value - 1]);
+      }
+      ImGui::EndTable();
+    }
+  }
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+}
+
+}  // namespace memtune::gui

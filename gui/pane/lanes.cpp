@@ -1,0 +1,225 @@
+#include "gui/pane/lanes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "gui/model/format.h"
+#include "gui/pane/theme.h"
+
+namespace memtune::gui {
+namespace {
+
+constexpr float kRowHeight = 20, kThinRowHeight = 14, kLaneGap = 5;
+constexpr float kFaded = 0.28F;  // of what is not on the lit trip
+
+bool thin(const TimelineModel& model, const Lane& lane, size_t row) {
+  const Row& spans = model.rows[row];
+  return row > lane.first_row || spans.busy_before_ns.back() == 0;  // what lies inside another, and moments
+}
+
+struct Box {
+  float x0, y0, x1, y1;
+};
+
+Box box_of(const LaneFrame& frame, size_t row, double start_ns, double end_ns) {
+  const float x0 = frame.axis.x(start_ns), x1 = frame.axis.x(end_ns), y = frame.row_y[row];
+  // A line of the ground between neighbours, where they are wide enough for it.
+  const float right = x1 - x0 > px(4) ? x1 - 1 : std::max(x1, x0 + (start_ns == end_ns ? px(2) : 1));
+  return {x0, y, right, y + frame.row_height[row] - 1};
+}
+
+bool inside(const Box& box, ImVec2 point) {
+  return point.x >= box.x0 - 1 && point.x <= box.x1 + 1 && point.y >= box.y0 && point.y <= box.y1;
+}
+
+void label(const LaneFrame& frame, const Box& box, const std::string& text, ImU32 color) {
+  const float left = std::max(box.x0, frame.axis.left) + px(3), right = std::min(box.x1, frame.axis.right) - px(2);
+  if (right - left < px(22)) return;
+  const float size = std::min(ImGui::GetFontSize(), (box.y1 - box.y0) * 0.95F);
+  const ImVec4 clip(left, box.y0, right, box.y1);
+  const float y = std::floor((box.y0 + box.y1 - size) / 2);
+  frame.list->AddText(nullptr, size, {left, y}, color, text.c_str(), nullptr, 0, &clip);
+}
+
+class LaneDrawing {
+ public:
+  LaneDrawing(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& lit)
+      : trace_(loaded.trace), model_(loaded.timeline), frame_(frame), lit_(lit) {}
+
+  std::optional<Hovered> draw() {
+    for (size_t lane = 0; lane < model_.lanes.size(); ++lane) {
+      if (frame_.lane_y[lane + 1] < frame_.list->GetClipRectMin().y ||
+          frame_.lane_y[lane] > frame_.list->GetClipRectMax().y)
+        continue;
+      draw_ground(lane);
+      for (size_t i = 0; i < model_.lanes[lane].rows; ++i) draw_row(model_.lanes[lane].first_row + i);
+    }
+    return hovered_;
+  }
+
+ private:
+  void draw_ground(size_t lane) {
+    const float top = frame_.lane_y[lane], bottom = frame_.lane_y[lane + 1];
+    if (lane % 2 == 0)
+      frame_.list->AddRectFilled({frame_.left, top}, {frame_.axis.right, bottom}, with_alpha(palette().grid, 0.25F));
+    const ImVec4 clip(frame_.left, top, frame_.axis.left - px(6), bottom);
+    const size_t row = model_.lanes[lane].first_row;
+    const float y = frame_.row_y[row] + (frame_.row_height[row] - ImGui::GetFontSize()) / 2 - 1;
+    frame_.list->AddText(nullptr, 0, {frame_.left + px(6), y}, palette().text, model_.lanes[lane].name.c_str(), nullptr,
+                         0, &clip);
+  }
+
+  void draw_row(size_t row) {
+    frame_.list->PushClipRect({frame_.axis.left, frame_.row_y[row]},
+                              {frame_.axis.right, frame_.row_y[row] + frame_.row_height[row]}, true);
+    const Row& spans = model_.rows[row];
+    for (const Bar& bar : visible_bars(spans, frame_.axis.start_ns, frame_.axis.end_ns, frame_.axis.ns_per_pixel()))
+      draw_bar(row, bar);
+    frame_.list->PopClipRect();
+  }
+
+  void draw_bar(size_t row, const Bar& bar) {
+    const uint32_t index = model_.rows[row].events[bar.first];
+    const Box box = box_of(frame_, row, static_cast<double>(bar.start_ns), static_cast<double>(bar.end_ns));
+    if (inside(box, frame_.mouse)) hovered_ = Hovered{row, bar, index};
+    const float shade = lit_.empty() ? 1 : kFaded;
+    const trace::Event& event = trace_.events[index];
+    if (bar.count > 1) {
+      const bool moments = event.start_ns == event.end_ns;
+      const float busy = moments ? 0.8F : 0.2F + 0.7F * static_cast<float>(bar.busy);
+      const ImU32 color = with_alpha(kind_color(event.kind), busy * shade);
+      frame_.list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, color);
+      if (!moments) label(frame_, box, "\u00d7" + format_count(bar.count), palette().text);
+      return;
+    }
+    const ImU32 color = event_color(trace_, event);
+    frame_.list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, with_alpha(color, shade));
+    const ImU32 ink = lit_.empty() ? text_on(color) : palette().faint_text;
+    label(frame_, box, trace_.names[event.name], ink);
+  }
+
+  const trace::Trace& trace_;
+  const TimelineModel& model_;
+  const LaneFrame& frame_;
+  const Trip& lit_;
+  std::optional<Hovered> hovered_;
+};
+
+// Where the value was meanwhile: "on disk 158 ms"; "" where it was nowhere for long.
+std::string stay(const trace::Event& before, const trace::Event& after) {
+  const bool disk = before.kind == trace::Kind::disk_write;
+  if (!disk && before.kind != trace::Kind::copy_out && before.kind != trace::Kind::disk_read) return "";
+  if (after.kind == trace::Kind::disk_write || after.kind == trace::Kind::copy_out) return "";
+  const int64_t length = after.start_ns - before.end_ns;
+  return length <= 0 ? "" : (disk ? "on disk " : "on host ") + format_time(static_cast<double>(length));
+}
+
+void draw_stay(const LaneFrame& frame, ImVec2 from, ImVec2 to, const std::string& text) {
+  const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+  if (text.empty() || to.x - from.x < size.x + px(24)) return;
+  const ImVec2 at((from.x + to.x - size.x) / 2, (from.y + to.y - size.y) / 2);
+  frame.list->AddRectFilled({at.x - px(4), at.y - 1}, {at.x + size.x + px(4), at.y + size.y + 1}, palette().lane,
+                            px(3));
+  frame.list->AddText(at, palette().text, text.c_str());
+}
+
+void draw_arrow(const LaneFrame& frame, ImVec2 from, ImVec2 to) {
+  const ImU32 color = palette().selection;
+  const float bend = std::max(px(12), std::abs(to.x - from.x) * 0.4F);
+  frame.list->AddBezierCubic(from, {from.x + bend, from.y}, {to.x - bend, to.y}, to, with_alpha(color, 0.85F),
+                             px(1.6F));
+  const float head = px(5);
+  frame.list->AddTriangleFilled(to, {to.x - head, to.y - head * 0.7F}, {to.x - head, to.y + head * 0.7F}, color);
+}
+
+}  // namespace
+
+ImU32 event_color(const trace::Trace& trace, const trace::Event& event) {
+  const std::string_view name = trace.names[event.name];
+  if (event.kind == trace::Kind::region) {
+    if (name.ends_with(" recompute")) return series_color(4);
+    if (name.ends_with("backward") || name == "optimizer") return series_color(name == "optimizer" ? 3 : 1);
+    return name == "step" ? kind_color(event.kind) : series_color(0);
+  }
+  if (event.kind == trace::Kind::kernel || event.kind == trace::Kind::op) return series_color(event.name * 5);
+  return kind_color(event.kind);
+}
+
+void lay_out_lanes(const LoadedTrace& loaded, LaneFrame& frame) {
+  const TimelineModel& model = loaded.timeline;
+  float y = frame.top;
+  for (const Lane& lane : model.lanes) {
+    frame.lane_y.push_back(y);
+    y += px(kLaneGap) / 2;
+    for (size_t row = lane.first_row; row < lane.first_row + lane.rows; ++row) {
+      frame.row_y.push_back(y);
+      frame.row_height.push_back(px(thin(model, lane, row) ? kThinRowHeight : kRowHeight));
+      y += frame.row_height.back();
+    }
+    y += px(kLaneGap) / 2;
+  }
+  frame.lane_y.push_back(y);
+}
+
+float lanes_height(const TimelineModel& model) {
+  float height = 0;
+  for (const Lane& lane : model.lanes) {
+    height += px(kLaneGap);
+    for (size_t row = lane.first_row; row < lane.first_row + lane.rows; ++row)
+      height += px(thin(model, lane, row) ? kThinRowHeight : kRowHeight);
+  }
+  return height;
+}
+
+std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& lit) {
+  return LaneDrawing(loaded, frame, lit).draw();
+}
+
+void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& trip) {
+  std::optional<Box> before;
+  const trace::Event* last = nullptr;
+  for (const uint32_t index : trip) {
+    const trace::Event& event = loaded.trace.events[index];
+    Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
+                     static_cast<double>(event.end_ns));
+    box.x1 = std::max(box.x1, box.x0 + px(4));
+    const ImU32 color = event_color(loaded.trace, event);
+    frame.list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, color);
+    frame.list->AddRect({box.x0 - 1, box.y0 - 1}, {box.x1 + 1, box.y1 + 1}, palette().selection, 0, px(1.5F));
+    label(frame, box, loaded.trace.names[event.name], text_on(color));
+    if (before) {
+      const ImVec2 from(before->x1, (before->y0 + before->y1) / 2), to(box.x0, (box.y0 + box.y1) / 2);
+      draw_arrow(frame, from, to);
+      draw_stay(frame, from, to, stay(*last, event));
+    }
+    before = box;
+    last = &event;
+  }
+}
+
+void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& search) {
+  std::vector<float> last_x(frame.row_y.size(), -1);
+  const float size = px(4);
+  for (const uint32_t index : search.hits()) {
+    const trace::Event& event = loaded.trace.events[index];
+    if (static_cast<double>(event.end_ns) < frame.axis.start_ns ||
+        static_cast<double>(event.start_ns) > frame.axis.end_ns)
+      continue;
+    const size_t row = loaded.timeline.row_of_event[index];
+    const float x = std::max(frame.axis.x(static_cast<double>(event.start_ns)), frame.axis.left + size);
+    if (x - last_x[row] < size) continue;
+    last_x[row] = x;
+    const float y = frame.row_y[row];
+    frame.list->AddTriangleFilled({x - size, y}, {x + size, y}, {x, y + 1.6F * size}, palette().warning);
+  }
+}
+
+void outline_event(const LoadedTrace& loaded, const LaneFrame& frame, uint32_t index) {
+  const trace::Event& event = loaded.trace.events[index];
+  const Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
+                         static_cast<double>(event.end_ns));
+  frame.list->AddRect({box.x0 - 1, box.y0 - 1}, {box.x1 + 1, box.y1 + 1}, palette().selection, 0, px(2));
+}
+
+}  // namespace memtune::gui

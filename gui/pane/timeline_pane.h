@@ -1,0 +1,10 @@
+// The timeline: lanes, the memory curve below them on the same axis, and what the mouse and keys do to them.
+#pragma once
+
+#include "gui/pane/app.h"
+
+namespace memtune::gui {
+
+void draw_timeline(AppState& state);
+
+}  // namespace memtune::gui

@@ -1,0 +1,24 @@
+#include "gui/platform/context.h"
+
+#include <imgui.h>
+#include <implot.h>
+
+#include "gui/pane/theme.h"
+
+namespace memtune::gui {
+
+Context::Context() {
+  ImGui::CreateContext();
+  ImPlot::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;  // the window's place is remembered elsewhere, nothing else moves
+  io.ConfigErrorRecoveryEnableAssert = true;
+  add_fonts();
+}
+
+Context::~Context() {
+  ImPlot::DestroyContext();
+  ImGui::DestroyContext();
+}
+
+}  // namespace memtune::gui

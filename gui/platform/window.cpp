@@ -1,0 +1,160 @@
+#include "gui/platform/window.h"
+
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+#define IMGL3W_IMPL_NONE
+#include <imgui_impl_opengl3_loader.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.h"
+#include "gui/platform/context.h"
+#include "gui/platform/window_place.h"
+
+namespace memtune::gui {
+namespace {
+
+constexpr int kRestlessFrames = 4;    // drawn after the last input: sizes of windows and tables settle
+constexpr double kRestSeconds = 0.5;  // then a frame that often
+
+std::string last_glfw_error() {
+  const char* text = nullptr;
+  glfwGetError(&text);
+  return text ? text : "unknown";
+}
+
+// GLFW for as long as it lives.
+struct Glfw {
+  Glfw() {
+    if (glfwInit()) return;
+    const char* text = nullptr;
+    const int code = glfwGetError(&text);
+    const std::string ways =
+        "memtune view RUN --screenshot out.png draws a picture without one, memtune report RUN "
+        "--html writes a page";
+    if (code == GLFW_PLATFORM_UNAVAILABLE) throw UsageError("there is no display here; " + ways);
+    throw DeviceError("the display cannot be used (" + std::string(text ? text : "unknown") + "); " + ways);
+  }
+  ~Glfw() { glfwTerminate(); }
+  Glfw(const Glfw&) = delete;
+  Glfw& operator=(const Glfw&) = delete;
+};
+
+bool on_a_monitor(const WindowPlace& place) {
+  int count = 0;
+  GLFWmonitor** monitors = glfwGetMonitors(&count);
+  return std::any_of(monitors, monitors + count, [&](GLFWmonitor* monitor) {
+    int x = 0, y = 0, width = 0, height = 0;
+    glfwGetMonitorWorkarea(monitor, &x, &y, &width, &height);
+    return place.x + place.width / 2 >= x && place.x + place.width / 2 < x + width && place.y >= y &&
+           place.y < y + height;
+  });
+}
+
+class Window {
+ public:
+  Window(AppState& state, const Options& options) : state_(state) {
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+    glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
+    window_ = glfwCreateWindow(options.width, options.height, "memtune", nullptr, nullptr);
+    if (!window_) throw DeviceError("no window with OpenGL 3.3: " + last_glfw_error());
+    if (!options.size_given) restore();
+    glfwShowWindow(window_);
+    glfwMakeContextCurrent(window_);
+    glfwSwapInterval(1);
+    glfwSetWindowUserPointer(window_, this);
+    glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
+      auto& self = *static_cast<Window*>(glfwGetWindowUserPointer(window));
+      for (int i = 0; i < std::min(count, 2); ++i) open_path(self.state_, paths[i], i > 0);
+    });
+    ImGui_ImplGlfw_InitForOpenGL(window_, true);
+    ImGui_ImplOpenGL3_Init("#version 330");
+  }
+  ~Window() {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+    glfwDestroyWindow(window_);
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  float content_scale() const {
+    float x = 1, y = 1;
+    glfwGetWindowContentScale(window_, &x, &y);
+    return std::max(x, y);
+  }
+
+  void run() {
+    int restless = kRestlessFrames;
+    while (!glfwWindowShouldClose(window_) && !state_.quit) {
+      restless > 0 ? glfwPollEvents() : glfwWaitEventsTimeout(kRestSeconds);
+      draw();
+      restless = had_input() ? kRestlessFrames : std::max(restless - 1, 0);
+    }
+    remember();
+  }
+
+ private:
+  void draw() {
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    ImGui::NewFrame();
+    draw_app(state_);
+    ImGui::Render();
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(window_, &width, &height);
+    glViewport(0, 0, width, height);
+    const ImVec4 ground = ground_color();
+    glClearColor(ground.x, ground.y, ground.z, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    glfwSwapBuffers(window_);
+  }
+
+  static bool had_input() {
+    const ImGuiIO& io = ImGui::GetIO();
+    bool input = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 || io.WantTextInput;
+    for (const bool down : io.MouseDown) input |= down;
+    for (int key = ImGuiKey_NamedKey_BEGIN; key < ImGuiKey_NamedKey_END; ++key)
+      input |= ImGui::IsKeyDown(static_cast<ImGuiKey>(key));
+    return input;
+  }
+
+  void restore() {
+    const std::optional<WindowPlace> place = read_window_place();
+    if (!place) return;
+    glfwSetWindowSize(window_, place->width, place->height);
+    if (on_a_monitor(*place)) glfwSetWindowPos(window_, place->x, place->y);
+    if (place->maximized) glfwMaximizeWindow(window_);
+  }
+
+  void remember() const {
+    WindowPlace place = read_window_place().value_or(WindowPlace{0, 0, 1600, 900, false});
+    place.maximized = glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) != 0;
+    if (!place.maximized) {  // else what it goes back to stays as it was
+      glfwGetWindowPos(window_, &place.x, &place.y);
+      glfwGetWindowSize(window_, &place.width, &place.height);
+    }
+    write_window_place(place);
+  }
+
+  AppState& state_;
+  GLFWwindow* window_ = nullptr;
+};
+
+}  // namespace
+
+void run_window(AppState& state, const Options& options) {
+  const Glfw glfw;
+  const Context context;
+  Window window(state, options);
+  state.scale = options.scale.value_or(window.content_scale());
+  window.run();
+}
+
+}  // namespace memtune::gui

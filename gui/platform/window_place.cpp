@@ -1,0 +1,45 @@
+#include "gui/platform/window_place.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+namespace memtune::gui {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int kLeastSide = 200, kMostSide = 16384;
+
+}  // namespace
+
+fs::path window_place_path() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  if (state && *state == '/') return fs::path(state) / "memtune" / "window.json";
+  return home && *home ? fs::path(home) / ".local" / "state" / "memtune" / "window.json" : fs::path();
+}
+
+std::optional<WindowPlace> read_window_place() try {
+  const Json json = Json::parse(read_file(window_place_path()));
+  const WindowPlace place{json.at("x"), json.at("y"), json.at("width"), json.at("height"), json.at("maximized")};
+  const auto sensible = [](int side) { return side >= kLeastSide && side <= kMostSide; };
+  return sensible(place.width) && sensible(place.height) ? std::optional(place) : std::nullopt;
+} catch (const std::exception&) {
+  return std::nullopt;
+}
+
+void write_window_place(const WindowPlace& place) try {
+  const fs::path path = window_place_path();
+  if (path.empty()) return;
+  fs::create_directories(path.parent_path());
+  const Json json = {
+      {"x", place.x}, {"y", place.y}, {"width", place.width}, {"height", place.height}, {"maximized", place.maximized}};
+  write_file(path, json.dump(1) + "\n");
+} catch (const std::exception&) {
+}
+
+}  // namespace memtune::gui
