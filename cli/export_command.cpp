@@ -4,7 +4,7 @@
 #include "cli/finished_run.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/report/trainer.h"
+#include "core/trainer/trainer.h"
 
 namespace memtune::cli {
 namespace {
@@ -23,13 +23,13 @@ struct ExportFlags {
 };
 
 int run_command(const ExportFlags& flags) {
-  const auto known = report::trainers();
+  const auto known = trainer::trainers();
   if (std::find(known.begin(), known.end(), flags.trainer) == known.end()) {
     throw UsageError(unknown_name("trainer", flags.trainer, known));
   }
   const FinishedRun run = open_run(flags.run);
   const report::Row& row = find_row(run.report, flags.strategy);
-  write_output(flags.output, report::export_config(flags.trainer, row, run.report));
+  write_output(flags.output, trainer::export_config(flags.trainer, row, run.report));
   say(flags.console, "next: put these keys into your " + flags.trainer + " configuration");
   return kDone;
 }
@@ -40,7 +40,7 @@ void add_export(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App* command = app.add_subcommand("export", kDescription);
   command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
-  const auto known = report::trainers();
+  const auto known = trainer::trainers();
   command->add_option("--trainer", flags->trainer, join(known, " or "))->type_name("NAME")->required();
   command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)")->type_name("SPEC");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/plan.h"
+#include "core/findings/findings.h"
 #include "core/trace/file.h"
 
 namespace memtune::cli {
@@ -20,7 +21,7 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
   const std::optional<config::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
-  report.findings = report::find(trace, row->measurement, plan ? &*plan : nullptr);
+  report.findings = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
 } catch (const std::exception&) {
   // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.
 }

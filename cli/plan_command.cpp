@@ -4,8 +4,8 @@
 #include "cli/progress.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/plan/plan_summary.h"
-#include "core/report/layout.h"
 
 namespace memtune::cli {
 namespace {
@@ -44,8 +44,8 @@ std::string table(const plan::PlanSummary& summary) {
   for (const plan::SummaryRow& row : rows) lines.push_back("  " + row.blocks);
   const auto pad_lines = [&] {
     int width = 0;
-    for (const std::string& line : lines) width = std::max(width, report::display_width(line));
-    for (std::string& line : lines) line = report::pad_right(line, width + 3);
+    for (const std::string& line : lines) width = std::max(width, display_width(line));
+    for (std::string& line : lines) line = pad_right(line, width + 3);
   };
   for (size_t place = 0; place < summary.total.sums.size(); ++place) {
     if (summary.total.sums[place].values == 0) continue;

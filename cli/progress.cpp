@@ -59,7 +59,7 @@ void Progress::started(const sweep::TrialSpec& trial) {
 
 void Progress::phase(const sweep::Phase& phase) { draw(current_, phase); }
 
-void Progress::ended(const trace::Measurement&) {
+void Progress::ended(const result::Measurement&) {
   ++ended_;
   last_end_ = Clock::now();
 }

@@ -21,7 +21,7 @@ class Progress : public sweep::SweepListener {
   void planned(const std::vector<sweep::TrialSpec>& trials, size_t reused) override;
   void started(const sweep::TrialSpec& trial) override;
   void phase(const sweep::Phase& phase) override;
-  void ended(const trace::Measurement& measurement) override;
+  void ended(const result::Measurement& measurement) override;
 
   // Takes the line away, so that what follows starts clean.
   void clear();

@@ -48,7 +48,7 @@ bool shows_findings(const std::string& format) {
   return format == "table" || format == "json" || format == "markdown" || format == "html";
 }
 
-trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const trace::Measurement& trial) {
+trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const result::Measurement& trial) {
   if (trial.trace.empty()) throw UsageError(trial.strategy + " has no trace: it ended in " + to_string(trial.outcome));
   trace::ReadTrace read = trace::read_trace(run.directory / trial.trace);
   if (read.cut())
@@ -86,7 +86,7 @@ std::string html(const ReportFlags& flags, const FinishedRun& run) {
   return report::html(run.report, traced);
 }
 
-std::string of_trial(const ReportFlags& flags, const FinishedRun& run, const trace::Measurement& trial) {
+std::string of_trial(const ReportFlags& flags, const FinishedRun& run, const result::Measurement& trial) {
   const trace::Trace trace = read_trace(flags, run, trial);
   return flags.format == "perfetto" ? report::perfetto(trace) : report::memory_snapshot(trace);
 }
@@ -121,7 +121,7 @@ void check(ReportFlags& flags) {
 }
 
 // Pages and pickles are files that a person opens: beside what they are made from, unless another place is named.
-std::string default_output(const ReportFlags& flags, const trace::Measurement* trial) {
+std::string default_output(const ReportFlags& flags, const result::Measurement* trial) {
   if (flags.format == "html") return (std::filesystem::path(flags.run) / "report.html").string();
   if (flags.format != "memory-snapshot") return "-";
   const std::filesystem::path folder = std::filesystem::path(trial->trace).parent_path();
@@ -142,7 +142,7 @@ int run_command(ReportFlags flags) {
   check(flags);
   FinishedRun run = open_run(flags.run);
   if (shows_findings(flags.format)) add_findings(run.directory, run.report);
-  const trace::Measurement* trial =
+  const result::Measurement* trial =
       is_of_one_trial(flags.format) ? &find_row(run.report, flags.trial).measurement : nullptr;
   if (flags.output.empty()) flags.output = default_output(flags, trial);
   write_output(flags.output, trial ? of_trial(flags, run, *trial) : of_sweep(flags, run));

@@ -14,13 +14,15 @@
 
 #include "core/checkpoint/instance.h"
 #include "core/device/stopwatch.h"
+#include "core/device/torch/torch_device.h"
 
 namespace memtune::checkpoint {
 
 class Recompute {
  public:
   // `nested`: see config::Plan.
-  Recompute(device::Device& device, bool nested) : device_(device.torch_device()), nested_(nested), timer_(device) {}
+  Recompute(device::Device& device, bool nested)
+      : device_(device::torch_device(device)), nested_(nested), timer_(device) {}
 
   // Backward is in that block now.
   void enter_block(int block) { block_ = block; }

@@ -13,7 +13,6 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/device/cpu_allocator.h"
 #include "core/device/ordinary_slab.h"
 
 namespace memtune::device {
@@ -135,14 +134,13 @@ class CpuEvent final : public Event {
 
 }  // namespace
 
-CpuDevice::CpuDevice()
-    : log_(std::make_shared<ActivityLog>()), out_(std::make_unique<Worker>()), in_(std::make_unique<Worker>()) {
-  cpu_allocator::install();
-}
+CpuDevice::CpuDevice(MemoryCounter& memory)
+    : memory_(memory),
+      log_(std::make_shared<ActivityLog>()),
+      out_(std::make_unique<Worker>()),
+      in_(std::make_unique<Worker>()) {}
 
 CpuDevice::~CpuDevice() = default;  // a worker empties its queue before it goes
-
-c10::Device CpuDevice::torch_device() const { return c10::Device(c10::kCPU); }
 
 std::string CpuDevice::name() const {
   const unsigned cores = std::thread::hardware_concurrency();
@@ -200,12 +198,9 @@ void CpuDevice::synchronize() {
 }
 
 MemoryUse CpuDevice::memory() const {
-  const int64_t now = cpu_allocator::allocated(), peak = cpu_allocator::peak();
+  const int64_t now = memory_.allocated(), peak = memory_.peak();
   return {now, peak, now, peak};
 }
-
-void CpuDevice::reset_peak() { cpu_allocator::reset_peak(); }
-void CpuDevice::set_cap(int64_t bytes) { cpu_allocator::set_cap(bytes); }
 
 void CpuDevice::start_recording() { log_->start(); }
 std::vector<Activity> CpuDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }

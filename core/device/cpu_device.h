@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/device/device.h"
+#include "core/device/memory_counter.h"
 
 namespace memtune::device {
 
@@ -28,12 +29,11 @@ class Worker;
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice();            // installs the counting allocator
-  ~CpuDevice() override;  // waits until the streams are empty
+  explicit CpuDevice(MemoryCounter& memory);  // of whoever allocates tensors; outlives the device
+  ~CpuDevice() override;                      // waits until the streams are empty
 
-  c10::Device torch_device() const override;
+  Type type() const override { return Type::cpu; }
   std::string name() const override;
-  bool emulated() const override { return true; }
   int64_t total_bytes() const override;
 
   std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override;
@@ -45,8 +45,8 @@ class CpuDevice final : public Device {
 
   MemoryUse memory() const override;
   int64_t used_bytes() const override { return 0; }
-  void reset_peak() override;
-  void set_cap(int64_t bytes) override;
+  void reset_peak() override { memory_.reset_peak(); }
+  void set_cap(int64_t bytes) override { memory_.set_cap(bytes); }
   void empty_cache() override {}
 
   // Copies from now on carry `tag` in the record of activities.
@@ -58,6 +58,7 @@ class CpuDevice final : public Device {
  private:
   Worker* worker(Stream stream) const;  // null for compute
 
+  MemoryCounter& memory_;
   std::shared_ptr<ActivityLog> log_;  // events hold it too: they may outlive the device
   std::unique_ptr<Worker> out_, in_;
   uint32_t tag_ = 0;

@@ -2,13 +2,11 @@
 //
 // Two implementations. CUDA (a module loaded at run time) and CPU, where the processor plays the device: its bytes are
 // what the trial's tensors hold, counted by an allocator of ours, and the two copy streams are worker threads, so
-// copies overlap and misordered ones go wrong for real.
+// copies overlap and misordered ones go wrong for real. Free of LibTorch; torch/ and cuda/ are the parts that are not.
 //
 // Thread: everything is called from the thread that trains, except that a HostSlab may be freed anywhere
-// and an Event waited for anywhere.
+// and an Event waited for anywhere. Whatever says nothing else throws DeviceError when the device fails.
 #pragma once
-
-#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <memory>
@@ -51,9 +49,11 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  virtual c10::Device torch_device() const = 0;
-  virtual std::string name() const = 0;  // "NVIDIA H200", "CPU (2 cores)"
-  virtual bool emulated() const = 0;
+  enum class Type { cpu, cuda };
+  virtual Type type() const = 0;
+  virtual int index() const { return 0; }  // among those of its type
+  bool emulated() const { return type() == Type::cpu; }
+  virtual std::string name() const = 0;     // "NVIDIA H200", "CPU (2 cores)"
   virtual int64_t total_bytes() const = 0;  // of device memory; on CPU the machine's
 
   // On the device's NUMA node where there are several. Not pinned: copies are slower and hold up the caller.
@@ -80,6 +80,11 @@ class Device {
   virtual void wait(Stream stream, const EventPtr& event) = 0;  // `stream` waits; on CPU compute waits by blocking
   virtual void synchronize() = 0;                               // the calling thread waits for all streams
 
+  // For destructors and after a failure: what cannot be ordered is waited for, and a device that cannot be waited for
+  // is lost and runs nothing any more. Nothing is told: a call that may throw meets the same failure.
+  void wait_quietly(Stream stream, const EventPtr& event) noexcept;
+  void synchronize_quietly() noexcept;
+
   virtual MemoryUse memory() const = 0;    // cheap: may be asked after every op
   virtual int64_t used_bytes() const = 0;  // on the whole device, by every process; 0: not known. A driver call
   virtual void reset_peak() = 0;
@@ -87,10 +92,5 @@ class Device {
   virtual void set_cap(int64_t bytes) = 0;
   virtual void empty_cache() = 0;
 };
-
-// "cpu", "cuda", "cuda:1". The first call decides for the process. UsageError for an unknown name, DeviceError (with
-// what is missing) when there is no such device. On CPU this installs the counting allocator: call it before any tensor
-// is made.
-std::unique_ptr<Device> make_device(const std::string& name);
 
 }  // namespace memtune::device

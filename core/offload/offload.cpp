@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/device/torch/torch_device.h"
+
 namespace memtune::offload {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr int64_t kDiskPiece = 4 << 20;
 
 }  // namespace
 
-Offload::Offload(device::Device& device, const config::TransferSettings& settings, HostTier& tier)
+Offload::Offload(device::Device& device, const config::TransferSettings& settings, tier::HostTier& tier)
     : device_(device), settings_(settings), tier_(tier), waits_(device) {}
 
 // Host memory may go when nothing reads or writes it any more.
@@ -79,12 +81,12 @@ void Offload::start_out(Transfer& transfer, at::Storage source) {
   stash_.push_back(transfer.weak_from_this());
   for (int64_t offset = 0; offset < transfer.bytes_; offset += piece_bytes) {
     const int64_t bytes = std::min(piece_bytes, transfer.bytes_ - offset);
-    PiecePtr piece = transfer.pieces_.emplace_back(tier_.put(bytes, transfer.to_disk_));
-    for (const auto& event : piece->lease.free_after) device_.wait(stream, event);
+    tier::PiecePtr piece = transfer.pieces_.emplace_back(tier_.put(bytes, transfer.to_disk_));
+    for (const auto& event : piece->lease.free_after()) device_.wait(stream, event);
     piece->value = transfer.value_;
     const auto* from = static_cast<const char*>(transfer.source_.data()) + offset;
     const trace::CopiesScope recording(recorder_, transfer.value_);
-    device_.copy(piece->lease.data, from, bytes, Direction::to_host, stream);
+    device_.copy(piece->lease.data(), from, bytes, Direction::to_host, stream);
     transfer.out_done_ = device_.record(stream);
     tier_.stored(piece, transfer.out_done_);
     counters_.out_bytes += bytes;
@@ -191,7 +193,7 @@ void Offload::before_overwrite(Transfer& transfer) {
 }
 
 void Offload::start_back(Transfer& transfer) {
-  at::Tensor target = at::empty({transfer.bytes_}, at::TensorOptions(device_.torch_device()).dtype(at::kByte));
+  at::Tensor target = at::empty({transfer.bytes_}, at::TensorOptions(device::torch_device(device_)).dtype(at::kByte));
   // The memory may have been freed by work that compute has not reached yet. The copy out has ended before that work:
   // compute waited for it when the source went.
   if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));
@@ -205,7 +207,7 @@ void Offload::start_back(Transfer& transfer) {
 bool Offload::copy_back(Transfer& transfer, bool may_block) {
   const Stream stream = settings_.side_stream ? Stream::in : Stream::compute;
   while (transfer.copied_back_ < transfer.pieces_.size()) {
-    const PiecePtr& piece = transfer.pieces_[transfer.copied_back_];
+    const tier::PiecePtr& piece = transfer.pieces_[transfer.copied_back_];
     if (!may_block && !tier_.ready(*piece)) return false;
     const char* from = tier_.fetch(piece);
     const trace::CopiesScope recording(recorder_, transfer.value_);
@@ -281,7 +283,7 @@ void Offload::forget(Transfer& transfer) noexcept {
     if (transfer.in_done_) device_.wait(Stream::compute, transfer.in_done_);
     ahead_bytes_ -= transfer.bytes_;
   }
-  for (const PiecePtr& piece : transfer.pieces_) tier_.drop(piece, piece->out_done);
+  for (const tier::PiecePtr& piece : transfer.pieces_) tier_.drop(piece);
 }
 
 }  // namespace memtune::offload

@@ -21,7 +21,7 @@
 #include "core/config/plan.h"
 #include "core/device/device.h"
 #include "core/device/stopwatch.h"
-#include "core/offload/host_tier.h"
+#include "core/tier/host_tier.h"
 #include "core/value/value.h"
 
 namespace memtune::offload {
@@ -50,7 +50,7 @@ class Transfer final : public value::Away, public std::enable_shared_from_this<T
   size_t number_;  // in the order of send()
   State state_ = State::gathered;
   bool to_disk_ = false;
-  std::vector<PiecePtr> pieces_;
+  std::vector<tier::PiecePtr> pieces_;
   size_t copied_back_ = 0;  // pieces whose copy back was issued
   at::Storage source_;      // gathered, stashed
   at::Storage target_;      // coming back
@@ -60,7 +60,7 @@ class Transfer final : public value::Away, public std::enable_shared_from_this<T
 class Offload {
  public:
   // Both must outlive the engine.
-  Offload(device::Device& device, const config::TransferSettings& settings, HostTier& tier);
+  Offload(device::Device& device, const config::TransferSettings& settings, tier::HostTier& tier);
   ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
@@ -115,7 +115,7 @@ class Offload {
   device::Device& device_;
   trace::Recorder* recorder_ = nullptr;
   config::TransferSettings settings_;
-  HostTier& tier_;
+  tier::HostTier& tier_;
   std::deque<std::weak_ptr<Transfer>> stash_;      // oldest first
   std::vector<std::weak_ptr<Transfer>> order_;     // of send(); consumed from the end by prefetch
   std::vector<std::weak_ptr<Transfer>> gathered_;  // of the running block

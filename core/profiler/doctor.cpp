@@ -14,6 +14,8 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/device/cuda_module.h"
+#include "core/device/torch/make_device.h"
+#include "core/device/torch/torch_device.h"
 #include "core/profiler/profiler.h"
 
 namespace memtune::profiler {
@@ -105,7 +107,7 @@ std::string profiler_name(const device::Device& device) { return device.emulated
 Check check_profiler(device::Device& device) {
   const std::string name = profiler_name(device);
   const auto host = device.allocate_host(kMiB);
-  const auto memory = c10::GetAllocator(device.torch_device().type())->allocate(kMiB);
+  const auto memory = c10::GetAllocator(device::torch_device(device).type())->allocate(kMiB);
   trace::Trace trace;
   const auto profiler = make_profiler(device);
   profiler->start();

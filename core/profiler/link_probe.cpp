@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "core/device/torch/torch_device.h"
 #include "core/profiler/profiler.h"
 
 namespace memtune::profiler {
@@ -44,7 +45,8 @@ Link probe_link(device::Device& device) {
   Link link;
   {
     const auto host = device.allocate_host(probe.bytes);
-    const auto memory = c10::GetAllocator(device.torch_device().type())->allocate(static_cast<size_t>(probe.bytes));
+    const auto memory =
+        c10::GetAllocator(device::torch_device(device).type())->allocate(static_cast<size_t>(probe.bytes));
     device.synchronize();  // idle
     link.out_gb_per_s = gb_per_s(device, probe, host->data(), memory.get(), Direction::to_host);
     link.in_gb_per_s = gb_per_s(device, probe, memory.get(), host->data(), Direction::to_device);

@@ -2,16 +2,16 @@
 #include <cmath>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/report/chart.h"
 #include "core/report/charts.h"
-#include "core/report/layout.h"
 #include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
 
-using trace::Measurement;
-using trace::Transfer;
+using result::Measurement;
+using result::TransferFigures;
 
 constexpr double kRow = 24, kBar = 12, kTop = 28, kLabels = 216;
 constexpr int kLabelCharacters = 30;
@@ -19,7 +19,7 @@ constexpr int kLabelCharacters = 30;
 std::vector<const Row*> rows_with(const Report& report, bool (*wanted)(const Measurement&)) {
   std::vector<const Row*> rows;
   for (const Row* row : ranked(report)) {
-    if (row->measurement.outcome == trace::Outcome::ok && wanted(row->measurement)) rows.push_back(row);
+    if (row->measurement.outcome == result::Outcome::ok && wanted(row->measurement)) rows.push_back(row);
   }
   return rows;
 }
@@ -49,7 +49,7 @@ double longest_bar(const std::vector<const Row*>& rows) {
 }
 
 void put_step(Svg& svg, const Scale& x, double middle, const Row& row) {
-  const trace::StepTime& time = row.measurement.step_ms;
+  const result::StepTime& time = row.measurement.step_ms;
   const bool cut = time.median > x.high;
   const double end = x(std::min(time.median, x.high));
   const std::string half = " ± " + fixed((time.high - time.low) / 2, 1);
@@ -64,7 +64,7 @@ void put_step(Svg& svg, const Scale& x, double middle, const Row& row) {
 }
 
 // Time in which copies ran, a step. Where all of it was hidden it follows from bytes and rates.
-double copy_ms(const Transfer& t) {
+double copy_ms(const TransferFigures& t) {
   if (t.hidden < 0.999) return t.exposed_ms / (1 - t.hidden);
   const auto ms = [](int64_t bytes, double gb_per_s) {
     return gb_per_s > 0 ? static_cast<double>(bytes) / gb_per_s / 1e6 : 0;
@@ -72,14 +72,14 @@ double copy_ms(const Transfer& t) {
   return std::max(ms(t.out_bytes, t.out_gb_per_s), ms(t.in_bytes, t.in_gb_per_s));
 }
 
-void put_copy_time(Svg& svg, const Scale& x, double middle, const Transfer& t) {
+void put_copy_time(Svg& svg, const Scale& x, double middle, const TransferFigures& t) {
   const double hidden_ms = std::max(0.0, copy_ms(t) - t.exposed_ms);
   svg.bar({x.from, middle - kBar / 2}, x(hidden_ms) - x.from, kBar, "s2", "hidden " + fixed(hidden_ms, 1) + " ms");
   svg.bar({x(hidden_ms), middle - kBar / 2}, x(t.exposed_ms) - x.from, kBar, "s5",
           "exposed " + fixed(t.exposed_ms, 1) + " ms");
 }
 
-void put_bytes(Svg& svg, const Scale& x, double middle, const Transfer& t) {
+void put_bytes(Svg& svg, const Scale& x, double middle, const TransferFigures& t) {
   const struct {
     int64_t bytes;
     const char *style, *name;
@@ -116,7 +116,7 @@ std::string overlap_chart(const Report& report) {
   double most_ms = 0, most_bytes = 0;
   bool disk = false;
   for (const Row* row : rows) {
-    const Transfer& t = row->measurement.transfer;
+    const TransferFigures& t = row->measurement.transfer;
     most_ms = std::max(most_ms, copy_ms(t));
     most_bytes = std::max(most_bytes, static_cast<double>(std::max(t.out_bytes, t.in_bytes)));
     disk |= t.disk_write_bytes + t.disk_read_bytes > 0;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 
 namespace memtune::report {
 namespace {
@@ -103,7 +103,7 @@ class Columns {
   }
 
   Cell gradients(const Row& row) const {
-    const trace::Gradients& gradients = row.measurement.gradients;
+    const result::Gradients& gradients = row.measurement.gradients;
     if (row.measurement.strategy == report_.reference) return {"reference", Paint::dim};
     if (!gradients.compared) return {kNothing};
     if (gradients.equal) return {"equal"};

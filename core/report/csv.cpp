@@ -31,8 +31,8 @@ class Line {
 
   // Zero in a failed trial means that it did not come so far.
   template <typename Number>
-  void measured(const trace::Measurement& of, Number value) {
-    of.outcome != trace::Outcome::ok&& value == Number{} ? empty() : number(value);
+  void measured(const result::Measurement& of, Number value) {
+    of.outcome != result::Outcome::ok&& value == Number{} ? empty() : number(value);
   }
   std::string end() && { return std::move(text_) + "\n"; }
 
@@ -47,7 +47,7 @@ constexpr const char* kHeader =
     "exposed_ms,out_gb_per_s,in_gb_per_s,recomputed_ops,loss,gradients_equal,gradients_max_abs_difference,pareto,"
     "recommended,device,emulated\n";
 
-void put_step(Line& line, const trace::Measurement& m) {
+void put_step(Line& line, const result::Measurement& m) {
   for (double ms : {m.step_ms.median, m.step_ms.low, m.step_ms.high}) line.measured(m, ms);
   line.flag(m.noisy);
   for (int64_t bytes :
@@ -56,15 +56,15 @@ void put_step(Line& line, const trace::Measurement& m) {
   for (double rate : {m.samples_per_s, m.tokens_per_s}) line.measured(m, rate);
 }
 
-void put_transfer(Line& line, const trace::Measurement& m) {
-  const trace::Transfer& transfer = m.transfer;
+void put_transfer(Line& line, const result::Measurement& m) {
+  const result::TransferFigures& transfer = m.transfer;
   for (int64_t bytes : {transfer.out_bytes, transfer.in_bytes}) line.measured(m, bytes);
   for (double value : {transfer.hidden, transfer.exposed_ms, transfer.out_gb_per_s, transfer.in_gb_per_s})
     line.measured(m, value);
   line.measured(m, m.recomputed_ops);
 }
 
-void put_equality(Line& line, const trace::Measurement& m) {
+void put_equality(Line& line, const result::Measurement& m) {
   m.loss.empty() ? line.empty() : line.number(m.loss.front());
   if (m.gradients.compared) {
     line.flag(m.gradients.equal);
@@ -76,7 +76,7 @@ void put_equality(Line& line, const trace::Measurement& m) {
 }
 
 std::string csv_line(const Row& row) {
-  const trace::Measurement& m = row.measurement;
+  const result::Measurement& m = row.measurement;
   Line line;
   line.text(m.strategy);
   line.axis(row.batch);

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
 
-using trace::Measurement;
+using result::Measurement;
 
 constexpr const char* kNothing = "–";
 
-bool worked(const Row* row) { return row && row->measurement.outcome == trace::Outcome::ok; }
+bool worked(const Row* row) { return row && row->measurement.outcome == result::Outcome::ok; }
 
 bool same_trial(const Row& a, const Row& b) {
   return a.measurement.strategy == b.measurement.strategy && a.batch == b.batch && a.sequence == b.sequence;
@@ -27,7 +27,7 @@ std::string percent(double a, double b) {
 }
 
 // The intervals of the medians meet: no difference can be told.
-bool may_be_equal(const trace::StepTime& a, const trace::StepTime& b) { return a.low <= b.high && b.low <= a.high; }
+bool may_be_equal(const result::StepTime& a, const result::StepTime& b) { return a.low <= b.high && b.low <= a.high; }
 
 double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
@@ -74,7 +74,7 @@ std::string instead(const DiffRow& row) {
   if (!row.a) return "only in B";
   const auto ended = [](const Row& side) {
     const Measurement& m = side.measurement;
-    return to_string(m.outcome) + (m.reason.empty() || m.outcome == trace::Outcome::ok ? "" : ": " + m.reason);
+    return to_string(m.outcome) + (m.reason.empty() || m.outcome == result::Outcome::ok ? "" : ": " + m.reason);
   };
   return "A " + ended(*row.a) + "; B " + ended(*row.b);
 }

@@ -4,9 +4,9 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/diff.h"
-#include "core/report/layout.h"
 #include "core/report/words.h"
 
 namespace memtune::report {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kForms = "; it takes peak>+2%, peak>+512MiB, step>+1.5%, step>+3ms, exposed>+2ms, hidden<-5%";
 
-double figure_of(const std::string& figure, const trace::Measurement& m) {
+double figure_of(const std::string& figure, const result::Measurement& m) {
   if (figure == "peak") return static_cast<double>(m.peak_bytes.allocated);
   if (figure == "step") return m.step_ms.median;
   return figure == "exposed" ? m.transfer.exposed_ms : m.transfer.hidden;

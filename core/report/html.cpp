@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/charts.h"
 #include "core/report/columns.h"
 #include "core/report/html_style.h"
-#include "core/report/layout.h"
 #include "core/report/memory_chart.h"
 #include "core/report/svg.h"
 #include "core/report/words.h"
@@ -81,7 +81,7 @@ class Page {
   }
 
   void put_figures(const Row& row) {
-    const trace::Measurement& m = row.measurement;
+    const result::Measurement& m = row.measurement;
     text_ += "<div class=\"figures\">";
     put_figure(fixed(m.step_ms.median, 1) + " ms", "a step");
     put_figure(format_bytes(m.peak_bytes.allocated), "at the peak");
@@ -106,7 +106,7 @@ class Page {
     open_section("Trials");
     std::vector<const Row*> worked, failed;
     for (const Row* row : ranked(report_))
-      (row->measurement.outcome == trace::Outcome::ok ? worked : failed).push_back(row);
+      (row->measurement.outcome == result::Outcome::ok ? worked : failed).push_back(row);
     if (worked.empty() && failed.empty()) text_ += "<p>There are no trials.</p>\n";
     if (!worked.empty()) put_worked(worked);
     if (!failed.empty()) put_failed(failed);
@@ -185,7 +185,7 @@ class Page {
     if (report_.findings.empty()) return;
     open_section("Findings in the recommended trial's trace");
     text_ += "<ul class=\"findings\">\n";
-    for (const Finding& finding : report_.findings)
+    for (const findings::Finding& finding : report_.findings)
       text_ += "<li class=\"" + to_string(finding.severity) + "\"><b>" + to_string(finding.severity) + "</b> " +
                escape(sentence(finding)) + "</li>\n";
     text_ += "</ul>\n";
@@ -217,7 +217,7 @@ class Page {
 
   void put_link_rates() {
     for (const Row& row : report_.rows) {
-      const trace::Transfer& t = row.measurement.transfer;
+      const result::TransferFigures& t = row.measurement.transfer;
       if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
       put_item("Link", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
                            " GB/s in, measured idle with pinned memory in the same process");

@@ -25,8 +25,8 @@ nlohmann::json trial(const Row& row) {
   return json;
 }
 
-nlohmann::json finding(const Finding& finding) {
-  const Evidence& evidence = finding.evidence;
+nlohmann::json finding(const findings::Finding& finding) {
+  const findings::Evidence& evidence = finding.evidence;
   return {{"severity", to_string(finding.severity)},
           {"rule", finding.rule},
           {"what", finding.what},
@@ -47,7 +47,7 @@ std::string to_json_text(const Report& report) {
   nlohmann::json trials = nlohmann::json::array();
   for (const Row& row : report.rows) trials.push_back(trial(row));
   nlohmann::json findings = nlohmann::json::array();
-  for (const Finding& each : report.findings) findings.push_back(finding(each));
+  for (const findings::Finding& each : report.findings) findings.push_back(finding(each));
   const Recommendation& advice = report.recommendation;
   nlohmann::json recommendation = {{"strategy", advice.strategy}, {"reason", advice.reason}, {"fits", advice.fits}};
   put_axes(recommendation, advice.batch, advice.sequence);
@@ -69,7 +69,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   const nlohmann::json json = nlohmann::json::parse(text);
   Report report;
   for (const nlohmann::json& trial : json.at("trials")) {
-    Row row{trial.get<trace::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
+    Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
     read_axes(trial, row.batch, row.sequence);
     report.rows.push_back(std::move(row));
   }

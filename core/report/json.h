@@ -4,7 +4,7 @@
 //    "findings": [{"severity": .., "rule": .., "what": .., "advice": .., "evidence": {..}}], "version": .., "model":
 //    .., "device": .., "settings": .., "reference": .., "emulated": .., "notes": [..]}
 //
-// A trial is trace::to_json(Measurement) with "pareto" and "recommended", and "batch" and "sequence" where they are
+// A trial is result::to_json(Measurement) with "pareto" and "recommended", and "batch" and "sequence" where they are
 // axes.
 #pragma once
 

@@ -72,7 +72,7 @@ std::string markdown(const Report& report) {
   std::vector<const Row*> worked;
   std::vector<std::string> failed, found, said_notes;
   for (const Row* row : ranked(report)) {
-    if (row->measurement.outcome == trace::Outcome::ok)
+    if (row->measurement.outcome == result::Outcome::ok)
       worked.push_back(row);
     else
       failed.push_back("✗ " + plain(row->measurement.strategy) + ": " + plain(failure_text(*row)));
@@ -81,7 +81,7 @@ std::string markdown(const Report& report) {
   const std::vector<std::string> marks = legend(report);
   if (!marks.empty()) text += "\n" + plain(join(marks, "; ")) + "\n";
   text += list_of(failed);
-  for (const Finding& finding : report.findings) found.push_back("finding: " + plain(sentence(finding)));
+  for (const findings::Finding& finding : report.findings) found.push_back("finding: " + plain(sentence(finding)));
   text += list_of(found);
   for (const std::string& note : notes(report)) said_notes.push_back("note: " + plain(note));
   text += list_of(said_notes);

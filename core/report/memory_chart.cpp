@@ -4,9 +4,9 @@
 #include <map>
 
 #include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/chart.h"
-#include "core/report/layout.h"
 #include "core/report/memory_stack.h"
 
 namespace memtune::report {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/utf8.h"
 #include "core/report/pickle.h"
-#include "core/report/utf8.h"
 #include "core/trace/region.h"
 
 namespace memtune::report {

@@ -66,9 +66,9 @@ ParetoPlot pareto_plot_of(const Report& report) {
   for (const Row& row : report.rows) largest = std::max(largest, row.measurement.peak_bytes.allocated);
   plot.unit = unit_for(largest);
   for (const Row* row : ranked(report)) {
-    const trace::Measurement& m = row->measurement;
+    const result::Measurement& m = row->measurement;
     const double time = by_sample && m.samples_per_s > 0 ? 1000 / m.samples_per_s : m.step_ms.median;
-    if (m.outcome != trace::Outcome::ok || !(time > 0)) continue;
+    if (m.outcome != result::Outcome::ok || !(time > 0)) continue;
     plot.points.push_back({row, static_cast<double>(m.peak_bytes.allocated) / plot.unit.bytes, time, false});
   }
   if (plot.points.empty()) return plot;

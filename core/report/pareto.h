@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "core/report/report.h"
 
 namespace memtune::report {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/layout.h"
 #include "core/report/chart.h"
 #include "core/report/charts.h"
 #include "core/report/label_places.h"
-#include "core/report/layout.h"
 #include "core/report/pareto.h"
 #include "core/report/words.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 #include "core/report/paint.h"
 #include "core/report/pareto.h"
 #include "core/report/svg.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 
 namespace memtune::report {
 namespace {

@@ -12,8 +12,8 @@ std::vector<const Row*> ranked(const Report& report) {
   };
   bool by_throughput = std::any_of(rows.begin(), rows.end(), differs);
   std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
-    bool a_worked = a->measurement.outcome == trace::Outcome::ok,
-         b_worked = b->measurement.outcome == trace::Outcome::ok;
+    bool a_worked = a->measurement.outcome == result::Outcome::ok,
+         b_worked = b->measurement.outcome == result::Outcome::ok;
     if (a_worked != b_worked) return a_worked;
     if (!a_worked) return false;
     if (by_throughput) return a->measurement.samples_per_s > b->measurement.samples_per_s;
@@ -24,8 +24,8 @@ std::vector<const Row*> ranked(const Report& report) {
 
 const Row* reference_row(const Report& report, const Row& row) {
   for (const Row& other : report.rows) {
-    const trace::Measurement& measurement = other.measurement;
-    if (measurement.strategy == report.reference && measurement.outcome == trace::Outcome::ok &&
+    const result::Measurement& measurement = other.measurement;
+    if (measurement.strategy == report.reference && measurement.outcome == result::Outcome::ok &&
         other.batch == row.batch && other.sequence == row.sequence) {
       return &other;
     }

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "core/report/findings.h"
-#include "core/trace/measurement.h"
+#include "core/findings/findings.h"
+#include "core/result/measurement.h"
 
 namespace memtune::report {
 
 struct Row {
-  trace::Measurement measurement;
+  result::Measurement measurement;
   bool pareto = false;  // no other trial of the same batch and sequence is both faster and smaller
   bool recommended = false;
   std::optional<int64_t> batch;  // set when it is an axis of the sweep
@@ -36,8 +36,8 @@ struct Report {
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
   std::vector<Row> rows;           // in any order
   Recommendation recommendation;
-  std::vector<Finding> findings;   // in the recommended trial's trace, heaviest first; empty without a trace
-  std::vector<std::string> notes;  // what the person should know, a line each
+  std::vector<findings::Finding> findings;  // in the recommended trial's trace, heaviest first; empty without a trace
+  std::vector<std::string> notes;           // what the person should know, a line each
 };
 
 // Rows as people want to read them: those that worked, fastest first (most samples a second first when batch or

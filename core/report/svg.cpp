@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/report/layout.h"
-#include "core/report/utf8.h"
+#include "core/base/layout.h"
+#include "core/base/utf8.h"
 
 namespace memtune::report {
 namespace {

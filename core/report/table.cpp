@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/columns.h"
-#include "core/report/layout.h"
 #include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
 
-using trace::Measurement;
+using result::Measurement;
 
 constexpr const char* kIndent = " ";
 constexpr size_t kFindingsShown = 3;
@@ -20,7 +20,7 @@ class Table {
  public:
   Table(const Report& report, TableStyle style) : report_(report), style_(style) {
     for (const Row* row : ranked(report)) {
-      (row->measurement.outcome == trace::Outcome::ok ? worked_ : failed_).push_back(row);
+      (row->measurement.outcome == result::Outcome::ok ? worked_ : failed_).push_back(row);
       strategy_width_ = std::max(strategy_width_, display_width(row->measurement.strategy));
     }
   }

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/columns.h"
-#include "core/report/layout.h"
 
 namespace memtune::report {
 namespace {
 
-bool worked(const Row* row) { return row->measurement.outcome == trace::Outcome::ok; }
+bool worked(const Row* row) { return row->measurement.outcome == result::Outcome::ok; }
 
 // Names the trials, unless it is every one of them, as on a busy machine.
 std::string noisy_times(const std::vector<const Row*>& rows) {
@@ -46,7 +46,7 @@ std::string label(const std::string& strategy, std::optional<int64_t> batch, std
 std::string label(const Row& row) { return label(row.measurement.strategy, row.batch, row.sequence); }
 
 std::string failure_text(const Row& row) {
-  const trace::Measurement& m = row.measurement;
+  const result::Measurement& m = row.measurement;
   return label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason);
 }
 

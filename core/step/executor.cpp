@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/plan_check.h"
+#include "core/device/torch/torch_device.h"
 #include "core/step/saved_tensor.h"
 
 namespace memtune::step {
@@ -88,7 +89,7 @@ void Executor::turn_on_timers() {
 }
 
 bool Executor::is_ours(const at::Tensor& tensor) const {
-  return tensor.defined() && autograd::is_plain(tensor) && tensor.device() == device_.torch_device() &&
+  return tensor.defined() && autograd::is_plain(tensor) && tensor.device() == device::torch_device(device_) &&
          !parameters_.count(storage_of_tensor(tensor));
 }
 
@@ -122,7 +123,7 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   offload_.make_room(transients_[op.id]);
   for (const at::Tensor& tensor : checkpoint::tensors_in(inputs))
     if (is_ours(tensor)) inputs_.push_back(storage_of_tensor(tensor));
-  autocast_ = at::autocast::is_autocast_enabled(device_.torch_device().type());
+  autocast_ = at::autocast::is_autocast_enabled(device::torch_device(device_).type());
   if (recomputes(op)) op_inputs_ = checkpoint::tensors_in(inputs);
   note_written(op, inputs);
   bool outside =

@@ -19,6 +19,7 @@
 #include "core/device/device.h"
 #include "core/offload/offload.h"
 #include "core/program/interpreter.h"
+#include "core/tier/host_tier.h"
 
 namespace memtune::step {
 
@@ -54,7 +55,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
   const offload::Offload& offload() const { return offload_; }
-  const offload::HostTier& tier() const { return tier_; }
+  const tier::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
   double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; the device is idle
   // What the engines took of the host's time in all, without the ops that were run again.
@@ -65,7 +66,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   void set_recorder(trace::Recorder* recorder);
   // Reads and writes of the disk from the one to the other.
   void start_recording() { tier_.start_recording(); }
-  std::vector<offload::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
+  std::vector<tier::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
   // Calls with every value of this step that holds device memory now, and how much; each storage once.
   void visit_held(const std::function<void(const value::Value&, int64_t bytes)>& visit) const;
   const config::OpPlacement* placement(int op) const { return placements_[op]; }  // null: all stays
@@ -118,7 +119,7 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   std::vector<const config::OpPlacement*> placements_;  // by op
   std::unordered_set<Impl> parameters_;
   std::vector<int64_t> transients_;  // by op: bytes it takes at most while it runs, its outputs included
-  offload::HostTier tier_;
+  tier::HostTier tier_;
   offload::Offload offload_;
   checkpoint::Recompute recompute_;
 

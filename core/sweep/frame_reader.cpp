@@ -28,10 +28,10 @@ std::vector<DoctorCheck> read_checks(const json& frame) {
 
 std::optional<TrialAnswer> read_answer(const std::string& kind, const json& frame) {
   if (kind == "facts") return read_facts(frame);
-  if (kind == "result") return frame.at("measurement").get<trace::Measurement>();
+  if (kind == "result") return frame.at("measurement").get<result::Measurement>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "usage") return UsageProblem{frame.at("message")};
-  if (kind == "error") return Failure{trace::Outcome::error, frame.at("message")};
+  if (kind == "error") return Failure{result::Outcome::error, frame.at("message")};
   return std::nullopt;
 }
 

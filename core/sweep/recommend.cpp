@@ -15,7 +15,7 @@ namespace {
 
 using report::Recommendation;
 using report::Row;
-using trace::Measurement;
+using result::Measurement;
 
 constexpr double kAsFast = 1.01;  // closer than steps are measured: the smaller peak decides
 
@@ -86,7 +86,7 @@ std::string why_not_none(std::span<const Row> rows, const Row& chosen, int64_t b
   for (const Row& row : rows) {
     const Measurement& trial = row.measurement;
     if (trial.strategy != "none" || row.batch != chosen.batch || row.sequence != chosen.sequence) continue;
-    if (trial.outcome != trace::Outcome::ok) return "; none ends in " + to_string(trial.outcome);
+    if (trial.outcome != result::Outcome::ok) return "; none ends in " + to_string(trial.outcome);
     if (budget > 0 && peak(trial) > budget) return "; none needs " + format_bytes(peak(trial));
   }
   return "";
@@ -96,7 +96,7 @@ std::string why_not_none(std::span<const Row> rows, const Row& chosen, int64_t b
 std::string wrong_but_faster(std::span<const Row> rows, const Row& chosen) {
   for (const Row& row : rows) {
     const Measurement& trial = row.measurement;
-    if (trial.outcome == trace::Outcome::mismatch && cost(trial) > 0 && cost(trial) < cost(chosen.measurement)) {
+    if (trial.outcome == result::Outcome::mismatch && cost(trial) > 0 && cost(trial) < cost(chosen.measurement)) {
       return "; " + label(row) + " is faster, but its gradients differ";
     }
   }
@@ -145,7 +145,7 @@ Goal parse_goal(const std::string& text) {
 }
 
 bool usable(const Measurement& trial) {
-  return trial.outcome == trace::Outcome::ok && std::isfinite(cost(trial)) && cost(trial) > 0;
+  return trial.outcome == result::Outcome::ok && std::isfinite(cost(trial)) && cost(trial) > 0;
 }
 
 Recommendation recommend(std::span<const Row> rows, int64_t budget, Goal goal) {
@@ -155,7 +155,7 @@ Recommendation recommend(std::span<const Row> rows, int64_t budget, Goal goal) {
     candidates.push_back(&row);
     if (budget <= 0 || peak(row.measurement) <= budget) fitting.push_back(&row);
   }
-  const auto ended = [](const Row& row) { return row.measurement.outcome != trace::Outcome::interrupted; };
+  const auto ended = [](const Row& row) { return row.measurement.outcome != result::Outcome::interrupted; };
   if (candidates.empty()) {
     return {"",
             std::any_of(rows.begin(), rows.end(), ended) ? "no trial worked" : "no trial has run to its end",

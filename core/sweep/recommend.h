@@ -15,7 +15,7 @@ std::string to_string(Goal goal);
 Goal parse_goal(const std::string& text);  // UsageError with the valid names
 
 // Worked, with gradients that are the reference's (or as near to them as its own two runs), in a time that is a number.
-bool usable(const trace::Measurement& measurement);
+bool usable(const result::Measurement& measurement);
 
 // Throughput: the fastest whose allocated peak keeps the budget (no budget: the fastest of all); of those within 1 % of
 // it the one with the smallest peak. Memory: the smallest peak. `budget_bytes` 0: none.

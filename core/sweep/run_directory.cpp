@@ -115,12 +115,12 @@ SweepRecord RunDirectory::read_record() const {
   }
 }
 
-void RunDirectory::write_measurement(const std::string& folder, const trace::Measurement& measurement) const {
+void RunDirectory::write_measurement(const std::string& folder, const result::Measurement& measurement) const {
   write_file(root_ / folder / "measurement.json", to_text(measurement));
 }
 
-std::optional<trace::Measurement> RunDirectory::read_measurement(const std::string& folder) const try {
-  return json::parse(read_file(root_ / folder / "measurement.json")).get<trace::Measurement>();
+std::optional<result::Measurement> RunDirectory::read_measurement(const std::string& folder) const try {
+  return json::parse(read_file(root_ / folder / "measurement.json")).get<result::Measurement>();
 } catch (const std::exception&) {
   return std::nullopt;
 }

@@ -51,9 +51,9 @@ class RunDirectory {
   // UsageError when there is no sweep here or its sweep.json is damaged.
   SweepRecord read_record() const;
 
-  void write_measurement(const std::string& folder, const trace::Measurement& measurement) const;
+  void write_measurement(const std::string& folder, const result::Measurement& measurement) const;
   // Nothing when it is missing or makes no sense.
-  std::optional<trace::Measurement> read_measurement(const std::string& folder) const;
+  std::optional<result::Measurement> read_measurement(const std::string& folder) const;
 
   // "trials/3-checkpoint-full": with a number that no folder here has yet.
   std::string new_folder(const TrialSpec& spec) const;

@@ -16,8 +16,8 @@ namespace memtune::sweep {
 namespace {
 
 using nlohmann::json;
-using trace::Measurement;
-using trace::Outcome;
+using result::Measurement;
+using result::Outcome;
 
 std::vector<std::optional<int64_t>> axis(const std::vector<int64_t>& values) {
   if (values.empty()) return {std::nullopt};

@@ -39,7 +39,7 @@ class SweepListener {
   virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/) {}
   virtual void started(const TrialSpec&) {}
   virtual void phase(const Phase&) {}
-  virtual void ended(const trace::Measurement&) {}
+  virtual void ended(const result::Measurement&) {}
 };
 
 struct SweepResult {

@@ -227,14 +227,15 @@ std::string signal_name(int signal) {
 
 Failure classify_end(int status, const std::string& where, const std::string& details) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-    return {trace::Outcome::host_oom, "killed by the kernel " + where + ", most likely out of host memory; " + details};
+    return {result::Outcome::host_oom,
+            "killed by the kernel " + where + ", most likely out of host memory; " + details};
   }
   if (WIFSIGNALED(status)) {
-    return {trace::Outcome::crash,
+    return {result::Outcome::crash,
             signal_name(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ") " + where + "; " + details};
   }
   const int code = WEXITSTATUS(status);
-  return {trace::Outcome::error,
+  return {result::Outcome::error,
           "ended with exit code " + std::to_string(code) + " and no result " + where + "; " + details};
 }
 
@@ -247,9 +248,9 @@ std::string format_limit(milliseconds limit) {
 TrialAnswer judge(const TrialCommand& command, const TrialProcess& process, const FrameReader& reader) {
   if (reader.answer()) return *reader.answer();
   const std::string where = describe(reader.phase());
-  if (process.stop() == Stop::interrupt) return Failure{trace::Outcome::interrupted, "stopped " + where};
+  if (process.stop() == Stop::interrupt) return Failure{result::Outcome::interrupted, "stopped " + where};
   if (process.stop() == Stop::timeout) {
-    return Failure{trace::Outcome::timeout, "no end within " + format_limit(command.limit) + ", " + where};
+    return Failure{result::Outcome::timeout, "no end within " + format_limit(command.limit) + ", " + where};
   }
   std::string details = log_tail(command.log);
   if (!reader.damage().empty()) details = reader.damage() + "; " + details;

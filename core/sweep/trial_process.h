@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/config/program_facts.h"
-#include "core/trace/measurement.h"
+#include "core/result/measurement.h"
 
 namespace memtune::sweep {
 
@@ -39,11 +39,11 @@ struct UsageProblem {
 
 // The process ended without an answer.
 struct Failure {
-  trace::Outcome outcome = trace::Outcome::error;  // host_oom | timeout | crash | error | interrupted
-  std::string reason;                              // one line
+  result::Outcome outcome = result::Outcome::error;  // host_oom | timeout | crash | error | interrupted
+  std::string reason;                                // one line
 };
 
-using TrialAnswer = std::variant<ModelFacts, trace::Measurement, std::vector<DoctorCheck>, UsageProblem, Failure>;
+using TrialAnswer = std::variant<ModelFacts, result::Measurement, std::vector<DoctorCheck>, UsageProblem, Failure>;
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}

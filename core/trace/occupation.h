@@ -1,5 +1,5 @@
 // What the device did with each moment of the traced steps: five sets that share no moment and together are the steps.
-// `in` and `out` add up to Transfer::exposed_ms, but for copies outside of steps.
+// `in` and `out` add up to TransferFigures::exposed_ms, but for copies outside of steps.
 #pragma once
 
 #include <initializer_list>

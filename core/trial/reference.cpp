@@ -147,7 +147,7 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return largest;
 }
 
-void note(trace::Gradients& result, double value, const std::string& where) {
+void note(result::Gradients& result, double value, const std::string& where) {
   if (result.equal || value > result.max_abs_difference) {
     result.max_abs_difference = value;
     result.worst = where;
@@ -157,7 +157,7 @@ void note(trace::Gradients& result, double value, const std::string& where) {
 
 // A gradient that only one of both has counts as zeros on the other side.
 void compare(ReferenceFile& file, const json& entry, const std::string& name, const at::Tensor& parameter,
-             trace::Gradients& result) {
+             result::Gradients& result) {
   bool expected = entry["defined"], found = parameter.grad().defined();
   if (!expected && !found) return;
   at::NoGradGuard no_grad;
@@ -195,12 +195,12 @@ void write_reference(const fs::path& path, const std::string& strategy, double l
   }
 }
 
-trace::Gradients compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
+result::Gradients compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
   ReferenceFile file(path);
   if (file.entries().size() != parameters.size())
     file.refuse("of another model: it has " + std::to_string(file.entries().size()) + " parameters, this one has " +
                 std::to_string(parameters.size()));
-  trace::Gradients result;
+  result::Gradients result;
   result.compared = true;
   result.equal = true;
   result.against = file.strategy();

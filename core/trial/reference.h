@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/trace/measurement.h"
+#include "core/result/measurement.h"
 
 namespace memtune::trial {
 
@@ -23,7 +23,7 @@ void write_reference(const std::filesystem::path& path, const std::string& strat
 
 // equal: the loss and every gradient have the reference's bits. Otherwise the largest absolute difference (over the
 // loss too) and where it is. Reads the file's gradients only where a hash differs. UsageError when it is no reference.
-trace::Gradients compare_with_reference(const std::filesystem::path& path, double loss,
-                                        const NamedParameters& parameters);
+result::Gradients compare_with_reference(const std::filesystem::path& path, double loss,
+                                         const NamedParameters& parameters);
 
 }  // namespace memtune::trial

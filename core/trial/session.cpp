@@ -7,6 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/trial_request.h"
+#include "core/device/torch/make_device.h"
+#include "core/device/torch/torch_device.h"
 #include "core/frontend/front_end.h"
 #include "core/program/blocks.h"
 #include "core/program/facts.h"
@@ -39,20 +41,20 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   device_ = device::make_device(training.device);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   program::Program model = frontend::lower(
-      {request.model, training.dtype, device_->torch_device(), training.seed, training.sequence});
+      {request.model, training.dtype, device::torch_device(*device_), training.seed, training.sequence});
   const std::string target = frontend::choose_target(request, loss_, program::input_names(model));
   program_ = std::make_unique<program::Program>(frontend::with_loss(model, loss_, target));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
-  batch_ = frontend::make_batch(request, loss_, model, device_->torch_device());
+  batch_ = frontend::make_batch(request, loss_, model, device::torch_device(*device_));
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
 }
 
 void Session::survey() {
-  program::ModuleState restore(program_->state, device_->torch_device());
+  program::ModuleState restore(program_->state, device::torch_device(*device_));
   try {
     config::ProgramFacts measured = facts_;
-    step::Survey survey(*program_, measured, device_->torch_device().type());
-    const c10::DeviceType type = device_->torch_device().type();
+    step::Survey survey(*program_, measured, device::torch_device(*device_).type());
+    const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(&survey);
     auto loss = interpreter_->run(to_values(batch_.tensors), &survey);
@@ -69,7 +71,7 @@ void Session::survey() {
 }
 
 double Session::untouched_loss(step::Executor* executor) {
-  program::ModuleState restore(program_->state, device_->torch_device());
+  program::ModuleState restore(program_->state, device::torch_device(*device_));
   return forward(executor, executor).item<double>();
 }
 
@@ -78,7 +80,7 @@ at::Tensor Session::forward(step::Executor* executor, program::OpObserver* obser
   at::Tensor loss;
   if (executor) executor->begin_step();
   {
-    const c10::DeviceType type = device_->torch_device().type();
+    const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(executor);
     loss = interpreter_->run(to_values(batch_.tensors), observer ? observer : executor).toTensor();

@@ -17,16 +17,16 @@
 #include "core/base/text.h"
 #include "core/profiler/profiler.h"
 #include "core/program/first_line.h"
+#include "core/result/overlap.h"
 #include "core/trace/file.h"
-#include "core/trace/overlap.h"
 #include "core/trial/session.h"
 #include "core/trial/step_trace.h"
 
 namespace memtune::trial {
 namespace {
 
-using trace::Measurement;
-using trace::Outcome;
+using result::Measurement;
+using result::Outcome;
 
 // Kernels whose result does not depend on the order of atomics, for the step that is compared bit for bit. Fresh memory
 // is left as it is: LibTorch would fill it with NaN. Attention has such kernels only when lacking ones are an error.
@@ -199,8 +199,8 @@ class Trial {
     }
     device::MemoryUse memory = device.memory();
     result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved, device.used_bytes()};
-    result_.step_ms = trace::summarize(samples);
-    result_.noisy = trace::spread(result_.step_ms) > 0.05;
+    result_.step_ms = result::summarize(samples);
+    result_.noisy = result::spread(result_.step_ms) > 0.05;
     double seconds = result_.step_ms.median / 1e3;
     result_.samples_per_s = static_cast<double>(session_.batch().samples) / seconds;
     result_.tokens_per_s = static_cast<double>(session_.batch().tokens) / seconds;
@@ -208,7 +208,7 @@ class Trial {
     result_.engine_ms = to_ms(executor()->host_time() - host_time) / request_.training.steps;
     result_.recomputed_ops = (executor()->reruns() - reruns) / request_.training.steps;
     count_transfers();
-    const offload::HostTier& tier = executor()->tier();
+    const tier::HostTier& tier = executor()->tier();
     result_.host_bytes = tier.pool().reserved_bytes();
     result_.host_peak_bytes = tier.pool().peak_leased_bytes();
     result_.disk_peak_bytes = tier.peak_disk_bytes();
@@ -216,7 +216,7 @@ class Trial {
 
   // Of the last step: every step moves the same.
   void count_transfers() {
-    trace::Transfer& transfer = result_.transfer;
+    result::TransferFigures& transfer = result_.transfer;
     transfer.out_bytes = executor_->offload().counters().out_bytes;
     transfer.in_bytes = executor_->offload().counters().in_bytes;
     transfer.disk_write_bytes = executor_->tier().counters().disk_write_bytes;
@@ -246,10 +246,10 @@ class Trial {
     }
     step_trace.finish(trace);
     read_timers();
-    result_.profiler_overhead = trace::summarize(samples).median / result_.step_ms.median - 1;
+    result_.profiler_overhead = result::summarize(samples).median / result_.step_ms.median - 1;
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
     if (result_.transfer.out_bytes == 0) return;  // the model's own copies (of its loss, say) are not the engine's
-    result_.transfer = trace::measure_overlap(trace, request_.training.traced_steps);
+    result_.transfer = result::measure_overlap(trace, request_.training.traced_steps);
     count_transfers();
     auto link = profiler::probe_link(session_.device());
     result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
@@ -258,7 +258,7 @@ class Trial {
 
   // Of the last step; the device is idle.
   void read_timers() {
-    const offload::HostTier::Counters& counters = executor_->tier().counters();
+    const tier::HostTier::Counters& counters = executor_->tier().counters();
     result_.recompute_ms = executor_->rerun_ms();
     result_.stalls = {to_ms(counters.room_stall), to_ms(counters.disk_stall), executor_->copy_stall_ms()};
   }

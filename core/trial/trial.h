@@ -2,14 +2,14 @@
 #pragma once
 
 #include "core/config/trial_request.h"
-#include "core/trace/measurement.h"
+#include "core/result/measurement.h"
 #include "core/trial/frames.h"
 
 namespace memtune::trial {
 
 // Never throws for what a trial may meet (out of memory, NaN, gradients that differ): those are outcomes with a reason.
 // UsageError for the person's mistakes.
-trace::Measurement run_trial(const config::TrialRequest& request, Frames& frames);
+result::Measurement run_trial(const config::TrialRequest& request, Frames& frames);
 
 // Loads, lowers and tries the model; sends the `facts` frame.
 void inspect(const config::TrialRequest& request, Frames& frames);

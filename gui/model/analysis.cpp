@@ -8,10 +8,10 @@ std::optional<config::Plan> read_plan(const Trial& trial) {
   return trial.plan_path().empty() ? std::nullopt : sweep::read_plan(trial.plan_path());
 }
 
-std::vector<report::Finding> find_in(const Trial& trial) {
+std::vector<findings::Finding> find_in(const Trial& trial) {
   if (!trial.has_trace()) return {};
   const std::optional<config::Plan> plan = read_plan(trial);
-  return report::find(trial.load().trace, trial.row().measurement, plan ? &*plan : nullptr);
+  return findings::find(trial.load().trace, trial.row().measurement, plan ? &*plan : nullptr);
 }
 
 }  // namespace memtune::gui

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/config/plan.h"
-#include "core/report/findings.h"
+#include "core/findings/findings.h"
 #include "gui/model/run.h"
 #include "gui/model/spot.h"
 
@@ -15,11 +15,11 @@ namespace memtune::gui {
 std::optional<config::Plan> read_plan(const Trial& trial);
 
 // Reads the trace when it has not been read; a trial without one has none.
-std::vector<report::Finding> find_in(const Trial& trial);
+std::vector<findings::Finding> find_in(const Trial& trial);
 
 // What the findings pane remembers between frames.
 struct FindingsState {
-  std::optional<std::vector<report::Finding>> findings;  // of the trial below
+  std::optional<std::vector<findings::Finding>> findings;  // of the trial below
   size_t trial = 0;
   std::optional<size_t> selected;
   std::vector<Spot> rows;  // of each finding

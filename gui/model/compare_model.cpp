@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 
 namespace memtune::gui {
 namespace {
 
-using trace::Measurement;
+using result::Measurement;
 
 constexpr double kGiB = 1 << 30;
 
@@ -18,7 +18,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-bool worked(const Measurement& m) { return m.outcome == trace::Outcome::ok; }
+bool worked(const Measurement& m) { return m.outcome == result::Outcome::ok; }
 
 bool matches(const Trial& trial, const std::vector<std::string>& words) {
   const std::string text = lower(trial.label() + " " + to_string(trial.row().measurement.outcome));
@@ -95,7 +95,7 @@ std::string figure_text(const Run& run, size_t index, Figure figure) {
   if (figure == Figure::gradients) return gradients_text(trial.row().measurement);
   const std::optional<double> value = figure_value(run, index, figure);
   if (!value) return "–";
-  return report::fixed(*value, figure == Figure::rate && *value < 100 ? 2 : digits_of(figure));
+  return fixed(*value, figure == Figure::rate && *value < 100 ? 2 : digits_of(figure));
 }
 
 std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Figure by, bool ascending) {

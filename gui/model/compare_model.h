@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/report/trace_diff.h"
+#include "core/findings/trace_diff.h"
 #include "gui/model/run.h"
 #include "gui/model/spot.h"
 
@@ -44,7 +44,7 @@ Scatter make_scatter(const Run& run);
 // One trial's side of the overlay. Times are milliseconds since the step began.
 struct Stretch {
   double start_ms = 0, end_ms = 0;
-  size_t kind = 0;  // activity: index into report::kDeviceParts; blocks: 0 forward, 1 backward, 2 recompute, 3 others
+  size_t kind = 0;  // activity: index into findings::kDeviceParts; blocks: 0 forward, 1 backward, 2 recompute, 3 others
   std::string name;
 };
 struct OverlaySide {
@@ -54,7 +54,7 @@ struct OverlaySide {
 };
 struct Overlay {
   OverlaySide a, b;
-  report::TraceDiff diff;
+  findings::TraceDiff diff;
 };
 Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);
 

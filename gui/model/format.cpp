@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 
 namespace memtune::gui {
 namespace {
@@ -24,13 +24,13 @@ std::string format_time(double ns, double resolution_ns) {
                                   [&](const Unit& candidate) { return length >= candidate.ns; });
   int digits = unit->ns == 1 ? 0 : digits_for(length / unit->ns);
   if (resolution_ns > 0) digits = std::clamp(static_cast<int>(std::ceil(std::log10(unit->ns / resolution_ns))), 0, 9);
-  return report::fixed(ns / unit->ns, digits) + " " + unit->name;
+  return fixed(ns / unit->ns, digits) + " " + unit->name;
 }
 
 std::string format_rate(int64_t bytes, int64_t ns) {
   if (bytes <= 0 || ns <= 0) return "";
   const double rate = static_cast<double>(bytes) / static_cast<double>(ns);  // bytes a nanosecond are GB a second
-  return report::fixed(rate, digits_for(rate)) + " GB/s";
+  return fixed(rate, digits_for(rate)) + " GB/s";
 }
 
 std::string format_count(size_t count) {

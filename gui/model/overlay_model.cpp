@@ -78,7 +78,7 @@ void add_activity(const LoadedTrace& loaded, const Interval& step, OverlaySide& 
   for (size_t kind = 0; kind < sets.size(); ++kind) {
     for (const Interval& stretch : closed(*sets[kind], column_of(step)))
       side.activity.push_back(
-          {ms_since(stretch.start, step), ms_since(stretch.end, step), kind, report::kDeviceParts[kind]});
+          {ms_since(stretch.start, step), ms_since(stretch.end, step), kind, findings::kDeviceParts[kind]});
   }
 }
 
@@ -95,7 +95,7 @@ OverlaySide make_side(const LoadedTrace& loaded, const Interval& step) {
 
 Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b) {
   Overlay overlay;
-  overlay.diff = report::diff(a.trace, b.trace);
+  overlay.diff = findings::diff(a.trace, b.trace);
   overlay.a = make_side(a, overlay.diff.a_step);
   overlay.b = make_side(b, overlay.diff.b_step);
   return overlay;

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/base/bytes.h"
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "gui/model/format.h"
 #include "gui/pane/memory_track.h"
 #include "gui/pane/widgets.h"
@@ -129,7 +129,7 @@ void draw_lane_between(const LoadedTrace& loaded, const Lane& lane, trace::Inter
   }
   if (busy == 0) return;
   const double share = 100.0 * static_cast<double>(busy) / static_cast<double>(range.end - range.start);
-  fact(lane.name.c_str(), report::fixed(share, 0) + " % busy" + (bytes > 0 ? ", " + format_bytes(bytes) : ""));
+  fact(lane.name.c_str(), fixed(share, 0) + " % busy" + (bytes > 0 ? ", " + format_bytes(bytes) : ""));
 }
 
 void draw_measure(const LoadedTrace& loaded, const std::vector<int64_t>& marks) {
@@ -142,11 +142,11 @@ void draw_measure(const LoadedTrace& loaded, const std::vector<int64_t>& marks) 
 }
 
 void draw_trial(const AppState& state, const LoadedTrace& loaded) {
-  const trace::Measurement& measured = state.current().row().measurement;
+  const result::Measurement& measured = state.current().row().measurement;
   ImGui::TextWrapped("%s", state.current().label().c_str());
   if (!begin_facts("trial")) return;
   fact("device", loaded.trace.device);
-  if (measured.step_ms.median > 0) fact("step", report::fixed(measured.step_ms.median, 1) + " ms");
+  if (measured.step_ms.median > 0) fact("step", fixed(measured.step_ms.median, 1) + " ms");
   fact("peak", bytes_or_nothing(measured.peak_bytes.allocated));
   fact("events", format_count(loaded.trace.events.size()));
   ImGui::EndTable();

@@ -1,14 +1,14 @@
 #include "gui/pane/findings_pane.h"
 
 #include "core/base/bytes.h"
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "gui/pane/trial_choice.h"
 
 namespace memtune::gui {
 namespace {
 
-using report::Finding;
-using report::Severity;
+using findings::Finding;
+using findings::Severity;
 
 FindingsState& findings_of(AppState& state) {
   FindingsState& findings = state.findings;
@@ -23,14 +23,14 @@ ImU32 severity_color(Severity severity) {
 }
 
 std::string cost_text(const Finding& finding) {
-  if (finding.ms_per_step > 0) return report::ms_text(finding.ms_per_step);
+  if (finding.ms_per_step > 0) return ms_text(finding.ms_per_step);
   return finding.bytes > 0 ? format_bytes(finding.bytes) : "";
 }
 
 bool can_be_shown(const Finding& finding) { return finding.evidence.end_ns > 0; }
 
 void show(AppState& state, const Finding& finding) {
-  const report::Evidence& evidence = finding.evidence;
+  const findings::Evidence& evidence = finding.evidence;
   if (!can_be_shown(finding)) return;
   if (evidence.start_ns == evidence.end_ns) {
     state.tab = Tab::timeline;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "gui/pane/trial_choice.h"
 #include "gui/pane/widgets.h"
 
@@ -17,7 +17,7 @@ constexpr double kLeastDelta = 0.05;  // ms
 
 ImVec4 color(ImU32 packed) { return ImGui::ColorConvertU32ToFloat4(packed); }
 
-std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + report::fixed(std::abs(ms), 1); }
+std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1); }
 
 ImU32 activity_color(size_t kind) {
   switch (kind) {
@@ -114,17 +114,17 @@ void draw_strips(const Overlay& overlay, double* from_ms, double* to_ms) {
     const ImPlotPoint mouse = ImPlot::GetPlotMousePos();
     const size_t strip = static_cast<size_t>(std::clamp(4 - mouse.y, 0.0, 3.99));
     if (const Stretch* found = stretch_at(*strips[strip], mouse.x))
-      ImGui::SetTooltip("%s\n%s ms", found->name.c_str(), report::fixed(found->end_ms - found->start_ms, 2).c_str());
+      ImGui::SetTooltip("%s\n%s ms", found->name.c_str(), fixed(found->end_ms - found->start_ms, 2).c_str());
   }
   ImPlot::EndPlot();
 }
 
 // The activity strips' colors.
 void draw_activity_legend() {
-  for (size_t kind = 0; kind < report::kDeviceParts.size(); ++kind) {
+  for (size_t kind = 0; kind < findings::kDeviceParts.size(); ++kind) {
     swatch(activity_color(kind));
-    ImGui::TextDisabled("%s", report::kDeviceParts[kind].c_str());
-    if (kind + 1 < report::kDeviceParts.size()) ImGui::SameLine(0, px(14));
+    ImGui::TextDisabled("%s", findings::kDeviceParts[kind].c_str());
+    if (kind + 1 < findings::kDeviceParts.size()) ImGui::SameLine(0, px(14));
   }
 }
 
@@ -144,23 +144,23 @@ void draw_plots(AppState& state, const Overlay& overlay) {
   ImPlot::EndAlignedPlots();
 }
 
-void show_part(AppState& state, const report::Part& part) {
+void show_part(AppState& state, const findings::Part& part) {
   if (part.in_b.end > part.in_b.start)
     show_range(state, *state.other_trial, part.in_b);
   else if (part.in_a.end > part.in_a.start)
     show_range(state, state.trial, part.in_a);
 }
 
-void draw_part(AppState& state, const report::Part& part, Spot& spot) {
+void draw_part(AppState& state, const findings::Part& part, Spot& spot) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   spot = {at.x + px(10), at.y + ImGui::GetTextLineHeight() / 2};
   if (ImGui::Selectable(part.name.c_str(), false, ImGuiSelectableFlags_SpanAllColumns)) show_part(state, part);
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) ImGui::SetTooltip("%s", report::sentence(part).c_str());
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) ImGui::SetTooltip("%s", findings::sentence(part).c_str());
   for (const double ms : {part.a_ms, part.b_ms}) {
     ImGui::TableNextColumn();
-    right_text(report::fixed(ms, 1));
+    right_text(fixed(ms, 1));
   }
   ImGui::TableNextColumn();
   ImGui::PushStyleColor(ImGuiCol_Text, part.delta_ms() > 0 ? palette().bad : palette().good);
@@ -171,9 +171,9 @@ void draw_part(AppState& state, const report::Part& part, Spot& spot) {
 }
 
 void draw_differences(AppState& state, const Overlay& overlay) {
-  const report::TraceDiff& diff = overlay.diff;
-  ImGui::Text("a traced step: A %s, B %s ms (%s)", report::fixed(diff.a_ms, 1).c_str(),
-              report::fixed(diff.b_ms, 1).c_str(), signed_ms(diff.b_ms - diff.a_ms).c_str());
+  const findings::TraceDiff& diff = overlay.diff;
+  ImGui::Text("a traced step: A %s, B %s ms (%s)", fixed(diff.a_ms, 1).c_str(), fixed(diff.b_ms, 1).c_str(),
+              signed_ms(diff.b_ms - diff.a_ms).c_str());
   const auto flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit;
   if (!ImGui::BeginTable("differences", 5, flags)) return;
   ImGui::TableSetupScrollFreeze(0, 1);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/report/layout.h"
+#include "core/base/layout.h"
 #include "gui/pane/widgets.h"
 
 namespace memtune::gui {
@@ -133,7 +133,7 @@ const Point* nearest(const Scatter& scatter) {
 
 void draw_tip(const AppState& state, const Point& point) {
   ImGui::SetTooltip("%s\n%s GiB at the peak, %s ms", state.run.trials[point.trial].label().c_str(),
-                    report::fixed(point.peak_gib, 2).c_str(), report::fixed(point.ms, 1).c_str());
+                    fixed(point.peak_gib, 2).c_str(), fixed(point.ms, 1).c_str());
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ void draw_row(AppState& state, size_t trial) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   draw_roles(state, trial);
-  const bool worked = state.run.trials[trial].row().measurement.outcome == trace::Outcome::ok;
+  const bool worked = state.run.trials[trial].row().measurement.outcome == result::Outcome::ok;
   for (const FigureInfo& info : figures()) {
     ImGui::TableNextColumn();
     const std::string text = figure_text(state.run, trial, info.figure);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 
 namespace memtune::gui {
 namespace {
@@ -117,7 +117,7 @@ std::vector<std::string> option_names() {
 std::string help_text() {
   std::string text = kHelp;
   for (const KnownOption& option : kOptions)
-    text += "  " + report::pad_right(std::string(option.name) + " " + option.type, 26) + "  " + option.help + "\n";
+    text += "  " + pad_right(std::string(option.name) + " " + option.type, 26) + "  " + option.help + "\n";
   return text;
 }
 

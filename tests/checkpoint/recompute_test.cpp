@@ -71,14 +71,14 @@ def forward(self, x):
   auto next_number = [&](const std::string& strategy) {
     Model model(source, 3, 8, {"a"});
     model.under(strategy);
-    return at::rand({1}, at::TensorOptions(test_device().torch_device())).item<float>();
+    return at::rand({1}, at::TensorOptions(device::torch_device(test_device()))).item<float>();
   };
   CHECK(next_number("checkpoint:full") == next_number("none"));
 }
 
 TEST_CASE("an op that makes another tensor the second time is an error, not a wrong gradient") {
   checkpoint::Recompute recompute(test_device(), /*nested=*/false);
-  auto options = at::TensorOptions(test_device().torch_device());
+  auto options = at::TensorOptions(device::torch_device(test_device()));
   program::Op op;
   op.name = "test::grows";
   int64_t runs = 2;

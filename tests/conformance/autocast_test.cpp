@@ -10,7 +10,7 @@ namespace memtune::tests {
 namespace {
 
 struct Bf16 : autograd::AutocastScope {
-  Bf16() : AutocastScope(test_device().torch_device().type(), {true, at::kBFloat16}) {}
+  Bf16() : AutocastScope(device::torch_device(test_device()).type(), {true, at::kBFloat16}) {}
 };
 
 constexpr char kSource[] = R"(
@@ -25,7 +25,7 @@ config::Plan plan_for(const config::ProgramFacts& facts, config::Place copies) {
   int matmuls = 0;
   for (size_t i = 0; i < facts.ops.size(); ++i) {
     const auto& op = facts.ops[i];
-    const bool second = op.matmul && matmuls++ % 2 == 1;
+    const bool second = config::is_matmul(op.op_class) && matmuls++ % 2 == 1;
     if (op.name != "aten::sigmoid" && !second) continue;
     config::OpPlacement placement{static_cast<int>(i), op.region + "/" + op.name, {config::Place::keep}};
     if (second) placement.saved = copies;
@@ -36,7 +36,7 @@ config::Plan plan_for(const config::ProgramFacts& facts, config::Place copies) {
 
 TEST_CASE("the copy of an input is cast again, whatever the value's own place; the matmul does not run twice") {
   Model model(kSource, 3);
-  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", test_device().torch_device());
+  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");
@@ -54,7 +54,7 @@ TEST_CASE("the copy of an input is cast again, whatever the value's own place; t
 
 TEST_CASE("the copy itself may wait in host memory") {
   Model model(kSource, 3);
-  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", test_device().torch_device());
+  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");

@@ -29,7 +29,7 @@ class FaultyTraining {
  public:
   explicit FaultyTraining(const std::string& strategy)
       : model_(kSource, kBlocks, kWidth, {"a", "b"}, kRows),
-        program_(tests::lower(model_.module(), frontend::Loss::returned, "", test_device().torch_device())),
+        program_(tests::lower(model_.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
         facts_(model_.surveyed(program_)),
         plan_(plan::make_plan(strategy, facts_)),
         plain_(model_.plain()) {

@@ -1,7 +1,6 @@
 // The engines' ordering is tested on this device: its streams must really run beside the caller and really wait.
 #include "core/device/cpu_device.h"
 
-#include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -10,9 +9,11 @@
 #include <thread>
 
 #include "tests/device/gate.h"
+#include "tests/support/cpu_device.h"
 
 using namespace memtune::device;
 using memtune::testing::Gate;
+using memtune::tests::no_tensors;
 
 namespace {
 
@@ -23,7 +24,7 @@ void copy_out(Device& device, std::string& to, const std::string& from, Stream s
 }  // namespace
 
 TEST_CASE("a copy on a side stream runs beside the caller") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
   device.wait(Stream::out, gate);
@@ -38,7 +39,7 @@ TEST_CASE("a copy on a side stream runs beside the caller") {
 }
 
 TEST_CASE("a source that is overwritten too early gives the wrong copy, as on a real device") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
   device.wait(Stream::out, gate);
@@ -50,7 +51,7 @@ TEST_CASE("a source that is overwritten too early gives the wrong copy, as on a 
 }
 
 TEST_CASE("one stream waits for an event of the other") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string first = "abcd", host = "....", second = "....";
   device.wait(Stream::out, gate);
@@ -66,7 +67,7 @@ TEST_CASE("one stream waits for an event of the other") {
 }
 
 TEST_CASE("compute waits by blocking until the event is reached") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::atomic<bool> opened{false};
   device.wait(Stream::out, gate);
@@ -82,7 +83,7 @@ TEST_CASE("compute waits by blocking until the event is reached") {
 }
 
 TEST_CASE("compute copies before it returns, and its events are reached at once") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   std::string from = "abcd", to = "....";
   copy_out(device, to, from, Stream::compute);
   CHECK(to == "abcd");
@@ -93,7 +94,7 @@ TEST_CASE("a device that goes finishes its copies first, and events outlive it")
   std::string from(1 << 20, 'a'), to(1 << 20, '.');
   EventPtr event;
   {
-    CpuDevice device;
+    CpuDevice device(no_tensors());
     for (int i = 0; i < 20; ++i) copy_out(device, to, from);
     event = device.record(Stream::out);
   }
@@ -103,14 +104,14 @@ TEST_CASE("a device that goes finishes its copies first, and events outlive it")
 }
 
 TEST_CASE("nothing to copy is no error") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   device.copy(nullptr, nullptr, 0, Direction::to_host, Stream::out);
   device.copy(nullptr, nullptr, 0, Direction::to_device, Stream::compute);
   device.synchronize();
 }
 
 TEST_CASE("activities are kept only while they are recorded") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
   int64_t lost = -1;
@@ -148,7 +149,7 @@ TEST_CASE("activities are kept only while they are recorded") {
 }
 
 TEST_CASE("host slabs are page-aligned, also odd and empty ones") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{4097}, int64_t{1} << 20}) {
     const auto slab = device.allocate_host(bytes);
     CHECK(slab->bytes() == bytes);
@@ -156,30 +157,32 @@ TEST_CASE("host slabs are page-aligned, also odd and empty ones") {
   }
 }
 
-TEST_CASE("memory use is what tensors hold, capped on demand") {
-  CpuDevice device;
-  device.reset_peak();
-  const int64_t before = device.memory().allocated;
-  const auto tensor = at::empty({256}, at::kFloat);
+TEST_CASE("memory use is what its counter counted, capped on demand") {
+  MemoryCounter memory;
+  CpuDevice device(memory);
+  REQUIRE(memory.take(1024));
+  memory.give_back(24);
   const MemoryUse use = device.memory();
-  CHECK(use.allocated - before == 1024);
-  CHECK(use.peak_allocated - before == 1024);
+  CHECK(use.allocated == 1000);
+  CHECK(use.peak_allocated == 1024);
   CHECK(use.reserved == use.allocated);
   CHECK(use.peak_reserved == use.peak_allocated);
   CHECK(device.used_bytes() == 0);
   const auto slab = device.allocate_host(1 << 20);  // the host's, not the device's
-  CHECK(device.memory().allocated == use.allocated);
+  CHECK(device.memory().allocated == 1000);
+  device.reset_peak();
+  CHECK(device.memory().peak_allocated == 1000);
 
-  device.set_cap(use.allocated + 100);
-  CHECK_THROWS_AS(at::empty({101}, at::kByte), c10::OutOfMemoryError);
+  device.set_cap(1100);
+  CHECK_FALSE(memory.take(101));
   device.set_cap(0);
-  CHECK(at::empty({101}, at::kByte).numel() == 101);
+  CHECK(memory.take(101));
 }
 
 TEST_CASE("it says that it is an emulation, and of what") {
-  CpuDevice device;
+  CpuDevice device(no_tensors());
   CHECK(device.emulated());
-  CHECK(device.torch_device() == c10::Device(c10::kCPU));
+  CHECK(device.type() == Device::Type::cpu);
   CHECK(device.name().rfind("CPU (", 0) == 0);
   CHECK(device.total_bytes() > (int64_t{64} << 20));
 }

@@ -32,9 +32,9 @@ const char* const kProfile =
 
 config::DecoderProfile profile() { return config::parse_decoder_profile("model profile", kProfile); }
 
-c10::Device device() { return tests::test_device().torch_device(); }
+c10::Device place() { return device::torch_device(tests::test_device()); }
 
-Source built_in(const std::string& dtype) { return {{"", kProfile}, dtype, device(), 5, 0}; }
+Source built_in(const std::string& dtype) { return {{"", kProfile}, dtype, place(), 5, 0}; }
 
 // What a front end has to bring to join: how the model comes to be in its form, and what the person is told of it.
 struct Member {
@@ -46,7 +46,7 @@ struct Member {
 Source save(Form form, const std::string& path, const std::string& dtype) {
   const Program model = lower(built_in(""));
   tests::decoder_module(profile(), model.state, form).save(path);
-  return {{path, ""}, dtype, device(), 0, 0};
+  return {{path, ""}, dtype, place(), 0, 0};
 }
 
 std::vector<Member> members() {
@@ -64,7 +64,7 @@ Program lowered(const Member& member, const std::string& dtype = "") {
 }
 
 at::Tensor tokens(int64_t batch, int64_t length) {
-  return (at::arange(batch * length) * 7).remainder(32).view({batch, length}).to(device());
+  return (at::arange(batch * length) * 7).remainder(32).view({batch, length}).to(place());
 }
 
 struct Trained {

@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/device/device.h"
+#include "core/device/torch/make_device.h"
+#include "core/device/torch/torch_device.h"
 
 using namespace memtune;
 using namespace memtune::device;
@@ -17,7 +19,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 at::Tensor on_device(const Device& device, int64_t bytes) {
-  return at::empty({bytes}, at::TensorOptions(at::kByte).device(device.torch_device()));
+  return at::empty({bytes}, at::TensorOptions(at::kByte).device(torch_device(device)));
 }
 
 }  // namespace
@@ -27,7 +29,7 @@ TEST_CASE("bytes go out to page-locked memory and come back") {
   const int64_t bytes = 8 * kMiB + 3;
   const auto slab = device->allocate_host(bytes);
   CHECK(reinterpret_cast<uintptr_t>(slab->data()) % 4096 == 0);
-  const auto from = at::randint(256, {bytes}, at::TensorOptions(at::kByte).device(device->torch_device()));
+  const auto from = at::randint(256, {bytes}, at::TensorOptions(at::kByte).device(torch_device(*device)));
   auto to = on_device(*device, bytes).zero_();
   device->wait(Stream::out, device->record(Stream::compute));
   device->copy(slab->data(), from.data_ptr(), bytes, Direction::to_host, Stream::out);
@@ -102,7 +104,7 @@ TEST_CASE("compute is the stream that is current, whatever it was before") {
   const auto slab = device->allocate_host(bytes);
   auto tensor = on_device(*device, bytes);
   const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
-  const c10::Stream before = cuda.exchangeStream(cuda.getStreamFromGlobalPool(device->torch_device()));
+  const c10::Stream before = cuda.exchangeStream(cuda.getStreamFromGlobalPool(torch_device(*device)));
   for (int round = 1; round <= 5; ++round) {
     for (int i = 0; i < 20; ++i) tensor.fill_(100 + i);
     tensor.fill_(round);
@@ -166,13 +168,13 @@ TEST_CASE("beyond the cap allocations throw out of memory, and without it they w
 TEST_CASE("page-locked memory beyond all bounds is a device error, and leaves no error behind") {
   const auto device = make_device("cuda");
   CHECK_THROWS_WITH_AS(device->allocate_host(int64_t{1} << 50), doctest::Contains("1 PiB"), DeviceError);
-  CHECK((at::ones({4}, at::TensorOptions(device->torch_device())) + 1).sum().item<float>() == 8);
+  CHECK((at::ones({4}, at::TensorOptions(torch_device(*device))) + 1).sum().item<float>() == 8);
 }
 
 TEST_CASE("the device has a name, and one that does not exist is refused") {
   const auto device = make_device("cuda:0");
   CHECK_FALSE(device->emulated());
   CHECK_FALSE(device->name().empty());
-  CHECK(device->torch_device() == c10::Device(c10::kCUDA, 0));
+  CHECK(torch_device(*device) == c10::Device(c10::kCUDA, 0));
   CHECK_THROWS_AS(make_device("cuda:63"), UsageError);  // another device than this process uses
 }

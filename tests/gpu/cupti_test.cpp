@@ -5,6 +5,8 @@
 #include <string>
 
 #include "core/device/device.h"
+#include "core/device/torch/make_device.h"
+#include "core/device/torch/torch_device.h"
 #include "core/profiler/doctor.h"
 #include "core/profiler/profiler.h"
 
@@ -34,7 +36,7 @@ bool on_track(const trace::Trace& trace, const trace::Event& event, const std::s
 TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice over") {
   const auto device = make_device("cuda");
   const auto slab = device->allocate_host(kBytes);
-  auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(device->torch_device()));
+  auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(torch_device(*device)));
   tensor.add_(1);  // loads the kernel: that may copy, too
   const auto profiler = profiler::make_profiler(*device);
   for (int round = 0; round < 2; ++round) {
@@ -75,7 +77,7 @@ TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice
 TEST_CASE("kernels know the part that they were issued in, and copies their value") {
   const auto device = make_device("cuda");
   const auto slab = device->allocate_host(kBytes);
-  auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(device->torch_device()));
+  auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(torch_device(*device)));
   auto square = at::ones({64, 64}, tensor.options());
   at::mm(square, square);  // loads what is launched through the driver
   tensor.add_(1);
@@ -115,7 +117,7 @@ TEST_CASE("a copy from ordinary memory is marked as such") {
   const auto host = at::ones({kBytes}, at::kByte);
   trace::Trace trace;
   profiler->start();
-  const auto copy = host.to(device->torch_device());
+  const auto copy = host.to(torch_device(*device));
   profiler->finish(trace);
   const auto ins = of_kind(trace, Kind::copy_in);
   REQUIRE_FALSE(ins.empty());
@@ -125,7 +127,7 @@ TEST_CASE("a copy from ordinary memory is marked as such") {
 TEST_CASE("many kernels are all there") {
   const auto device = make_device("cuda");
   const auto profiler = profiler::make_profiler(*device);
-  auto tensor = at::ones({16}, at::TensorOptions(device->torch_device()));
+  auto tensor = at::ones({16}, at::TensorOptions(torch_device(*device)));
   trace::Trace trace;
   profiler->start();
   for (int i = 0; i < 50'000; ++i) tensor.add_(1);

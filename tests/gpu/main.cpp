@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/device/device.h"
+#include "core/device/torch/make_device.h"
 
 int main(int argc, char** argv) {
   try {

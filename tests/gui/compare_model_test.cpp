@@ -48,7 +48,7 @@ TEST_CASE("a filter keeps what holds all its words, in any case, outcomes includ
 TEST_CASE("trials of several batches are named as reports name them") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
-  memtune::trace::Measurement measurement;
+  memtune::result::Measurement measurement;
   measurement.strategy = "none";
   made.add(measurement, nullptr, 4, 1024);
   Run run;
@@ -103,7 +103,7 @@ TEST_CASE("a step of any length is laid over, its curve thinned to no more than 
     for (const int64_t start : {-kFar, int64_t{0}, end - 1}) {
       CAPTURE(start);
       CAPTURE(end);
-      memtune::report::MadeUp made;
+      memtune::findings::MadeUp made;
       made.trace.events[made.step(0, 1)].start_ns = start;
       made.trace.events[0].end_ns = end;
       made.trace.memory = {{start, 1 << 30}, {end - 1, 2 << 20}};
@@ -120,7 +120,7 @@ TEST_CASE("a step of any length is laid over, its curve thinned to no more than 
 }
 
 TEST_CASE("a strip has no more stretches than a picture shows") {
-  memtune::report::MadeUp made;
+  memtune::findings::MadeUp made;
   made.step(0, 100);
   for (int i = 0; i < 100'000; ++i) made.kernel(i * 0.001, i * 0.001 + 0.0005);
   LoadedTrace loaded;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/report/findings.h"
+#include "core/findings/findings.h"
 #include "gui/model/plan_model.h"
 #include "gui/model/trip.h"
 #include "tests/gui/screen.h"
@@ -91,12 +91,12 @@ TEST_CASE("owners hold no more than there is, and the plan has a row a block") {
 
 TEST_CASE("where the link is the limit the advice is to move less") {
   const Recorded recorded("offload:stream");
-  const auto findings = report::find(recorded.loaded->trace, recorded.trial->row().measurement, nullptr);
+  const auto findings = findings::find(recorded.loaded->trace, recorded.trial->row().measurement, nullptr);
   int told = 0;
   for (const auto& finding : findings) {
     if (finding.rule != "copies-in-late" && finding.rule != "copies-out-late") continue;
     CHECK(finding.advice.starts_with("the link is the limit"));
-    CHECK(finding.severity == report::Severity::problem);
+    CHECK(finding.severity == findings::Severity::problem);
     ++told;
   }
   CHECK(told == 2);

@@ -7,11 +7,11 @@
 #include "core/config/plan.h"
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
-#include "tests/report/made_up.h"
+#include "tests/findings/made_up.h"
 
 namespace memtune::test {
 
-using report::MadeUp;
+using findings::MadeUp;
 
 // Two steps of 100 + `late` ms: forward of two blocks 0-40, backward 50-100; before the last 10 ms of each step compute
 // waits `late` ms for a copy of the second of two values. Memory peaks at 45 with `peak_gib`.
@@ -56,9 +56,9 @@ class MadeUpRun {
   }
 
   void add(const std::string& strategy, double ms, int64_t peak_gib, const trace::Trace* trace) {
-    trace::Measurement m;
+    result::Measurement m;
     m.strategy = strategy;
-    m.step_ms = trace::summarize({ms - 1, ms, ms + 1});
+    m.step_ms = result::summarize({ms - 1, ms, ms + 1});
     m.peak_bytes.allocated = peak_gib << 30;
     m.samples_per_s = 1000 / ms;
     m.gradients.compared = m.gradients.equal = strategy != "none";
@@ -66,7 +66,7 @@ class MadeUpRun {
     m.transfer.out_bytes = strategy.starts_with("offload") ? 1 << 30 : 0;
     add(m, trace);
   }
-  void add(trace::Measurement m, const trace::Trace* trace, std::optional<int64_t> batch = {},
+  void add(result::Measurement m, const trace::Trace* trace, std::optional<int64_t> batch = {},
            std::optional<int64_t> sequence = {}) {
     sweep::TrialSpec spec{m.strategy, batch, sequence, std::to_string(record_.trials.size()), ""};
     spec.folder = run_.new_folder(spec);
@@ -98,9 +98,9 @@ inline void write_run(const std::filesystem::path& folder) {
   run.add("offload:stream", 110, 4, &late);
   run.add("none", 100, 8, &none);
   run.add("checkpoint:full", 130, 5, nullptr);
-  trace::Measurement failed;
+  result::Measurement failed;
   failed.strategy = "offload:sync";
-  failed.outcome = trace::Outcome::device_oom;
+  failed.outcome = result::Outcome::device_oom;
   failed.reason = "asked for 2 GiB";
   run.add(failed, nullptr);
 }

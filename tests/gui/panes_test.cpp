@@ -100,7 +100,7 @@ TEST_CASE("a click on a difference shows it in the second trial's timeline") {
   Opened screen(Tab::compare);
   REQUIRE(screen.state.compare.overlay.has_value());
   const auto& parts = screen.state.compare.overlay->diff.parts;
-  const auto found = std::ranges::find(parts, "layers.1 backward", &report::Part::name);
+  const auto found = std::ranges::find(parts, "layers.1 backward", &findings::Part::name);
   REQUIRE(found != parts.end());
   CHECK(found->delta_ms() == doctest::Approx(10));
   const double start = static_cast<double>(found->in_b.start), end = static_cast<double>(found->in_b.end);
@@ -152,7 +152,7 @@ TEST_CASE("a click on a finding shows its evidence and picks the event out") {
   screen.frames(2);
   REQUIRE(screen.state.findings.findings.has_value());
   const auto& findings = *screen.state.findings.findings;
-  const auto late = std::ranges::find(findings, "copies-in-late", &report::Finding::rule);
+  const auto late = std::ranges::find(findings, "copies-in-late", &findings::Finding::rule);
   REQUIRE(late != findings.end());
   CHECK(late->ms_per_step == doctest::Approx(10));
   const uint32_t event = late->evidence.events.front();

@@ -31,9 +31,8 @@ class LazyDevice final : public device::Device {
     size_t position;
   };
 
-  c10::Device torch_device() const override { return c10::kCPU; }
+  Type type() const override { return Type::cpu; }
   std::string name() const override { return "lazy"; }
-  bool emulated() const override { return true; }
   int64_t total_bytes() const override { return 1 << 30; }
   std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
     struct Slab final : device::HostSlab {
@@ -114,7 +113,7 @@ void learn(LazyDevice& device, Offload& offload, int64_t peak) {
 
 TEST_CASE("a source lives until its copy out is done, and the bytes that come back are its bytes") {
   LazyDevice device;
-  HostTier tier(device, 4096, 0, nullptr);
+  tier::HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
   auto value = sent(offload, 3);
   CHECK(value->alive());  // the stash holds it: the copy has not run
@@ -131,7 +130,7 @@ TEST_CASE("a source lives until its copy out is done, and the bytes that come ba
 
 TEST_CASE("a source that is still here is used as it is") {
   LazyDevice device;
-  HostTier tier(device, 4096, 0, nullptr);
+  tier::HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, settings(1 << 20, 0), tier);
   auto value = sent(offload, 3);
   value->bytes();
@@ -141,7 +140,7 @@ TEST_CASE("a source that is still here is used as it is") {
 
 TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only for that") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(/*stash=*/2048, 0), tier);
   auto a = sent(offload, 1), b = sent(offload, 2);
   CHECK(a->alive());
@@ -153,7 +152,7 @@ TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only fo
 
 TEST_CASE("while the step's peak is not known two transfers may wait; once it is, as many as leave it alone") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
   std::vector<Use> values;
   const auto send = [&](int count) {
@@ -178,7 +177,7 @@ TEST_CASE("while the step's peak is not known two transfers may wait; once it is
 
 TEST_CASE("by values, the end of a block makes compute wait for nothing") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);
   learn(device, offload, /*peak=*/1 << 20);
   std::vector<Use> values;
@@ -191,7 +190,7 @@ TEST_CASE("by values, the end of a block makes compute wait for nothing") {
 
 TEST_CASE("by blocks, copies leave when the block ends, and sources of so many blocks wait") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
   grouped.schedule = config::Schedule::block;
   grouped.groups_in_flight = 1;
@@ -217,7 +216,7 @@ TEST_CASE("by blocks, copies leave when the block ends, and sources of so many b
 
 TEST_CASE("a value whose block has not ended is used where it is, and leaves in time when it is overwritten") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
   grouped.schedule = config::Schedule::block;
   Offload offload(device, grouped, tier);
@@ -238,7 +237,7 @@ TEST_CASE("small storages are held, not moved") {
   LazyDevice device;
   auto small = settings(1 << 20, 0);
   small.min_bytes = 1025;
-  HostTier tier(device, 4096, 0, nullptr);
+  tier::HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, small, tier);
   auto value = sent(offload, 3);
   CHECK(value->state() == Value::State::held);
@@ -247,7 +246,7 @@ TEST_CASE("small storages are held, not moved") {
 
 TEST_CASE("copies back are issued in the reverse of the order out, within the window") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(0, /*prefetch=*/2048), tier);
   auto a = sent(offload, 1), b = sent(offload, 2), c = sent(offload, 3);
   offload.prefetch();
@@ -266,7 +265,7 @@ TEST_CASE("copies back are issued in the reverse of the order out, within the wi
 
 TEST_CASE("prefetching does not raise the peak that was already reached") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(0, 1 << 20), tier);
   auto a = sent(offload, 1);
   device.use = {5000, 6000, 0, 0};
@@ -302,7 +301,7 @@ void two_values(LazyDevice& device, Offload& offload, int64_t peak) {
 
 TEST_CASE("once a step was learned from, copies come back as early as every peak until their use allows") {
   LazyDevice device;
-  HostTier tier(device, 1 << 16, 0, nullptr);
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(/*stash=*/0, /*prefetch=*/1 << 20), tier);
   offload.begin_learning();
   two_values(device, offload, 9000);
@@ -325,7 +324,7 @@ TEST_CASE("what has not left when the forward ends stays where there is room for
   for (const int64_t peak : {9000, 7000}) {
     CAPTURE(peak);
     LazyDevice device;
-    HostTier tier(device, 1 << 16, 0, nullptr);
+    tier::HostTier tier(device, 1 << 16, 0, nullptr);
     Offload offload(device, settings(1 << 20, 1 << 20), tier);
     offload.begin_learning();
     two_values(device, offload, peak);
@@ -340,7 +339,7 @@ TEST_CASE("what has not left when the forward ends stays where there is room for
 
 TEST_CASE("a storage that is about to be overwritten has left before") {
   LazyDevice device;
-  HostTier tier(device, 4096, 0, nullptr);
+  tier::HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, settings(1 << 20, 0), tier);
   at::Tensor tensor;
   auto value = sent(offload, 3, &tensor);
@@ -353,7 +352,7 @@ TEST_CASE("a storage that is about to be overwritten has left before") {
 
 TEST_CASE("host memory that goes round is not overwritten before it was read, nor read before it was written") {
   LazyDevice device;
-  HostTier tier(device, 4096, 0, nullptr);  // room for one
+  tier::HostTier tier(device, 4096, 0, nullptr);  // room for one
   Offload offload(device, settings(0, 0), tier);
   auto a = sent(offload, 1);
   at::Storage back = a->bytes();
@@ -367,7 +366,7 @@ TEST_CASE("host memory that goes round is not overwritten before it was read, no
 
 TEST_CASE("host memory that a copy back still reads is not written by the next copy out") {
   LazyDevice device;
-  HostTier tier(device, 4096, 4096, nullptr);  // room for one
+  tier::HostTier tier(device, 4096, 4096, nullptr);  // room for one
   Offload offload(device, settings(0, 1 << 20), tier);
   auto a = sent(offload, 1);
   offload.prefetch();         // has not run yet
@@ -384,7 +383,7 @@ TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing r
     CAPTURE(state);
     LazyDevice device;
     bool stays = state == stashed || state == used_from_the_stash;
-    HostTier tier(device, 4096, 0, nullptr);
+    tier::HostTier tier(device, 4096, 0, nullptr);
     Offload offload(device, settings(stays ? 1 << 20 : 0, 1 << 20), tier);
     auto value = sent(offload, 1);
     if (state == coming_back) offload.prefetch();
@@ -404,7 +403,7 @@ TEST_CASE("on the compute stream a source is gone when send returns") {
   LazyDevice device;
   auto sync = settings(1 << 20, 0);
   sync.side_stream = false;
-  HostTier tier(device, 4096, 0, nullptr);
+  tier::HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, sync, tier);
   auto value = sent(offload, 3);
   CHECK_FALSE(value->alive());

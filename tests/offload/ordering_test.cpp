@@ -142,7 +142,7 @@ class Steps {
   Random random_;
   QueueDevice device_;
   StreamOrderedMemory memory_;
-  HostTier tier_;
+  tier::HostTier tier_;
   Offload offload_;
   std::vector<Value> values_;
   int contents_ = 0, wrong_ = 0;

@@ -4,12 +4,11 @@
 #include <chrono>
 #include <thread>
 
-#include "core/device/cpu_device.h"
 #include "core/profiler/profiler.h"
 #include "tests/device/gate.h"
+#include "tests/support/cpu_device.h"
 
 using namespace memtune;
-using device::CpuDevice;
 using device::Direction;
 using device::Stream;
 using trace::Kind;
@@ -29,7 +28,7 @@ std::string track_of(const trace::Trace& trace, const trace::Event& event) { ret
 }  // namespace
 
 TEST_CASE("without copies a trace is one stretch of compute") {
-  CpuDevice device;
+  device::CpuDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   trace::Trace trace;
   profiler->start();
@@ -45,7 +44,7 @@ TEST_CASE("without copies a trace is one stretch of compute") {
 }
 
 TEST_CASE("a wait cuts compute in two, and copies are on their own tracks") {
-  CpuDevice device;
+  device::CpuDevice device(tests::no_tensors());
   const auto gate = std::make_shared<testing::Gate>();
   const auto profiler = profiler::make_profiler(device);
   std::string device_bytes(1000, 'a'), host_bytes(1000, '.');
@@ -84,7 +83,7 @@ TEST_CASE("a wait cuts compute in two, and copies are on their own tracks") {
 }
 
 TEST_CASE("a copy on the compute stream is no compute") {
-  CpuDevice device;
+  device::CpuDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   std::string from(8 << 20, 'a'), to(8 << 20, '.');
   trace::Trace trace;
@@ -100,7 +99,7 @@ TEST_CASE("a copy on the compute stream is no compute") {
 }
 
 TEST_CASE("a second trace starts at 0 again and knows nothing of the first") {
-  CpuDevice device;
+  device::CpuDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   std::string from = "abcd", to = "....";
   trace::Trace first, second;
@@ -115,7 +114,7 @@ TEST_CASE("a second trace starts at 0 again and knows nothing of the first") {
 }
 
 TEST_CASE("the link of the emulated device is a memcpy's, and probing it leaves no memory behind") {
-  CpuDevice device;
+  device::CpuDevice device(tests::no_tensors());
   const int64_t before = device.memory().allocated;
   const auto link = profiler::probe_link(device);
   CHECK(link.out_gb_per_s > 0.05);

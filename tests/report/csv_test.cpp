@@ -30,14 +30,14 @@ TEST_CASE("a trial is a line of as many fields as the header") {
 
 TEST_CASE("commas, quotes and line feeds are quoted") {
   Report report;
-  report.rows = {failed("checkpoint:full,inputs=host", memtune::trace::Outcome::error, "said \"no\"\nand left")};
+  report.rows = {failed("checkpoint:full,inputs=host", memtune::result::Outcome::error, "said \"no\"\nand left")};
   CHECK(csv(report).find("\n\"checkpoint:full,inputs=host\",,,error,\"said \"\"no\"\"\nand left\",,,,false,") !=
         std::string::npos);
 }
 
 TEST_CASE("what a failed trial did not measure is empty, not zero") {
   Report report;
-  report.rows = {failed("none", memtune::trace::Outcome::device_oom, "x")};
+  report.rows = {failed("none", memtune::result::Outcome::device_oom, "x")};
   CHECK(line(report, 1) == "none,,,device_oom,x,,,,false,,,,,,,,,,,,,,,,,,false,false,,false");
 }
 

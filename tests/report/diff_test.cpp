@@ -43,7 +43,7 @@ TEST_CASE("the table shows both figures and the change, and marks what may be no
   a.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.98, 0.7, 50, 50, 55, 55};
   b.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.5, 9, 50, 50, 55, 55};
   b.rows[1].measurement.loss = {10.25};
-  b.rows.push_back(failed("checkpoint:op", memtune::trace::Outcome::crash, "signal 11"));
+  b.rows.push_back(failed("checkpoint:op", memtune::result::Outcome::crash, "signal 11"));
   a.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
   CHECK(diff_table(diff(a, b)) ==
         " strategy        step ms                peak GiB              hidden %\n"
@@ -94,7 +94,7 @@ TEST_CASE("hidden counts in points, exposed from nothing is beyond any share") {
 
 TEST_CASE("a trial that failed is no figure beyond a limit, but it broke") {
   Report a = two(200, kGiB), b = two(200, kGiB);
-  b.rows[1] = failed("offload:stream", memtune::trace::Outcome::crash, "");
+  b.rows[1] = failed("offload:stream", memtune::result::Outcome::crash, "");
   CHECK_FALSE(diff(a, b)[1].worked_in_both());
   CHECK_FALSE(breaks("peak>+1%", a, b));
   CHECK(diff(a, b)[1].broke());

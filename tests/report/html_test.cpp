@@ -47,7 +47,7 @@ TEST_CASE("whatever a person or a model calls something cannot become markup") {
   report.model = report.device = report.settings = report.version = nasty;
   report.notes = {nasty};
   report.recommendation.reason = nasty;
-  report.findings.push_back({report::Severity::problem, "rule", nasty, nasty, 0, 0, 0, {}});
+  report.findings.push_back({findings::Severity::problem, "rule", nasty, nasty, 0, 0, 0, {}});
   for (report::Row& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
   trace.owners[0] = trace.names[0] = nasty;
@@ -79,7 +79,7 @@ TEST_CASE("memory over time is there for trials with a trace, under one scale") 
 
 TEST_CASE("findings have their severity") {
   Report report = report::sample_report();
-  report.findings.push_back({report::Severity::problem, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
+  report.findings.push_back({findings::Severity::problem, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
   CHECK(has(html(report, {}), "<li class=\"problem\"><b>problem</b> copies are late: prefetch more</li>"));
 }
 

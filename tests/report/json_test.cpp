@@ -7,6 +7,7 @@
 
 #include "tests/report/sample.h"
 
+using namespace memtune;
 using namespace memtune::report;
 using nlohmann::json;
 
@@ -71,8 +72,14 @@ TEST_CASE("an empty report has no trials, and ends with a line feed") {
 TEST_CASE("findings carry their rule, their advice and where they are seen") {
   Report report = sample_report();
   CHECK(json::parse(to_json_text(report))["findings"] == json::array());
-  report.findings = {
-      {Severity::problem, "waits", "compute waits", "prefetch=2", 4.5, 7, 0.1, {10, 20, {3, 1}, 2, "offload:stream"}}};
+  report.findings = {{findings::Severity::problem,
+                      "waits",
+                      "compute waits",
+                      "prefetch=2",
+                      4.5,
+                      7,
+                      0.1,
+                      {10, 20, {3, 1}, 2, "offload:stream"}}};
   CHECK(json::parse(to_json_text(report))["findings"] ==
         json::parse(R"([{"severity": "problem", "rule": "waits", "what": "compute waits", "advice": "prefetch=2",
                          "ms_per_step": 4.5, "bytes": 7,

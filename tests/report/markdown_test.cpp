@@ -48,6 +48,6 @@ TEST_CASE("no trial, no table") { CHECK(markdown({}).find("| --") == std::string
 
 TEST_CASE("findings are listed") {
   Report report = report::sample_report();
-  report.findings.push_back({report::Severity::advice, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
+  report.findings.push_back({findings::Severity::advice, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
   CHECK(markdown(report).find("\n- finding: copies are late: prefetch more\n") != std::string::npos);
 }

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -49,7 +49,7 @@ TEST_CASE("no line is wider than the terminal, down to 40 columns") {
   for (int width : {40, 57, 100, 300}) {
     CAPTURE(width);
     for (const std::string& line : split(pareto_plot(report, {false, width}), '\n'))
-      CHECK(report::display_width(line) <= std::min(width, 100));
+      CHECK(display_width(line) <= std::min(width, 100));
   }
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("where batch is an axis, times are of one sample, and every batch has 
 
 TEST_CASE("nothing worked: nothing to draw") {
   Report report;
-  report.rows.push_back(report::failed("none", trace::Outcome::crash, ""));
+  report.rows.push_back(report::failed("none", result::Outcome::crash, ""));
   CHECK(report::pareto_plot_of(report).points.empty());
   CHECK(report::pareto_chart(report) == "");
   CHECK(report::step_chart(report) == "");

@@ -6,7 +6,7 @@
 #include "tests/report/sample.h"
 
 using namespace memtune::report;
-using memtune::trace::Outcome;
+using memtune::result::Outcome;
 
 namespace {
 

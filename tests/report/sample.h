@@ -12,7 +12,7 @@ inline constexpr int64_t kGiB = int64_t{1} << 30;
 // A trial that worked: low and high are the median -+ `half`; 4 samples a step.
 inline Row worked(const std::string& strategy, double ms, double half, int64_t peak_bytes) {
   Row row;
-  trace::Measurement& m = row.measurement;
+  result::Measurement& m = row.measurement;
   m.strategy = strategy;
   m.step_ms = {ms, ms - half, ms + half, {ms - half, ms, ms + half}};
   m.peak_bytes.allocated = m.peak_bytes.reserved = peak_bytes;
@@ -23,7 +23,7 @@ inline Row worked(const std::string& strategy, double ms, double half, int64_t p
   return row;
 }
 
-inline Row failed(const std::string& strategy, trace::Outcome outcome, const std::string& reason) {
+inline Row failed(const std::string& strategy, result::Outcome outcome, const std::string& reason) {
   Row row;
   row.measurement.strategy = strategy;
   row.measurement.outcome = outcome;
@@ -38,7 +38,7 @@ inline Report sample_report() {
   report.model = "model.pt";
   report.device = "NVIDIA H200";
   report.settings = "tokens:int64[4,4096]<32000, next_token, adamw, bfloat16";
-  report.rows.push_back(failed("offload:sync", trace::Outcome::device_oom,
+  report.rows.push_back(failed("offload:sync", result::Outcome::device_oom,
                                "asked for 2 GiB in forward with 15.5 GiB in use; largest owners: layers.3.mlp 4 GiB"));
   report.rows.push_back(worked("checkpoint:full,inputs=host", 320, 0.5, 12 * kGiB));
   report.rows.push_back(worked("offload:stream", 500, 10, 14 * kGiB));

@@ -3,10 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/layout.h"
 #include "tests/report/sample.h"
 
+using namespace memtune;
 using namespace memtune::report;
 
 namespace {
@@ -144,8 +145,8 @@ TEST_CASE("nothing fits is said as such") {
 
 TEST_CASE("trials that all failed are listed with their reasons") {
   Report report;
-  report.rows = {failed("none", memtune::trace::Outcome::crash, "signal 11 in warmup"),
-                 failed("checkpoint:full", memtune::trace::Outcome::timeout, "")};
+  report.rows = {failed("none", memtune::result::Outcome::crash, "signal 11 in warmup"),
+                 failed("checkpoint:full", memtune::result::Outcome::timeout, "")};
   CHECK(table(report) ==
         " ✗ none             crash: signal 11 in warmup\n"
         " ✗ checkpoint:full  timeout\n");
@@ -187,7 +188,7 @@ TEST_CASE("the three heaviest findings stand below the recommendation, wrapped l
   report.recommendation = {"none", "it fits", true, {}, {}};
   for (const char* what : {"copies in exposed 41 ms a step", "copies out exposed 9 ms a step, which is a lot of time",
                            "the device is idle", "steps vary"}) {
-    report.findings.push_back({Severity::advice, "rule", what, "turn it", 0, 0, 0, {}});
+    report.findings.push_back({findings::Severity::advice, "rule", what, "turn it", 0, 0, 0, {}});
   }
   CHECK(has(table(report, {false, 60}),
             " Recommended: none: it fits\n\n"

@@ -10,9 +10,10 @@ namespace {
 
 config::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int width = 8, int rows = 4) {
   const tests::Model model(forward + "\n", blocks, width, {"a", "b"}, rows);
-  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", tests::test_device().torch_device());
+  const auto program =
+      tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(tests::test_device()));
   auto facts = program::facts(program, program::find_blocks(program, "block*"));
-  Survey survey(program, facts, tests::test_device().torch_device().type());
+  Survey survey(program, facts, device::torch_device(tests::test_device()).type());
   autograd::HookScope hooks(&survey);
   program::Interpreter(program).run({model.input()}, &survey);
   return facts;
@@ -80,7 +81,7 @@ TEST_CASE("a survey keeps nothing: it needs no more memory than a forward withou
   auto& device = tests::test_device();
   const tests::Model model("def forward(self, x):\n    return torch.sigmoid(torch.sigmoid(x @ self.a))\n", 6, 64, {"a"},
                            1024);
-  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device.torch_device());
+  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(device));
   auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const auto peak_of = [&](auto&& run) {
     device.reset_peak();
@@ -93,7 +94,7 @@ TEST_CASE("a survey keeps nothing: it needs no more memory than a forward withou
     program::Interpreter(program).run({model.input()});
   });
   const int64_t surveyed = peak_of([&] {
-    Survey survey(program, facts, tests::test_device().torch_device().type());
+    Survey survey(program, facts, device::torch_device(tests::test_device()).type());
     autograd::HookScope hooks(&survey);
     program::Interpreter(program).run({model.input()}, &survey);
   });

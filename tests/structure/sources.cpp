@@ -12,9 +12,12 @@ namespace fs = std::filesystem;
 
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
-    {"config", "trace", "disk"},
-    {"program", "device", "autograd", "value"},
-    {"offload", "checkpoint", "state", "shard", "profiler", "report", "plan"},
+    {"config", "trace", "disk", "device"},
+    {"result", "device/torch", "device/cuda", "tier", "autograd", "value"},
+    {"program"},
+    {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan"},
+    {"report"},
+    {"trainer"},
     {"step"},
     {"trial"},
     {"sweep"},
@@ -63,8 +66,9 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders, const 
 
 std::string folder_of(const std::string& path) {
   std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui/\\w+(?=/)|gui))/.+"))) return "";
-  return match[1].matched ? match[1] : match[2];
+  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))(/\\w+)?/.+"))) return "";
+  const std::string outer = match.str(1) + match.str(2), inner = outer + match.str(3);
+  return layer_of(inner) < 0 ? outer : inner;
 }
 
 std::vector<Include> includes_of(const Source& source) {

@@ -15,8 +15,8 @@ struct Source {
 // Every file of these endings below the folders, sorted; comments are blanked out, lines stay where they are.
 std::vector<Source> read_sources(const std::vector<std::string>& folders, const std::vector<std::string>& endings);
 
-// The room a file stands in: "core/base/text.h" -> "base", "core/report/html/page.h" -> "report", "gui/model/run.h" ->
-// "gui/model", "cli/main.cpp" -> "cli".
+// The room a file stands in: "core/base/text.h" -> "base", "core/report/html/page.h" -> "report", "cli/main.cpp" ->
+// "cli". A folder in a folder is a room of its own where it has a layer: "core/device/torch/x.h" -> "device/torch".
 std::string folder_of(const std::string& path);
 
 struct Include {

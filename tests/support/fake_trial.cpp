@@ -22,9 +22,9 @@
 #include "core/config/program_facts.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
+#include "core/result/measurement.h"
 #include "core/trace/event.h"
 #include "core/trace/file.h"
-#include "core/trace/measurement.h"
 
 namespace {
 
@@ -88,7 +88,7 @@ config::ProgramFacts facts(int blocks) {
   return facts;
 }
 
-trace::Measurement measure(const config::TrialRequest& request) {
+result::Measurement measure(const config::TrialRequest& request) {
   struct Figures {
     const char* strategy;
     double ms;
@@ -96,7 +96,7 @@ trace::Measurement measure(const config::TrialRequest& request) {
   };
   constexpr Figures kFigures[] = {
       {"none", 100, 32}, {"checkpoint:full", 125, 8}, {"checkpoint:every=2", 112, 20}, {"offload:stream", 110, 12}};
-  trace::Measurement measurement;
+  result::Measurement measurement;
   measurement.strategy = request.plan.strategy;
   double ms = 200;
   measurement.peak_bytes.allocated = 6 * kGiB;
@@ -107,7 +107,7 @@ trace::Measurement measure(const config::TrialRequest& request) {
   }
   const int64_t batch = std::max<int64_t>(1, request.training.batch);
   ms *= static_cast<double>(batch);
-  measurement.step_ms = trace::summarize(std::vector<double>(static_cast<size_t>(request.training.steps), ms));
+  measurement.step_ms = result::summarize(std::vector<double>(static_cast<size_t>(request.training.steps), ms));
   measurement.samples_per_s = 1000 * static_cast<double>(batch) / ms;
   measurement.peak_bytes.reserved = measurement.peak_bytes.allocated;
   measurement.loss = {2.5, 2.25};
@@ -116,7 +116,7 @@ trace::Measurement measure(const config::TrialRequest& request) {
   return measurement;
 }
 
-void compare(const config::TrialRequest& request, trace::Measurement& measurement) {
+void compare(const config::TrialRequest& request, result::Measurement& measurement) {
   if (!std::filesystem::exists(request.reference)) {
     write_file(request.reference, request.plan.strategy);
     return;
@@ -173,21 +173,21 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
   send_phase("load");
   send_phase("measure", 1, request.training.steps);
   misbehave(behaviour);
-  trace::Measurement measurement = measure(request);
+  result::Measurement measurement = measure(request);
   if (behaviour == "nan") {
-    measurement.outcome = trace::Outcome::nan;
+    measurement.outcome = result::Outcome::nan;
     measurement.loss = {2.5, std::nan("")};
   }
   if (behaviour == "device_oom") {
     measurement = {};
-    measurement.outcome = trace::Outcome::device_oom;
+    measurement.outcome = result::Outcome::device_oom;
     measurement.reason = "asked for 2 GiB, 1 GiB free";
   } else {
     compare(request, measurement);
     write_trace(request);
   }
   if (behaviour == "differs") {
-    measurement.outcome = trace::Outcome::mismatch;
+    measurement.outcome = result::Outcome::mismatch;
     measurement.reason = "gradients differ from none's";
     measurement.gradients.equal = false;
   }

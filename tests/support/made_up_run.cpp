@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "core/result/overlap.h"
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
-#include "core/trace/overlap.h"
 #include "tests/report/made_up_trace.h"
 
 namespace {
@@ -14,10 +14,10 @@ using namespace memtune;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-trace::Measurement worked(const std::string& strategy, double ms, double half, double gib) {
-  trace::Measurement m;
+result::Measurement worked(const std::string& strategy, double ms, double half, double gib) {
+  result::Measurement m;
   m.strategy = strategy;
-  m.step_ms = trace::summarize({ms - half, ms, ms + half, ms - half / 2, ms + half / 2});
+  m.step_ms = result::summarize({ms - half, ms, ms + half, ms - half / 2, ms + half / 2});
   m.peak_bytes.allocated = static_cast<int64_t>(gib * static_cast<double>(kGiB));
   m.peak_bytes.reserved = m.peak_bytes.allocated + (256 << 20);
   m.samples_per_s = 4000 / ms;
@@ -28,18 +28,18 @@ trace::Measurement worked(const std::string& strategy, double ms, double half, d
   return m;
 }
 
-trace::Transfer late_copies() {
-  trace::Transfer transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
+result::TransferFigures late_copies() {
+  result::TransferFigures transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
   transfer.link_out_gb_per_s = transfer.link_in_gb_per_s = 55;
   return transfer;
 }
 
-void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, trace::Measurement m, bool traced) {
+void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, result::Measurement m, bool traced) {
   const std::string folder = run.new_folder({m.strategy, {}, {}, "", ""});
   std::filesystem::create_directories(run / folder);
   if (traced) {
     const trace::Trace trace = test::made_up_trace(m.strategy);
-    m.transfer = trace::measure_overlap(trace, 2);
+    m.transfer = result::measure_overlap(trace, 2);
     if (m.strategy == "offload:stream") m.transfer = late_copies();
     m.trace = folder + "/trace.mttrace";
     trace::write_trace(run / m.trace, trace);
@@ -48,8 +48,8 @@ void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, trace
   record.trials.push_back({m.strategy, {}, {}, std::to_string(record.trials.size()), folder});
 }
 
-trace::Measurement failed(const std::string& strategy, trace::Outcome outcome, const std::string& reason) {
-  trace::Measurement m;
+result::Measurement failed(const std::string& strategy, result::Outcome outcome, const std::string& reason) {
+  result::Measurement m;
   m.strategy = strategy;
   m.outcome = outcome;
   m.reason = reason;
@@ -80,7 +80,7 @@ void write_run(const std::filesystem::path& folder) {
   add_trial(run, record, worked("checkpoint:full", 327.4, 23.2, 13.19), false);
   add_trial(run, record, worked("offload:stream", 948.9, 0.5, 12.13), true);
   add_trial(run, record,
-            failed("offload:sync", trace::Outcome::device_oom,
+            failed("offload:sync", result::Outcome::device_oom,
                    "asked for 2 GiB in forward with 15.5 GiB in use; largest owners: layers.3.mlp 4 GiB"),
             false);
   run.write_record(record);

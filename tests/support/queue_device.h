@@ -23,9 +23,8 @@ class QueueDevice : public device::Device {
   // With `random`, queues also run a little at every call.
   explicit QueueDevice(Compute compute, Random* random = nullptr) : compute_(compute), random_(random) {}
 
-  c10::Device torch_device() const override { return c10::kCPU; }
+  Type type() const override { return Type::cpu; }
   std::string name() const override { return "queues"; }
-  bool emulated() const override { return true; }
   int64_t total_bytes() const override { return int64_t{1} << 40; }
   std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
     struct Slab final : device::HostSlab {

@@ -60,12 +60,12 @@ class Saboteur final : public program::OpObserver {
 
 autograd::Autocast autocast_of(bool used) {
   if (used) return {true, at::kBFloat16};
-  return autograd::Autocast::now(test_device().torch_device().type());
+  return autograd::Autocast::now(device::torch_device(test_device()).type());
 }
 
 c10::Device device_of_poisoned_memory() {
   if (test_device().emulated()) poison_cpu_memory();
-  return test_device().torch_device();
+  return device::torch_device(test_device());
 }
 
 std::string bytes_of(const at::Tensor& tensor) {
@@ -182,7 +182,8 @@ class Driver {
 
   Losses forward(const std::vector<IValue>& inputs, step::Executor* executor, When when = When::never) {
     Saboteur observer(executor, when, subject_.ops_ ? (choice_ >> 8) % subject_.ops_ : 0);
-    const autograd::AutocastScope autocast(test_device().torch_device().type(), autocast_of(subject_.source_.autocast));
+    const autograd::AutocastScope autocast(device::torch_device(test_device()).type(),
+                                           autocast_of(subject_.source_.autocast));
     if (executor) executor->begin_step();
     const autograd::HookScope hooks(executor);
     const IValue answer = script_ ? subject_.model_.module.forward(inputs) : interpreter_.run(inputs, &observer);
@@ -248,7 +249,7 @@ class Driver {
     see("gradient of x", input_gradient);
     for (const auto& [name, parameter] : subject_.parameters_) see("gradient of " + name, parameter.grad());
     for (const at::Tensor& buffer : subject_.model_.module.buffers()) see("a buffer", buffer);
-    see("generator", at::globalContext().defaultGenerator(test_device().torch_device()).get_state());
+    see("generator", at::globalContext().defaultGenerator(device::torch_device(test_device())).get_state());
   }
 
   Subject& subject_;
@@ -263,7 +264,7 @@ class Driver {
 Subject::Subject(const RandomProgram& source)
     : source_(source),
       model_(build(source, device_of_poisoned_memory())),
-      program_(tests::lower(model_.module, frontend::Loss::none, "", test_device().torch_device())),
+      program_(tests::lower(model_.module, frontend::Loss::none, "", device::torch_device(test_device()))),
       facts_(program::facts(program_, program::find_blocks(program_, "block*"))) {
   for (const auto& parameter : model_.module.named_parameters())
     parameters_.emplace_back(parameter.name, parameter.value);

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "core/autograd/hooks.h"
+#include "core/device/torch/make_device.h"
+#include "core/device/torch/torch_device.h"
 #include "core/plan/strategy.h"
 #include "core/program/blocks.h"
 #include "core/program/facts.h"
@@ -72,7 +74,7 @@ class Model {
   Model(const std::string& source, int blocks, int width = 8, std::vector<std::string> parameters = {"a", "b"},
         int rows = 4)
       : module_("Model"), width_(width) {
-    at::TensorOptions options(test_device().torch_device());
+    at::TensorOptions options(device::torch_device(test_device()));
     at::manual_seed(7);
     std::string forward = "def forward(self, x):\n";
     for (int i = 0; i < blocks; ++i) {
@@ -107,7 +109,8 @@ class Model {
 
   // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
-    program::Program program = tests::lower(module_, frontend::Loss::returned, "", test_device().torch_device());
+    program::Program program =
+        tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = 0;
@@ -118,8 +121,8 @@ class Model {
   // What is known of the model, values measured too.
   config::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
-    const program::ModuleState restore(program.state, test_device().torch_device());
-    step::Survey survey(program, facts, test_device().torch_device().type());
+    const program::ModuleState restore(program.state, device::torch_device(test_device()));
+    step::Survey survey(program, facts, device::torch_device(test_device()).type());
     const autograd::HookScope hooks(&survey);
     program::Interpreter(program).run({input()}, &survey);
     return facts;

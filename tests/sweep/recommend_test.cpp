@@ -87,9 +87,9 @@ TEST_CASE("the goal memory takes the smallest peak, and the faster of two as sma
 
 TEST_CASE("failed trials and wrong gradients are never recommended, however fast") {
   std::vector<Row> rows = usual();
-  rows[0].measurement.outcome = memtune::trace::Outcome::device_oom;
+  rows[0].measurement.outcome = memtune::result::Outcome::device_oom;
   rows.push_back(row("checkpoint:op", 90, 5));
-  rows.back().measurement.outcome = memtune::trace::Outcome::mismatch;
+  rows.back().measurement.outcome = memtune::result::Outcome::mismatch;
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
   CHECK(advice.strategy == "checkpoint:full");
   CHECK(advice.reason.find("none ends in device_oom") != std::string::npos);

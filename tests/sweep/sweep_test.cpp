@@ -12,7 +12,7 @@
 
 using namespace memtune;
 using namespace memtune::sweep;
-using memtune::trace::Outcome;
+using memtune::result::Outcome;
 
 namespace {
 

@@ -17,7 +17,7 @@
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace std::chrono_literals;
-using memtune::trace::Outcome;
+using memtune::result::Outcome;
 
 namespace {
 
@@ -51,8 +51,8 @@ struct Stage {
 TEST_CASE("a trial that works gives its measurement, and phases on the way") {
   Stage stage;
   const TrialAnswer answer = stage.run("ok");
-  REQUIRE(std::holds_alternative<trace::Measurement>(answer));
-  CHECK(std::get<trace::Measurement>(answer).step_ms.median == 100);
+  REQUIRE(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::get<result::Measurement>(answer).step_ms.median == 100);
   CHECK(stage.phases == std::vector<std::string>{"load", "measure"});
 }
 
@@ -100,8 +100,8 @@ TEST_CASE("what the trial itself calls an error or the person's mistake is passe
 
 TEST_CASE("a result with a loss that is no number is a result") {
   const TrialAnswer answer = Stage().run("nan");
-  REQUIRE(std::holds_alternative<trace::Measurement>(answer));
-  CHECK(std::get<trace::Measurement>(answer).outcome == Outcome::nan);
+  REQUIRE(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::get<result::Measurement>(answer).outcome == Outcome::nan);
 }
 
 TEST_CASE(
@@ -114,12 +114,12 @@ TEST_CASE(
 
 TEST_CASE("a result counts even when the process hangs afterwards, until the limit") {
   const TrialAnswer answer = Stage().run("lingers", 1s);
-  CHECK(std::holds_alternative<trace::Measurement>(answer));
+  CHECK(std::holds_alternative<result::Measurement>(answer));
 }
 
 TEST_CASE("a child that keeps the pipe open does not keep the sweep waiting") {
   const auto start = std::chrono::steady_clock::now();
-  CHECK(std::holds_alternative<trace::Measurement>(Stage().run("leaves-child")));
+  CHECK(std::holds_alternative<result::Measurement>(Stage().run("leaves-child")));
   CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 

@@ -22,7 +22,7 @@ namespace memtune::tests {
 namespace {
 
 namespace fs = std::filesystem;
-using trace::Outcome;
+using result::Outcome;
 
 struct Folder {
   Folder() : path(fs::temp_directory_path() / ("memtune-trial-test-" + std::to_string(getpid()))) {
@@ -48,7 +48,7 @@ config::TrialRequest request(const std::string& strategy = "none") {
 }
 
 // Frames go to stdout when nobody listens; here they go nowhere.
-trace::Measurement run(const config::TrialRequest& request) {
+result::Measurement run(const config::TrialRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::Frames frames;
@@ -103,7 +103,7 @@ trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, 
   asked.training.host_budget_bytes = host_budget_bytes;
   asked.training.scratch = folder.path;
   asked.training.scratch_in_memory = true;
-  const trace::Measurement measured = run(asked);
+  const result::Measurement measured = run(asked);
   CHECK(measured.outcome == Outcome::ok);
   if (peak_bytes) *peak_bytes = measured.peak_bytes.allocated;
   return trace::read_trace(asked.trace).trace;

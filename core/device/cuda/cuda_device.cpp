@@ -210,9 +210,9 @@ class CudaDevice final : public Device {
   // Copies in flight use memory that the engines are about to free.
   ~CudaDevice() override { (void)cudaDeviceSynchronize(); }
 
-  c10::Device torch_device() const override { return c10::Device(c10::kCUDA, index_); }
+  Type type() const override { return Type::cuda; }
+  int index() const override { return index_; }
   std::string name() const override { return name_; }
-  bool emulated() const override { return false; }
   int64_t total_bytes() const override { return total_bytes_; }
 
   std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override {

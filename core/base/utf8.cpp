@@ -1,0 +1,37 @@
+#include "core/base/utf8.h"
+
+#include <algorithm>
+
+namespace memtune {
+namespace {
+
+// Bytes of the UTF-8 character that `text` begins with; 0 when it begins with none.
+size_t character_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const size_t size = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : 4;
+  if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Forms that are too long, halves of UTF-16 pairs, and what is beyond Unicode.
+  if (lead == 0xE0 && byte(1) < 0xA0) return 0;
+  if (lead == 0xED && byte(1) >= 0xA0) return 0;
+  if (lead == 0xF0 && byte(1) < 0x90) return 0;
+  if (lead == 0xF4 && byte(1) >= 0x90) return 0;
+  return size;
+}
+
+}  // namespace
+
+std::string valid_utf8(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t size = character_bytes(text);
+    result += size == 0 ? "\xEF\xBF\xBD" : text.substr(0, size);
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return result;
+}
+
+}  // namespace memtune

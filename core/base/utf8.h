@@ -1,0 +1,12 @@
+// Names of models and files need not be UTF-8; what is written for browsers and Python has to be.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace memtune {
+
+// Every byte that belongs to no character becomes U+FFFD.
+std::string valid_utf8(std::string_view text);
+
+}  // namespace memtune

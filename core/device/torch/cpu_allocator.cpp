@@ -1,0 +1,62 @@
+#include "core/device/torch/cpu_allocator.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
+#include <c10/util/Exception.h>
+
+#include <cstring>
+#include <string>
+
+namespace memtune::device {
+namespace {
+
+// The size stands before the bytes, in a header as large as LibTorch's alignment.
+constexpr size_t kHeader = 64;
+constexpr uint8_t kPriority = 100;  // over LibTorch's own allocators, which register with 0
+
+MemoryCounter counter;
+
+void release(void* data) {
+  if (data == nullptr) return;
+  char* block = static_cast<char*>(data) - kHeader;
+  int64_t bytes = 0;
+  std::memcpy(&bytes, block, sizeof bytes);
+  c10::free_cpu(block);
+  counter.give_back(bytes);
+}
+
+[[noreturn]] void refuse(int64_t bytes) {
+  C10_THROW_ERROR(OutOfMemoryError, "CPU device out of memory: tried to allocate " + std::to_string(bytes) +
+                                        " bytes, " + std::to_string(counter.allocated()) +
+                                        " bytes are allocated, the cap is " + std::to_string(counter.cap()) + " bytes");
+}
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  at::DataPtr allocate(size_t size) override {
+    if (size == 0) return {nullptr, nullptr, &release, at::kCPU};
+    const auto bytes = static_cast<int64_t>(size);
+    if (!counter.take(bytes)) refuse(bytes);
+    char* block = nullptr;
+    try {
+      block = static_cast<char*>(c10::alloc_cpu(size + kHeader));
+    } catch (...) {
+      counter.give_back(bytes);
+      throw;
+    }
+    std::memcpy(block, &bytes, sizeof bytes);
+    return {block + kHeader, block + kHeader, &release, at::kCPU};
+  }
+  at::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+};
+
+}  // namespace
+
+MemoryCounter& install_cpu_allocator() {
+  static auto* allocator = new CountingAllocator;  // never destroyed: tensors may outlive static objects
+  c10::SetCPUAllocator(allocator, kPriority);
+  return counter;
+}
+
+}  // namespace memtune::device

@@ -1,0 +1,56 @@
+#include "core/device/torch/make_device.h"
+
+#include <mutex>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/device/cpu_device.h"
+#include "core/device/cuda_module.h"
+#include "core/device/torch/cpu_allocator.h"
+
+namespace memtune::device {
+namespace {
+
+constexpr int kCpu = -1;
+constexpr int kMostDevices = 64;  // LibTorch's own limit is not higher
+
+// "cpu": kCpu; "cuda", "cuda:N": the index.
+int parse_device(const std::string& name) {
+  if (name == "cpu") return kCpu;
+  if (name == "cuda") return 0;
+  if (name.rfind("cuda:", 0) == 0) {
+    const int64_t index = parse_integer(name.substr(5), "device '" + name + "'");
+    if (index >= 0 && index < kMostDevices) return static_cast<int>(index);
+  }
+  static const std::string known[] = {"cpu", "cuda", "cuda:0"};
+  throw UsageError(unknown_name("device", name, known));
+}
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  using Make = Device* (*)(int);
+  return std::unique_ptr<Device>(reinterpret_cast<Make>(cuda_symbol("memtune_make_cuda_device"))(index));
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const std::string& name) {
+  static std::mutex mutex;
+  static std::string decided;
+  std::lock_guard lock(mutex);
+
+  const int index = parse_device(name);
+  const std::string full = index == kCpu ? "cpu" : "cuda:" + std::to_string(index);
+  if (!decided.empty() && decided != full) {
+    throw UsageError("device '" + name + "': this process already uses '" + decided + "'; it takes another process");
+  }
+  std::unique_ptr<Device> device;
+  if (index == kCpu) {
+    device = std::make_unique<CpuDevice>(install_cpu_allocator());
+  } else {
+    device = make_cuda_device(index);
+  }
+  decided = full;
+  return device;
+}
+
+}  // namespace memtune::device

@@ -1,0 +1,34 @@
+#include "core/findings/findings.h"
+
+#include <algorithm>
+
+#include "core/findings/finding_rules.h"
+
+namespace memtune::findings {
+
+std::string to_string(Severity severity) {
+  switch (severity) {
+    case Severity::note: return "note";
+    case Severity::advice: return "advice";
+    case Severity::problem: return "problem";
+  }
+  return "?";
+}
+
+std::string sentence(const Finding& finding) {
+  return finding.advice.empty() ? finding.what : finding.what + ": " + finding.advice;
+}
+
+std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan) {
+  const Subject subject(trace, measurement, plan);
+  std::vector<Finding> findings;
+  for (const Rule rule : all_rules()) {
+    if (std::optional<Finding> finding = rule(subject)) findings.push_back(std::move(*finding));
+  }
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return a.severity != b.severity ? a.severity > b.severity : a.weight > b.weight;
+  });
+  return findings;
+}
+
+}  // namespace memtune::findings

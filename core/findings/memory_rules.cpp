@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/findings/finding_rules.h"
+#include "core/trace/region.h"
+
+namespace memtune::findings {
+namespace {
+
+using trace::Event;
+using trace::Kind;
+
+constexpr double kUnused = 0.1;  // of the budget
+
+struct Holder {
+  std::string name = "the work space of ops";
+  int64_t bytes = 0;
+  int members = 1;  // owners of the same kind: "layers.*"
+};
+
+Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak) {
+  std::vector<int64_t> held(trace.owners.size());
+  for (const trace::OwnedSample& sample : trace.owned) {
+    if (sample.time_ns <= peak.time_ns) held[sample.owner] = sample.bytes;
+  }
+  Holder largest{.bytes = peak.allocated_bytes};
+  std::map<std::string, Holder> kinds;
+  for (size_t i = 0; i < held.size(); ++i) {
+    largest.bytes -= held[i];
+    if (held[i] == 0) continue;
+    const auto [kind, first] = kinds.try_emplace(without_numbers(trace.owners[i]), Holder{trace.owners[i], held[i]});
+    if (!first) kind->second = {kind->first, kind->second.bytes + held[i], kind->second.members + 1};
+  }
+  for (const auto& [name, kind] : kinds)
+    if (kind.bytes > largest.bytes) largest = kind;
+  return largest;
+}
+
+bool in_block(const trace::Trace& trace, const std::string& owner) {
+  return std::ranges::any_of(trace.values, [&](const trace::Value& value) { return value.region == owner; });
+}
+
+std::string advice_for_holder(const Subject& subject, const Holder& holder) {
+  const std::string& owner = holder.name;
+  const std::set<std::string> state = {"parameters", "gradients", "optimizer"};
+  if (state.contains(owner)) return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
+  if (owner == "outside of blocks") return subject.knobs.offloads() ? "head=move" : "a smaller --batch or --seq";
+  if (holder.members > 1) return "recompute or move more of their values";
+  if (in_block(subject.trace, owner)) return "recompute or move more of this block's values";
+  return "";
+}
+
+int64_t recomputed_bytes(const trace::Trace& trace) {
+  int64_t bytes = 0;
+  for (const trace::Value& value : trace.values) bytes += value.placement == "recompute" ? value.bytes : 0;
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<Finding> peak_owner(const Subject& subject) {
+  const trace::Trace& trace = subject.trace;
+  if (trace.memory.empty() || trace.owned.empty()) return {};
+  const trace::MemorySample peak = *std::ranges::max_element(trace.memory, {}, &trace::MemorySample::allocated_bytes);
+  const Holder holder = largest_holder(trace, peak);
+  if (holder.bytes <= 0) return {};
+  const std::string region = trace::region_at(trace, peak.time_ns);
+  const double percent = 100 * static_cast<double>(holder.bytes) / static_cast<double>(peak.allocated_bytes);
+  Finding finding = subject.concerns("peak-owner", holder.bytes,
+                                     "the peak of " + format_bytes(peak.allocated_bytes) +
+                                         (region.empty() ? "" : " is in " + region) + "; " + holder.name +
+                                         (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
+                                     advice_for_holder(subject, holder));
+  finding.severity = Severity::note;
+  finding.evidence.start_ns = finding.evidence.end_ns = peak.time_ns;
+  return finding;
+}
+
+std::optional<Finding> budget_unused(const Subject& subject) {
+  const int64_t budget = subject.trace.budget_bytes, peak = subject.peak_bytes;
+  const bool pays = subject.measurement.recomputed_ops > 0 || subject.measurement.transfer.out_bytes > 0;
+  if (budget <= 0 || peak <= 0 || !pays) return {};
+  const int64_t unused = budget - peak;
+  if (static_cast<double>(unused) < kUnused * static_cast<double>(budget)) return {};
+  return subject.concerns("budget-unused", unused,
+                          format_bytes(unused) + " of the budget of " + format_bytes(budget) + " are never used",
+                          subject.knobs.do_less());
+}
+
+std::optional<Finding> host_memory_full(const Subject& subject) {
+  const double ms = subject.measurement.stalls.room_ms;
+  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  return subject.costs("host-memory-full", ms,
+                       "host memory is full: " + ms_text(ms) + " a step until the disk takes it",
+                       "a larger --host-budget, or a faster --scratch");
+}
+
+std::optional<Finding> disk_late(const Subject& subject) {
+  const double ms = subject.measurement.stalls.disk_ms;
+  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  const trace::Intervals reads =
+      trace::time_of(subject.trace, [](const Event& event) { return event.kind == Kind::disk_read; });
+  Finding finding = subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step",
+                                  subject.knobs.deeper_prefetch() + ", or a larger --host-budget");
+  if (!reads.empty()) finding.evidence = subject.evidence(reads, Kind::disk_read);
+  return finding;
+}
+
+std::optional<Finding> recompute_dear(const Subject& subject) {
+  const result::TransferFigures& transfer = subject.measurement.transfer;
+  const double ms = subject.measurement.recompute_ms;
+  const auto bytes = static_cast<double>(recomputed_bytes(subject.trace));
+  if (subject.share_of_step(ms) < kWorthTelling || bytes <= 0) return {};
+  if (transfer.link_out_gb_per_s <= 0 || transfer.link_in_gb_per_s <= 0) return {};
+  const double moved_ms = (bytes / transfer.link_out_gb_per_s + bytes / transfer.link_in_gb_per_s) / 1e6;
+  if (ms <= moved_ms) return {};
+  Finding finding =
+      subject.costs("recompute-dear", ms - moved_ms,
+                    "recompute takes " + ms_text(ms) + " a step for " + format_bytes(static_cast<int64_t>(bytes)) +
+                        " that the link moves in " + ms_text(moved_ms),
+                    "place them on host");
+  finding.bytes = static_cast<int64_t>(bytes);
+  const trace::Intervals reruns = trace::time_of(subject.trace, [&](const Event& event) {
+    return event.kind == Kind::region && subject.trace.names[event.name].ends_with(" recompute");
+  });
+  if (!reruns.empty()) finding.evidence = subject.evidence(reruns, Kind::region);
+  return finding;
+}
+
+}  // namespace memtune::findings

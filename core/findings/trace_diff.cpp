@@ -1,0 +1,142 @@
+#include "core/findings/trace_diff.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "core/base/layout.h"
+#include "core/trace/region.h"
+
+namespace memtune::findings {
+namespace {
+
+using trace::Event;
+using trace::Interval;
+using trace::Intervals;
+
+constexpr double kWorthACause = 0.05;  // ms
+using Times = std::array<double, 5>;   // ms a step, in the order of kDeviceParts
+
+struct RegionTime {
+  double ms = 0;  // a step
+  Times within{};
+  Interval first;  // in the aligned step
+};
+
+std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1) + " ms"; }
+
+// "layers.3 backward" -> "all blocks backward", "layers.3" -> "all blocks forward"; "" for what is no block.
+std::string of_all_blocks(const std::string& region) {
+  const size_t blank = region.find(' ');
+  const std::string block = region.substr(0, blank);
+  if (!trace::is_block(block)) return "";
+  return "all blocks" + (blank == std::string::npos ? " forward" : region.substr(blank));
+}
+
+// One side of the comparison.
+class Side {
+ public:
+  explicit Side(const trace::Trace& trace)
+      : trace_(trace), steps_(trace::find_steps(trace)), occupation_(trace::find_occupation(trace, steps_)) {
+    std::vector<Interval> by_length = steps_;
+    std::ranges::sort(by_length, {}, [](const Interval& step) { return step.end - step.start; });
+    if (!by_length.empty()) aligned_ = by_length[(by_length.size() - 1) / 2];
+  }
+
+  Interval aligned() const { return aligned_; }
+  double step_ms() const { return per_step(trace::total(trace::unite(steps_))); }
+
+  Times device() const {
+    Times times{};
+    for (size_t i = 0; i < times.size(); ++i) times[i] = per_step(trace::total(*sets()[i]));
+    return times;
+  }
+
+  std::map<std::string, RegionTime> regions() const {
+    std::map<uint32_t, std::vector<Interval>> by_name;
+    for (const Event& event : trace_.events) {
+      if (event.kind == trace::Kind::region && trace_.names[event.name] != "step")
+        by_name[event.name].push_back({event.start_ns, event.end_ns});
+    }
+    std::map<std::string, std::vector<Interval>> all;
+    for (const auto& [name, stretches] : by_name) {
+      const std::string& text = trace_.names[name];
+      all[text].insert(all[text].end(), stretches.begin(), stretches.end());
+      if (const std::string sum = of_all_blocks(text); !sum.empty())
+        all[sum].insert(all[sum].end(), stretches.begin(), stretches.end());
+    }
+    std::map<std::string, RegionTime> regions;
+    for (auto& [name, stretches] : all)
+      regions[name] = measure(trace::intersect(trace::unite(std::move(stretches)), trace::unite(steps_)));
+    return regions;
+  }
+
+ private:
+  std::array<const Intervals*, 5> sets() const {
+    return {&occupation_.compute, &occupation_.in, &occupation_.out, &occupation_.wait, &occupation_.idle};
+  }
+
+  double per_step(int64_t ns) const {
+    return static_cast<double>(ns) / 1e6 / static_cast<double>(std::max<size_t>(1, steps_.size()));
+  }
+
+  RegionTime measure(const Intervals& stretches) const {
+    RegionTime time;
+    time.ms = per_step(trace::total(stretches));
+    for (size_t i = 0; i < time.within.size(); ++i) {
+      int64_t ns = 0;
+      for (const Interval& stretch : stretches) ns += trace::time_within(stretch, *sets()[i]);
+      time.within[i] = per_step(ns);
+    }
+    const Intervals in_step = trace::intersect(stretches, {aligned_});
+    if (!in_step.empty()) time.first = in_step.front();
+    return time;
+  }
+
+  const trace::Trace& trace_;
+  std::vector<Interval> steps_;
+  trace::Occupation occupation_;
+  Interval aligned_;
+};
+
+// What of the device's time differs most, in the direction of the whole difference.
+std::string cause(const RegionTime& a, const RegionTime& b) {
+  const double sign = b.ms < a.ms ? -1 : 1;
+  size_t most = 0;
+  Times deltas{};
+  for (size_t i = 0; i < deltas.size(); ++i) {
+    deltas[i] = b.within[i] - a.within[i];
+    if (sign * deltas[i] > sign * deltas[most]) most = i;
+  }
+  if (sign * deltas[most] < kWorthACause) return "";
+  return kDeviceParts[most] + " " + signed_ms(deltas[most]);
+}
+
+}  // namespace
+
+TraceDiff diff(const trace::Trace& a, const trace::Trace& b) {
+  const Side side_a(a), side_b(b);
+  TraceDiff diff{side_a.aligned(), side_b.aligned(), side_a.step_ms(), side_b.step_ms(), {}};
+  const Times device_a = side_a.device(), device_b = side_b.device();
+  for (size_t i = 0; i < device_a.size(); ++i)
+    diff.parts.push_back({kDeviceParts[i], false, device_a[i], device_b[i], "", {}, {}});
+  std::map<std::string, RegionTime> regions_a = side_a.regions(), regions_b = side_b.regions();
+  for (const auto& [name, time] : regions_b) regions_a.try_emplace(name);
+  for (const auto& [name, time] : regions_a) {
+    const RegionTime& other = regions_b[name];
+    diff.parts.push_back({name, true, time.ms, other.ms, cause(time, other), time.first, other.first});
+  }
+  const auto start = [](const Part& part) { return std::max(part.in_a.start, part.in_b.start); };
+  std::stable_sort(diff.parts.begin(), diff.parts.end(), [&](const Part& left, const Part& right) {
+    const double by = std::abs(left.delta_ms()) - std::abs(right.delta_ms());
+    return by != 0 ? by > 0 : start(left) < start(right);
+  });
+  return diff;
+}
+
+std::string sentence(const Part& part) {
+  return part.name + " " + signed_ms(part.delta_ms()) + (part.cause.empty() ? "" : ": " + part.cause);
+}
+
+}  // namespace memtune::findings

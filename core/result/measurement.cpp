@@ -1,0 +1,218 @@
+#include "core/result/measurement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace memtune::result {
+namespace {
+
+using Json = nlohmann::json;
+
+// In the order of Outcome.
+const std::vector<std::string>& outcome_names() {
+  static const std::vector<std::string> names = {"ok",         "device_oom", "host_oom", "disk_full",
+                                                 "disk_error", "corrupt",    "timeout",  "crash",
+                                                 "nan",        "mismatch",   "error",    "interrupted"};
+  return names;
+}
+
+double median_of_sorted(const std::vector<double>& sorted) {
+  const size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+// A fixed seed: the same samples always give the same interval, on every machine.
+std::vector<double> bootstrap_medians(const std::vector<double>& sorted) {
+  constexpr size_t kResamples = 2001;
+  std::mt19937_64 random(20240229);
+  std::vector<double> medians(kResamples), resample(sorted.size());
+  for (double& median : medians) {
+    for (double& value : resample) value = sorted[random() % sorted.size()];
+    std::sort(resample.begin(), resample.end());
+    median = median_of_sorted(resample);
+  }
+  std::sort(medians.begin(), medians.end());
+  return medians;
+}
+
+// The names of the JSON, once for both directions: `visit(key, member)`.
+template <typename Visit>
+void fields(StepTime& time, Visit visit) {
+  visit("median", time.median);
+  visit("low", time.low);
+  visit("high", time.high);
+  visit("samples", time.samples);
+}
+
+template <typename Visit>
+void fields(Peak& peak, Visit visit) {
+  visit("allocated", peak.allocated);
+  visit("reserved", peak.reserved);
+  visit("device", peak.device);
+}
+
+template <typename Visit>
+void fields(TransferFigures& transfer, Visit visit) {
+  visit("out_bytes", transfer.out_bytes);
+  visit("in_bytes", transfer.in_bytes);
+  visit("disk_write_bytes", transfer.disk_write_bytes);
+  visit("disk_read_bytes", transfer.disk_read_bytes);
+  visit("hidden", transfer.hidden);
+  visit("exposed_ms", transfer.exposed_ms);
+  visit("out_gb_per_s", transfer.out_gb_per_s);
+  visit("in_gb_per_s", transfer.in_gb_per_s);
+  visit("link_out_gb_per_s", transfer.link_out_gb_per_s);
+  visit("link_in_gb_per_s", transfer.link_in_gb_per_s);
+}
+
+template <typename Visit>
+void fields(Stalls& stalls, Visit visit) {
+  visit("room_ms", stalls.room_ms);
+  visit("disk_ms", stalls.disk_ms);
+  visit("copy_ms", stalls.copy_ms);
+}
+
+template <typename Visit>
+void fields(Gradients& gradients, Visit visit) {
+  visit("compared", gradients.compared);
+  visit("equal", gradients.equal);
+  visit("max_abs_difference", gradients.max_abs_difference);
+  visit("worst", gradients.worst);
+  visit("against", gradients.against);
+}
+
+template <typename Visit>
+void fields(Measurement& measurement, Visit visit) {
+  visit("strategy", measurement.strategy);
+  visit("outcome", measurement.outcome);
+  visit("reason", measurement.reason);
+  visit("step_ms", measurement.step_ms);
+  visit("noisy", measurement.noisy);
+  visit("peak_bytes", measurement.peak_bytes);
+  visit("floor_bytes", measurement.floor_bytes);
+  visit("host_bytes", measurement.host_bytes);
+  visit("host_peak_bytes", measurement.host_peak_bytes);
+  visit("disk_peak_bytes", measurement.disk_peak_bytes);
+  visit("samples_per_s", measurement.samples_per_s);
+  visit("tokens_per_s", measurement.tokens_per_s);
+  visit("transfer", measurement.transfer);
+  visit("stalls", measurement.stalls);
+  visit("recomputed_ops", measurement.recomputed_ops);
+  visit("recompute_ms", measurement.recompute_ms);
+  visit("engine_ms", measurement.engine_ms);
+  visit("loss", measurement.loss);
+  visit("gradients", measurement.gradients);
+  visit("profiler_overhead", measurement.profiler_overhead);
+  visit("emulated", measurement.emulated);
+  visit("device", measurement.device);
+  visit("plan", measurement.plan);
+  visit("trace", measurement.trace);
+}
+
+Json encode(bool value) { return value; }
+Json encode(int64_t value) { return value; }
+Json encode(Outcome outcome) { return to_string(outcome); }
+
+// JSON has no NaN: null stands for every number that is not finite.
+Json encode(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json encode(const std::vector<double>& values) {
+  Json array = Json::array();
+  for (const double value : values) array.push_back(encode(value));
+  return array;
+}
+
+// Reasons quote what crashed processes printed, which may end within a character; dump() throws on that.
+Json encode(const std::string& any) {
+  return Json::parse(Json(any).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+template <typename Object>
+requires std::is_aggregate_v<Object> Json encode(Object& object) {
+  Json json = Json::object();
+  fields(object, [&](const char* key, auto& member) { json[key] = encode(member); });
+  return json;
+}
+
+void decode(const Json& json, bool& value) { json.get_to(value); }
+void decode(const Json& json, int64_t& value) { json.get_to(value); }
+void decode(const Json& json, std::string& value) { json.get_to(value); }
+void decode(const Json& json, Outcome& outcome) { outcome = parse_outcome(json.get<std::string>()); }
+
+void decode(const Json& json, double& value) {
+  value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
+}
+
+void decode(const Json& json, std::vector<double>& values) {
+  values.clear();
+  for (const Json& element : json) decode(element, values.emplace_back());
+}
+
+// A key that is absent leaves its member at the default.
+template <typename Object>
+requires std::is_aggregate_v<Object>
+void decode(const Json& json, Object& object) {
+  const auto& members = json.get_ref<const Json::object_t&>();
+  fields(object, [&](const char* key, auto& member) {
+    if (const auto found = members.find(key); found != members.end()) decode(found->second, member);
+  });
+}
+
+}  // namespace
+
+std::string to_string(Outcome outcome) { return outcome_names().at(static_cast<size_t>(outcome)); }
+
+Outcome parse_outcome(const std::string& text) {
+  const auto& names = outcome_names();
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) throw UsageError(unknown_name("outcome", text, names));
+  return static_cast<Outcome>(found - names.begin());
+}
+
+StepTime summarize(std::vector<double> samples_ms) {
+  StepTime time;
+  time.samples = std::move(samples_ms);
+  std::vector<double> sorted = time.samples;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.empty()) return time;
+  time.median = median_of_sorted(sorted);
+  // Of two samples, each is the resample's median a quarter of the time: the interval is both.
+  const std::vector<double> medians = sorted.size() <= 2 ? sorted : bootstrap_medians(sorted);
+  const double last = static_cast<double>(medians.size() - 1);
+  time.low = medians[static_cast<size_t>(std::floor(0.025 * last))];
+  time.high = medians[static_cast<size_t>(std::ceil(0.975 * last))];
+  return time;
+}
+
+double spread(const StepTime& time) {
+  if (time.samples.empty() || time.median <= 0) return 0;
+  const auto [low, high] = std::minmax_element(time.samples.begin(), time.samples.end());
+  return (*high - *low) / time.median;
+}
+
+void to_json(Json& json, const Measurement& measurement) {
+  Measurement visited = measurement;
+  json = encode(visited);
+}
+
+void from_json(const Json& json, Measurement& measurement) {
+  try {
+    Measurement read;
+    decode(json.at("strategy"), read.strategy);
+    decode(json.at("outcome"), read.outcome);
+    decode(json, read);
+    measurement = std::move(read);
+  } catch (const Json::exception& error) {
+    throw UsageError("this JSON is not a measurement: " + std::string(error.what()));
+  }
+}
+
+}  // namespace memtune::result

@@ -1,0 +1,96 @@
+// What one trial measured. Plain data; to_json writes the names that scripts read (see the README).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace memtune::result {
+
+enum class Outcome {
+  ok,
+  device_oom,
+  host_oom,
+  disk_full,
+  disk_error,  // the system reports that a read or write failed
+  corrupt,     // bytes came back from the disk as others than were written
+  timeout,
+  crash,
+  nan,
+  mismatch,
+  error,
+  interrupted,
+};
+std::string to_string(Outcome outcome);
+Outcome parse_outcome(const std::string& text);
+
+// Median with its spread. low and high are the 95 % bootstrap interval of the median; samples in order of time.
+struct StepTime {
+  double median = 0, low = 0, high = 0;  // ms
+  std::vector<double> samples;           // ms
+};
+StepTime summarize(std::vector<double> samples_ms);
+// (max - min) / median of the samples; a trial over 0.05 is marked noisy.
+double spread(const StepTime& time);
+
+struct Peak {
+  int64_t allocated = 0;  // bytes held by tensors, highest in the measured steps
+  int64_t reserved = 0;   // bytes the allocator holds from the device; on CPU the same as allocated
+  int64_t device = 0;     // bytes used on the whole device, by every process; 0: not known
+};
+
+// A step's copies. hidden: share of copy time under kernels; exposed_ms: copy time under none, per step.
+struct TransferFigures {
+  int64_t out_bytes = 0, in_bytes = 0;                // per step
+  int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // of these, what went on to the scratch file and came from there
+  double hidden = 0, exposed_ms = 0;
+  double out_gb_per_s = 0, in_gb_per_s = 0;            // 1e9 bytes, while copies ran
+  double link_out_gb_per_s = 0, link_in_gb_per_s = 0;  // measured in the same process, idle, pinned
+};
+
+// Time of a step that engines stood in compute's way, by cause; taken in the traced steps.
+struct Stalls {
+  double room_ms = 0;  // host memory was full: the host waited until something had reached the disk
+  double disk_ms = 0;  // the host waited for a read
+  double copy_ms = 0;  // compute waited for a copy
+};
+
+struct Gradients {
+  bool compared = false;  // false: there was nothing to compare with (the reference itself, or it failed)
+  bool equal = false;     // bit for bit
+  double max_abs_difference = 0;
+  std::string worst;    // parameter with the largest difference
+  std::string against;  // strategy of the reference
+};
+
+struct Measurement {
+  std::string strategy;
+  Outcome outcome = Outcome::ok;
+  std::string reason;  // why not ok: one line, with bytes, phase and owners where they matter
+  StepTime step_ms;
+  bool noisy = false;
+  Peak peak_bytes;
+  int64_t floor_bytes = 0;      // allocated before a step: parameters, optimizer state, inputs
+  int64_t host_bytes = 0;       // host memory that the engines took from the system
+  int64_t host_peak_bytes = 0;  // of it, in use at most
+  int64_t disk_peak_bytes = 0;  // of the scratch file, in use at most
+  double samples_per_s = 0;
+  double tokens_per_s = 0;  // 0 when the model has no sequence dimension
+  TransferFigures transfer;
+  Stalls stalls;
+  int64_t recomputed_ops = 0;  // per step
+  double engine_ms = 0;        // of the host, that engines took of a step; ops that were run again are not in it
+  double recompute_ms = 0;     // of the device, per step; taken in the traced steps
+  std::vector<double> loss;    // [0]: the untouched model's; then one a measured step
+  Gradients gradients;
+  double profiler_overhead = 0;  // traced step / measured step - 1
+  bool emulated = false;         // the CPU played the device
+  std::string device;            // "NVIDIA H200"
+  std::string plan, trace;       // relative to the run directory
+};
+
+void to_json(nlohmann::json& json, const Measurement& measurement);
+void from_json(const nlohmann::json& json, Measurement& measurement);
+
+}  // namespace memtune::result

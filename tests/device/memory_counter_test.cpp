@@ -1,0 +1,52 @@
+// Peaks on the CPU device are these counters: they must be exact, also after an allocation was refused.
+#include "core/device/memory_counter.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+#include <vector>
+
+using memtune::device::MemoryCounter;
+
+TEST_CASE("the peak stays when bytes go, until it is reset") {
+  MemoryCounter counter;
+  CHECK(counter.take(4000));
+  CHECK(counter.take(1));
+  counter.give_back(1);
+  CHECK(counter.allocated() == 4000);
+  CHECK(counter.peak() == 4001);
+  counter.give_back(4000);
+  CHECK(counter.allocated() == 0);
+  CHECK(counter.peak() == 4001);
+  counter.reset_peak();
+  CHECK(counter.peak() == 0);
+}
+
+TEST_CASE("up to the cap everything fits and beyond it nothing, which changes nothing") {
+  MemoryCounter counter;
+  REQUIRE(counter.take(600));
+  counter.set_cap(1000);
+  CHECK_FALSE(counter.take(401));
+  CHECK(counter.allocated() == 600);
+  CHECK(counter.peak() == 600);
+  CHECK(counter.take(400));
+  CHECK(counter.allocated() == 1000);
+  counter.set_cap(0);
+  CHECK(counter.take(5000));
+}
+
+TEST_CASE("counters are right when threads take at once, some of them refused") {
+  MemoryCounter counter;
+  counter.set_cap(3000);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i)
+        if (counter.take(1000)) counter.give_back(1000);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(counter.allocated() == 0);
+  CHECK(counter.peak() <= 3000);
+  CHECK(counter.peak() % 1000 == 0);
+}

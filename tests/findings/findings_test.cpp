@@ -1,0 +1,327 @@
+// Each rule on a trace whose figures can be added up by hand: it speaks where it should, with the right amount and
+// place, and is silent just below its bounds.
+#include "core/findings/findings.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/findings/made_up.h"
+
+using namespace memtune::findings;
+using memtune::config::Plan;
+using memtune::result::Measurement;
+using memtune::trace::Kind;
+
+namespace {
+
+constexpr int64_t kMs = MadeUp::kMs, kMiB = MadeUp::kMiB, kGiB = 1024 * kMiB;
+
+Measurement measured(double step_ms) {
+  Measurement measurement;
+  measurement.strategy = "offload:stream";
+  measurement.step_ms.median = step_ms;
+  measurement.peak_bytes.allocated = 10 * kGiB;
+  return measurement;
+}
+
+const Plan& plan() {
+  static const Plan plan = [] {
+    Plan made;
+    made.strategy = "offload:stream";
+    return made;
+  }();
+  return plan;
+}
+
+std::vector<Finding> find_in(const MadeUp& made, const Measurement& measurement) {
+  return find(made.trace, measurement, &plan());
+}
+
+const Finding* of_rule(const std::vector<Finding>& findings, const std::string& rule) {
+  const auto found = std::ranges::find(findings, rule, &Finding::rule);
+  return found == findings.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+TEST_CASE("an empty trace and one of a single event say nothing") {
+  CHECK(find({}, measured(100), nullptr).empty());
+  MadeUp made;
+  made.kernel(0, 1);
+  CHECK(find_in(made, measured(1)).empty());
+}
+
+TEST_CASE("a step that computes from end to end says nothing") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 100);
+  made.add(Kind::copy_in, 10, 30, "", 900 * kMiB);
+  CHECK(find_in(made, measured(100)).empty());
+}
+
+TEST_CASE("copies in that compute waits for are late by what no kernel covers, a step") {
+  MadeUp made;
+  for (const double late : {10.0, 14.0}) {  // a step each: kernels 0-50 and on from 50 + late, where the copy ends
+    const double start = late == 10 ? 0 : 100;
+    made.step(start, start + 100);
+    made.kernel(start, start + 50);
+    made.add(Kind::copy_in, start + 5, start + 15, "", 500 * kMiB);
+    made.add(Kind::copy_in, start + 40, start + 50 + late, "", 1000 * kMiB);
+    made.kernel(start + 50 + late, start + 100);
+  }
+  const auto findings = find_in(made, measured(100));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule == "copies-in-late");
+  CHECK(findings[0].ms_per_step == doctest::Approx(12));
+  CHECK(findings[0].severity == Severity::problem);
+  CHECK(sentence(findings[0]) == "copies in exposed 12 ms a step: prefetch=1GiB -> prefetch=2GiB");
+  CHECK(findings[0].evidence.start_ns == 150 * kMs);
+  CHECK(findings[0].evidence.end_ns == 164 * kMs);
+  CHECK(findings[0].evidence.events == std::vector<uint32_t>{8, 3});
+  CHECK(findings[0].evidence.strategy == "offload:stream");
+}
+
+TEST_CASE("a link that is busy all the time is told to move less, not to begin earlier") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 60);
+  made.add(Kind::copy_in, 20, 100, "", kGiB);  // 80 ms, half of them late
+  const Finding late = find_in(made, measured(100)).front();
+  CHECK(late.ms_per_step == doctest::Approx(40));
+  CHECK(late.advice == "the link is the limit; fraction=1 -> fraction=0.5");
+}
+
+TEST_CASE("a single late copy, which is busy all of its own time, is no sign of a link at its limit") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 70);
+  made.add(Kind::copy_in, 60, 80, "", kGiB);
+  made.kernel(80, 100);
+  CHECK(find_in(made, measured(100)).front().advice == "prefetch=1GiB -> prefetch=2GiB");
+}
+
+TEST_CASE("copies that are late for the last block are answered by keeping it") {
+  MadeUp made;
+  made.value("layers.0", "host", kGiB);
+  const uint32_t last = made.value("layers.1", "host", kGiB);
+  made.step(0, 100);
+  made.kernel(0, 40);
+  made.add(Kind::copy_in, 40, 50, "", kGiB, last);
+  made.kernel(50, 100);
+  made.add(Kind::copy_in, 80, 90, "", kGiB, 1);
+  const Finding late = find_in(made, measured(100)).front();
+  CHECK(sentence(late) == "copies in exposed 10 ms a step, most of it for layers.1: keep_last=0 -> keep_last=1");
+  CHECK(late.evidence.value == 1);
+}
+
+TEST_CASE("copies out that compute waits for are answered by a larger stash") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 20);
+  made.add(Kind::copy_out, 5, 10, "", kGiB);
+  made.add(Kind::copy_out, 18, 24, "", kGiB);
+  made.kernel(24, 100);
+  const auto findings = find_in(made, measured(100));
+  REQUIRE(findings.size() == 1);
+  CHECK(sentence(findings[0]) == "copies out exposed 4.0 ms a step: stash=8GiB -> stash=16GiB");
+  CHECK(findings[0].severity == Severity::advice);
+}
+
+TEST_CASE("time under copies of both directions is told once, as copies in") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 50);
+  made.add(Kind::copy_out, 50, 60, "", kGiB);
+  made.add(Kind::copy_in, 50, 60, "", kGiB);
+  made.kernel(60, 100);
+  const auto findings = find_in(made, measured(100));
+  CHECK(of_rule(findings, "copies-in-late"));
+  CHECK_FALSE(of_rule(findings, "copies-out-late"));
+}
+
+TEST_CASE("less than a hundredth of the step, and the model's own copies, are not worth telling") {
+  const auto with_gap = [](double gap_ms, int64_t bytes) {
+    MadeUp made;
+    made.step(0, 100);
+    made.kernel(0, 50);
+    made.add(Kind::copy_in, 50, 50 + gap_ms, "", bytes);
+    made.kernel(50 + gap_ms, 100);
+    return find_in(made, measured(100));
+  };
+  CHECK(with_gap(0.9, kGiB).empty());
+  CHECK(with_gap(1.1, kGiB).size() == 1);
+  CHECK(with_gap(1.1, kMiB - 1).empty());
+}
+
+TEST_CASE("waits count only while nothing is copied, and reads of the disk are named") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 40);
+  made.add(Kind::wait, 40, 60);
+  made.add(Kind::copy_in, 55, 60, "", kGiB);
+  made.kernel(60, 100);
+  const Finding* waits = nullptr;
+  auto findings = find_in(made, measured(100));
+  REQUIRE((waits = of_rule(findings, "waits")));
+  CHECK(waits->ms_per_step == doctest::Approx(15));
+  CHECK(waits->what == "compute waits 15 ms a step while nothing is copied");
+  CHECK(waits->advice == "prefetch=1GiB -> prefetch=2GiB");
+  made.add(Kind::disk_read, 35, 55, "", kGiB);
+  findings = find_in(made, measured(100));
+  REQUIRE((waits = of_rule(findings, "waits")));
+  CHECK(waits->what == "compute waits 15 ms a step while nothing is copied, for reads of the disk");
+}
+
+TEST_CASE("small copies far under the link's rate are gathered") {
+  MadeUp made;
+  Measurement measurement = measured(100);
+  measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 50;
+  made.step(0, 100);
+  made.kernel(0, 100);
+  // 1 MB in 0.1 ms is 10 GB/s; at 50 it would take 0.02. 20 of them lose 1.6 ms.
+  for (int i = 0; i < 20; ++i) made.add(Kind::copy_out, i, i + 0.1, "", 1'000'000);
+  const auto findings = find_in(made, measurement);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule == "copies-small");
+  CHECK(findings[0].ms_per_step == doctest::Approx(1.6));
+  CHECK(sentence(findings[0]) == "20 small copies a step run at 10.0 GB/s: min=1MiB -> min=4MiB");
+  measurement.transfer.link_out_gb_per_s = 16;  // 10 GB/s is over 60 % of that
+  CHECK(find_in(made, measurement).empty());
+}
+
+TEST_CASE("a direction under four fifths of its link says so") {
+  MadeUp made;
+  Measurement measurement = measured(100);
+  measurement.transfer.link_out_gb_per_s = 50;
+  made.step(0, 100);
+  made.kernel(0, 100);
+  made.add(Kind::copy_out, 0, 10, "", 300'000'000);  // 30 GB/s: 4 ms more than at 50
+  const auto findings = find_in(made, measurement);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule == "copies-out-slow");
+  CHECK(findings[0].ms_per_step == doctest::Approx(4));
+  CHECK(findings[0].what == "copies out run at 30.0 GB/s where the idle link does 50.0 GB/s");
+  measurement.transfer.link_out_gb_per_s = 37;
+  CHECK(find_in(made, measurement).empty());
+}
+
+TEST_CASE("pageable copies are told from a mebibyte a step on") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 100);
+  made.add(Kind::copy_in, 10, 12, "copy in, pageable", 512 << 10);
+  CHECK(find_in(made, measured(100)).empty());
+  made.add(Kind::copy_in, 20, 22, "copy in, pageable", 512 << 10);
+  const auto findings = find_in(made, measured(100));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].what == "1 MiB a step are copied through pageable memory");
+}
+
+TEST_CASE("the peak names who holds most of it, where it is and what would help") {
+  MadeUp made;
+  made.value("layers.3", "keep", kGiB);
+  made.step(0, 100);
+  made.kernel(0, 100);
+  made.add(Kind::region, 50, 60, "layers.3 backward");
+  made.trace.memory = {{10 * kMs, 4 * kGiB}, {55 * kMs, 10 * kGiB}, {90 * kMs, 5 * kGiB}};
+  made.trace.owners = {"parameters", "layers.3"};
+  made.trace.owned = {{0, 0, 3 * kGiB}, {50 * kMs, 1, 6 * kGiB}, {80 * kMs, 1, 0}};
+  auto findings = find_in(made, measured(100));
+  REQUIRE(findings.size() == 1);
+  CHECK(sentence(findings[0]) ==
+        "the peak of 10 GiB is in layers.3 backward; layers.3 holds 60 % of it: "
+        "recompute or move more of this block's values");
+  CHECK(findings[0].severity == Severity::note);
+  CHECK(findings[0].bytes == 6 * kGiB);
+  CHECK(findings[0].evidence.start_ns == 55 * kMs);
+  CHECK(findings[0].weight == doctest::Approx(0.6));
+  CHECK(find_in(made, {})[0].weight == doctest::Approx(0.6));  // a trace alone knows its own peak
+  made.trace.owned = {{0, 0, 1 * kGiB}};
+  findings = find_in(made, measured(100));
+  CHECK(findings[0].what == "the peak of 10 GiB is in layers.3 backward; the work space of ops holds 90 % of it");
+}
+
+TEST_CASE("a budget that is not used is worth keeping more for, but not where nothing was given up") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 100);
+  made.trace.budget_bytes = 16 * kGiB;
+  Measurement measurement = measured(100);
+  CHECK(find_in(made, measurement).empty());
+  measurement.recomputed_ops = 3;
+  const auto findings = find_in(made, measurement);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].what == "6 GiB of the budget of 16 GiB are never used");
+  CHECK(findings[0].bytes == 6 * kGiB);
+  made.trace.budget_bytes = 11 * kGiB;  // a tenth would be 1.1 GiB
+  CHECK(find_in(made, measurement).empty());
+}
+
+TEST_CASE("stalls of the engines are told with the budget that would end them") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 100);
+  const uint32_t read = made.add(Kind::disk_read, 20, 40, "", kGiB);
+  Measurement measurement = measured(100);
+  measurement.stalls.room_ms = 12;
+  measurement.stalls.disk_ms = 3;
+  const auto findings = find_in(made, measurement);
+  REQUIRE(findings.size() == 2);
+  CHECK(sentence(findings[0]) ==
+        "host memory is full: 12 ms a step until the disk takes it: a larger --host-budget, or a faster --scratch");
+  CHECK(findings[1].what == "reads of the disk come late by 3.0 ms a step");
+  CHECK(findings[1].evidence.events == std::vector<uint32_t>{read});
+}
+
+TEST_CASE("recompute is dear when the link would move the same bytes in less time, there and back") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 100);
+  made.add(Kind::region, 70, 90, "layers.0 recompute");
+  made.value("layers.0", "recompute", 500'000'000);
+  made.value("layers.0", "host", 500'000'000);
+  Measurement measurement = measured(100);
+  measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 100;  // 5 ms each way
+  measurement.recompute_ms = 9;
+  CHECK(find_in(made, measurement).empty());
+  measurement.recompute_ms = 30;
+  const auto findings = find_in(made, measurement);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].ms_per_step == doctest::Approx(20));
+  CHECK(findings[0].what == "recompute takes 30 ms a step for 476.8 MiB that the link moves in 10 ms");
+  CHECK(findings[0].evidence.start_ns == 70 * kMs);
+}
+
+TEST_CASE("gaps between kernels are the host's, what lies before the first and behind the last is not") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(10, 40);
+  made.kernel(42, 50);
+  made.kernel(51, 80);
+  const auto findings = find_in(made, measured(100));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].what == "the device is idle for 3.0 ms a step, in 2 gaps");
+  CHECK(findings[0].evidence.start_ns == 40 * kMs);
+  CHECK(findings[0].evidence.end_ns == 42 * kMs);
+}
+
+TEST_CASE("doubts about the figures come first") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 96);
+  made.add(Kind::copy_in, 96, 99, "", kGiB);
+  made.trace.lost_records = 7;
+  Measurement measurement = measured(100);
+  measurement.step_ms.samples = {90, 100, 110};
+  measurement.noisy = true;
+  measurement.profiler_overhead = 0.34;
+  const auto findings = find_in(made, measurement);
+  REQUIRE(findings.size() == 4);
+  CHECK(findings[0].rule == "records-lost");  // 7 of 10
+  CHECK(findings[1].what == "traced steps took 34 % longer than measured ones");
+  CHECK(findings[2].what == "steps vary by 20 %");
+  CHECK(findings[3].rule == "copies-in-late");
+  measurement.profiler_overhead = 0.09;
+  CHECK_FALSE(of_rule(find_in(made, measurement), "profiler-slows"));
+}

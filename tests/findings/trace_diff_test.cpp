@@ -1,0 +1,101 @@
+// Two trials are compared by name, a step each: the difference must be the right amount and have the right cause.
+#include "core/findings/trace_diff.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/findings/made_up.h"
+
+using namespace memtune::findings;
+using memtune::trace::Kind;
+
+namespace {
+
+constexpr int64_t kMs = MadeUp::kMs;
+
+const Part& part(const TraceDiff& diff, const std::string& name) {
+  const auto found = std::ranges::find(diff.parts, name, &Part::name);
+  REQUIRE(found != diff.parts.end());
+  return *found;
+}
+
+// Two steps of 100 + `late` ms: layers.0 backward computes 10 ms, before which a copy keeps it waiting for `late`.
+MadeUp steps_of(double late) {
+  MadeUp made;
+  for (int step = 0; step < 2; ++step) {
+    const double start = step * (100 + late);
+    made.step(start, start + 100 + late);
+    made.kernel(start, start + 90);
+    made.add(Kind::copy_in, start + 80, start + 90 + late, "", MadeUp::kMiB);
+    made.kernel(start + 90 + late, start + 100 + late);
+    made.add(Kind::region, start + 90, start + 100 + late, "layers.0 backward");
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a block that waits for a copy is named with what it waits for") {
+  const TraceDiff found = diff(steps_of(0).trace, steps_of(6).trace);
+  CHECK(found.a_ms == doctest::Approx(100));
+  CHECK(found.b_ms == doctest::Approx(106));
+  const Part& block = part(found, "layers.0 backward");
+  CHECK(block.a_ms == doctest::Approx(10));
+  CHECK(block.b_ms == doctest::Approx(16));
+  CHECK(sentence(block) == "layers.0 backward +6.0 ms: copies in exposed +6.0 ms");
+  CHECK(block.in_b.start == 90 * kMs);
+  CHECK(block.in_b.end == 106 * kMs);
+  CHECK(part(found, "copies in exposed").delta_ms() == doctest::Approx(6));
+  CHECK(part(found, "compute").delta_ms() == doctest::Approx(0));
+}
+
+TEST_CASE("the other way round it is as much less, and the largest difference comes first") {
+  const TraceDiff found = diff(steps_of(6).trace, steps_of(0).trace);
+  CHECK(sentence(part(found, "layers.0 backward")) == "layers.0 backward -6.0 ms: copies in exposed -6.0 ms");
+  CHECK(std::abs(found.parts[0].delta_ms()) >= std::abs(found.parts.back().delta_ms()));
+  CHECK(found.parts.back().delta_ms() == doctest::Approx(0));
+}
+
+TEST_CASE("what only one of them has counts from nothing") {
+  MadeUp b = steps_of(0);
+  b.add(Kind::region, 30, 34, "layers.0 recompute");
+  b.add(Kind::region, 130, 134, "layers.0 recompute");
+  const TraceDiff found = diff(steps_of(0).trace, b.trace);
+  CHECK(sentence(part(found, "layers.0 recompute")) == "layers.0 recompute +4.0 ms: compute +4.0 ms");
+  CHECK(part(found, "layers.0 recompute").in_a.end == 0);
+}
+
+TEST_CASE("the steps that are laid over each other are of median length") {
+  MadeUp made;
+  made.step(0, 130);
+  made.step(200, 300);
+  made.step(300, 410);
+  const TraceDiff found = diff(made.trace, made.trace);
+  CHECK(found.a_step.start == 300 * kMs);
+  CHECK(found.b_step.end == 410 * kMs);
+}
+
+TEST_CASE("blocks are summed as well: a little in each is a lot in all") {
+  MadeUp a, b;
+  for (MadeUp* made : {&a, &b}) {
+    made->step(0, 100);
+    for (int block = 0; block < 3; ++block) {
+      const double start = 10.0 * block, length = made == &a ? 2 : 3;
+      made->kernel(start, start + length);
+      made->add(Kind::region, start, start + length, "layers." + std::to_string(block));
+      made->add(Kind::region, start + 50, start + 51, "layers." + std::to_string(block) + " backward");
+    }
+  }
+  const TraceDiff found = diff(a.trace, b.trace);
+  CHECK(sentence(part(found, "all blocks forward")) == "all blocks forward +3.0 ms: compute +3.0 ms");
+  CHECK(part(found, "layers.1").delta_ms() == doctest::Approx(1));
+  CHECK(part(found, "all blocks backward").delta_ms() == 0);
+}
+
+TEST_CASE("an empty trace is no reason to fail") {
+  const TraceDiff found = diff({}, steps_of(0).trace);
+  CHECK(found.a_ms == 0);
+  CHECK(found.b_ms == doctest::Approx(100));
+  CHECK(found.parts.size() == kDeviceParts.size() + 2);  // the block, and all blocks
+}

@@ -1,0 +1,181 @@
+// A measurement's JSON is what scripts read and what a resumed sweep trusts; its statistics decide who is faster.
+#include "core/result/measurement.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+using namespace memtune::result;
+using Json = nlohmann::json;
+
+namespace {
+
+Measurement full() {
+  Measurement m;
+  m.strategy = "offload:stream";
+  m.outcome = Outcome::mismatch;
+  m.reason = "gradients differ";
+  m.step_ms = {12.5, 12.25, 13, {13, 12.25, 12.5}};
+  m.noisy = true;
+  m.peak_bytes = {1000, 2000, 3000};
+  m.floor_bytes = 400;
+  m.host_bytes = 500;
+  m.samples_per_s = 320;
+  m.tokens_per_s = 1.5e6;
+  m.transfer = {10, 20, 8, 9, 0.75, 0.5, 40, 41, 52, 53};
+  m.stalls = {1.5, 2.5, 3.5};
+  m.host_peak_bytes = 450;
+  m.disk_peak_bytes = 8;
+  m.recompute_ms = 0.25;
+  m.engine_ms = 0.125;
+  m.recomputed_ops = 7;
+  m.loss = {10.5, 10.25};
+  m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
+  m.profiler_overhead = 0.01;
+  m.emulated = true;
+  m.device = "NVIDIA H200";
+  m.plan = "trials/1/plan.json";
+  m.trace = "trials/1/trace.mtt";
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
+  const Json expected = Json::parse(R"({
+    "strategy": "offload:stream", "outcome": "mismatch", "reason": "gradients differ",
+    "step_ms": {"median": 12.5, "low": 12.25, "high": 13.0, "samples": [13.0, 12.25, 12.5]}, "noisy": true,
+    "peak_bytes": {"allocated": 1000, "reserved": 2000, "device": 3000}, "floor_bytes": 400, "host_bytes": 500,
+    "host_peak_bytes": 450, "disk_peak_bytes": 8, "stalls": {"room_ms": 1.5, "disk_ms": 2.5, "copy_ms": 3.5},
+    "samples_per_s": 320.0, "tokens_per_s": 1.5e6,
+    "transfer": {"out_bytes": 10, "in_bytes": 20, "disk_write_bytes": 8, "disk_read_bytes": 9, "hidden": 0.75, "exposed_ms": 0.5, "out_gb_per_s": 40.0,
+                 "in_gb_per_s": 41.0, "link_out_gb_per_s": 52.0, "link_in_gb_per_s": 53.0},
+    "recomputed_ops": 7, "recompute_ms": 0.25, "engine_ms": 0.125, "loss": [10.5, 10.25],
+    "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
+                  "against": "none"},
+    "profiler_overhead": 0.01, "emulated": true, "device": "NVIDIA H200",
+    "plan": "trials/1/plan.json", "trace": "trials/1/trace.mtt"})");
+  CHECK(Json(full()) == expected);
+}
+
+TEST_CASE("what was written is read back, full and empty") {
+  for (const Measurement& measurement : {full(), Measurement()}) {
+    const std::string written = Json(measurement).dump();
+    CHECK(Json(Json::parse(written).get<Measurement>()).dump() == written);
+  }
+}
+
+TEST_CASE("numbers that are not finite pass through JSON as null and come back as NaN") {
+  Measurement measurement = full();
+  measurement.loss = {10.5, std::nan(""), std::numeric_limits<double>::infinity()};
+  measurement.gradients.max_abs_difference = std::nan("");
+  CHECK(Json(measurement)["loss"][1].is_null());
+  const Json json = Json::parse(Json(measurement).dump());
+  CHECK(json["loss"] == Json::parse("[10.5, null, null]"));
+  const auto read = json.get<Measurement>();
+  REQUIRE(read.loss.size() == 3);
+  CHECK(read.loss[0] == 10.5);
+  CHECK(std::isnan(read.loss[1]));
+  CHECK(std::isnan(read.loss[2]));
+  CHECK(std::isnan(read.gradients.max_abs_difference));
+}
+
+TEST_CASE("a reason cut within a character can still be written") {
+  Measurement measurement;
+  measurement.reason = "caf\xc3";
+  CHECK(Json(measurement).dump().find("caf\xef\xbf\xbd") != std::string::npos);
+}
+
+TEST_CASE("absent keys keep their defaults, but strategy and outcome must be there") {
+  const auto read = Json::parse(R"({"strategy": "none", "outcome": "timeout"})").get<Measurement>();
+  CHECK(read.strategy == "none");
+  CHECK(read.outcome == Outcome::timeout);
+  CHECK(read.loss.empty());
+  CHECK_FALSE(read.gradients.compared);
+  CHECK_THROWS_AS(Json::parse(R"({"strategy": "none"})").get<Measurement>(), UsageError);
+  CHECK_THROWS_AS(Json::parse("[]").get<Measurement>(), UsageError);
+  CHECK_THROWS_AS(Json::parse(R"({"strategy": "none", "outcome": "ok", "loss": "low"})").get<Measurement>(),
+                  UsageError);
+  CHECK_THROWS_AS(Json::parse(R"({"strategy": "none", "outcome": "ok", "step_ms": 3})").get<Measurement>(), UsageError);
+}
+
+TEST_CASE("every outcome is read back from its name") {
+  for (const char* name : {"ok", "device_oom", "host_oom", "disk_full", "disk_error", "corrupt", "timeout", "crash",
+                           "nan", "mismatch", "error", "interrupted"})
+    CHECK(to_string(parse_outcome(name)) == name);
+  CHECK(to_string(Outcome::ok) == "ok");
+  CHECK(to_string(Outcome::interrupted) == "interrupted");
+  CHECK_THROWS_WITH_AS(parse_outcome("oom"),
+                       "unknown outcome 'oom'; did you mean 'ok'? Known: ok, device_oom, host_oom, disk_full, "
+                       "disk_error, corrupt, timeout, crash, nan, "
+                       "mismatch, error, interrupted",
+                       UsageError);
+}
+
+TEST_CASE("none, one and two samples are summarized exactly") {
+  const StepTime none = summarize({});
+  CHECK(none.median == 0);
+  CHECK(none.low == 0);
+  CHECK(none.high == 0);
+  const StepTime one = summarize({3.5});
+  CHECK(one.median == 3.5);
+  CHECK(one.low == 3.5);
+  CHECK(one.high == 3.5);
+  const StepTime two = summarize({5, 3});
+  CHECK(two.median == 4);
+  CHECK(two.low == 3);
+  CHECK(two.high == 5);
+}
+
+TEST_CASE("the median is the middle one, or the mean of the two middle ones") {
+  CHECK(summarize({9, 1, 5}).median == 5);
+  CHECK(summarize({9, 1, 5, 6}).median == 5.5);
+  CHECK(summarize({9, 1, 5}).samples == std::vector<double>{9, 1, 5});
+}
+
+TEST_CASE("the interval holds the median, ignores order and is the same every time") {
+  const StepTime a = summarize({10, 11, 12, 13, 14, 15, 16, 17, 18, 100});
+  const StepTime b = summarize({100, 18, 17, 16, 15, 14, 13, 12, 11, 10});
+  CHECK(a.low == b.low);
+  CHECK(a.high == b.high);
+  CHECK(a.low <= a.median);
+  CHECK(a.median <= a.high);
+  CHECK(a.high < 100);  // one slow step does not widen it
+  CHECK(a.low > 10);
+  CHECK(summarize({2, 2, 2, 2}).low == 2);
+  CHECK(summarize({2, 2, 2, 2}).high == 2);
+}
+
+TEST_CASE("the interval covers the true median in about 95 of 100 draws") {
+  // Uniform on [0, 1): the true median is one half. The standard fixes what the generator draws.
+  std::mt19937 random(3);
+  int covered = 0;
+  for (int draw = 0; draw < 200; ++draw) {
+    std::vector<double> samples(25);
+    for (double& sample : samples) sample = random() / 4294967296.0;
+    const StepTime time = summarize(samples);
+    covered += time.low <= 0.5 && 0.5 <= time.high;
+  }
+  CHECK(covered >= 180);
+  CHECK(covered <= 198);
+}
+
+TEST_CASE("more samples narrow the interval") {
+  std::vector<double> few, many;
+  for (int i = 0; i < 400; ++i) (i % 40 == 0 ? few : many).push_back((i * 37) % 101);
+  const StepTime wide = summarize(few), narrow = summarize(many);
+  CHECK(narrow.high - narrow.low < wide.high - wide.low);
+}
+
+TEST_CASE("the spread is the range over the median") {
+  CHECK(spread(summarize({})) == 0);
+  CHECK(spread(summarize({3})) == 0);
+  CHECK(spread(summarize({9, 10, 12})) == doctest::Approx(0.3));
+  CHECK(spread(summarize({0, 0})) == 0);
+}

@@ -1,0 +1,103 @@
+// The hidden share and the exposed time rank the offloads: traces made by hand, figures worked out on paper.
+#include "core/result/overlap.h"
+
+#include <doctest/doctest.h>
+
+using namespace memtune::trace;
+using memtune::result::measure_overlap;
+using memtune::result::TransferFigures;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+Trace trace_of(std::initializer_list<Event> events_in_ms) {
+  Trace trace;
+  for (Event event : events_in_ms) {
+    event.start_ns *= kMs;
+    event.end_ns *= kMs;
+    trace.events.push_back(event);
+  }
+  return trace;
+}
+
+Event event(Kind kind, int64_t start_ms, int64_t end_ms, int64_t bytes = 0) {
+  return {.kind = kind, .start_ns = start_ms, .end_ns = end_ms, .bytes = bytes};
+}
+
+}  // namespace
+
+TEST_CASE("a trace without copies hides and exposes nothing") {
+  for (const Trace& trace : {Trace{}, trace_of({event(Kind::kernel, 0, 10)})}) {
+    const TransferFigures transfer = measure_overlap(trace, 1);
+    CHECK(transfer.hidden == 0);
+    CHECK(transfer.exposed_ms == 0);
+    CHECK(transfer.out_bytes == 0);
+    CHECK(transfer.out_gb_per_s == 0);
+    CHECK(transfer.in_gb_per_s == 0);
+  }
+}
+
+TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
+  // Kernels 0-4 and 6-10; the copy 2-8 lies under them for 2-4 and 6-8.
+  const TransferFigures transfer = measure_overlap(
+      trace_of({event(Kind::copy_out, 2, 8, 60 * kMs), event(Kind::kernel, 0, 4), event(Kind::kernel, 6, 10)}), 1);
+  CHECK(transfer.hidden == doctest::Approx(4.0 / 6));
+  CHECK(transfer.exposed_ms == doctest::Approx(2));
+  CHECK(transfer.out_bytes == 60 * kMs);
+  CHECK(transfer.out_gb_per_s == doctest::Approx(10));  // 60 MB in 6 ms
+}
+
+TEST_CASE("copies of both directions at once count their time once") {
+  const TransferFigures transfer =
+      measure_overlap(trace_of({event(Kind::kernel, 0, 5), event(Kind::copy_out, 0, 10, 100 * kMs),
+                                event(Kind::copy_in, 5, 10, 100 * kMs)}),
+                      1);
+  CHECK(transfer.hidden == doctest::Approx(0.5));
+  CHECK(transfer.exposed_ms == doctest::Approx(5));
+  CHECK(transfer.out_gb_per_s == doctest::Approx(10));
+  CHECK(transfer.in_gb_per_s == doctest::Approx(20));
+}
+
+TEST_CASE("overlapping kernels and overlapping copies are not counted twice") {
+  const TransferFigures transfer =
+      measure_overlap(trace_of({event(Kind::kernel, 0, 6), event(Kind::kernel, 1, 5), event(Kind::copy_in, 2, 8, 4),
+                                event(Kind::copy_in, 4, 10, 4)}),
+                      1);
+  CHECK(transfer.hidden == doctest::Approx(0.5));
+  CHECK(transfer.exposed_ms == doctest::Approx(4));
+}
+
+TEST_CASE("bytes and exposed time are per step, shares and rates are not") {
+  const Trace trace = trace_of({event(Kind::copy_out, 0, 4, 40 * kMs), event(Kind::kernel, 2, 4),
+                                event(Kind::copy_out, 10, 14, 40 * kMs), event(Kind::kernel, 12, 14),
+                                event(Kind::copy_in, 20, 22, 6 * kMs)});
+  const TransferFigures transfer = measure_overlap(trace, 2);
+  CHECK(transfer.out_bytes == 40 * kMs);
+  CHECK(transfer.in_bytes == 3 * kMs);
+  CHECK(transfer.hidden == doctest::Approx(0.4));
+  CHECK(transfer.exposed_ms == doctest::Approx(3));
+  CHECK(transfer.out_gb_per_s == doctest::Approx(10));
+  CHECK(transfer.in_gb_per_s == doctest::Approx(3));
+}
+
+TEST_CASE("memsets hide copies as kernels do but waits and ops and regions and device copies do not") {
+  const auto hidden_under = [](Kind kind) {
+    return measure_overlap(trace_of({event(Kind::copy_in, 0, 10, 1), event(kind, 0, 10, 99)}), 1);
+  };
+  CHECK(hidden_under(Kind::memset).hidden == 1);
+  for (const Kind kind : {Kind::copy_device, Kind::wait, Kind::op, Kind::region}) {
+    CAPTURE(to_string(kind));
+    CHECK(hidden_under(kind).hidden == 0);
+    CHECK(hidden_under(kind).exposed_ms == doctest::Approx(10));
+    CHECK(hidden_under(kind).in_bytes == 1);
+  }
+}
+
+TEST_CASE("copies that took no time divide nothing by zero") {
+  const TransferFigures transfer = measure_overlap(trace_of({event(Kind::copy_out, 3, 3, 8)}), 0);
+  CHECK(transfer.out_bytes == 8);
+  CHECK(transfer.hidden == 0);
+  CHECK(transfer.exposed_ms == 0);
+  CHECK(transfer.out_gb_per_s == 0);
+}

@@ -1,0 +1,18 @@
+// The CPU device without LibTorch: there are no tensors to count.
+#pragma once
+
+#include "core/device/cpu_device.h"
+
+namespace memtune::tests {
+
+inline device::MemoryCounter& no_tensors() {
+  static device::MemoryCounter counter;
+  return counter;
+}
+
+inline device::CpuDevice& cpu_device() {
+  static device::CpuDevice device(no_tensors());
+  return device;
+}
+
+}  // namespace memtune::tests

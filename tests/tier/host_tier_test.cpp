@@ -1,0 +1,185 @@
+// Host memory as a cache over the disk: what stays, what is written, and that every byte comes back.
+#include "core/tier/host_tier.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "core/base/error.h"
+#include "tests/support/cpu_device.h"
+#include "tests/support/faulty_disk.h"
+
+namespace memtune::tier {
+namespace {
+
+using tests::cpu_device;
+constexpr int64_t kPage = 4096;
+
+std::unique_ptr<disk::BlockStore> make_store(int64_t budget = 0) {
+  return std::make_unique<disk::BlockStore>(disk::StoreSettings{
+      .directory = std::filesystem::temp_directory_path(), .budget_bytes = budget, .allow_memory = true});
+}
+
+// A page full of `value`, there at once.
+PiecePtr put(HostTier& tier, char value, bool may_spill = true) {
+  PiecePtr piece = tier.put(kPage, may_spill);
+  for (const auto& event : piece->lease.free_after()) event->synchronize();
+  std::memset(piece->lease.data(), value, kPage);
+  tier.stored(piece, cpu_device().record(device::Stream::out));
+  return piece;
+}
+
+bool holds(const char* bytes, char value) {
+  return std::all_of(bytes, bytes + kPage, [&](char byte) { return byte == value; });
+}
+
+std::vector<PiecePtr> put_many(HostTier& tier, int count) {
+  std::vector<PiecePtr> pieces;
+  for (int i = 0; i < count; ++i) pieces.push_back(put(tier, static_cast<char>(i + 1)));
+  return pieces;
+}
+
+// Pieces that nobody needs leave once their writes are done.
+void settle(HostTier& tier) {
+  for (int i = 0; i < 1000 && tier.pool().leased_bytes() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    tier.reap();
+  }
+}
+
+void check_all(HostTier& tier, const std::vector<PiecePtr>& pieces) {
+  for (size_t i = pieces.size(); i-- > 0;) {
+    CHECK(holds(tier.fetch(pieces[i]), static_cast<char>(i + 1)));
+    tier.drop(pieces[i]);
+  }
+  settle(tier);
+  CHECK(tier.pool().leased_bytes() == 0);
+}
+
+TEST_CASE("a step that fits the budget is never written, once that is known") {
+  HostTier tier(cpu_device(), kPage, 8 * kPage, make_store());
+  check_all(tier, put_many(tier, 8));
+  tier.begin_step();
+  const auto pieces = put_many(tier, 8);
+  CHECK(tier.counters().disk_write_bytes == 0);
+  check_all(tier, pieces);
+}
+
+TEST_CASE("what exceeds the budget goes to the disk, the oldest first, and comes back") {
+  HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
+  const auto pieces = put_many(tier, 20);
+  CHECK(tier.pool().peak_leased_bytes() == 4 * kPage);
+  for (size_t i = 0; i < 16; ++i) CHECK(pieces[i]->state == Piece::State::on_disk);
+  for (size_t i = 16; i < 20; ++i) CHECK(pieces[i]->lease.data() != nullptr);
+  CHECK(tier.counters().disk_write_bytes >= 16 * kPage);
+  check_all(tier, pieces);
+}
+
+TEST_CASE("reading ahead takes free room only, and what it read is ready") {
+  HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
+  const auto pieces = put_many(tier, 12);
+  PiecePtr away;
+  for (const auto& piece : pieces)
+    if (!away && piece->state == Piece::State::on_disk) away = piece;
+  REQUIRE(away);
+  CHECK_FALSE(tier.read_ahead(away));  // others fill the budget
+  CHECK_FALSE(tier.ready(*away));
+  for (const auto& piece : pieces)
+    if (piece != away) tier.drop(piece);
+  settle(tier);
+  CHECK(tier.read_ahead(away));
+  CHECK(
+      holds(tier.fetch(away), static_cast<char>(1 + (std::find(pieces.begin(), pieces.end(), away) - pieces.begin()))));
+  CHECK(tier.ready(*away));
+  CHECK(tier.counters().disk_read_bytes == kPage);
+}
+
+TEST_CASE("what was read too far ahead makes way for what is needed now") {
+  HostTier tier(cpu_device(), kPage, 2 * kPage, make_store());
+  const auto pieces = put_many(tier, 6);
+  for (size_t i = 4; i < 6; ++i) {
+    tier.fetch(pieces[i]);
+    tier.drop(pieces[i]);
+  }
+  for (size_t i : {0, 1})
+    while (!tier.read_ahead(pieces[i])) {
+    }
+  CHECK(holds(tier.fetch(pieces[3]), 4));
+  CHECK(pieces[1]->state == Piece::State::on_disk);
+  tier.drop(pieces[3]);
+  CHECK(holds(tier.fetch(pieces[1]), 2));
+}
+
+TEST_CASE("without a disk, or for what may not spill, a full budget is an error that says how full") {
+  HostTier tier(cpu_device(), kPage, 2 * kPage, nullptr);
+  const auto a = put(tier, 1), b = put(tier, 2);
+  CHECK_THROWS_WITH_AS(tier.put(kPage, true), doctest::Contains("8 KiB has no room for 4 KiB more, 8 KiB are taken"),
+                       OutOfHostMemory);
+  HostTier spilling(cpu_device(), kPage, 2 * kPage, make_store());
+  const auto c = put(spilling, 1, false), d = put(spilling, 2, false);
+  CHECK_THROWS_AS(spilling.put(kPage, true), OutOfHostMemory);
+}
+
+TEST_CASE("a full disk ends the step that meets it, with the disk's error") {
+  HostTier tier(cpu_device(), kPage, 2 * kPage, make_store(/*budget=*/4 * kPage));
+  std::vector<PiecePtr> pieces;
+  CHECK_THROWS_AS(
+      [&] {
+        for (int i = 0; i < 20; ++i) pieces.push_back(put(tier, 1));
+      }(),
+      DiskFull);
+  for (const auto& piece : pieces) tier.drop(piece);
+  tier.begin_step();
+}
+
+TEST_CASE("a piece that nobody needs gives its room back in every state") {
+  HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
+  auto pieces = put_many(tier, 9);
+  while (!tier.read_ahead(pieces[0]))
+    if (pieces.back()->state != Piece::State::used) tier.drop(pieces.back());
+  for (const auto& piece : pieces) tier.drop(piece);
+  for (const auto& piece : pieces) tier.drop(piece);  // and only once
+  settle(tier);
+  CHECK(tier.pool().leased_bytes() == 0);
+}
+
+TEST_CASE("reads that fail, or that a failed store refuses, give their room back") {
+  test::FaultyDisk disk;
+  HostTier tier(
+      cpu_device(), kPage, 4 * kPage,
+      std::make_unique<disk::BlockStore>(
+          disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
+  const auto pieces = put_many(tier, 8);
+  for (size_t i = 4; i < 8; ++i) tier.drop(pieces[i]);
+  settle(tier);
+  disk.arm({test::Fault::Kind::failed, EIO, /*at=*/1, /*for_ever=*/true});
+  CHECK_THROWS_AS(tier.fetch(pieces[0]), DiskError);
+  CHECK_THROWS_AS(tier.fetch(pieces[1]), DiskError);
+  CHECK_THROWS_AS(tier.read_ahead(pieces[2]), DiskError);
+  for (const auto& piece : pieces) tier.drop(piece);
+  settle(tier);
+  CHECK(tier.pool().leased_bytes() == 0);
+}
+
+TEST_CASE("the store knows every slab, for both directions, before it is used") {
+  test::FaultyDisk disk;
+  HostTier tier(
+      cpu_device(), 2 * kPage, 8 * kPage,
+      std::make_unique<disk::BlockStore>(
+          disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
+  CHECK(disk.pins == 0);
+  const auto two = put_many(tier, 2);
+  CHECK(disk.pins == 2);
+  const auto three_more = put_many(tier, 3);
+  CHECK(tier.pool().reserved_bytes() == 6 * kPage);
+  CHECK(disk.pins == 6);
+  for (const auto& piece : two) tier.drop(piece);
+  for (const auto& piece : three_more) tier.drop(piece);
+  settle(tier);
+}
+
+}  // namespace
+}  // namespace memtune::tier
