@@ -3,9 +3,9 @@
 #include "cli/flags.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/report/diff.h"
+#include "core/report/diff_text.h"
 #include "core/report/json.h"
-#include "core/report/words.h"
+#include "core/result/diff_limit.h"
 
 namespace memtune::cli {
 namespace {
@@ -42,14 +42,14 @@ void say_differences(const ConsoleFlags& console, const report::Report& a, const
 }
 
 // What is beyond the limits, a line each.
-std::vector<std::string> objections(const std::vector<report::DiffLimit>& limits,
-                                    const std::vector<report::DiffRow>& rows) {
+std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits,
+                                    const std::vector<result::DiffRow>& rows) {
   std::vector<std::string> lines;
   if (limits.empty()) return lines;
-  for (const report::DiffRow& row : rows) {
-    if (row.broke()) lines.push_back(report::label(*row.a) + ": worked in A, " + (row.b ? "not in B" : "is not in B"));
+  for (const result::DiffRow& row : rows) {
+    if (row.broke()) lines.push_back(result::label(*row.a) + ": worked in A, " + (row.b ? "not in B" : "is not in B"));
   }
-  for (const report::DiffLimit& limit : limits) {
+  for (const result::DiffLimit& limit : limits) {
     for (std::string& line : limit.broken_by(rows)) lines.push_back(std::move(line));
   }
   return lines;
@@ -57,10 +57,10 @@ std::vector<std::string> objections(const std::vector<report::DiffLimit>& limits
 
 int run_command(const DiffFlags& flags) {
   choice_flag("--format", flags.format, {"table", "json"});
-  const std::vector<report::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
+  const std::vector<result::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
   const report::Report a = open_report(flags.a), b = open_report(flags.b);
   say_differences(flags.console, a, b);
-  const std::vector<report::DiffRow> rows = report::diff(a, b);
+  const std::vector<result::DiffRow> rows = result::diff(a.rows, b.rows);
   write_output(flags.output, flags.format == "json" ? report::diff_json(rows) : report::diff_table(rows));
   const std::vector<std::string> beyond = objections(limits, rows);
   for (const std::string& line : beyond) say(flags.console, line);

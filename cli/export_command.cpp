@@ -28,7 +28,7 @@ int run_command(const ExportFlags& flags) {
     throw UsageError(unknown_name("trainer", flags.trainer, known));
   }
   const FinishedRun run = open_run(flags.run);
-  const report::Row& row = find_row(run.report, flags.strategy);
+  const result::Row& row = find_row(run.report, flags.strategy);
   write_output(flags.output, trainer::export_config(flags.trainer, row, run.report));
   say(flags.console, "next: put these keys into your " + flags.trainer + " configuration");
   return kDone;

@@ -17,7 +17,7 @@ FinishedRun open_run(const std::string& path) {
 }
 
 void add_findings(const sweep::RunDirectory& directory, report::Report& report) try {
-  const auto row = std::ranges::find_if(report.rows, &report::Row::recommended);
+  const auto row = std::ranges::find_if(report.rows, &result::Row::recommended);
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
   const std::optional<config::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
@@ -26,15 +26,15 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.
 }
 
-const report::Row& find_row(const report::Report& report, const std::string& strategy) {
-  const report::Row* found = nullptr;
+const result::Row& find_row(const report::Report& report, const std::string& strategy) {
+  const result::Row* found = nullptr;
   std::vector<std::string> names;
-  for (const report::Row& row : report.rows) {
+  for (const result::Row& row : report.rows) {
     const std::string& name = row.measurement.strategy;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     if (strategy.empty() ? !row.recommended : name != strategy) continue;
     const bool better =
-        !found || row.recommended || (!sweep::usable(found->measurement) && sweep::usable(row.measurement));
+        !found || row.recommended || (!result::usable(found->measurement) && result::usable(row.measurement));
     if (better && !(found && found->recommended)) found = &row;
   }
   if (found) return *found;

@@ -21,6 +21,6 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report);
 
 // The trial of that strategy (the recommended or the first that worked, where several batch sizes were tried); "": the
 // recommended one. Throws UsageError with the names that there are.
-const report::Row& find_row(const report::Report& report, const std::string& strategy);
+const result::Row& find_row(const report::Report& report, const std::string& strategy);
 
 }  // namespace memtune::cli

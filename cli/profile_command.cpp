@@ -25,9 +25,9 @@ void write_results(const ProfileFlags& flags, report::Report report) {
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
   report.recommendation = {};  // of one
-  for (report::Row& row : report.rows) row.recommended = row.pareto = false;
+  for (result::Row& row : report.rows) row.recommended = row.pareto = false;
   write_output("-", report::table(report, table_style(flags.model.console)));
-  for (const report::Row& row : report.rows) {
+  for (const result::Row& row : report.rows) {
     if (row.measurement.trace.empty()) continue;
     say(flags.model.console, "trace: " + (std::filesystem::path(flags.model.out) / row.measurement.trace).string());
   }

@@ -58,14 +58,14 @@ trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const 
 }
 
 // The recommended trial and what it is compared with.
-std::vector<const report::Row*> worth_tracing(const report::Report& report) {
-  std::vector<const report::Row*> rows;
-  for (const report::Row& row : report.rows) {
+std::vector<const result::Row*> worth_tracing(const report::Report& report) {
+  std::vector<const result::Row*> rows;
+  for (const result::Row& row : report.rows) {
     if (row.recommended) rows.push_back(&row);
   }
-  const report::Row* base = nullptr;
+  const result::Row* base = nullptr;
   if (!rows.empty()) base = reference_row(report, *rows.front());
-  for (const report::Row& row : report.rows) {
+  for (const result::Row& row : report.rows) {
     if (rows.empty() && !base) base = reference_row(report, row);
   }
   if (base && (rows.empty() || rows.front() != base)) rows.push_back(base);
@@ -74,10 +74,10 @@ std::vector<const report::Row*> worth_tracing(const report::Report& report) {
 
 // A page without one of its charts is better than none.
 std::string html(const ReportFlags& flags, const FinishedRun& run) {
-  const std::vector<const report::Row*> rows = worth_tracing(run.report);
+  const std::vector<const result::Row*> rows = worth_tracing(run.report);
   std::deque<trace::Trace> traces;
   std::vector<report::TracedTrial> traced;
-  for (const report::Row* row : rows) try {
+  for (const result::Row* row : rows) try {
       traces.push_back(read_trace(flags, run, row->measurement));
       traced.push_back({row, &traces.back()});
     } catch (const Error& error) {

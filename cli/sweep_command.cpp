@@ -52,7 +52,7 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   const int64_t budget = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
-  const sweep::Goal goal = sweep::parse_goal(flags.goal);
+  const result::Goal goal = result::parse_goal(flags.goal);
   sweep::SweepSettings settings = flags.model.settings();
   settings.strategies = specs;
   settings.plans = plans;

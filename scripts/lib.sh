@@ -163,6 +163,15 @@ print(*[m for m in ("torch", "torchvision", "transformers", "safetensors", "nump
   [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
 }
 
+install_for_tests() {
+  local sets=()
+  read -ra sets <<<"$(python_sets test)"
+  install_system test
+  install_python "${sets[@]}"
+  install_viewer
+  [[ $test_python == "$venv"/* ]] || check_test_python
+}
+
 # --- the viewer's sources ---------------------------------------------------------------------------------------------
 
 viewer_ready() { [[ -e $viewer/.memtune-viewer && $(<"$viewer/.memtune-viewer") == "$viewer_package" ]]; }
@@ -209,7 +218,7 @@ settings() {  # PRESET
   local sources=
   ! viewer_ready || sources=$viewer
   printf -- '-D%s\n' "MEMTUNE_VIEWER_SOURCES=$sources"
-  [[ $1 != asan && $1 != viewer ]] || return 0
+  [[ $1 != asan && $1 != tsan && $1 != viewer ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 

@@ -69,6 +69,8 @@ std::string shorten(const std::string& text, int characters) {
   return text.substr(0, prefix_bytes(text, std::max(0, characters - 1))) + "…";
 }
 
+int digits_for(double smallest) { return smallest >= 100 ? 1 : smallest >= 10 ? 2 : smallest >= 1 ? 3 : 4; }
+
 std::string fixed(double value, int digits) {
   char text[400];
   std::snprintf(text, sizeof text, "%.*f", digits, value);

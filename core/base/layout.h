@@ -19,6 +19,9 @@ std::vector<std::string> wrap(std::string_view text, int width);
 // At most so many characters, an ellipsis for the rest.
 std::string shorten(const std::string& text, int characters);
 
+// How many behind the point tell numbers of this size apart.
+int digits_for(double smallest);
+
 // "1.50": fixed notation.
 std::string fixed(double value, int digits);
 

@@ -6,11 +6,13 @@
 #include "core/report/chart.h"
 #include "core/report/charts.h"
 #include "core/report/words.h"
+#include "core/result/ranking.h"
 
 namespace memtune::report {
 namespace {
 
 using result::Measurement;
+using result::Row;
 using result::TransferFigures;
 
 constexpr double kRow = 24, kBar = 12, kTop = 28, kLabels = 216;
@@ -18,8 +20,8 @@ constexpr int kLabelCharacters = 30;
 
 std::vector<const Row*> rows_with(const Report& report, bool (*wanted)(const Measurement&)) {
   std::vector<const Row*> rows;
-  for (const Row* row : ranked(report)) {
-    if (row->measurement.outcome == result::Outcome::ok && wanted(row->measurement)) rows.push_back(row);
+  for (const Row* row : ranked(report.rows)) {
+    if (worked(*row) && wanted(row->measurement)) rows.push_back(row);
   }
   return rows;
 }

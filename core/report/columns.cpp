@@ -5,19 +5,14 @@
 #include <cstdio>
 
 #include "core/base/layout.h"
+#include "core/result/figures.h"
 
 namespace memtune::report {
 namespace {
 
-constexpr const char* kNothing = "–";
-
-int64_t largest_peak(std::span<const Row* const> rows) {
-  int64_t largest = 0;
-  for (const Row* row : rows) largest = std::max(largest, row->measurement.peak_bytes.allocated);
-  return largest;
-}
-
-int digits_for(double smallest) { return smallest >= 100 ? 1 : smallest >= 10 ? 2 : smallest >= 1 ? 3 : 4; }
+using result::FigureColumn;
+using result::kNothing;
+using result::Row;
 
 class Columns {
  public:
@@ -35,8 +30,9 @@ class Columns {
     add("seq", Column::kAlways, false, [&](const Row& row) { return axis(row.sequence); });
     add_time();
     add_memory();
-    add_transfer();
-    add_throughput();
+    add_figure(result::figure("hidden"), 4);
+    add_figure(result::figure("exposed_ms"), 3);
+    add_figure(result::rate_figure(rows_), 2);
     add("gradients", 6, true, [&](const Row& row) { return gradients(row); });
     return std::move(columns_);
   }
@@ -50,16 +46,20 @@ class Columns {
     if (std::any_of(column.cells.begin(), column.cells.end(), known)) columns_.push_back(std::move(column));
   }
 
+  void add_figure(const result::Figure& figure, int importance) {
+    const FigureColumn column(figure, rows_);
+    add(column.head(), importance, false, [&](const Row& row) { return Cell{column.text(row.measurement)}; });
+  }
+
   void add_time() {
-    double fastest = INFINITY;
-    for (const Row* row : rows_) fastest = std::min(fastest, row->measurement.step_ms.median);
-    int digits = digits_for(fastest), width = 0;
+    const FigureColumn step(result::figure("step_ms"), rows_);
     auto half_interval = [&](const Row& row) {
-      return fixed((row.measurement.step_ms.high - row.measurement.step_ms.low) / 2, digits);
+      return step.text((row.measurement.step_ms.high - row.measurement.step_ms.low) / 2);
     };
+    int width = 0;
     for (const Row* row : rows_) width = std::max(width, display_width(half_interval(*row)));
-    add("step ms", Column::kAlways, false, [&](const Row& row) {
-      return Cell{fixed(row.measurement.step_ms.median, digits) + " ± " + pad_left(half_interval(row), width),
+    add(step.head(), Column::kAlways, false, [&](const Row& row) {
+      return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
                   row.measurement.noisy ? Paint::doubtful : Paint::plain};
     });
     add("× " + reference_label(report_), 7, false, [&](const Row& row) {
@@ -70,36 +70,16 @@ class Columns {
   }
 
   void add_memory() {
-    ByteUnit unit = unit_for(largest_peak(rows_));
-    add(std::string("peak ") + unit.name, Column::kAlways, false,
-        [&](const Row& row) { return Cell{fixed(double(row.measurement.peak_bytes.allocated) / unit.bytes, 2)}; });
-    add(std::string("−") + unit.name, 5, false, [&](const Row& row) {
+    const FigureColumn peak(result::figure("peak_allocated_bytes"), rows_);
+    add(peak.head(), Column::kAlways, false,
+        [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; });
+    add(std::string("−") + peak.byte_unit(), 5, false, [&](const Row& row) {
       const Row* base = reference_row(report_, row);
       if (!base || base == &row) return Cell{kNothing};
-      int64_t saved = base->measurement.peak_bytes.allocated - row.measurement.peak_bytes.allocated;
-      const std::string size = fixed(std::abs(double(saved)) / unit.bytes, 2);
+      const double saved = peak.value(base->measurement) - peak.value(row.measurement);
+      const std::string size = peak.text(std::abs(saved));
       return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
     });
-  }
-
-  void add_transfer() {
-    auto moves = [](const Row& row) {
-      return row.measurement.transfer.out_bytes + row.measurement.transfer.in_bytes > 0;
-    };
-    add("hidden %", 4, false,
-        [&](const Row& row) { return Cell{moves(row) ? fixed(100 * row.measurement.transfer.hidden, 0) : kNothing}; });
-    add("exposed ms", 3, false,
-        [&](const Row& row) { return Cell{moves(row) ? fixed(row.measurement.transfer.exposed_ms, 1) : kNothing}; });
-  }
-
-  void add_throughput() {
-    auto counts_tokens = [](const Row* row) { return row->measurement.tokens_per_s > 0; };
-    bool tokens = std::all_of(rows_.begin(), rows_.end(), counts_tokens);
-    auto rate = [&](const Row& row) { return tokens ? row.measurement.tokens_per_s : row.measurement.samples_per_s; };
-    double least = INFINITY;
-    for (const Row* row : rows_) least = std::min(least, rate(*row));
-    add(tokens ? "tokens/s" : "samples/s", 2, false,
-        [&](const Row& row) { return Cell{rate(row) > 0 ? fixed(rate(row), least >= 100 ? 0 : 2) : kNothing}; });
   }
 
   Cell gradients(const Row& row) const {
@@ -125,7 +105,7 @@ int Column::width() const {
   return width;
 }
 
-std::vector<Column> make_columns(const Report& report, std::span<const Row* const> rows) {
+std::vector<Column> make_columns(const Report& report, std::span<const result::Row* const> rows) {
   return Columns(report, rows).make();
 }
 

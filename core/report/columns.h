@@ -22,7 +22,7 @@ struct Column {
 };
 
 // A cell a row. Columns in which nothing is known (transfers where nothing moved) are left out.
-std::vector<Column> make_columns(const Report& report, std::span<const Row* const> rows);
+std::vector<Column> make_columns(const Report& report, std::span<const result::Row* const> rows);
 
 // What "times" and "less" are measured against, short enough for a column's head: "none" or "ref".
 std::string reference_label(const Report& report);

@@ -1,9 +1,15 @@
 #include "core/report/csv.h"
 
 #include <charconv>
+#include <string_view>
+
+#include "core/result/figures.h"
 
 namespace memtune::report {
 namespace {
+
+using result::Figure;
+using result::Row;
 
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -41,27 +47,27 @@ class Line {
   std::string text_;
 };
 
-constexpr const char* kHeader =
-    "strategy,batch,sequence,outcome,reason,step_ms,step_ms_low,step_ms_high,noisy,peak_allocated_bytes,"
-    "peak_reserved_bytes,peak_device_bytes,floor_bytes,host_bytes,samples_per_s,tokens_per_s,out_bytes,in_bytes,hidden,"
-    "exposed_ms,out_gb_per_s,in_gb_per_s,recomputed_ops,loss,gradients_equal,gradients_max_abs_difference,pareto,"
-    "recommended,device,emulated\n";
+// Behind a step's time stands whether it can be trusted.
+constexpr std::string_view kBeforeNoisy = "step_ms_high";
 
-void put_step(Line& line, const result::Measurement& m) {
-  for (double ms : {m.step_ms.median, m.step_ms.low, m.step_ms.high}) line.measured(m, ms);
-  line.flag(m.noisy);
-  for (int64_t bytes :
-       {m.peak_bytes.allocated, m.peak_bytes.reserved, m.peak_bytes.device, m.floor_bytes, m.host_bytes})
-    line.measured(m, bytes);
-  for (double rate : {m.samples_per_s, m.tokens_per_s}) line.measured(m, rate);
+std::string header() {
+  std::string text = "strategy,batch,sequence,outcome,reason";
+  for (const Figure& figure : result::figures()) {
+    text += std::string(",") + figure.key;
+    if (figure.key == kBeforeNoisy) text += ",noisy";
+  }
+  return text + ",loss,gradients_equal,gradients_max_abs_difference,pareto,recommended,device,emulated\n";
 }
 
-void put_transfer(Line& line, const result::Measurement& m) {
-  const result::TransferFigures& transfer = m.transfer;
-  for (int64_t bytes : {transfer.out_bytes, transfer.in_bytes}) line.measured(m, bytes);
-  for (double value : {transfer.hidden, transfer.exposed_ms, transfer.out_gb_per_s, transfer.in_gb_per_s})
-    line.measured(m, value);
-  line.measured(m, m.recomputed_ops);
+void put_figures(Line& line, const result::Measurement& m) {
+  for (const Figure& figure : result::figures()) {
+    const double value = figure.get(m);
+    if (result::is_whole(figure.unit))
+      line.measured(m, static_cast<int64_t>(value));
+    else
+      line.measured(m, value);
+    if (figure.key == kBeforeNoisy) line.flag(m.noisy);
+  }
 }
 
 void put_equality(Line& line, const result::Measurement& m) {
@@ -83,8 +89,7 @@ std::string csv_line(const Row& row) {
   line.axis(row.sequence);
   line.text(to_string(m.outcome));
   line.text(m.reason);
-  put_step(line, m);
-  put_transfer(line, m);
+  put_figures(line, m);
   put_equality(line, m);
   line.flag(row.pareto);
   line.flag(row.recommended);
@@ -96,7 +101,7 @@ std::string csv_line(const Row& row) {
 }  // namespace
 
 std::string csv(const Report& report) {
-  std::string text = kHeader;
+  std::string text = header();
   for (const Row& row : report.rows) text += csv_line(row);
   return text;
 }

@@ -11,9 +11,12 @@
 #include "core/report/memory_chart.h"
 #include "core/report/svg.h"
 #include "core/report/words.h"
+#include "core/result/ranking.h"
 
 namespace memtune::report {
 namespace {
+
+using result::Row;
 
 const char* class_of(Paint paint) {
   static constexpr const char* kClasses[] = {"", "strong", "dim", "good", "bad", "doubtful"};  // in the order of Paint
@@ -104,11 +107,10 @@ class Page {
 
   void put_table() {
     open_section("Trials");
-    std::vector<const Row*> worked, failed;
-    for (const Row* row : ranked(report_))
-      (row->measurement.outcome == result::Outcome::ok ? worked : failed).push_back(row);
-    if (worked.empty() && failed.empty()) text_ += "<p>There are no trials.</p>\n";
-    if (!worked.empty()) put_worked(worked);
+    std::vector<const Row*> fine, failed;
+    for (const Row* row : ranked(report_.rows)) (worked(*row) ? fine : failed).push_back(row);
+    if (fine.empty() && failed.empty()) text_ += "<p>There are no trials.</p>\n";
+    if (!fine.empty()) put_worked(fine);
     if (!failed.empty()) put_failed(failed);
     close_section();
   }

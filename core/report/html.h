@@ -12,7 +12,7 @@ namespace memtune::report {
 
 // A trial whose memory is shown over time. Both are the caller's.
 struct TracedTrial {
-  const Row* row = nullptr;
+  const result::Row* row = nullptr;
   const trace::Trace* trace = nullptr;
 };
 

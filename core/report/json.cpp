@@ -7,6 +7,8 @@
 namespace memtune::report {
 namespace {
 
+using result::Row;
+
 void put_axes(nlohmann::json& json, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
   if (batch) json["batch"] = *batch;
   if (sequence) json["sequence"] = *sequence;
@@ -48,7 +50,7 @@ std::string to_json_text(const Report& report) {
   for (const Row& row : report.rows) trials.push_back(trial(row));
   nlohmann::json findings = nlohmann::json::array();
   for (const findings::Finding& each : report.findings) findings.push_back(finding(each));
-  const Recommendation& advice = report.recommendation;
+  const result::Recommendation& advice = report.recommendation;
   nlohmann::json recommendation = {{"strategy", advice.strategy}, {"reason", advice.reason}, {"fits", advice.fits}};
   put_axes(recommendation, advice.batch, advice.sequence);
   nlohmann::json json = {{"trials", trials},

@@ -5,9 +5,12 @@
 #include "core/base/text.h"
 #include "core/report/columns.h"
 #include "core/report/words.h"
+#include "core/result/ranking.h"
 
 namespace memtune::report {
 namespace {
+
+using result::Row;
 
 // One line in which nothing is markup, also within a table. An underscore within a word is none.
 std::string plain(const std::string& text) {
@@ -69,15 +72,15 @@ std::string markdown(const Report& report) {
   if (!report.settings.empty()) text += plain(report.settings) + "\n";
   const Advice said = advice(report);
   if (!said.head.empty()) text += "\n**" + said.head + ":** " + plain(said.text) + "\n";
-  std::vector<const Row*> worked;
+  std::vector<const Row*> fine;
   std::vector<std::string> failed, found, said_notes;
-  for (const Row* row : ranked(report)) {
-    if (row->measurement.outcome == result::Outcome::ok)
-      worked.push_back(row);
+  for (const Row* row : ranked(report.rows)) {
+    if (worked(*row))
+      fine.push_back(row);
     else
       failed.push_back("✗ " + plain(row->measurement.strategy) + ": " + plain(failure_text(*row)));
   }
-  if (!worked.empty()) text += "\n" + table_of(report, worked);
+  if (!fine.empty()) text += "\n" + table_of(report, fine);
   const std::vector<std::string> marks = legend(report);
   if (!marks.empty()) text += "\n" + plain(join(marks, "; ")) + "\n";
   text += list_of(failed);

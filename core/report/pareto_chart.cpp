@@ -5,16 +5,19 @@
 #include "core/report/chart.h"
 #include "core/report/charts.h"
 #include "core/report/label_places.h"
-#include "core/report/pareto.h"
 #include "core/report/words.h"
+#include "core/result/pareto.h"
 
 namespace memtune::report {
 namespace {
 
+using result::ParetoPlot;
+using result::ParetoPoint;
+
 class ParetoChart {
  public:
   explicit ParetoChart(const ParetoPlot& plot)
-      : plot_(plot), svg_(kChartWidth, kHeight, "Step time against peak memory of every trial") {
+      : plot_(plot), svg_(kChartWidth, kHeight, "Time against peak memory of every trial") {
     frame_.bottom = kHeight - 48;
     x_ = {plot.least_peak, plot.most_peak, frame_.left, frame_.right};
     y_ = {plot.least_time, plot.most_time, frame_.bottom, frame_.top};
@@ -37,8 +40,12 @@ class ParetoChart {
     return {x_(point.peak), point.beyond ? frame_.top + 8 : y_(point.time)};
   }
 
+  std::string time_text(const ParetoPoint& point) const {
+    return fixed(point.time, plot_.time_digits) + " " + plot_.time_unit;
+  }
+
   std::string tip(const ParetoPoint& point) const {
-    return label(*point.row) + ": " + fixed(point.time, 1) + " ms, " + fixed(point.peak, 2) + " " + plot_.unit.name;
+    return label(*point.row) + ": " + time_text(point) + ", " + fixed(point.peak, 2) + " " + plot_.unit.name;
   }
 
   void put_budget() {
@@ -90,7 +97,7 @@ class ParetoChart {
     LabelPlaces places({frame_.left + 2, frame_.top - 4, frame_.right + 14, frame_.bottom - 2}, points, lines_);
     for (const ParetoPoint* point : by_importance()) {
       std::string text = shorten(label(*point->row), 46);
-      if (point->beyond) text += " " + fixed(point->time, 0) + " ms";
+      if (point->beyond) text += " " + fixed(point->time, 0) + " " + plot_.time_unit;
       const Point at = place(*point);
       const auto found = places.take(at, text_width(text) * (point->row->recommended ? 1.15 : 1));  // bold is wider
       if (!found) continue;
@@ -114,7 +121,7 @@ class ParetoChart {
 }  // namespace
 
 std::string pareto_chart(const Report& report) {
-  const ParetoPlot plot = pareto_plot_of(report);
+  const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   return plot.points.empty() ? "" : ParetoChart(plot).draw();
 }
 

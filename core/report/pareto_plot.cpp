@@ -7,12 +7,16 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/paint.h"
-#include "core/report/pareto.h"
 #include "core/report/svg.h"
 #include "core/report/words.h"
+#include "core/result/pareto.h"
 
 namespace memtune::report {
 namespace {
+
+using result::ParetoPlot;
+using result::ParetoPoint;
+using result::Row;
 
 constexpr int kMostWidth = 100, kLeastWidth = 40, kHeight = 18, kMargin = 9;  // characters
 
@@ -155,8 +159,8 @@ class Plot {
       const std::string mark = point.row->recommended ? "*" : point.row->pareto ? "•" : " ";
       const std::string name = pad_right(shorten(label(*point.row), names), names);
       text_ += " " + mark + " " + painted(letter(i) + "  " + name, paint_of(*point.row), style_.color) +
-               pad_left(fixed(point.time, 1), 9) + " ms" + pad_left(fixed(point.peak, 2), 8) + " " + plot_.unit.name +
-               (point.beyond ? " ↑" : "") + "\n";
+               pad_left(fixed(point.time, plot_.time_digits), 9) + " " + plot_.time_unit +
+               pad_left(fixed(point.peak, 2), 8) + " " + plot_.unit.name + (point.beyond ? " ↑" : "") + "\n";
     }
     const auto beyond = [](const ParetoPoint& point) { return point.beyond; };
     if (std::any_of(plot_.points.begin(), plot_.points.end(), beyond)) text_ += " ↑ slower than the plot is high\n";
@@ -172,7 +176,7 @@ class Plot {
 }  // namespace
 
 std::string pareto_plot(const Report& report, TableStyle style) {
-  const ParetoPlot plot = pareto_plot_of(report);
+  const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   if (plot.points.empty()) return " no trial worked\n";
   std::string text = Plot(plot, style).print();
   const std::vector<std::string> marks = legend(report);

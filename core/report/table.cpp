@@ -6,11 +6,13 @@
 #include "core/base/text.h"
 #include "core/report/columns.h"
 #include "core/report/words.h"
+#include "core/result/ranking.h"
 
 namespace memtune::report {
 namespace {
 
 using result::Measurement;
+using result::Row;
 
 constexpr const char* kIndent = " ";
 constexpr size_t kFindingsShown = 3;
@@ -19,8 +21,8 @@ constexpr int kProseWidth = 110;  // longer lines are hard to read, however wide
 class Table {
  public:
   Table(const Report& report, TableStyle style) : report_(report), style_(style) {
-    for (const Row* row : ranked(report)) {
-      (row->measurement.outcome == result::Outcome::ok ? worked_ : failed_).push_back(row);
+    for (const Row* row : ranked(report.rows)) {
+      (worked(*row) ? worked_ : failed_).push_back(row);
       strategy_width_ = std::max(strategy_width_, display_width(row->measurement.strategy));
     }
   }

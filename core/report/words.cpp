@@ -5,11 +5,12 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/columns.h"
+#include "core/result/ranking.h"
 
 namespace memtune::report {
 namespace {
 
-bool worked(const Row* row) { return row->measurement.outcome == result::Outcome::ok; }
+using result::Row;
 
 // Names the trials, unless it is every one of them, as on a busy machine.
 std::string noisy_times(const std::vector<const Row*>& rows) {
@@ -27,27 +28,16 @@ std::string noisy_times(const std::vector<const Row*>& rows) {
 }
 
 std::vector<const Row*> rows_that_worked(const Report& report) {
-  std::vector<const Row*> rows = ranked(report);
-  rows.erase(std::find_if_not(rows.begin(), rows.end(), worked), rows.end());
+  std::vector<const Row*> rows = ranked(report.rows);
+  std::erase_if(rows, [](const Row* row) { return !worked(*row); });
   return rows;
 }
 
 }  // namespace
 
-std::string label(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
-  std::string text = strategy;
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';  // a terminal would obey
-  if (batch) text += ", batch " + std::to_string(*batch);
-  if (sequence) text += ", seq " + std::to_string(*sequence);
-  return text;
-}
-
-std::string label(const Row& row) { return label(row.measurement.strategy, row.batch, row.sequence); }
-
 std::string failure_text(const Row& row) {
   const result::Measurement& m = row.measurement;
-  return label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason);
+  return result::label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason);
 }
 
 std::string device_text(const Report& report) {
@@ -67,10 +57,10 @@ std::vector<std::string> legend(const Report& report) {
 }
 
 Advice advice(const Report& report) {
-  const Recommendation& advice = report.recommendation;
+  const result::Recommendation& advice = report.recommendation;
   if (advice.strategy.empty() && advice.reason.empty()) return {};
   if (!advice.fits || advice.strategy.empty()) return {"No recommendation", advice.reason, false};
-  const std::string name = label(advice.strategy, advice.batch, advice.sequence);
+  const std::string name = result::label(advice.strategy, advice.batch, advice.sequence);
   return {"Recommended", name + (advice.reason.empty() ? "" : ": " + advice.reason), true};
 }
 

@@ -1,7 +1,6 @@
 // What every form of the answer says in the same words: names of trials, the legend, the advice, the notes.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,12 +8,8 @@
 
 namespace memtune::report {
 
-// "offload:stream, batch 2, seq 1024": the axes where there are any.
-std::string label(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence);
-std::string label(const Row& row);
-
 // Why a trial failed: "device_oom, batch 2: asked for 2 GiB".
-std::string failure_text(const Row& row);
+std::string failure_text(const result::Row& row);
 
 // "NVIDIA H200", and that it was played where it was.
 std::string device_text(const Report& report);

@@ -64,10 +64,10 @@ std::string settings_line(const SweepRecord& record) {
 
 // The strategy whose gradients the others were compared with.
 std::string reference_of(const report::Report& report) {
-  for (const report::Row& row : report.rows) {
+  for (const result::Row& row : report.rows) {
     if (!row.measurement.gradients.against.empty()) return row.measurement.gradients.against;
   }
-  for (const report::Row& row : report.rows) {
+  for (const result::Row& row : report.rows) {
     if (usable(row.measurement)) return row.measurement.strategy;
   }
   return "none";
@@ -107,7 +107,7 @@ SweepRecord RunDirectory::read_record() const {
     record.inspect_key = value.at("inspect_key");
     record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
     record.budget_bytes = value.at("budget_bytes");
-    record.goal = parse_goal(value.at("goal"));
+    record.goal = result::parse_goal(value.at("goal"));
     for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
     return record;
   } catch (const std::exception& error) {

@@ -15,7 +15,7 @@
 
 #include "core/config/trial_request.h"
 #include "core/report/report.h"
-#include "core/sweep/recommend.h"
+#include "core/result/recommend.h"
 #include "core/sweep/trial_process.h"
 
 namespace memtune::sweep {
@@ -37,7 +37,7 @@ struct SweepRecord {
   ModelFacts facts;
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
-  Goal goal = Goal::throughput;
+  result::Goal goal = result::Goal::throughput;
 };
 
 class RunDirectory {

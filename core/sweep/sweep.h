@@ -22,7 +22,7 @@ struct SweepSettings {
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as the inputs say
   int64_t budget_bytes = 0;                 // 0: the memory cap, if there is one
-  Goal goal = Goal::throughput;
+  result::Goal goal = result::Goal::throughput;
   std::filesystem::path directory;
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
   Reuse reuse = Reuse::finished;

@@ -14,8 +14,8 @@ namespace memtune::trainer {
 namespace {
 
 using report::Report;
-using report::Row;
 using result::Measurement;
+using result::Row;
 
 void put_axes(const std::string& trainer, const Row& row, Config& config) {
   bool is_torchtune = trainer == "torchtune";
@@ -140,7 +140,7 @@ std::span<const std::string> trainers() {
   return names;
 }
 
-std::string export_config(const std::string& trainer_name, const report::Row& row, const report::Report& report) {
+std::string export_config(const std::string& trainer_name, const result::Row& row, const report::Report& report) {
   const Trainer& trainer = find_trainer(trainer_name);
   check_exportable(row.measurement);
   Config config = trainer.config(parse_spec(row.measurement.strategy));

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/result/figures.h"
+#include "core/result/pareto.h"
 
 namespace memtune::gui {
 namespace {
@@ -18,100 +21,95 @@ std::string lower(std::string text) {
   return text;
 }
 
-bool worked(const Measurement& m) { return m.outcome == result::Outcome::ok; }
-
 bool matches(const Trial& trial, const std::vector<std::string>& words) {
   const std::string text = lower(trial.label() + " " + to_string(trial.row().measurement.outcome));
   return std::ranges::all_of(words, [&](const std::string& word) { return text.find(word) != std::string::npos; });
 }
 
 std::optional<double> times_reference(const Run& run, const Trial& trial) {
-  const report::Row* base = report::reference_row(run.reports[trial.run()], trial.row());
+  const result::Row* base = report::reference_row(run.reports[trial.run()], trial.row());
   if (!base || base->measurement.step_ms.median <= 0) return {};
   return trial.row().measurement.step_ms.median / base->measurement.step_ms.median;
 }
 
-std::optional<double> if_positive(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
-
-double rate_of(const Measurement& m) { return m.tokens_per_s > 0 ? m.tokens_per_s : m.samples_per_s; }
-
-std::string gradients_text(const Measurement& m) {
-  if (!worked(m)) return to_string(m.outcome);
-  if (!m.gradients.compared) return "–";
+std::string gradients_text(const result::Row& row) {
+  const Measurement& m = row.measurement;
+  if (!worked(row)) return to_string(m.outcome);
+  if (!m.gradients.compared) return result::kNothing;
   return m.gradients.equal ? "equal" : "differ";
 }
 
-int digits_of(Figure figure) {
-  switch (figure) {
-    case Figure::times:
-    case Figure::peak: return 2;
-    case Figure::hidden:
-    case Figure::rate: return 0;
-    default: return 1;
+// Of all trials that worked, whatever sweep they are of: their figures share a column.
+std::vector<const result::Row*> rows_that_worked(const Run& run) {
+  std::vector<const result::Row*> rows;
+  for (const Trial& trial : run.trials) {
+    if (worked(trial.row())) rows.push_back(&trial.row());
   }
+  return rows;
 }
 
-bool has_axes(const Run& run) {
-  return std::ranges::any_of(run.trials, [](const Trial& trial) { return trial.row().batch || trial.row().sequence; });
-}
-
-Point point_of(const Run& run, size_t index, bool per_sample) {
-  const report::Row& row = run.trials[index].row();
-  const Measurement& m = row.measurement;
-  const double ms = per_sample && m.samples_per_s > 0 ? 1000 / m.samples_per_s : m.step_ms.median;
-  return {index, static_cast<double>(m.peak_bytes.allocated) / kGiB, ms, row.pareto, row.recommended};
+// Nothing: what the column says is no figure of a measurement.
+const result::Figure* figure_of(Column column, const std::vector<const result::Row*>& rows) {
+  switch (column) {
+    case Column::step: return &result::figure("step_ms");
+    case Column::peak: return &result::figure("peak_allocated_bytes");
+    case Column::hidden: return &result::figure("hidden");
+    case Column::exposed: return &result::figure("exposed_ms");
+    case Column::rate: return &result::rate_figure(rows);
+    default: return nullptr;
+  }
 }
 
 }  // namespace
 
-const std::vector<FigureInfo>& figures() {
-  static const std::vector<FigureInfo> all = {
-      {Figure::trial, "trial", true},      {Figure::step, "step ms", false},
-      {Figure::times, "× ref", false},     {Figure::peak, "peak GiB", false},
-      {Figure::hidden, "hidden %", false}, {Figure::exposed, "exposed ms", false},
-      {Figure::rate, "per second", false}, {Figure::gradients, "gradients", true}};
+std::vector<ColumnInfo> columns(const Run& run) {
+  const std::vector<const result::Row*> rows = rows_that_worked(run);
+  std::vector<ColumnInfo> all = {{Column::trial, "trial", true}};
+  for (const Column column :
+       {Column::step, Column::times, Column::peak, Column::hidden, Column::exposed, Column::rate}) {
+    const result::Figure* figure = figure_of(column, rows);
+    all.push_back({column, figure ? result::FigureColumn(*figure, rows).head() : "× ref"});
+  }
+  all.push_back({Column::gradients, "gradients", true});
   return all;
 }
 
-std::optional<double> figure_value(const Run& run, size_t index, Figure figure) {
+std::optional<double> cell_value(const Run& run, size_t index, Column column) {
   const Trial& trial = run.trials[index];
+  if (!worked(trial.row())) return {};
+  if (column == Column::times) return times_reference(run, trial);
+  const result::Figure* figure = figure_of(column, rows_that_worked(run));
   const Measurement& m = trial.row().measurement;
-  const bool moves = m.transfer.out_bytes + m.transfer.in_bytes > 0;
-  if (!worked(m)) return {};
-  switch (figure) {
-    case Figure::step: return if_positive(m.step_ms.median);
-    case Figure::times: return times_reference(run, trial);
-    case Figure::peak: return if_positive(static_cast<double>(m.peak_bytes.allocated) / kGiB);
-    case Figure::hidden: return moves ? std::optional(100 * m.transfer.hidden) : std::nullopt;
-    case Figure::exposed: return moves ? std::optional(m.transfer.exposed_ms) : std::nullopt;
-    case Figure::rate: return if_positive(rate_of(m));
-    default: return {};
-  }
+  return figure && figure->known(m) ? std::optional(figure->get(m)) : std::nullopt;
 }
 
-std::string figure_text(const Run& run, size_t index, Figure figure) {
+std::string cell_text(const Run& run, size_t index, Column column) {
   const Trial& trial = run.trials[index];
-  if (figure == Figure::trial) return trial.label();
-  if (figure == Figure::gradients) return gradients_text(trial.row().measurement);
-  const std::optional<double> value = figure_value(run, index, figure);
-  if (!value) return "–";
-  return fixed(*value, figure == Figure::rate && *value < 100 ? 2 : digits_of(figure));
+  if (column == Column::trial) return trial.label();
+  if (column == Column::gradients) return gradients_text(trial.row());
+  const std::optional<double> value = cell_value(run, index, column);
+  if (!value) return result::kNothing;
+  if (column == Column::times) return fixed(*value, 2);
+  const std::vector<const result::Row*> rows = rows_that_worked(run);
+  return result::FigureColumn(*figure_of(column, rows), rows).text(trial.row().measurement);
 }
 
-std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Figure by, bool ascending) {
+std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Column by, bool ascending) {
   std::vector<std::string> words;
   for (const std::string& word : split(lower(filter), ' ')) words.push_back(word);
   std::vector<size_t> rows;
   for (size_t i = 0; i < run.trials.size(); ++i) {
     if (matches(run.trials[i], words)) rows.push_back(i);
   }
-  const bool in_words = by == Figure::trial || by == Figure::gradients;
+  const bool in_words = by == Column::trial || by == Column::gradients;
+  std::vector<std::optional<double>> values(run.trials.size());
+  for (const size_t row : rows) values[row] = cell_value(run, row, by);
   std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
     if (in_words) {
-      const std::string text_a = figure_text(run, a, by), text_b = figure_text(run, b, by);
+      const std::string text_a = cell_text(run, a, by), text_b = cell_text(run, b, by);
       return ascending ? text_a < text_b : text_b < text_a;
     }
-    const auto value_a = figure_value(run, a, by), value_b = figure_value(run, b, by);
+    const auto &value_a = values[a], &value_b = values[b];
     if (!value_a || !value_b) return value_a.has_value() && !value_b;
     return ascending ? *value_a < *value_b : *value_b < *value_a;
   });
@@ -119,17 +117,28 @@ std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Figu
 }
 
 Scatter make_scatter(const Run& run) {
+  const std::vector<const result::Row*> rows = rows_that_worked(run);
+  const result::Ranking ranking(rows);
   Scatter scatter;
-  const bool per_sample = has_axes(run);
-  if (per_sample) scatter.time_label = "ms a sample";
-  scatter.fronts.resize(run.reports.size());
+  scatter.time_label = ranking.title();
+  scatter.time_unit = ranking.unit();
+  std::map<const result::Row*, Point> points;
+  std::vector<std::vector<const result::Row*>> by_run(run.reports.size());
   for (size_t i = 0; i < run.trials.size(); ++i) {
-    if (!figure_value(run, i, Figure::step) || !figure_value(run, i, Figure::peak)) continue;
-    const Point point = point_of(run, i, per_sample);
-    scatter.points.push_back(point);
-    if (point.pareto && !per_sample) scatter.fronts[run.trials[i].run()].push_back(point);
+    const result::Row& row = run.trials[i].row();
+    if (!usable(row.measurement) || peak(row) <= 0) continue;
+    points[&row] = {i, static_cast<double>(peak(row)) / kGiB, ranking.time(row), row.pareto, row.recommended};
+    scatter.points.push_back(points[&row]);
+    by_run[run.trials[i].run()].push_back(&row);
   }
-  for (std::vector<Point>& front : scatter.fronts) std::ranges::sort(front, {}, &Point::peak_gib);
+  for (size_t i = 0; i < by_run.size(); ++i) {
+    for (const auto& front : result::fronts_of(by_run[i])) {
+      scatter.fronts.push_back({i, {}});
+      for (const result::Row* row : front) scatter.fronts.back().points.push_back(points[row]);
+    }
+  }
+  if (!scatter.points.empty() && ranking.work() != result::Work::step)
+    scatter.time_digits = digits_for(std::ranges::min(scatter.points, {}, &Point::time).time);
   return scatter;
 }
 

@@ -12,32 +12,38 @@
 
 namespace memtune::gui {
 
-enum class Figure { trial, step, times, peak, hidden, exposed, rate, gradients };
-struct FigureInfo {
-  Figure figure;
-  const char* head;
-  bool words;
+// A column of the table: a figure of result::figures, or what is told otherwise.
+enum class Column { trial, step, times, peak, hidden, exposed, rate, gradients };
+struct ColumnInfo {
+  Column column;
+  std::string head;
+  bool words = false;
 };
-const std::vector<FigureInfo>& figures();  // in the order of the columns
+std::vector<ColumnInfo> columns(const Run& run);  // in their order
 
 // Nothing where the trial did not get so far, or moved nothing.
-std::optional<double> figure_value(const Run& run, size_t trial, Figure figure);
-std::string figure_text(const Run& run, size_t trial, Figure figure);  // "–" for nothing
+std::optional<double> cell_value(const Run& run, size_t trial, Column column);
+std::string cell_text(const Run& run, size_t trial, Column column);  // "–" for nothing
 
 // Indices into Run::trials whose label or outcome holds every word of `filter`, upper or lower case. Trials without the
 // figure come last whichever way it is sorted.
-std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Figure by, bool ascending);
+std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Column by, bool ascending);
 
-// A trial as a point; time is a step's, or a sample's where trials differ in batch or sequence.
+// A trial as a point; time is for the same work, as result::Ranking says.
 struct Point {
   size_t trial = 0;
-  double peak_gib = 0, ms = 0;
+  double peak_gib = 0, time = 0;
   bool pareto = false, recommended = false;
 };
+struct Front {
+  size_t run = 0;             // index into Run::reports
+  std::vector<Point> points;  // from the smallest peak up
+};
 struct Scatter {
-  std::vector<Point> points;               // of trials that worked
-  std::vector<std::vector<Point>> fronts;  // one a report, from the smallest peak up
-  const char* time_label = "step ms";
+  std::vector<Point> points;  // of trials that worked
+  std::vector<Front> fronts;  // one a report, batch and sequence
+  std::string time_label = "step ms", time_unit = "ms";
+  int time_digits = 1;
 };
 Scatter make_scatter(const Run& run);
 
@@ -61,7 +67,7 @@ Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);
 // What the pane remembers between frames.
 struct CompareState {
   std::string filter;
-  Figure sort_by = Figure::step;
+  Column sort_by = Column::step;
   bool ascending = true;
   std::optional<Overlay> overlay;  // of the trials below
   size_t overlay_a = 0, overlay_b = 0;

@@ -39,7 +39,7 @@ LoadedTrace without_trace(const std::string& problem) {
   return loaded;
 }
 
-LoadedTrace load_trace(const fs::path& path, const report::Row& row) try {
+LoadedTrace load_trace(const fs::path& path, const result::Row& row) try {
   if (path.empty())
     return without_trace("no trace was recorded: the trial ended in " + to_string(row.measurement.outcome));
   return prepared(trace::read_trace(path));
@@ -52,7 +52,7 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
   report::Report report;
   report.model = path.filename().string();
   report.device = trace.device;
-  report::Row row;
+  result::Row row;
   row.measurement.strategy = trace.strategy.empty() ? path.stem().string() : trace.strategy;
   row.measurement.device = trace.device;
   report.rows.push_back(std::move(row));
@@ -61,7 +61,7 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
 
 }  // namespace
 
-Trial::Trial(size_t run, std::string label, report::Row row, fs::path trace_path, fs::path plan_path,
+Trial::Trial(size_t run, std::string label, result::Row row, fs::path trace_path, fs::path plan_path,
              std::unique_ptr<LoadedTrace> loaded)
     : run_(run),
       label_(std::move(label)),
@@ -83,14 +83,14 @@ void Run::add(const fs::path& path) {
     const sweep::RunDirectory directory(path);
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
-    for (const report::Row* row : report::ranked(reports.back()))
-      trials.emplace_back(index, prefix + report::label(*row), *row, under(path, row->measurement.trace),
+    for (const result::Row* row : ranked(reports.back().rows))
+      trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
   } else {
     trace::ReadTrace read = trace::read_trace(path);
     reports.push_back(report_of(read.trace, path));
-    const report::Row& row = reports.back().rows.front();
-    trials.emplace_back(index, prefix + report::label(row), row, path, fs::path(),
+    const result::Row& row = reports.back().rows.front();
+    trials.emplace_back(index, prefix + result::label(row), row, path, fs::path(),
                         std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }
   paths.push_back(path);

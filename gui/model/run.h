@@ -24,12 +24,12 @@ struct LoadedTrace {
 // One trial of an opened run. The trace is read when it is first asked for.
 class Trial {
  public:
-  Trial(size_t run, std::string label, report::Row row, std::filesystem::path trace_path,
+  Trial(size_t run, std::string label, result::Row row, std::filesystem::path trace_path,
         std::filesystem::path plan_path, std::unique_ptr<LoadedTrace> loaded = nullptr);
 
   size_t run() const { return run_; }                  // index into Run::reports
   const std::string& label() const { return label_; }  // unique: "offload:stream", "none, batch 4", "B: none"
-  const report::Row& row() const { return row_; }      // of a single trace only the strategy is known
+  const result::Row& row() const { return row_; }      // of a single trace only the strategy is known
   const std::filesystem::path& plan_path() const { return plan_path_; }  // empty: none
   bool has_trace() const { return !trace_path_.empty(); }
   const LoadedTrace& load() const;  // an empty trace with a problem when there is none
@@ -37,7 +37,7 @@ class Trial {
  private:
   size_t run_;
   std::string label_;
-  report::Row row_;
+  result::Row row_;
   std::filesystem::path trace_path_, plan_path_;
   mutable std::unique_ptr<LoadedTrace> loaded_;
 };
@@ -45,7 +45,7 @@ class Trial {
 struct Run {
   std::vector<std::filesystem::path> paths;
   std::vector<report::Report> reports;  // one a path; of a single trace it has one row and no recommendation
-  std::vector<Trial> trials;            // of all paths, in each the best first (report::ranked)
+  std::vector<Trial> trials;            // of all paths, in each the best first (result::ranked)
 
   // UsageError when `path` is neither a run nor a trace; nothing is added then.
   void add(const std::filesystem::path& path);

@@ -22,18 +22,19 @@ struct Box {
 
 ImVec4 color(ImU32 packed) { return ImGui::ColorConvertU32ToFloat4(packed); }
 
-ImVec2 pixels(const Point& point) { return ImPlot::PlotToPixels(point.peak_gib, point.ms); }
+ImVec2 pixels(const Point& point) { return ImPlot::PlotToPixels(point.peak_gib, point.time); }
 
 void draw_fronts(const Scatter& scatter) {
   for (size_t i = 0; i < scatter.fronts.size(); ++i) {
+    const Front& front = scatter.fronts[i];
     std::vector<double> x, y;
-    for (const Point& point : scatter.fronts[i]) {
+    for (const Point& point : front.points) {
       x.push_back(point.peak_gib);
-      y.push_back(point.ms);
+      y.push_back(point.time);
     }
     if (x.size() < 2) continue;
     ImPlotSpec spec;
-    spec.LineColor = color(with_alpha(i == 0 ? palette().accent : series_color(i), 0.6F));
+    spec.LineColor = color(with_alpha(front.run == 0 ? palette().accent : series_color(front.run), 0.6F));
     spec.LineWeight = px(1.5F);
     ImPlot::PlotLine(("front " + std::to_string(i)).c_str(), x.data(), y.data(), static_cast<int>(x.size()), spec);
   }
@@ -59,14 +60,14 @@ std::vector<double> log_ticks(double low, double high) {
 // a logarithmic axis: they would press all others together.
 void set_up_axes(const Scatter& scatter) {
   const auto [least, most] = std::ranges::minmax(scatter.points, {}, &Point::peak_gib);
-  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &Point::ms);
+  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &Point::time);
   const double x = std::max(0.08 * (most.peak_gib - least.peak_gib), 0.02 * most.peak_gib);
-  double low = fastest.ms - std::max(0.1 * (slowest.ms - fastest.ms), 0.02 * fastest.ms);
-  double high = slowest.ms + std::max(0.1 * (slowest.ms - fastest.ms), 0.02 * fastest.ms);
-  ImPlot::SetupAxes("peak GiB", scatter.time_label);
-  if (slowest.ms > 2.5 * fastest.ms) {
-    low = fastest.ms / 1.15;
-    high = slowest.ms * 1.15;
+  double low = fastest.time - std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
+  double high = slowest.time + std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
+  ImPlot::SetupAxes("peak GiB", scatter.time_label.c_str());
+  if (slowest.time > 2.5 * fastest.time) {
+    low = fastest.time / 1.15;
+    high = slowest.time * 1.15;
     const std::vector<double> ticks = log_ticks(low, high);
     ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
     ImPlot::SetupAxisFormat(ImAxis_Y1, "%g");
@@ -131,9 +132,10 @@ const Point* nearest(const Scatter& scatter) {
   return best;
 }
 
-void draw_tip(const AppState& state, const Point& point) {
-  ImGui::SetTooltip("%s\n%s GiB at the peak, %s ms", state.run.trials[point.trial].label().c_str(),
-                    fixed(point.peak_gib, 2).c_str(), fixed(point.ms, 1).c_str());
+void draw_tip(const AppState& state, const Scatter& scatter, const Point& point) {
+  ImGui::SetTooltip("%s\n%s GiB at the peak, %s %s", state.run.trials[point.trial].label().c_str(),
+                    fixed(point.peak_gib, 2).c_str(), fixed(point.time, scatter.time_digits).c_str(),
+                    scatter.time_unit.c_str());
 }
 
 }  // namespace
@@ -150,7 +152,7 @@ void draw_pareto(AppState& state) {
   draw_points(state, scatter);
   draw_labels(state, scatter);
   const Point* hovered = ImPlot::IsPlotHovered() ? nearest(scatter) : nullptr;
-  if (hovered) draw_tip(state, *hovered);
+  if (hovered) draw_tip(state, scatter, *hovered);
   if (hovered && clicked()) {
     select_trial(state, hovered->trial);
     state.tab = Tab::timeline;

@@ -4,33 +4,35 @@
 
 #include <algorithm>
 
+#include "core/result/row.h"
 #include "gui/model/format.h"
 #include "gui/pane/widgets.h"
 
 namespace memtune::gui {
 namespace {
 
-constexpr int kRolesColumn = 1;  // columns before those of figures()
+constexpr int kRolesColumn = 1;  // columns before those of columns()
 
-void take_sorting(CompareState& compare) {
+void take_sorting(CompareState& compare, const std::vector<ColumnInfo>& columns) {
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
   if (!specs || !specs->SpecsDirty || specs->SpecsCount == 0) return;
   const ImGuiTableColumnSortSpecs& spec = specs->Specs[0];
-  compare.sort_by = figures()[static_cast<size_t>(spec.ColumnIndex - kRolesColumn)].figure;
+  compare.sort_by = columns[static_cast<size_t>(spec.ColumnIndex - kRolesColumn)].column;
   compare.ascending = spec.SortDirection == ImGuiSortDirection_Ascending;
   specs->SpecsDirty = false;
 }
 
 // Labels keep their place when the figures are scrolled.
-void set_up_columns(const Run& run) {
+void set_up_columns(const Run& run, const std::vector<ColumnInfo>& columns) {
   float widest = 0;
   for (const Trial& trial : run.trials) widest = std::max(widest, ImGui::CalcTextSize(trial.label().c_str()).x);
   ImGui::TableSetupScrollFreeze(kRolesColumn + 1, 1);
   ImGui::TableSetupColumn("", ImGuiTableColumnFlags_NoSort | ImGuiTableColumnFlags_WidthFixed, px(46));
-  for (const FigureInfo& info : figures()) {
+  for (const ColumnInfo& info : columns) {
     ImGuiTableColumnFlags flags = ImGuiTableColumnFlags_WidthFixed;
-    if (info.figure == Figure::step) flags |= ImGuiTableColumnFlags_DefaultSort;
-    ImGui::TableSetupColumn(info.head, flags, info.figure == Figure::trial ? std::clamp(widest, px(90), px(215)) : 0);
+    if (info.column == Column::step) flags |= ImGuiTableColumnFlags_DefaultSort;
+    ImGui::TableSetupColumn(info.head.c_str(), flags,
+                            info.column == Column::trial ? std::clamp(widest, px(90), px(215)) : 0);
   }
   ImGui::TableHeadersRow();
 }
@@ -46,7 +48,7 @@ void draw_badge(const char* text, ImU32 color) {
 
 // A green dot for the recommended trial, a blue one for those of the front; "A" and "B" in their colors.
 void draw_roles(const AppState& state, size_t trial) {
-  const report::Row& row = state.run.trials[trial].row();
+  const result::Row& row = state.run.trials[trial].row();
   if (row.recommended || row.pareto) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float size = px(3.5F);
@@ -79,23 +81,23 @@ void draw_name(AppState& state, size_t trial) {
     ImGui::SetTooltip("%s%s%s", row.label().c_str(), reason.empty() ? "" : "\n", reason.c_str());
 }
 
-void draw_row(AppState& state, size_t trial) {
+void draw_row(AppState& state, size_t trial, const std::vector<ColumnInfo>& columns) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   draw_roles(state, trial);
-  const bool worked = state.run.trials[trial].row().measurement.outcome == result::Outcome::ok;
-  for (const FigureInfo& info : figures()) {
+  const bool worked = result::worked(state.run.trials[trial].row());
+  for (const ColumnInfo& info : columns) {
     ImGui::TableNextColumn();
-    const std::string text = figure_text(state.run, trial, info.figure);
+    const std::string text = cell_text(state.run, trial, info.column);
     if (!worked) ImGui::PushStyleColor(ImGuiCol_Text, palette().faint_text);
-    if (!worked && info.figure == Figure::gradients) ImGui::PushStyleColor(ImGuiCol_Text, palette().bad);
-    if (info.figure == Figure::trial)
+    if (!worked && info.column == Column::gradients) ImGui::PushStyleColor(ImGuiCol_Text, palette().bad);
+    if (info.column == Column::trial)
       draw_name(state, trial);
     else if (info.words)
       ImGui::TextUnformatted(text.c_str());
     else
       right_text(text);
-    if (!worked) ImGui::PopStyleColor(info.figure == Figure::gradients ? 2 : 1);
+    if (!worked) ImGui::PopStyleColor(info.column == Column::gradients ? 2 : 1);
   }
 }
 
@@ -109,14 +111,15 @@ void draw_sweep_table(AppState& state) {
   const auto flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY |
                      ImGuiTableFlags_RowBg | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerV |
                      ImGuiTableFlags_SizingFixedFit;
-  if (!ImGui::BeginTable("sweep", kRolesColumn + static_cast<int>(figures().size()), flags)) return;
-  set_up_columns(state.run);
-  take_sorting(state.compare);
+  const std::vector<ColumnInfo> columns = gui::columns(state.run);
+  if (!ImGui::BeginTable("sweep", kRolesColumn + static_cast<int>(columns.size()), flags)) return;
+  set_up_columns(state.run, columns);
+  take_sorting(state.compare, columns);
   const CompareState& compare = state.compare;
   state.compare.rows.assign(state.run.trials.size(), {});
   for (const size_t trial : compare_rows(state.run, compare.filter, compare.sort_by, compare.ascending)) {
     ImGui::PushID(static_cast<int>(trial));
-    draw_row(state, trial);
+    draw_row(state, trial, columns);
     ImGui::PopID();
   }
   ImGui::EndTable();

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/gui/made_up_run.h"
+#include "tests/result/rows.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune::gui;
@@ -29,20 +30,20 @@ struct Opened {
 
 TEST_CASE("rows are sorted by any figure, those without it last either way") {
   const Opened opened;
-  CHECK(compare_rows(opened.run, "", Figure::step, true) == Rows{kNone, kStream, kFull, kSync});
-  CHECK(compare_rows(opened.run, "", Figure::step, false) == Rows{kFull, kStream, kNone, kSync});
-  CHECK(compare_rows(opened.run, "", Figure::peak, true) == Rows{kStream, kFull, kNone, kSync});
-  CHECK(compare_rows(opened.run, "", Figure::hidden, true) == Rows{kStream, kNone, kFull, kSync});
-  CHECK(compare_rows(opened.run, "", Figure::trial, true) == Rows{kFull, kNone, kStream, kSync});
-  CHECK(compare_rows(opened.run, "", Figure::trial, false) == Rows{kSync, kStream, kNone, kFull});
+  CHECK(compare_rows(opened.run, "", Column::step, true) == Rows{kNone, kStream, kFull, kSync});
+  CHECK(compare_rows(opened.run, "", Column::step, false) == Rows{kFull, kStream, kNone, kSync});
+  CHECK(compare_rows(opened.run, "", Column::peak, true) == Rows{kStream, kFull, kNone, kSync});
+  CHECK(compare_rows(opened.run, "", Column::hidden, true) == Rows{kStream, kNone, kFull, kSync});
+  CHECK(compare_rows(opened.run, "", Column::trial, true) == Rows{kFull, kNone, kStream, kSync});
+  CHECK(compare_rows(opened.run, "", Column::trial, false) == Rows{kSync, kStream, kNone, kFull});
 }
 
 TEST_CASE("a filter keeps what holds all its words, in any case, outcomes included") {
   const Opened opened;
-  CHECK(compare_rows(opened.run, "OFFLOAD", Figure::step, true) == Rows{kStream, kSync});
-  CHECK(compare_rows(opened.run, "off str", Figure::step, true) == Rows{kStream});
-  CHECK(compare_rows(opened.run, "oom", Figure::step, true) == Rows{kSync});
-  CHECK(compare_rows(opened.run, "nothing", Figure::step, true).empty());
+  CHECK(compare_rows(opened.run, "OFFLOAD", Column::step, true) == Rows{kStream, kSync});
+  CHECK(compare_rows(opened.run, "off str", Column::step, true) == Rows{kStream});
+  CHECK(compare_rows(opened.run, "oom", Column::step, true) == Rows{kSync});
+  CHECK(compare_rows(opened.run, "nothing", Column::step, true).empty());
 }
 
 TEST_CASE("trials of several batches are named as reports name them") {
@@ -55,17 +56,17 @@ TEST_CASE("trials of several batches are named as reports name them") {
   run.add(folder.path / "run");
   CHECK(run.trials[0].label() == "none, batch 4, seq 1024");
   CHECK(run.find_trial("none, batch 4, seq 1024") == 0);
-  CHECK(compare_rows(run, "none batch 4", Figure::step, true) == Rows{0});
+  CHECK(compare_rows(run, "none batch 4", Column::step, true) == Rows{0});
 }
 
 TEST_CASE("figures are told as in the table of the terminal") {
   const Opened opened;
-  CHECK(figure_text(opened.run, kStream, Figure::step) == "110.0");
-  CHECK(figure_text(opened.run, kStream, Figure::times) == "1.10");
-  CHECK(figure_text(opened.run, kStream, Figure::peak) == "4.00");
-  CHECK(figure_text(opened.run, kNone, Figure::hidden) == "–");
-  CHECK(figure_text(opened.run, kSync, Figure::step) == "–");
-  CHECK(figure_text(opened.run, kSync, Figure::gradients) == "device_oom");
+  CHECK(cell_text(opened.run, kStream, Column::step) == "110.0");
+  CHECK(cell_text(opened.run, kStream, Column::times) == "1.10");
+  CHECK(cell_text(opened.run, kStream, Column::peak) == "4.00");
+  CHECK(cell_text(opened.run, kNone, Column::hidden) == "–");
+  CHECK(cell_text(opened.run, kSync, Column::step) == "–");
+  CHECK(cell_text(opened.run, kSync, Column::gradients) == "device_oom");
 }
 
 TEST_CASE("the front goes from the smallest peak up, and trials that failed are no points") {
@@ -73,10 +74,10 @@ TEST_CASE("the front goes from the smallest peak up, and trials that failed are 
   const Scatter scatter = make_scatter(opened.run);
   CHECK(scatter.points.size() == 3);
   REQUIRE(scatter.fronts.size() == 1);
-  REQUIRE(scatter.fronts[0].size() == 2);
-  CHECK(scatter.fronts[0][0].trial == kStream);
-  CHECK(scatter.fronts[0][1].trial == kNone);
-  CHECK(scatter.fronts[0][1].peak_gib == doctest::Approx(8));
+  REQUIRE(scatter.fronts[0].points.size() == 2);
+  CHECK(scatter.fronts[0].points[0].trial == kStream);
+  CHECK(scatter.fronts[0].points[1].trial == kNone);
+  CHECK(scatter.fronts[0].points[1].peak_gib == doctest::Approx(8));
 }
 
 TEST_CASE("two trials lie over each other from the beginning of a step each") {
@@ -127,4 +128,37 @@ TEST_CASE("a strip has no more stretches than a picture shows") {
   loaded.trace = made.trace;
   loaded.timeline = make_timeline(loaded.trace);
   CHECK(make_overlay(loaded, loaded).a.activity.size() < 5000);
+}
+
+TEST_CASE("trials of several lengths are points of time for the same work, each length with its front") {
+  const memtune::test::ScratchFolder folder;
+  memtune::test::MadeUpRun made(folder.path / "run");
+  for (const memtune::result::Row& row : memtune::result::two_lengths())
+    made.add(row.measurement, nullptr, {}, row.sequence);
+  Run run;
+  run.add(folder.path / "run");
+  const Scatter scatter = make_scatter(run);
+  CHECK(scatter.time_label == "µs a token");
+  REQUIRE(scatter.points.size() == 2);
+  CHECK(run.trials[scatter.points[0].trial].label() == "none, seq 4096");
+  CHECK(run.trials[scatter.points[0].trial].row().recommended);
+  CHECK(scatter.points[0].time == doctest::Approx(73.2421875));
+  CHECK(scatter.points[1].time == doctest::Approx(97.65625));
+  REQUIRE(scatter.fronts.size() == 2);
+  CHECK(scatter.fronts[0].points.size() == 1);
+  CHECK(cell_text(run, 0, Column::rate) == "13653");
+}
+
+TEST_CASE("trials of several batch sizes are points of time a sample") {
+  const memtune::test::ScratchFolder folder;
+  memtune::test::MadeUpRun made(folder.path / "run");
+  for (const memtune::result::Row& row : memtune::result::two_batches()) made.add(row.measurement, nullptr, row.batch);
+  Run run;
+  run.add(folder.path / "run");
+  const Scatter scatter = make_scatter(run);
+  CHECK(scatter.time_label == "ms a sample");
+  REQUIRE(scatter.points.size() == 2);
+  CHECK(run.trials[scatter.points[0].trial].label() == "none, batch 2");
+  CHECK(scatter.points[0].time == doctest::Approx(75));
+  CHECK(scatter.fronts.size() == 2);
 }

@@ -64,7 +64,7 @@ TEST_CASE("rows come fastest first, and a click on a head sorts them anew") {
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kNone, kStream, kFull, kSync});
   const gui::Spot first = screen.state.compare.rows[kNone];
   screen.click_at({first.x, first.y - 25});  // "trial"
-  CHECK(screen.state.compare.sort_by == gui::Figure::trial);
+  CHECK(screen.state.compare.sort_by == gui::Column::trial);
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kFull, kNone, kStream, kSync});
   screen.click_at({first.x, first.y - 25});
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kSync, kStream, kNone, kFull});

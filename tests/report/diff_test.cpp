@@ -1,15 +1,16 @@
 // A comparison in a pipeline must match the right trials, count with the right sign, and notice what broke.
-#include "core/report/diff.h"
-
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/report/diff_text.h"
 #include "core/report/json.h"
+#include "core/result/diff_limit.h"
 #include "tests/report/sample.h"
 
 using namespace memtune::report;
+using memtune::result::DiffLimit;
 using nlohmann::json;
 
 namespace {
@@ -21,7 +22,7 @@ Report two(double ms, int64_t peak) {
 }
 
 bool breaks(const std::string& limit, const Report& a, const Report& b) {
-  return !DiffLimit(limit).broken_by(diff(a, b)).empty();
+  return !DiffLimit(limit).broken_by(diff(a.rows, b.rows)).empty();
 }
 
 }  // namespace
@@ -30,7 +31,7 @@ TEST_CASE("trials are matched by strategy, batch and sequence; what one lacks is
   Report a = two(200, 10 * kGiB), b = two(210, 10 * kGiB);
   b.rows[0].batch = 8;
   b.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
-  const auto rows = diff(a, b);
+  const auto rows = diff(a.rows, b.rows);
   REQUIRE(rows.size() == 4);
   CHECK((rows[0].a && !rows[0].b));
   CHECK((rows[1].a == &a.rows[1] && rows[1].b == &b.rows[1]));
@@ -45,7 +46,7 @@ TEST_CASE("the table shows both figures and the change, and marks what may be no
   b.rows[1].measurement.loss = {10.25};
   b.rows.push_back(failed("checkpoint:op", memtune::result::Outcome::crash, "signal 11"));
   a.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
-  CHECK(diff_table(diff(a, b)) ==
+  CHECK(diff_table(diff(a.rows, b.rows)) ==
         " strategy        step ms                peak GiB              hidden %\n"
         " none            100.0 → 100.0 0.0 % ~  40.00 → 40.00 0.0 %   –\n"
         " checkpoint:op   A ok; B crash: signal 11\n"
@@ -55,7 +56,7 @@ TEST_CASE("the table shows both figures and the change, and marks what may be no
 
 TEST_CASE("as JSON figures are B less A") {
   const Report a = two(200, 10 * kGiB), b = two(250, 9 * kGiB);
-  const json trial = json::parse(diff_json(diff(a, b)))["trials"][1];
+  const json trial = json::parse(diff_json(diff(a.rows, b.rows)))["trials"][1];
   CHECK(trial["strategy"] == "offload:stream");
   CHECK(trial["in"] == "both");
   CHECK(trial["broke"] == false);
@@ -77,7 +78,7 @@ TEST_CASE("limits hold up to their bound, in shares and amounts") {
   CHECK_FALSE(breaks("peak>+2%", b, a));
   CHECK(breaks("step<-4%", b, a));
   CHECK_FALSE(breaks("step<-5%", b, a));
-  CHECK(DiffLimit("step>+2%").broken_by(diff(a, b)) ==
+  CHECK(DiffLimit("step>+2%").broken_by(diff(a.rows, b.rows)) ==
         std::vector<std::string>{"offload:stream: step +5.0 %, limit step>+2%"});
 }
 
@@ -95,12 +96,12 @@ TEST_CASE("hidden counts in points, exposed from nothing is beyond any share") {
 TEST_CASE("a trial that failed is no figure beyond a limit, but it broke") {
   Report a = two(200, kGiB), b = two(200, kGiB);
   b.rows[1] = failed("offload:stream", memtune::result::Outcome::crash, "");
-  CHECK_FALSE(diff(a, b)[1].worked_in_both());
+  CHECK_FALSE(diff(a.rows, b.rows)[1].worked_in_both());
   CHECK_FALSE(breaks("peak>+1%", a, b));
-  CHECK(diff(a, b)[1].broke());
-  CHECK_FALSE(diff(b, a)[1].broke());
-  CHECK(diff(a, Report())[0].broke());  // not even tried
-  CHECK_FALSE(diff(Report(), a)[0].broke());
+  CHECK(diff(a.rows, b.rows)[1].broke());
+  CHECK_FALSE(diff(b.rows, a.rows)[1].broke());
+  CHECK(memtune::result::diff(a.rows, {})[0].broke());  // not even tried
+  CHECK_FALSE(memtune::result::diff({}, a.rows)[0].broke());
 }
 
 TEST_CASE("what is no limit is refused with the forms that are") {

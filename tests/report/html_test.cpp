@@ -48,7 +48,7 @@ TEST_CASE("whatever a person or a model calls something cannot become markup") {
   report.notes = {nasty};
   report.recommendation.reason = nasty;
   report.findings.push_back({findings::Severity::problem, "rule", nasty, nasty, 0, 0, 0, {}});
-  for (report::Row& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
+  for (result::Row& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
   trace.owners[0] = trace.names[0] = nasty;
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::string> order(const Report& report) {
   std::vector<std::string> names;
-  for (const Row* row : ranked(report)) names.push_back(row->measurement.strategy);
+  for (const memtune::result::Row* row : ranked(report.rows)) names.push_back(row->measurement.strategy);
   return names;
 }
 
@@ -55,4 +55,4 @@ TEST_CASE("a reference that failed is none") {
   CHECK(reference_row(report, report.rows[1]) == nullptr);
 }
 
-TEST_CASE("a report without trials has no order to find") { CHECK(ranked(Report{}).empty()); }
+TEST_CASE("a report without trials has no order to find") { CHECK(memtune::result::ranked({}).empty()); }

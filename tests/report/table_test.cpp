@@ -108,7 +108,7 @@ TEST_CASE("more memory than the reference is a plus, not a saving") {
 
 TEST_CASE("tokens a second replace samples when every trial has them") {
   Report report = sample_report();
-  for (Row& row : report.rows) row.measurement.tokens_per_s = row.measurement.samples_per_s * 4096;
+  for (memtune::result::Row& row : report.rows) row.measurement.tokens_per_s = row.measurement.samples_per_s * 4096;
   CHECK(has(table(report, {false, 140}), "  tokens/s  "));
   report.rows[3].measurement.tokens_per_s = 0;
   CHECK(has(table(report, {false, 140}), "  samples/s  "));

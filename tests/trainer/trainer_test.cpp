@@ -11,7 +11,7 @@
 
 using namespace memtune;
 using report::Report;
-using report::Row;
+using result::Row;
 
 namespace {
 
@@ -197,7 +197,7 @@ TEST_CASE("blocks that differ, and a disk, get lost and that is said") {
 
 TEST_CASE("batch and sequence, where they are axes, go into each trainer's own keys") {
   Report report;
-  Row row = report::worked("none", 300, 1, report::kGiB);
+  memtune::result::Row row = report::worked("none", 300, 1, report::kGiB);
   row.batch = 4;
   row.sequence = 2048;
   std::string tune = trainer::export_config("torchtune", row, report),
@@ -228,7 +228,7 @@ TEST_CASE("an unknown trainer is named, with those that exist") {
 }
 
 TEST_CASE("a trial that failed is not exported") {
-  Row row = report::failed("none", result::Outcome::device_oom, "asked for 2 GiB");
+  memtune::result::Row row = report::failed("none", result::Outcome::device_oom, "asked for 2 GiB");
   CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", row, Report{}),
                        "'none' did not work here (device_oom): export a strategy that did", UsageError);
 }

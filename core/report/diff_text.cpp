@@ -1,23 +1,18 @@
-#include "core/report/diff.h"
+#include "core/report/diff_text.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/layout.h"
-#include "core/report/words.h"
+#include "core/result/figures.h"
 
 namespace memtune::report {
 namespace {
 
+using result::DiffRow;
+using result::kNothing;
 using result::Measurement;
-
-constexpr const char* kNothing = "–";
-
-bool worked(const Row* row) { return row && row->measurement.outcome == result::Outcome::ok; }
-
-bool same_trial(const Row& a, const Row& b) {
-  return a.measurement.strategy == b.measurement.strategy && a.batch == b.batch && a.sequence == b.sequence;
-}
+using result::Row;
 
 // "+2.1 %"; "" where A has nothing to compare with.
 std::string percent(double a, double b) {
@@ -25,9 +20,6 @@ std::string percent(double a, double b) {
   const std::string text = fixed(100 * (b / a - 1), 1);
   return " " + (text.starts_with('-') ? (text == "-0.0" ? "0.0" : text) : (text == "0.0" ? text : "+" + text)) + " %";
 }
-
-// The intervals of the medians meet: no difference can be told.
-bool may_be_equal(const result::StepTime& a, const result::StepTime& b) { return a.low <= b.high && b.low <= a.high; }
 
 double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
@@ -83,23 +75,7 @@ nlohmann::json side(const Row* row) { return row ? nlohmann::json(row->measureme
 
 }  // namespace
 
-bool DiffRow::worked_in_both() const { return worked(a) && worked(b); }
-bool DiffRow::broke() const { return worked(a) && !worked(b); }
-
-std::vector<DiffRow> diff(const Report& a, const Report& b) {
-  std::vector<DiffRow> rows;
-  for (const Row* row : ranked(a)) {
-    const auto found = std::ranges::find_if(b.rows, [&](const Row& other) { return same_trial(*row, other); });
-    rows.push_back({row, found == b.rows.end() ? nullptr : &*found});
-  }
-  for (const Row* row : ranked(b)) {
-    if (std::ranges::none_of(a.rows, [&](const Row& other) { return same_trial(*row, other); }))
-      rows.push_back({nullptr, row});
-  }
-  return rows;
-}
-
-std::string diff_table(const std::vector<DiffRow>& rows) {
+std::string diff_table(const std::vector<result::DiffRow>& rows) {
   std::vector<std::vector<std::string>> lines = {{"strategy", "step ms", "peak GiB", "hidden %", ""}};
   for (const DiffRow& row : rows)
     lines.push_back(row.worked_in_both() ? cells(row) : std::vector<std::string>{label(row.any()), instead(row)});
@@ -123,7 +99,7 @@ std::string diff_table(const std::vector<DiffRow>& rows) {
   return text;
 }
 
-std::string diff_json(const std::vector<DiffRow>& rows) {
+std::string diff_json(const std::vector<result::DiffRow>& rows) {
   nlohmann::json trials = nlohmann::json::array();
   for (const DiffRow& row : rows) {
     const Row& any = row.any();

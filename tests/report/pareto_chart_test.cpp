@@ -1,29 +1,28 @@
-#include "core/report/pareto.h"
-
 #include <doctest/doctest.h>
 
 #include "core/report/charts.h"
+#include "core/result/pareto.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
 using report::kGiB;
-using report::ParetoPlot;
 using report::Report;
+using result::ParetoPlot;
 
 TEST_CASE("trials that worked are points, in GiB and ms; the front goes by peak") {
   const Report report = report::sample_report();
-  const ParetoPlot plot = report::pareto_plot_of(report);
+  const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.unit.name == std::string("GiB"));
   CHECK(plot.points.size() == 4);
   REQUIRE(plot.fronts.size() == 1);
   std::vector<double> peaks;
-  for (const report::ParetoPoint& point : plot.fronts[0]) peaks.push_back(point.peak);
+  for (const result::ParetoPoint& point : plot.fronts[0]) peaks.push_back(point.peak);
   CHECK(peaks == std::vector<double>{12, 20, 36});
 }
 
 TEST_CASE("the axes hold every point with some room") {
   const Report report = report::sample_report();
-  const ParetoPlot plot = report::pareto_plot_of(report);
+  const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.least_peak < 12);
   CHECK(plot.most_peak > 36);
   CHECK(plot.least_time < 250);
@@ -32,12 +31,12 @@ TEST_CASE("the axes hold every point with some room") {
 TEST_CASE("a trial that is far slower than most does not flatten the others, unless it is recommended") {
   Report report = report::sample_report();
   report.rows[2].measurement.step_ms.median = 5000;
-  ParetoPlot plot = report::pareto_plot_of(report);
+  ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.points.back().beyond);
   CHECK(plot.most_time < 400);
-  for (report::Row& row : report.rows) row.recommended = false;
+  for (result::Row& row : report.rows) row.recommended = false;
   report.rows[2].recommended = true;
-  plot = report::pareto_plot_of(report);
+  plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK_FALSE(plot.points.back().beyond);
   CHECK(plot.most_time > 5000);
 }
@@ -47,7 +46,7 @@ TEST_CASE("where batch is an axis, times are of one sample, and every batch has 
   report.rows[1].batch = 1;
   report.rows[3].batch = 2;
   report.rows[3].measurement.samples_per_s = 100;
-  const ParetoPlot plot = report::pareto_plot_of(report);
+  const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.time_name == "ms a sample");
   CHECK(plot.fronts.size() == 3);  // one without a batch
   CHECK(plot.points.front().time == 10);
@@ -56,7 +55,7 @@ TEST_CASE("where batch is an axis, times are of one sample, and every batch has 
 TEST_CASE("nothing worked: nothing to draw") {
   Report report;
   report.rows.push_back(report::failed("none", result::Outcome::crash, ""));
-  CHECK(report::pareto_plot_of(report).points.empty());
+  CHECK(result::pareto_plot_of(report.rows, report.budget_bytes).points.empty());
   CHECK(report::pareto_chart(report) == "");
   CHECK(report::step_chart(report) == "");
   CHECK(report::overlap_chart(report) == "");

@@ -1,5 +1,5 @@
 // The recommendation is the product's answer: every rule of it with figures that can be checked by hand.
-#include "core/sweep/recommend.h"
+#include "core/result/recommend.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,7 @@
 
 #include "core/base/error.h"
 
-using memtune::report::Recommendation;
-using memtune::report::Row;
-using namespace memtune::sweep;
+using namespace memtune::result;
 
 namespace {
 

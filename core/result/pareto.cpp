@@ -1,0 +1,103 @@
+#include "core/result/pareto.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace memtune::result {
+namespace {
+
+constexpr double kBeyond = 1.6;  // times the median
+
+void mark_beyond(std::vector<ParetoPoint>& points) {
+  std::vector<double> times;
+  for (const ParetoPoint& point : points) times.push_back(point.time);
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  const double limit = kBeyond * times[times.size() / 2];
+  for (ParetoPoint& point : points) point.beyond = point.time > limit && !point.row->recommended;
+}
+
+void set_ranges(ParetoPlot& plot) {
+  const ParetoPoint& first = plot.points.front();
+  plot.least_peak = plot.most_peak = first.peak;
+  plot.least_time = plot.most_time = first.time;
+  for (const ParetoPoint& point : plot.points) {
+    plot.least_peak = std::min(plot.least_peak, point.peak);
+    plot.most_peak = std::max(plot.most_peak, point.peak);
+    if (point.beyond) continue;
+    plot.least_time = std::min(plot.least_time, point.time);
+    plot.most_time = std::max(plot.most_time, point.time);
+  }
+  plot.time_digits = plot.time_unit == "ms" ? 1 : digits_for(plot.least_time);
+  const auto widen = [](double& low, double& high) {
+    const double room = std::max({(high - low) * 0.08, high * 0.01, 1e-9});
+    low = std::max(0.0, low - room);
+    high += room;
+  };
+  widen(plot.least_peak, plot.most_peak);
+  widen(plot.least_time, plot.most_time);
+}
+
+void set_fronts(ParetoPlot& plot) {
+  std::vector<const Row*> rows;
+  std::map<const Row*, ParetoPoint> points;
+  for (const ParetoPoint& point : plot.points) {
+    rows.push_back(point.row);
+    points[point.row] = point;
+  }
+  for (const auto& front : fronts_of(rows)) {
+    std::vector<ParetoPoint>& line = plot.fronts.emplace_back();
+    for (const Row* row : front) line.push_back(points[row]);
+  }
+}
+
+}  // namespace
+
+void mark_front(std::span<Row> rows) {
+  const Ranking ranking{std::span<const Row>(rows)};
+  const auto beats = [&](const Row& a, const Row& b) {  // as good in both, better in one
+    const double time_a = ranking.time(a), time_b = ranking.time(b);
+    return usable(a.measurement) && same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) &&
+           (time_a < time_b || peak(a) < peak(b));
+  };
+  for (Row& row : rows) {
+    row.pareto =
+        usable(row.measurement) && std::ranges::none_of(rows, [&](const Row& other) { return beats(other, row); });
+  }
+}
+
+std::vector<std::vector<const Row*>> fronts_of(std::span<const Row* const> rows) {
+  std::map<std::pair<std::optional<int64_t>, std::optional<int64_t>>, std::vector<const Row*>> by_axes;
+  for (const Row* row : rows) {
+    if (row->pareto) by_axes[{row->batch, row->sequence}].push_back(row);
+  }
+  std::vector<std::vector<const Row*>> fronts;
+  for (auto& [axes, front] : by_axes) {
+    std::ranges::stable_sort(front, {}, [](const Row* row) { return peak(*row); });
+    fronts.push_back(std::move(front));
+  }
+  return fronts;
+}
+
+ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes) {
+  ParetoPlot plot;
+  const Ranking ranking(rows);
+  plot.time_name = ranking.title();
+  plot.time_unit = ranking.unit();
+  int64_t largest = 0;
+  for (const Row& row : rows) largest = std::max(largest, peak(row));
+  plot.unit = unit_for(largest);
+  for (const Row* row : ranked(rows)) {
+    if (!usable(row->measurement)) continue;
+    plot.points.push_back({row, static_cast<double>(peak(*row)) / plot.unit.bytes, ranking.time(*row), false});
+  }
+  if (plot.points.empty()) return plot;
+  mark_beyond(plot.points);
+  set_ranges(plot);
+  set_fronts(plot);
+  plot.budget = static_cast<double>(budget_bytes) / plot.unit.bytes;
+  return plot;
+}
+
+}  // namespace memtune::result

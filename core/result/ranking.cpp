@@ -1,0 +1,69 @@
+#include "core/result/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace memtune::result {
+namespace {
+
+// In the order of Work. A token takes microseconds.
+constexpr struct {
+  const char *title, *unit;
+  double per_ms;
+} kWorks[] = {{"step ms", "ms", 1}, {"ms a sample", "ms", 1}, {"µs a token", "µs", 1000}};
+
+double time_of_one(double per_second) { return 1000 / per_second; }
+
+bool counts(std::span<const Row* const> rows, double Measurement::*rate) {
+  return std::ranges::all_of(rows, [&](const Row* row) { return row->measurement.*rate > 0; });
+}
+
+Work common_work(std::span<const Row* const> rows) {
+  if (std::ranges::all_of(rows, [&](const Row* row) { return same_axes(*row, *rows.front()); })) return Work::step;
+  if (counts(rows, &Measurement::tokens_per_s)) return Work::token;
+  return counts(rows, &Measurement::samples_per_s) ? Work::sample : Work::step;
+}
+
+}  // namespace
+
+double work_time(const Measurement& m, Work work) {
+  const double ms = work == Work::step     ? m.step_ms.median
+                    : work == Work::sample ? time_of_one(m.samples_per_s)
+                                           : time_of_one(m.tokens_per_s);
+  return ms > 0 ? ms : std::numeric_limits<double>::infinity();
+}
+
+bool usable(const Measurement& m) { return m.outcome == Outcome::ok && std::isfinite(work_time(m, Work::step)); }
+
+Ranking::Ranking(std::span<const Row* const> rows) {
+  std::vector<const Row*> compared;
+  std::ranges::copy_if(rows, std::back_inserter(compared), [](const Row* row) { return usable(row->measurement); });
+  work_ = common_work(compared);
+}
+
+const char* Ranking::title() const { return kWorks[static_cast<size_t>(work_)].title; }
+const char* Ranking::unit() const { return kWorks[static_cast<size_t>(work_)].unit; }
+
+double Ranking::time(const Row& row) const {
+  return work_time(row.measurement, work_) * kWorks[static_cast<size_t>(work_)].per_ms;
+}
+
+bool Ranking::faster(const Row& a, const Row& b) const {
+  const double time_a = time(a), time_b = time(b);
+  return time_a != time_b ? time_a < time_b : peak(a) < peak(b);
+}
+
+bool Ranking::smaller(const Row& a, const Row& b) const {
+  return peak(a) != peak(b) ? peak(a) < peak(b) : time(a) < time(b);
+}
+
+std::vector<const Row*> ranked(std::span<const Row> rows) {
+  std::vector<const Row*> order = pointers_to(rows);
+  const Ranking ranking(rows);
+  const auto failed = std::stable_partition(order.begin(), order.end(), [](const Row* row) { return worked(*row); });
+  std::stable_sort(order.begin(), failed, [&](const Row* a, const Row* b) { return ranking.faster(*a, *b); });
+  return order;
+}
+
+}  // namespace memtune::result

@@ -1,0 +1,43 @@
+// Which trial is faster: the one answer that the table, plots, recommendation, diff and viewer give. Trials of other
+// batch sizes or sequence lengths do other work in a step, so what is compared is the time for the same work.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/result/row.h"
+
+namespace memtune::result {
+
+enum class Work { step, sample, token };
+
+// ms that a step, a sample or a token took; infinite where that is not known.
+double work_time(const Measurement& measurement, Work work);
+
+// Worked, with gradients that are the reference's (or as near to them as its own two runs), in a time that is a number.
+bool usable(const Measurement& measurement);
+
+// The work that can be compared over some rows: a step where all that are usable have the same batch and sequence, else
+// a token where all count tokens, else a sample, else a step.
+class Ranking {
+ public:
+  explicit Ranking(std::span<const Row* const> rows);
+  explicit Ranking(std::span<const Row> rows) : Ranking(pointers_to(rows)) {}
+
+  Work work() const { return work_; }
+  // "step ms", "ms a sample", "µs a token": what time() counts, and its unit alone.
+  const char* title() const;
+  const char* unit() const;
+  double time(const Row& row) const;
+
+  bool faster(const Row& a, const Row& b) const;   // of two as fast, the one with the smaller peak
+  bool smaller(const Row& a, const Row& b) const;  // by allocated peak; of two as small, the faster
+
+ private:
+  Work work_ = Work::step;
+};
+
+// Rows as people want to read them: those that worked, fastest first, then those that failed, in their order.
+std::vector<const Row*> ranked(std::span<const Row> rows);
+
+}  // namespace memtune::result

@@ -1,0 +1,178 @@
+#include "core/result/recommend.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/result/pareto.h"
+
+namespace memtune::result {
+namespace {
+
+constexpr double kAsFast = 1.01;  // closer than steps are measured: the smaller peak decides
+
+const std::array<std::string, 2> kGoals = {"throughput", "memory"};
+
+// "none at batch 2, sequence 1024".
+std::string spoken(const Row& row) {
+  std::string text = row.measurement.strategy;
+  if (row.batch) text += " at batch " + std::to_string(*row.batch);
+  if (row.sequence) text += (row.batch ? ", sequence " : " at sequence ") + std::to_string(*row.sequence);
+  return text;
+}
+
+std::string format_ms(double ms) {
+  char text[32];
+  std::snprintf(text, sizeof text, ms < 1000 ? "%.4g ms" : "%.0f ms", ms);
+  return text;
+}
+
+std::string more_time(double from, double to) {
+  const double percent = (to / from - 1) * 100;
+  char text[48];
+  if (percent < 0.5) return "next to no time";
+  std::snprintf(text, sizeof text, "%.0f %% more time", percent);
+  return text;
+}
+
+std::string figures(const Row& row) {
+  return format_ms(row.measurement.step_ms.median) + " a step, " + format_bytes(peak(row)) + " at the peak";
+}
+
+Recommendation answer(const Row& row, std::string reason, bool fits) {
+  return {row.measurement.strategy, std::move(reason), fits, row.batch, row.sequence};
+}
+
+class Recommender {
+ public:
+  Recommender(std::span<const Row> rows, int64_t budget, Goal goal)
+      : rows_(rows), budget_(budget), goal_(goal), ranking_(rows) {
+    for (const Row& row : rows) {
+      if (!usable(row.measurement)) continue;
+      candidates_.push_back(&row);
+      if (budget <= 0 || peak(row) <= budget) fitting_.push_back(&row);
+    }
+  }
+
+  Recommendation recommend() const {
+    if (candidates_.empty()) return nothing_worked();
+    if (fitting_.empty()) return nothing_fits();
+    const Row& chosen = choose();
+    std::string reason = headline(chosen) + ": " + figures(chosen) + why_not_none(chosen);
+    if (goal_ == Goal::throughput) reason += next_price(chosen);
+    return answer(chosen, reason + wrong_but_faster(chosen), true);
+  }
+
+ private:
+  Recommendation nothing_worked() const {
+    const auto ended = [](const Row& row) { return row.measurement.outcome != Outcome::interrupted; };
+    return {"", std::ranges::any_of(rows_, ended) ? "no trial worked" : "no trial has run to its end", false, {}, {}};
+  }
+
+  Recommendation nothing_fits() const {
+    const Row& least = best(candidates_, &Ranking::smaller);
+    return answer(least,
+                  "nothing fits " + format_bytes(budget_) + ": the least that works is " + spoken(least) + " with " +
+                      format_bytes(peak(least)),
+                  false);
+  }
+
+  const Row& best(const std::vector<const Row*>& rows, bool (Ranking::*better)(const Row&, const Row&) const) const {
+    return **std::ranges::min_element(rows, [&](const Row* a, const Row* b) { return (ranking_.*better)(*a, *b); });
+  }
+
+  const Row& choose() const {
+    if (goal_ == Goal::memory) return best(fitting_, &Ranking::smaller);
+    const Row& fastest = best(fitting_, &Ranking::faster);
+    const Row* chosen = &fastest;
+    for (const Row* row : fitting_) {
+      if (ranking_.time(*row) <= ranking_.time(fastest) * kAsFast && ranking_.smaller(*row, *chosen)) chosen = row;
+    }
+    return *chosen;
+  }
+
+  std::string headline(const Row& chosen) const {
+    const Row& fastest = best(fitting_, &Ranking::faster);
+    std::string text;
+    if (fitting_.size() == 1) {
+      text = "the only one";
+    } else if (goal_ == Goal::memory) {
+      text = "the least memory";
+    } else if (&chosen == &fastest) {
+      text = "the fastest";
+    } else {
+      text = "as fast as " + spoken(fastest) + " with " + format_bytes(peak(fastest) - peak(chosen)) + " less";
+    }
+    if (fitting_.size() > 1) text += " of " + std::to_string(fitting_.size());
+    return budget_ > 0 ? text + " within " + format_bytes(budget_) : text + " that worked";
+  }
+
+  // Why the baseline, the usual first choice, is not the answer.
+  std::string why_not_none(const Row& chosen) const {
+    for (const Row& row : rows_) {
+      if (row.measurement.strategy != "none" || !same_axes(row, chosen)) continue;
+      if (!worked(row)) return "; none ends in " + to_string(row.measurement.outcome);
+      if (budget_ > 0 && peak(row) > budget_) return "; none needs " + format_bytes(peak(row));
+    }
+    return "";
+  }
+
+  // The cheapest way, in time a byte, to less memory than `from` needs: "checkpoint:full saves 23 GiB for 24 % more
+  // time".
+  std::string next_price(const Row& from) const {
+    const Row* best = nullptr;
+    const auto price = [&](const Row& row) {
+      return (ranking_.time(row) - ranking_.time(from)) / static_cast<double>(peak(from) - peak(row));
+    };
+    for (const Row* row : candidates_) {
+      if (peak(*row) < peak(from) && (!best || price(*row) < price(*best))) best = row;
+    }
+    if (!best) return candidates_.size() > 1 ? "; nothing needs less memory" : "";
+    return "; " + spoken(*best) + " saves " + format_bytes(peak(from) - peak(*best)) + " for " +
+           more_time(ranking_.time(from), ranking_.time(*best));
+  }
+
+  // Wrong results must not be chosen for their speed, and whoever reads the table should know why they were not.
+  std::string wrong_but_faster(const Row& chosen) const {
+    for (const Row& row : rows_) {
+      if (row.measurement.outcome == Outcome::mismatch && ranking_.time(row) < ranking_.time(chosen))
+        return "; " + spoken(row) + " is faster, but its gradients differ";
+    }
+    return "";
+  }
+
+  std::span<const Row> rows_;
+  int64_t budget_;
+  Goal goal_;
+  Ranking ranking_;
+  std::vector<const Row*> candidates_, fitting_;  // that could be chosen; that also keep the budget
+};
+
+}  // namespace
+
+std::string to_string(Goal goal) { return kGoals[static_cast<size_t>(goal)]; }
+
+Goal parse_goal(const std::string& text) {
+  const auto found = std::find(kGoals.begin(), kGoals.end(), text);
+  if (found == kGoals.end()) throw UsageError(unknown_name("goal", text, kGoals));
+  return static_cast<Goal>(found - kGoals.begin());
+}
+
+Recommendation recommend(std::span<const Row> rows, int64_t budget_bytes, Goal goal) {
+  return Recommender(rows, budget_bytes, goal).recommend();
+}
+
+void mark_rows(std::span<Row> rows, const Recommendation& recommendation) {
+  mark_front(rows);
+  for (Row& row : rows) {
+    row.recommended = row.measurement.strategy == recommendation.strategy && row.batch == recommendation.batch &&
+                      row.sequence == recommendation.sequence;
+  }
+}
+
+}  // namespace memtune::result

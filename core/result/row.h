@@ -1,0 +1,35 @@
+// A trial that has ended, as a line of the answer: what it measured, at which batch and sequence, and what it turned
+// out to be among the others.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result/measurement.h"
+
+namespace memtune::result {
+
+struct Row {
+  Measurement measurement;
+  bool pareto = false;  // no other trial of the same batch and sequence is both faster and smaller
+  bool recommended = false;
+  std::optional<int64_t> batch;  // set when it is an axis of the sweep
+  std::optional<int64_t> sequence;
+};
+
+bool worked(const Row& row);
+int64_t peak(const Row& row);                 // bytes allocated at most
+bool same_axes(const Row& a, const Row& b);   // batch and sequence
+bool same_trial(const Row& a, const Row& b);  // strategy, batch and sequence
+
+// "offload:stream, batch 2, seq 1024": the axes where there are any.
+std::string label(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence);
+std::string label(const Row& row);
+
+// Of rows that stay where they are.
+std::vector<const Row*> pointers_to(std::span<const Row> rows);
+
+}  // namespace memtune::result

@@ -1,0 +1,76 @@
+// Which of two lengths or batch sizes is faster is one question: the table, the plots, the recommendation and a diff
+// must not answer it differently.
+#include <doctest/doctest.h>
+
+#include "core/report/charts.h"
+#include "core/report/diff_text.h"
+#include "core/report/pareto_plot.h"
+#include "core/report/table.h"
+#include "core/result/pareto.h"
+#include "tests/report/sample.h"
+#include "tests/result/rows.h"
+
+using namespace memtune;
+using report::Report;
+
+namespace {
+
+// As a sweep makes it.
+Report report_of(std::vector<result::Row> rows) {
+  Report report;
+  report.rows = std::move(rows);
+  report.recommendation = result::recommend(report.rows, 0, result::Goal::throughput);
+  result::mark_rows(report.rows, report.recommendation);
+  return report;
+}
+
+bool comes_first(const std::string& text, const std::string& first, const std::string& second) {
+  REQUIRE(text.find(first) != std::string::npos);
+  REQUIRE(text.find(second) != std::string::npos);
+  return text.find(first) < text.find(second);
+}
+
+struct Case {
+  const char* name;
+  Report report;
+  std::string fast, slow;        // labels
+  std::string fast_ms, slow_ms;  // of a step, as the table writes it
+  std::string fast_work, slow_work, title;
+};
+
+std::vector<Case> cases() {
+  return {{"--seq 1024,4096", report_of(result::two_lengths()), "none, seq 4096", "none, seq 1024", "300.0", "100.0",
+           "73.24 µs", "97.66 µs", "µs a token"},
+          {"--batch 1,2", report_of(result::two_batches()), "none, batch 2", "none, batch 1", "150.0", "100.0",
+           "75.0 ms", "100.0 ms", "ms a sample"}};
+}
+
+}  // namespace
+
+TEST_CASE("the faster of two batch sizes or lengths is recommended, first in the table, first in a diff") {
+  for (const Case& each : cases()) {
+    CAPTURE(each.name);
+    const result::Recommendation& advice = each.report.recommendation;
+    CHECK(result::label(advice.strategy, advice.batch, advice.sequence) == each.fast);
+    CHECK(advice.reason.starts_with("the fastest of 2"));
+    CHECK(comes_first(report::table(each.report), each.fast_ms, each.slow_ms));
+    CHECK(comes_first(report::diff_table(result::diff(each.report.rows, each.report.rows)), each.fast, each.slow));
+  }
+}
+
+TEST_CASE("the plots have it below the other, in the time for the same work, and every one is a front of its own") {
+  for (const Case& each : cases()) {
+    CAPTURE(each.name);
+    const result::ParetoPlot plot = result::pareto_plot_of(each.report.rows, 0);
+    CHECK(plot.time_name == each.title);
+    REQUIRE(plot.points.size() == 2);
+    CHECK(label(*plot.points[0].row) == each.fast);
+    CHECK(plot.points[0].time < plot.points[1].time);
+    CHECK(plot.fronts.size() == 2);
+    for (const std::string& text : {report::pareto_chart(each.report), report::pareto_plot(each.report, {})}) {
+      CHECK(text.find(each.title) != std::string::npos);
+      CHECK(text.find(each.fast_work) != std::string::npos);
+      CHECK(text.find(each.slow_work) != std::string::npos);
+    }
+  }
+}

@@ -1,0 +1,78 @@
+// Trials of several batch sizes or lengths are compared by the time for the same work: whatever shows them must agree
+// on what that work is.
+#include "core/result/ranking.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/result/rows.h"
+
+using namespace memtune::result;
+
+namespace {
+
+std::vector<std::string> order(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const Row* row : ranked(rows)) names.push_back(label(*row));
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("where batch and sequence are the same, a step is the same work") {
+  const std::vector<Row> rows = {row("slow", 300), row("fast", 100)};
+  const Ranking ranking(rows);
+  CHECK(ranking.work() == Work::step);
+  CHECK(ranking.title() == std::string("step ms"));
+  CHECK(ranking.time(rows[0]) == 300);
+  CHECK(order(rows) == std::vector<std::string>{"fast", "slow"});
+}
+
+TEST_CASE("with several lengths a token is the same work, and 4096 of them in 300 ms are faster than 1024 in 100") {
+  const std::vector<Row> rows = two_lengths();
+  const Ranking ranking(rows);
+  CHECK(ranking.work() == Work::token);
+  CHECK(ranking.title() == std::string("µs a token"));
+  CHECK(ranking.time(rows[0]) == doctest::Approx(97.65625));  // 100 ms / 1024
+  CHECK(ranking.time(rows[1]) == doctest::Approx(73.2421875));
+  CHECK(ranking.faster(rows[1], rows[0]));
+  CHECK(order(rows) == std::vector<std::string>{"none, seq 4096", "none, seq 1024"});
+}
+
+TEST_CASE("with several batch sizes and no tokens a sample is the same work") {
+  const std::vector<Row> rows = two_batches();
+  const Ranking ranking(rows);
+  CHECK(ranking.work() == Work::sample);
+  CHECK(ranking.title() == std::string("ms a sample"));
+  CHECK(ranking.time(rows[0]) == doctest::Approx(100));
+  CHECK(ranking.time(rows[1]) == doctest::Approx(75));
+  CHECK(order(rows) == std::vector<std::string>{"none, batch 2", "none, batch 1"});
+}
+
+TEST_CASE("tokens count only where all have them, and what failed has no say") {
+  std::vector<Row> rows = two_lengths();
+  rows[0].measurement.tokens_per_s = 0;
+  CHECK(Ranking(rows).work() == Work::sample);
+  rows[0].measurement.outcome = Outcome::device_oom;
+  CHECK(Ranking(rows).work() == Work::step);  // one is left, of whatever length
+  rows[1].measurement.outcome = Outcome::crash;
+  CHECK(Ranking(rows).work() == Work::step);
+}
+
+TEST_CASE("of two as fast the smaller comes first, of two as small the faster") {
+  std::vector<Row> rows = {row("a", 100, 20), row("b", 100, 10), row("c", 90, 20)};
+  const Ranking ranking(rows);
+  CHECK(ranking.faster(rows[1], rows[0]));
+  CHECK(ranking.smaller(rows[2], rows[0]));
+  CHECK(order(rows) == std::vector<std::string>{"c", "b", "a"});
+}
+
+TEST_CASE("a time that is no number comes behind every other, and what failed behind that, in its order") {
+  std::vector<Row> rows = {row("z", 1), row("unknown", std::nan("")), row("a", 1), row("slow", 500)};
+  rows[0].measurement.outcome = Outcome::timeout;
+  rows[2].measurement.outcome = Outcome::crash;
+  CHECK(order(rows) == std::vector<std::string>{"slow", "unknown", "z", "a"});
+  CHECK_FALSE(usable(rows[1].measurement));
+  CHECK(std::isinf(work_time(rows[1].measurement, Work::step)));
+}
