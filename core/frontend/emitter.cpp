@@ -34,11 +34,13 @@ Value Emitter::constant(c10::IValue constant) {
 }
 
 Value Emitter::parameter(const std::string& name, const at::Tensor& tensor) {
-  const auto [known, is_new] = names_.emplace(tensor.unsafeGetTensorImpl(), name);
-  if (is_new)
-    program_.state.parameters.emplace_back(name, tensor);
-  else
+  const auto known = names_.find(tensor.unsafeGetTensorImpl());
+  if (known != names_.end()) {
     program_.state.ties.emplace_back(name, known->second);
+  } else {
+    program_.state.parameters.emplace_back(name, tensor);
+    names_[tensor.unsafeGetTensorImpl()] = name;
+  }
   return constant(tensor);
 }
 
@@ -177,8 +179,7 @@ Body Emitter::body(const std::function<Values(Values)>& write, size_t inputs) {
   return inner;
 }
 
-Values Emitter::branch(Value condition, const std::function<Values()>& then,
-                       const std::function<Values()>& otherwise) {
+Values Emitter::branch(Value condition, const std::function<Values()>& then, const std::function<Values()>& otherwise) {
   Op op = start(OpKind::branch, "prim::If", {condition});
   for (const auto* write : {&then, &otherwise}) op.bodies.push_back(body([&](const Values&) { return (*write)(); }, 0));
   const size_t outputs = op.bodies[0].outputs.size();

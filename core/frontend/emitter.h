@@ -34,8 +34,7 @@ class Argument {
  public:
   Argument(Value value) : value_(value) {}
   template <typename T>
-    requires std::is_constructible_v<c10::IValue, T>
-  Argument(T constant) : constant_(std::move(constant)) {}
+  requires std::is_constructible_v<c10::IValue, T> Argument(T constant) : constant_(std::move(constant)) {}
 
  private:
   friend class Emitter;

@@ -1,4 +1,5 @@
-// The first line of an exception's message, without the C++ stack that LibTorch adds. (TorchScript's own is often empty.)
+// The first line of an exception's message, without the C++ stack that LibTorch adds. (TorchScript's own is often
+// empty.)
 #pragma once
 
 #include <exception>

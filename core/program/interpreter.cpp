@@ -118,10 +118,6 @@ IValue make_dict(const Op& op, const Stack& elements) {
   return dict;
 }
 
-IValue make_tuple(const Stack& elements) {
-  return c10::ivalue::Tuple::create(std::vector<IValue>(elements.begin(), elements.end()));
-}
-
 IValue make_object(const Op& op) {
   auto type = op.type->expect<c10::ClassType>();
   return c10::ivalue::Object::create({type->compilation_unit(), type}, type->numAttributes());
@@ -175,7 +171,7 @@ void Interpreter::call(const Op& op) {
     }
     case OpKind::list: return answer(make_list(op, stack_));
     case OpKind::dict: return answer(make_dict(op, stack_));
-    case OpKind::tuple: return answer(make_tuple(stack_));
+    case OpKind::tuple: return answer(c10::ivalue::Tuple::create(stack_));
     case OpKind::list_unpack: return unpack_list(op, stack_);
     case OpKind::tuple_unpack: return unpack_tuple(stack_);
     case OpKind::tuple_index: return answer(tuple_element(op, stack_[0]));

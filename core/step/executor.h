@@ -16,6 +16,7 @@
 #include "core/autograd/hooks.h"
 #include "core/checkpoint/recompute.h"
 #include "core/config/plan.h"
+#include "core/config/program_facts.h"
 #include "core/device/device.h"
 #include "core/offload/offload.h"
 #include "core/program/interpreter.h"

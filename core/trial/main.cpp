@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
     frames.send({{"frame", "usage"}, {"message", error.what()}});
     status = 2;
   } catch (const std::exception& error) {
-    frames.send({{"frame", "error"}, {"message", memtune::trial::first_line(error)}});
+    frames.send({{"frame", "error"}, {"message", memtune::program::first_line(error)}});
     std::fprintf(stderr, "%s\n", error.what());
   }
   std::fflush(nullptr);

@@ -65,8 +65,8 @@ void Session::survey() {
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (const c10::Error& error) {
-    throw UsageError("the model rejects " + describe(batch_) + ": " + program::first_line(error) + " (" + interpreter_->where() +
-                     ")");
+    throw UsageError("the model rejects " + describe(batch_) + ": " + program::first_line(error) + " (" +
+                     interpreter_->where() + ")");
   }
 }
 

@@ -1,5 +1,5 @@
-// One suite that every front end joins: whatever form a model comes in, it is the same model. Compared with TorchScript's
-// own executor: loss and gradients bit for bit, and what a training step takes of memory.
+// One suite that every front end joins: whatever form a model comes in, it is the same model. Compared with
+// TorchScript's own executor: loss and gradients bit for bit, and what a training step takes of memory.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 #include <unistd.h>

@@ -44,8 +44,7 @@ def forward(self, x, cos, sin):
     y = self.n2.forward(x)
     return x + self.w2.forward(torch.silu(self.w1.forward(y)) * self.w3.forward(y))
 )";
-const char* const kLoss =
-    "torch.cross_entropy_loss(x[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten())";
+const char* const kLoss = "torch.cross_entropy_loss(x[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten())";
 
 class Builder {
  public:

@@ -81,12 +81,14 @@ TEST_CASE("the bodies of a branch run one at a time, a loop carries what it give
   const Value x = emit.input("x");
   const Value positive = emit.op("aten::is_nonzero", "", {emit.op("aten::gt", "Scalar", {x, 0})});
   const Values sign = emit.branch(
-      positive, [&] { return Values{emit.op("aten::mul", "Tensor", {x, 10.0})}; },
+      positive,
+      [&] {
+        return Values{emit.op("aten::mul", "Tensor", {x, 10.0})};
+      },
       [&] { return Values{emit.op("aten::neg", "", {x})}; });
-  const Values sum =
-      emit.loop(emit.constant(3), emit.constant(true), sign, [&](const Values& taken) {
-        return Values{emit.constant(true), emit.op("aten::add", "Scalar", {taken[1], taken[0]})};
-      });
+  const Values sum = emit.loop(emit.constant(3), emit.constant(true), sign, [&](const Values& taken) {
+    return Values{emit.constant(true), emit.op("aten::add", "Scalar", {taken[1], taken[0]})};
+  });
   emit.answer(sum[0]);
   CHECK(run(program, {at::tensor(2.0)}).toTensor().item<double>() == 20 + 0 + 1 + 2);
   CHECK(run(program, {at::tensor(-2.0)}).toTensor().item<double>() == 2 + 0 + 1 + 2);

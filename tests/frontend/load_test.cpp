@@ -1,7 +1,5 @@
 // People pass whatever lies around: each wrong file must be named for what it is in one line, and a right one must be
 // changed in nothing but what was asked for.
-#include "core/frontend/front_end.h"
-
 #include <ATen/ATen.h>
 #include <caffe2/serialize/inline_container.h>
 #include <doctest/doctest.h>
@@ -13,6 +11,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "core/frontend/front_end.h"
 #include "core/frontend/torchscript/module_file.h"
 
 namespace memtune::frontend {

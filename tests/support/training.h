@@ -109,8 +109,7 @@ class Model {
 
   // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
-    program::Program program =
-        tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
+    program::Program program = tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
     auto plan = plan::make_plan(strategy, facts);
     plan.saved_min_bytes = 0;

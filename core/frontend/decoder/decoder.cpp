@@ -43,7 +43,11 @@ class Weights {
 class Decoder {
  public:
   Decoder(Emitter& emit, const config::DecoderProfile& profile, at::TensorOptions options, int64_t seed)
-      : emit_(emit), p_(profile), width_(profile.hidden / profile.heads), options_(options), weights_(emit, options, seed) {}
+      : emit_(emit),
+        p_(profile),
+        width_(profile.hidden / profile.heads),
+        options_(options),
+        weights_(emit, options, seed) {}
 
   void write(int64_t sequence) {
     make_weights();
@@ -121,8 +125,7 @@ class Decoder {
     const Emitter::InRegion region(emit_, path, "Attention");
     const Value b = emit_.op("aten::size", "int", {x, 0}), t = emit_.op("aten::size", "int", {x, 1});
     const auto heads = [&](const std::string& name, int64_t count) {
-      const Value shape =
-          emit_.list(c10::ListType::ofInts(), {b, t, emit_.constant(count), emit_.constant(width_)});
+      const Value shape = emit_.list(c10::ListType::ofInts(), {b, t, emit_.constant(count), emit_.constant(width_)});
       return transpose(emit_.op("aten::view", "", {linear(path + name, x), shape}));
     };
     Value q = heads(".wq", p_.heads), k = heads(".wk", p_.kv_heads), v = heads(".wv", p_.kv_heads);
@@ -141,9 +144,7 @@ class Decoder {
     return add(straight, multiply(emit_.op("aten::cat", "", {swapped, -1}), sin_));
   }
 
-  Value repeat(Value x) {
-    return emit_.op("aten::repeat_interleave", "self_int", {x, p_.heads / p_.kv_heads, 1});
-  }
+  Value repeat(Value x) { return emit_.op("aten::repeat_interleave", "self_int", {x, p_.heads / p_.kv_heads, 1}); }
   Value transpose(Value x) { return emit_.op("aten::transpose", "int", {x, 1, 2}); }
   Value add(Value x, Value y) { return emit_.op("aten::add", "Tensor", {x, y}); }
   Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }

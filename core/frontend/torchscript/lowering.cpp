@@ -34,7 +34,7 @@ class Lowering {
     if (graph->inputs().size() != arguments.size())
       throw UsageError("cannot run " + function.name() + ": called with " + std::to_string(arguments.size()) +
                        " arguments, it has " + std::to_string(graph->inputs().size()));
-    for (size_t i = 0; i < arguments.size(); ++i) known_[graph->inputs()[i]] = arguments[i];
+    for (size_t i = 0; i < arguments.size(); ++i) know(graph->inputs()[i], arguments[i]);
     lower_nodes(graph->block());
     return gather(graph->outputs());
   }
@@ -78,15 +78,17 @@ class Lowering {
     return result;
   }
 
+  void know(const jit::Value* value, Known known) { known_.insert_or_assign(value, std::move(known)); }
+
   void bind(const jit::Node* node, std::vector<Known> results) {
-    for (size_t i = 0; i < node->outputs().size(); ++i) known_[node->output(i)] = std::move(results.at(i));
+    for (size_t i = 0; i < node->outputs().size(); ++i) know(node->output(i), std::move(results.at(i)));
   }
 
   void bind(const jit::Node* node, const Values& results) {
-    for (size_t i = 0; i < node->outputs().size(); ++i) known_[node->output(i)] = Known{results.at(i)};
+    for (size_t i = 0; i < node->outputs().size(); ++i) know(node->output(i), Known{results.at(i)});
   }
 
-  void bind(const jit::Node* node, Value result) { known_[node->output()] = Known{result}; }
+  void bind(const jit::Node* node, Value result) { know(node->output(), Known{result}); }
 
   void lower_nodes(const jit::Block* block) {
     for (const jit::Node* node : block->nodes()) {
@@ -106,9 +108,9 @@ class Lowering {
       case prim::CallFunction: return lower_call_function(node);
       case prim::fork: return lower_fork(node);
       case c10::aten::wait:
-      case prim::unchecked_cast: known_[node->output()] = input(node, 0); return;
+      case prim::unchecked_cast: know(node->output(), input(node, 0)); return;
       case c10::aten::warn: return;
-      case prim::TupleConstruct: known_[node->output()] = Known{TupleRef{gather(node->inputs())}}; return;
+      case prim::TupleConstruct: know(node->output(), Known{TupleRef{gather(node->inputs())}}); return;
       case prim::TupleUnpack: return lower_tuple_unpack(node);
       case prim::TupleIndex: return lower_tuple_index(node);
       case prim::TupleSlice: return lower_tuple_slice(node);
@@ -129,7 +131,7 @@ class Lowering {
   void lower_constant(const jit::Node* node) {
     const jit::Value* value = node->output();
     if (value->type()->kind() == c10::TypeKind::FunctionType) {
-      known_[value] = Known{FunctionRef{value->type()->expectRef<c10::FunctionType>().function()}};
+      know(value, Known{FunctionRef{value->type()->expectRef<c10::FunctionType>().function()}});
       return;
     }
     auto constant_value = jit::toIValue(value);
@@ -152,7 +154,7 @@ class Lowering {
     c10::IValue held = module->object->getAttr(name);
     if (!held.isModule()) return bind(node, emit_.attribute(module->object, name));
     std::string path = module->path.empty() ? name : module->path + "." + name;
-    known_[node->output()] = Known{ModuleRef{held.toObject(), path}};
+    know(node->output(), Known{ModuleRef{held.toObject(), path}});
   }
 
   void lower_set_attribute(const jit::Node* node) {
@@ -188,7 +190,7 @@ class Lowering {
   // Run in place: its results are there at once.
   void lower_fork(const jit::Node* node) {
     auto graph = node->g(attr::Subgraph);
-    for (size_t i = 0; i < node->inputs().size(); ++i) known_[graph->inputs()[i]] = input(node, i);
+    for (size_t i = 0; i < node->inputs().size(); ++i) know(graph->inputs()[i], input(node, i));
     lower_nodes(graph->block());
     bind(node, gather(graph->outputs()));
   }
@@ -239,20 +241,18 @@ class Lowering {
     auto* parts = std::get_if<TupleRef>(&input(node, 0).what);
     if (!parts) return bind(node, emit_.tuple_element(value(node, 0), i));
     if (i < 0) i += static_cast<int64_t>(parts->elements.size());
-    Known element = parts->elements.at(i);
-    known_[node->output()] = std::move(element);
+    know(node->output(), parts->elements.at(i));
   }
 
   void lower_tuple_slice(const jit::Node* node) {
     auto* tuple = std::get_if<TupleRef>(&input(node, 0).what);
     if (!tuple) throw refused(node, "a slice of a tuple that is only known at run time");
     auto begin = tuple->elements.begin();
-    TupleRef slice{{begin + node->i(attr::beg), begin + node->i(attr::end)}};
-    known_[node->output()] = Known{std::move(slice)};
+    know(node->output(), {TupleRef{{begin + node->i(attr::beg), begin + node->i(attr::end)}}});
   }
 
   Values lower_body(const jit::Block* block, const jit::Node* owner, const Values& inputs) {
-    for (size_t i = 0; i < inputs.size(); ++i) known_[block->inputs()[i]] = Known{inputs[i]};
+    for (size_t i = 0; i < inputs.size(); ++i) know(block->inputs()[i], Known{inputs[i]});
     lower_nodes(block);
     Values results;
     for (auto* value : block->outputs()) results.push_back(value_of(known_.at(value), owner));
@@ -267,9 +267,8 @@ class Lowering {
   void lower_loop(const jit::Node* node) {
     const Values inputs = values(node);
     const Values carried(inputs.begin() + 2, inputs.end());
-    bind(node, emit_.loop(inputs[0], inputs[1], carried, [&](const Values& taken) {
-      return lower_body(node->blocks()[0], node, taken);
-    }));
+    bind(node, emit_.loop(inputs[0], inputs[1], carried,
+                          [&](const Values& taken) { return lower_body(node->blocks()[0], node, taken); }));
   }
 
   void lower_operator(const jit::Node* node) {

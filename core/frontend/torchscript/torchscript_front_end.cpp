@@ -4,6 +4,12 @@
 #include "core/frontend/torchscript/module_file.h"
 
 namespace memtune::frontend {
+namespace {
+
+const char* const kFixedByTrace = "traced: dropout, branches and batch-norm mode are fixed as they were recorded";
+const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded stay as they are";
+
+}  // namespace
 
 bool TorchScriptFrontEnd::claims(const Probe& probe) const { return probe.has("constants.pkl") && probe.has("code/"); }
 
@@ -12,8 +18,8 @@ program::Program TorchScriptFrontEnd::lower(const Source& source) const {
   program::Program program = lower_module(module, source.device);
   program.kind = was_traced(module) ? "traced" : "scripted";
   if (program.kind == "scripted") return program;
-  program.notes.push_back("traced: dropout, branches and batch-norm mode are fixed as they were recorded");
-  if (!source.dtype.empty()) program.notes.push_back("traced: casts to a dtype that were recorded stay as they are");
+  program.notes.emplace_back(kFixedByTrace);
+  if (!source.dtype.empty()) program.notes.emplace_back(kCastsOfTrace);
   return program;
 }
 
