@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/profiler/doctor.h"
+#include "core/program/first_line.h"
 #include "core/trial/session.h"
 #include "core/trial/trial.h"
 

@@ -195,7 +195,7 @@ TEST_CASE("a profile is built as it says, or in the dtype asked for") {
   const auto table = [&](const std::string& dtype, int64_t sequence) {
     const program::Program program = lower({{"", profile}, dtype, kCpu, 1, sequence});
     CHECK(program.kind == "profile");
-    CHECK(program.state.parameters[0].second.scalar_type() == program.state.buffers[0].second.scalar_type());
+    CHECK((program.state.parameters[0].second.scalar_type() == program.state.buffers[0].second.scalar_type()));
     return program.state.buffers[0].second;
   };
   CHECK((table("", 0).scalar_type() == at::kFloat));

@@ -3,11 +3,13 @@
 #include "core/program/interpreter.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include "core/base/error.h"
+#include "core/frontend/emitter.h"
 #include "tests/support/lower.h"
 
 namespace memtune::program {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/config/plan.h"
+#include "core/config/program_facts.h"
 #include "core/program/program.h"
 
 namespace memtune::tests {
