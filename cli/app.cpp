@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <sstream>
 
 #include "core/base/error.h"
@@ -93,12 +92,12 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<st
   return command.add_option(name, values, help)->allow_extra_args(false);
 }
 
-int run(const std::vector<std::string>& arguments) {
-  CLI::App app(kDescription, "memtune");
+std::unique_ptr<CLI::App> make_app(Action& action) {
+  auto made = std::make_unique<CLI::App>(kDescription, "memtune");
+  CLI::App& app = *made;
   app.formatter(std::make_shared<BriefFormatter>());  // commands take it over
   app.set_version_flag("--version", "memtune " MEMTUNE_VERSION, "print the version");
   app.require_subcommand(1);
-  Action action;
   add_sweep(app, action);
   add_profile(app, action);
   add_strategies(app, action);
@@ -109,7 +108,13 @@ int run(const std::vector<std::string>& arguments) {
   add_diff(app, action);
   add_doctor(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
+  return made;
+}
 
+int run(const std::vector<std::string>& arguments) {
+  Action action;
+  const std::unique_ptr<CLI::App> made = make_app(action);
+  CLI::App& app = *made;
   if (arguments.empty()) {
     std::fputs(app.help().c_str(), stderr);
     return kUsage;

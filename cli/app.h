@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ void add_console_flags(CLI::App& command, ConsoleFlags& flags);
 // Repeatable: each occurrence takes one value.
 CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<std::string>& values,
                       const std::string& help);
+
+// All commands; the one that a parse finds sets `action`, which must outlive the App.
+std::unique_ptr<CLI::App> make_app(Action& action);
 
 // The exit code, or throws an Error for main to print.
 int run(const std::vector<std::string>& arguments);

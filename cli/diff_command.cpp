@@ -1,6 +1,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/report/diff_text.h"
@@ -19,6 +20,8 @@ Examples:
 
 Limits compare B with A: peak, step, exposed and hidden (in points of percent), > or <, a share or an amount.
 Exit codes: 0 within all limits, 1 beyond one or a trial that worked in A does not in B (with --fail-if), 2 usage.)";
+
+const std::vector<std::string> kFormats = {"table", "json"};
 
 struct DiffFlags {
   std::string a, b, format = "table", output = "-";
@@ -56,7 +59,7 @@ std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits
 }
 
 int run_command(const DiffFlags& flags) {
-  choice_flag("--format", flags.format, {"table", "json"});
+  choice_flag("--format", flags.format, kFormats);
   const std::vector<result::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
   const report::Report a = open_report(flags.a), b = open_report(flags.b);
   say_differences(flags.console, a, b);
@@ -75,7 +78,8 @@ void add_diff(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("diff", kDescription);
   command->add_option("A", flags->a, "folder of a sweep, or a report as JSON")->required()->type_name(" ");
   command->add_option("B", flags->b, "what is compared with it")->required()->type_name(" ");
-  command->add_option("--format", flags->format, "table or json (default: table)")->type_name("FORMAT");
+  offer(command->add_option("--format", flags->format, "table or json (default: table)"), kFormats)
+      ->type_name("FORMAT");
   add_list(*command, "--fail-if", flags->limits, "exit code 1 when a trial of B does that; repeat")->type_name("LIMIT");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);

@@ -7,6 +7,7 @@
 
 #include "cli/app.h"
 #include "cli/model_flags.h"
+#include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/disk/probe.h"
 #include "core/sweep/trial_process.h"
@@ -116,7 +117,8 @@ void add_doctor(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DoctorFlags>();
   CLI::App* command = app.add_subcommand("doctor", kDescription);
   command->add_flag("--json", flags->json, "as JSON");
-  command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda where there is one)")
+  offer(command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda where there is one)"),
+        kDevices)
       ->type_name("DEVICE");
   command->add_option("--scratch", flags->scratch, "a folder to try the disk in: writes and reads 1 GiB")
       ->type_name("DIR");

@@ -2,6 +2,8 @@
 
 #include "cli/app.h"
 #include "cli/finished_run.h"
+#include "cli/model_flags.h"
+#include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/trainer/trainer.h"
@@ -41,8 +43,11 @@ void add_export(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("export", kDescription);
   command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
   const auto known = trainer::trainers();
-  command->add_option("--trainer", flags->trainer, join(known, " or "))->type_name("NAME")->required();
-  command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)")->type_name("SPEC");
+  offer(command->add_option("--trainer", flags->trainer, join(known, " or ")), {known.begin(), known.end()})
+      ->type_name("NAME")
+      ->required();
+  offer(command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)"), strategy_words())
+      ->type_name("SPEC");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });

@@ -9,10 +9,12 @@
 
 #include "cli/app.h"
 #include "cli/flags.h"
+#include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/decoder_profile.h"
 #include "core/config/profile.h"
+#include "core/plan/strategy.h"
 
 namespace memtune::cli {
 namespace {
@@ -23,6 +25,7 @@ using sweep::SweepSettings;
 constexpr char kDefaultModel[] = "small";
 constexpr int64_t kMostSteps = 1'000'000;
 const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
+const std::vector<std::string> kOptimizers = {"adamw", "sgd"};
 
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
@@ -88,7 +91,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
     training.loss = choice_flag("--loss", flags.loss, kLosses);
   }
   training.target = flags.target;
-  training.optimizer = choice_flag("--optimizer", flags.optimizer, {"adamw", "sgd"});
+  training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
   training.learning_rate = parse_learning_rate(flags.learning_rate);
   if (!flags.dtype.empty()) {
     training.dtype = dtype_flag("--dtype", flags.dtype, {"bfloat16", "float16", "float32", "float64"});
@@ -169,18 +172,31 @@ std::vector<std::string> profile_names(std::string_view kind) {
   return names;
 }
 
+std::vector<std::string> strategy_words() {
+  std::vector<std::string> words;
+  for (const plan::StrategyInfo& strategy : plan::strategies()) {
+    const size_t letter = strategy.name.find("=n");
+    words.push_back(strategy.name.substr(0, letter) + (letter == std::string::npos ? "" : "=2"));
+  }
+  return words;
+}
+
 void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   out = default_out;
-  command.add_option("--model", model, "TorchScript file, or profile: " + join(profile_names("models"), ", "))
+  const std::vector<std::string> profiles = profile_names("models");
+  offer(command.add_option("--model", model, "TorchScript file, or profile: " + join(profiles, ", ")), profiles)
       ->type_name("FILE|PROFILE");
   add_list(command, "--input", inputs, "an input to make up: 'tokens:int64[4,4096]<32000'; repeat")->type_name("SPEC");
   command.add_option("--inputs", inputs_file, "inputs from a safetensors file")->type_name("FILE");
-  command.add_option("--loss", loss, "next_token, cross_entropy, mse, or returned (by the model)")->type_name("NAME");
+  offer(command.add_option("--loss", loss, "next_token, cross_entropy, mse, or returned (by the model)"), kLosses)
+      ->type_name("NAME");
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
-  command.add_option("--optimizer", optimizer, "adamw or sgd (default: adamw)")->type_name("NAME");
+  offer(command.add_option("--optimizer", optimizer, "adamw or sgd (default: adamw)"), kOptimizers)->type_name("NAME");
   command.add_option("--lr", learning_rate, "learning rate (default: 1e-4)")->type_name("NUMBER");
-  command.add_option("--dtype", dtype, "cast parameters to bf16, fp16 or fp32")->type_name("DTYPE");
-  command.add_option("--autocast", autocast, "run forward under autocast to bf16 or fp16")->type_name("DTYPE");
+  offer(command.add_option("--dtype", dtype, "cast parameters to bf16, fp16 or fp32"), {"bf16", "fp16", "fp32"})
+      ->type_name("DTYPE");
+  offer(command.add_option("--autocast", autocast, "run forward under autocast to bf16 or fp16"), {"bf16", "fp16"})
+      ->type_name("DTYPE");
   command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
   command.add_option("--steps", steps, "measured steps a trial (default: 5)")->type_name("N");
   command
@@ -188,7 +204,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
           "--warmup", warmup,
           "steps before them (default: 2; at least 3 where values move, which are scheduled by what one step shows)")
       ->type_name("N");
-  command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda where there is one)")->type_name("DEVICE");
+  offer(command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda where there is one)"), kDevices)
+      ->type_name("DEVICE");
   command.add_option("--blocks", blocks, "the repeated blocks, if not found: 'layers.*'")->type_name("GLOB");
   command.add_option("--memory-cap", memory_cap, "play a smaller device: 24GiB")->type_name("BYTES");
   command.add_option("--scratch", scratch, "folder for values that plans place on disk")->type_name("DIR");

@@ -32,4 +32,9 @@ std::string choose_device(const std::string& device, std::vector<std::string>& n
 // Of "models" or "sweeps".
 std::vector<std::string> profile_names(std::string_view kind);
 
+// Those that shells offer: "checkpoint:every=n" as "checkpoint:every=2".
+std::vector<std::string> strategy_words();
+
+inline const std::vector<std::string> kDevices = {"cpu", "cuda"};
+
 }  // namespace memtune::cli

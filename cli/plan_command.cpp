@@ -1,6 +1,7 @@
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
+#include "cli/offer.h"
 #include "cli/progress.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -85,7 +86,7 @@ int run_command(const PlanFlags& flags) {
 void add_plan(CLI::App& app, Action& action) {
   auto flags = std::make_shared<PlanFlags>();
   CLI::App* command = app.add_subcommand("plan", kDescription);
-  command->add_option("validate", flags->action, "what to do with it")->required()->type_name(" ");
+  offer(command->add_option("validate", flags->action, "what to do with it"), {"validate"})->required()->type_name(" ");
   command->add_option("FILE", flags->file, "the plan")->required()->type_name(" ");
   flags->model.add_to(*command, "./memtune-run");
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });

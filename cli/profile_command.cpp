@@ -1,6 +1,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/model_flags.h"
+#include "cli/offer.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
 #include "core/report/json.h"
@@ -63,7 +64,8 @@ void add_profile(CLI::App& app, Action& action) {
   flags->model.add_to(*command, "./memtune-profile");
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
   add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
-  command->add_option("--strategy", flags->strategy, "what to run (default: none)")->type_name("SPEC");
+  offer(command->add_option("--strategy", flags->strategy, "what to run (default: none)"), strategy_words())
+      ->type_name("SPEC");
   command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
   command->add_option("--json", flags->json, "write the figures as JSON; - is stdout")->type_name("FILE|-");
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });

@@ -7,6 +7,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/report/csv.h"
@@ -157,7 +158,8 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", kDescription);
   CLI::Option* run =
       command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
-  command->add_option("--format", flags->format, join(kFormats, ", ") + " (default: table)")->type_name("FORMAT");
+  offer(command->add_option("--format", flags->format, join(kFormats, ", ") + " (default: table)"), kFormats)
+      ->type_name("FORMAT");
   CLI::Option* html =
       command->add_option("--html", flags->page, "one offline page (default: report.html in the sweep's folder)")
           ->expected(0, 1)

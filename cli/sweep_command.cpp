@@ -4,6 +4,7 @@
 #include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
+#include "cli/offer.h"
 #include "cli/progress.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
@@ -117,12 +118,17 @@ void add_sweep(CLI::App& app, Action& action) {
   flags->model.add_to(*command, kDefaultOut);
   add_list(*command, "--batch", flags->model.batches, "batch sizes to try: 1,2,4")->type_name("LIST");
   add_list(*command, "--seq", flags->model.sequences, "sequence lengths to try: 1024,4096")->type_name("LIST");
-  add_list(*command, "--strategy", flags->strategies, "what to try; repeat, or separate by ';'")->type_name("SPEC");
+  offer(add_list(*command, "--strategy", flags->strategies, "what to try; repeat, or separate by ';'"),
+        strategy_words())
+      ->type_name("SPEC");
   add_list(*command, "--plan", flags->plans, "a plan that you wrote, as one more strategy; repeat")->type_name("FILE");
-  command->add_option("--sweep", flags->sweep, "strategies of a profile: " + join(profile_names("sweeps"), ", "))
+  const std::vector<std::string> profiles = profile_names("sweeps");
+  offer(command->add_option("--sweep", flags->sweep, "strategies of a profile: " + join(profiles, ", ")), profiles)
       ->type_name("PROFILE");
   command->add_option("--budget", flags->budget, "device memory that the answer may use: 16GiB")->type_name("BYTES");
-  command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)")->type_name("GOAL");
+  offer(command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)"),
+        {"throughput", "memory"})
+      ->type_name("GOAL");
   command->add_flag("--retry", flags->retry, "run failed trials of an earlier sweep again");
   command->add_flag("--dry-run", flags->dry_run, "list the trials and stop");
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");

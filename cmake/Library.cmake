@@ -4,11 +4,14 @@
 #   memtune_library(program TORCH SOURCES ... DEPENDS config)               the same, over LibTorch
 
 add_library(memtune_options INTERFACE)
-target_include_directories(memtune_options INTERFACE "${PROJECT_SOURCE_DIR}")
-target_compile_options(memtune_options INTERFACE -Wall -Wextra $<$<BOOL:${MEMTUNE_WERROR}>:-Werror>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # g++ 12 invents overlaps in "text" + std::string
-  target_compile_options(memtune_options INTERFACE -Wno-restrict)
-endif()
+target_compile_features(memtune_options INTERFACE cxx_std_20)
+# Installed headers have a root of their own, so that no other library's core/ stands beside theirs.
+target_include_directories(memtune_options INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+                           "$<INSTALL_INTERFACE:${MEMTUNE_INCLUDE_DIR}>")
+# Warnings are for memtune's own sources. g++ 12 invents overlaps in "text" + std::string.
+target_compile_options(memtune_options INTERFACE $<BUILD_INTERFACE:-Wall> $<BUILD_INTERFACE:-Wextra>
+                       $<BUILD_INTERFACE:$<$<BOOL:${MEMTUNE_WERROR}>:-Werror>>
+                       $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>)
 if(MEMTUNE_SANITIZE)
   target_compile_options(memtune_options INTERFACE -fsanitize=${MEMTUNE_SANITIZE} -fno-sanitize-recover=undefined
                          -fno-omit-frame-pointer -Wno-maybe-uninitialized)  # g++ sees ghosts in instrumented code
@@ -24,10 +27,13 @@ function(memtune_library name)
   target_link_libraries(${target} PUBLIC memtune_options nlohmann_json::nlohmann_json ${arg_DEPENDS}
                         PRIVATE ${arg_LIBRARIES})
   set(kind PLAIN)
+  set(component core)
   if(arg_TORCH)
     memtune_use_torch(${target})
     set(kind TORCH)
+    set(component engines)
   endif()
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.h")
   set_property(GLOBAL APPEND PROPERTY MEMTUNE_${kind}_HEADERS ${headers})
+  memtune_package(${target} ${name} ${component})
 endfunction()

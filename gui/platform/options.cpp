@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/config/view_options.h"
 
 namespace memtune::gui {
 namespace {
@@ -87,28 +88,13 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
   return show;
 }
 
-struct KnownOption {
-  const char *name, *type, *help;
-};
-constexpr KnownOption kOptions[] = {
-    {"--screenshot", "FILE", "write a PNG instead of opening a window; needs no display"},
-    {"--size", "WIDTHxHEIGHT", "of window or picture, in pixels (default: 1600x900, or the last window's)"},
-    {"--scale", "FACTOR", "of text and all else (default: the display's)"},
-    {"--theme", "NAME", "dark or light (default: dark)"},
-    {"--tab", "NAME", "timeline, compare, plan or findings (default: timeline)"},
-    {"--at", "PLACE", "milliseconds, \"peak\", or a value of the plan, whose trip lights up"},
-    {"--trial", "NAME", "strategy or number (default: the recommended)"},
-    {"--trial2", "NAME", "the one it is compared with"},
-};
-
 bool known(const std::string& name) {
-  return std::any_of(std::begin(kOptions), std::end(kOptions),
-                     [&](const KnownOption& option) { return name == option.name; });
+  return std::ranges::any_of(config::view_options(), [&](const auto& option) { return name == option.name; });
 }
 
 std::vector<std::string> option_names() {
   std::vector<std::string> names;
-  for (const KnownOption& option : kOptions) names.emplace_back(option.name);
+  for (const config::ViewOption& option : config::view_options()) names.push_back(option.name);
   return names;
 }
 
@@ -116,8 +102,8 @@ std::vector<std::string> option_names() {
 
 std::string help_text() {
   std::string text = kHelp;
-  for (const KnownOption& option : kOptions)
-    text += "  " + pad_right(std::string(option.name) + " " + option.type, 26) + "  " + option.help + "\n";
+  for (const config::ViewOption& option : config::view_options())
+    text += "  " + pad_right(option.name + " " + option.value, 26) + "  " + option.help + "\n";
   return text;
 }
 

@@ -1,0 +1,76 @@
+#include "cli/command_words.h"
+
+#include <algorithm>
+
+#include "cli/offer.h"
+#include "core/base/text.h"
+#include "core/config/view_options.h"
+
+namespace memtune::cli {
+namespace {
+
+OptionWords option_words(CLI::Option& option) {
+  OptionWords words;
+  for (const std::string& name : option.get_snames()) words.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) words.names.push_back("--" + name);
+  words.alone = words.names.empty();
+  if (words.alone) words.names = {option.get_name()};
+  if (option.get_items_expected_max() > 0) words.value = trim(option.get_type_name());
+  words.help = option.get_description();
+  words.offers = offered(option);
+  if (words.alone && words.value.empty() && words.offers.empty()) words.value = "FILE";  // as diff's A and B
+  words.required = option.get_required();
+  words.repeats = !words.value.empty() && option.get_items_expected_max() > 1;
+  return words;
+}
+
+// The viewer reads its own arguments.
+std::vector<OptionWords> viewer_words() {
+  std::vector<OptionWords> options = {{{"run"}, "DIR|FILE", config::kViewPaths, {}, true, false, true}};
+  for (const config::ViewOption& option : config::view_options())
+    options.push_back({{option.name}, option.value, option.help, option.words});
+  options.push_back({{"-h", "--help"}, "", "print this help", {}});
+  return options;
+}
+
+void read_description(const std::string& description, CommandWords& command) {
+  bool examples = false;
+  for (const std::string& line : split(description, '\n')) {
+    if (command.summary.empty()) {
+      command.summary = line.ends_with('.') ? line.substr(0, line.size() - 1) : line;
+    } else if (line == "Examples:") {
+      examples = true;
+    } else if (examples && !line.empty()) {
+      command.examples.push_back(trim(line));
+    } else {
+      examples = false;
+      command.text += line + "\n";
+    }
+  }
+  command.text = trim(command.text);
+}
+
+CommandWords read_command(CLI::App& app) {
+  CommandWords command;
+  command.name = app.get_name();
+  read_description(app.get_description(), command);
+  for (CLI::Option* option : app.get_options()) command.options.push_back(option_words(*option));
+  if (app.get_prefix_command()) command.options = viewer_words();
+  return command;
+}
+
+}  // namespace
+
+bool OptionWords::takes(const std::string& kind) const {
+  const std::vector<std::string> kinds = split(value, '|');
+  return std::ranges::count(kinds, kind) + std::ranges::count(kinds, "[" + kind + "]") > 0;
+}
+
+std::vector<CommandWords> command_words(CLI::App& app) {
+  std::vector<CommandWords> commands = {read_command(app)};
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    commands.push_back(read_command(*command));
+  return commands;
+}
+
+}  // namespace memtune::cli
