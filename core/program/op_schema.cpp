@@ -13,15 +13,20 @@ bool holds_tensors(const c10::TypePtr& type) {
   return std::any_of(inner.begin(), inner.end(), holds_tensors);
 }
 
-bool makes_tensors(const c10::FunctionSchema& schema) {
-  const auto& results = schema.returns();
-  return schema.is_varret() || std::any_of(results.begin(), results.end(),
-                                           [](const c10::Argument& result) { return holds_tensors(result.type()); });
+// Neither makes nor writes one: "aten::mul" of two numbers, say.
+bool knows_no_tensors(const c10::FunctionSchema& schema) {
+  const auto tensor = [](const c10::Argument& argument) { return holds_tensors(argument.type()); };
+  const auto written = [&](const c10::Argument& argument) {
+    return argument.alias_info() && argument.alias_info()->isWrite() && tensor(argument);
+  };
+  const auto &arguments = schema.arguments(), &results = schema.returns();
+  return !schema.is_varret() && std::none_of(results.begin(), results.end(), tensor) &&
+         std::none_of(arguments.begin(), arguments.end(), written);
 }
 
 bool only_views(const c10::FunctionSchema& schema) {
   const auto& results = schema.returns();
-  return std::all_of(results.begin(), results.end(), [](const c10::Argument& result) {
+  return !results.empty() && std::all_of(results.begin(), results.end(), [](const c10::Argument& result) {
     return result.alias_info() && !result.alias_info()->isWrite();
   });
 }
@@ -31,7 +36,6 @@ OpClass by_schema(const c10::FunctionSchema& schema, const std::optional<c10::Op
   if (has(at::Tag::pointwise)) return OpClass::elementwise;
   if (has(at::Tag::reduction)) return OpClass::reduction;
   if (has(at::Tag::view_copy)) return OpClass::copy;
-  if (!makes_tensors(schema)) return OpClass::host;
   return only_views(schema) ? OpClass::view : OpClass::unknown;
 }
 
@@ -53,6 +57,7 @@ void describe(Op& op, const c10::FunctionSchema& schema) {
   describe_aliases(op, schema);
   const config::OpTraits& traits = config::traits_of(op.name);
   op.op_class = traits.op_class == OpClass::unknown ? by_schema(schema, op.handle) : traits.op_class;
+  if (knows_no_tensors(schema) && traits.op_class != OpClass::collective) op.op_class = OpClass::host;
   op.random = traits.random || (op.handle && op.handle->hasTag(at::Tag::nondeterministic_seeded));
   op.moves_statistics = traits.moves_statistics;
 }

@@ -38,7 +38,7 @@ Source built_in(const std::string& dtype) { return {{"", kProfile}, dtype, place
 
 // What a front end has to bring to join: how the model comes to be in its form, and what the person is told of it.
 struct Member {
-  const char* kind;
+  std::string kind;
   std::vector<std::string> notes;
   std::function<Source(const std::string& path, const std::string& dtype)> make;
 };

@@ -63,7 +63,7 @@ TEST_CASE("what an op writes and hands on is told by its schema") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");
-  emit.op("aten::add_", "Tensor", {x, 1.0});
+  emit.op("aten::add_", "Tensor", {x, x});
   emit.op("aten::view", "", {x, emit.list(c10::ListType::ofInts(), {emit.constant(-1)})});
   emit.op("aten::dropout", "", {x, 0.5, true});
   const program::Op &add = program.body.ops[0], &view = program.body.ops[2], &dropout = program.body.ops[3];
@@ -83,7 +83,7 @@ TEST_CASE("the bodies of a branch run one at a time, a loop carries what it give
   const Values sign = emit.branch(
       positive,
       [&] {
-        return Values{emit.op("aten::mul", "Tensor", {x, 10.0})};
+        return Values{emit.op("aten::mul", "Scalar", {x, 10.0})};
       },
       [&] { return Values{emit.op("aten::neg", "", {x})}; });
   const Values sum = emit.loop(emit.constant(3), emit.constant(true), sign, [&](const Values& taken) {

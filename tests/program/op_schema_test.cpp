@@ -106,6 +106,14 @@ TEST_CASE("statistics that an op moves without saying so are known") {
   CHECK(seen >= 10);
 }
 
+TEST_CASE("what only counts is the host's, whatever the tensors' op of that name is") {
+  Op op;
+  op.name = "aten::mul";
+  describe(op, c10::FunctionSchema("aten::mul", "int", {c10::Argument("a", c10::IntType::get())},
+                                   {c10::Argument("", c10::IntType::get())}));
+  CHECK(op.op_class == OpClass::host);
+}
+
 TEST_CASE("an op that is in no table and has no tag is unknown") {
   Op op;
   op.name = "aten::_made_up";
@@ -113,6 +121,10 @@ TEST_CASE("an op that is in no table and has no tag is unknown") {
   CHECK(op.op_class == OpClass::unknown);
   describe(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::IntType::get())}));
   CHECK(op.op_class == OpClass::host);
+  const c10::AliasInfo written(/*is_write=*/true, {"alias::a"}, {});
+  const c10::Argument argument("x", c10::TensorType::get(), std::nullopt, std::nullopt, false, written);
+  describe(op, c10::FunctionSchema("aten::_made_up", "", {argument}, {}));
+  CHECK(op.op_class == OpClass::unknown);
 }
 
 }  // namespace
