@@ -98,7 +98,7 @@ namespace {
 
 class CpuEvent final : public Event {
  public:
-  explicit CpuEvent(std::shared_ptr<ActivityLog> log) : log_(std::move(log)) {}
+  CpuEvent(std::shared_ptr<ActivityLog> log, StreamOrder::Point point) : log_(std::move(log)), point_(point) {}
 
   bool done() const override {
     std::lock_guard lock(mutex_);
@@ -112,6 +112,7 @@ class CpuEvent final : public Event {
     // A blocked worker is an empty stream; only the blocked thread that trains is compute held up.
     if (log_->of_compute()) log_->add({Activity::Kind::wait, Stream::compute, start, activity_clock(), 0});
   }
+  bool implies(const Event& other) const override { return point_.implies(static_cast<const CpuEvent&>(other).point_); }
   double ms_since(const Event& earlier) const override {
     return static_cast<double>(reached_ns_ - static_cast<const CpuEvent&>(earlier).reached_ns_) / 1e6;
   }
@@ -130,6 +131,7 @@ class CpuEvent final : public Event {
   bool done_ = false;
   int64_t reached_ns_ = 0;
   std::shared_ptr<ActivityLog> log_;
+  StreamOrder::Point point_;
 };
 
 }  // namespace
@@ -174,8 +176,9 @@ void CpuDevice::copy(void* to, const void* from, int64_t bytes, Direction direct
 }
 
 EventPtr CpuDevice::record(Stream stream) {
-  auto event = std::make_shared<CpuEvent>(log_);
-  if (Worker* queue = worker(stream)) {
+  Worker* const queue = worker(stream);
+  auto event = std::make_shared<CpuEvent>(log_, order_.record(queue));
+  if (queue) {
     queue->push([event] { event->reach(); });
   } else {
     event->reach();

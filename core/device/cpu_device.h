@@ -9,6 +9,7 @@
 
 #include "core/device/device.h"
 #include "core/device/memory_counter.h"
+#include "core/device/stream_order.h"
 
 namespace memtune::device {
 
@@ -61,6 +62,7 @@ class CpuDevice final : public Device {
   MemoryCounter& memory_;
   std::shared_ptr<ActivityLog> log_;  // events hold it too: they may outlive the device
   std::unique_ptr<Worker> out_, in_;
+  StreamOrder order_;
   uint32_t tag_ = 0;
 };
 

@@ -27,6 +27,9 @@ class Event {
   virtual ~Event() = default;
   virtual bool done() const = 0;   // returns at once
   virtual void synchronize() = 0;  // the calling thread waits; any thread may
+  // Whether `other` is reached whenever this one is, as far as that is known without asking: both are points of one
+  // stream, and this one is not the earlier.
+  virtual bool implies(const Event& other) const { return this == &other; }
   // Time between two events of record_timed() that are done.
   virtual double ms_since(const Event& earlier) const = 0;
 };
@@ -75,10 +78,11 @@ class Device {
     for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
   }
 
-  virtual EventPtr record(Stream stream) = 0;                   // returns at once
-  virtual EventPtr record_timed(Stream stream) = 0;             // the same, dearer: for ms_since()
-  virtual void wait(Stream stream, const EventPtr& event) = 0;  // `stream` waits; on CPU compute waits by blocking
-  virtual void synchronize() = 0;                               // the calling thread waits for all streams
+  virtual EventPtr record(Stream stream) = 0;        // returns at once
+  virtual EventPtr record_timed(Stream stream) = 0;  // the same, dearer: for ms_since()
+  // `stream` waits; on CPU compute waits by blocking. Cheap where the stream stands behind the event anyway.
+  virtual void wait(Stream stream, const EventPtr& event) = 0;
+  virtual void synchronize() = 0;  // the calling thread waits for all streams
 
   // For destructors and after a failure: what cannot be ordered is waited for, and a device that cannot be waited for
   // is lost and runs nothing any more. Nothing is told: a call that may throw meets the same failure.

@@ -15,6 +15,14 @@ bool is_done(const device::EventPtr& event) noexcept try { return event->done();
 
 void forget_done(std::vector<device::EventPtr>& events) { std::erase_if(events, is_done); }
 
+// One event a stream is enough, its last: asking the driver for each at every turn costs more than the copies.
+void add(std::vector<device::EventPtr>& events, device::EventPtr event) {
+  const auto implied = [&](const device::EventPtr& known) { return known->implies(*event); };
+  if (std::any_of(events.begin(), events.end(), implied)) return;
+  std::erase_if(events, [&](const device::EventPtr& known) { return event->implies(*known); });
+  events.push_back(std::move(event));
+}
+
 int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment; }
 
 }  // namespace
@@ -59,7 +67,6 @@ std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
 
 void HostPool::give_back(Range range) noexcept {
   leased_ -= range.bytes;
-  forget_done(range.free_after);
   insert(std::move(range));
 }
 
@@ -73,14 +80,13 @@ bool HostPool::grow(int64_t bytes) {
   return true;
 }
 
-// Neighbours become one range again, and its events are those of both that are still to come.
+// Neighbours become one range again, free behind the events of both.
 void HostPool::insert(Range range) {
   auto next = std::find_if(free_.begin(), free_.end(), [&](const Range& other) { return other.begin > range.begin; });
   auto here = free_.insert(next, std::move(range));
   auto merge = [&](std::list<Range>::iterator first, std::list<Range>::iterator second) {
     first->bytes += second->bytes;
-    for (auto& event : second->free_after) first->free_after.push_back(std::move(event));
-    forget_done(first->free_after);
+    for (auto& event : second->free_after) add(first->free_after, std::move(event));
     free_.erase(second);
     return first;
   };

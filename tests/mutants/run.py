@@ -16,22 +16,30 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OFFLOAD, DISK = "*tests/offload/*", "*tests/conformance/disk_faults*"
+OFFLOAD, TIER, DISK = "*tests/offload/*", "*tests/tier/*", "*tests/conformance/disk_faults*"
 ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*"
 
 # Trap, file, what stands there, what stands there instead, the tests that have to fail.
 MUTANTS = [
-    ("2, 3 source freed, or copied back over, before its copy out ended", "core/offload/offload.cpp",
-     "if (transfer.out_done_) compute_waits(transfer.out_done_);", "", OFFLOAD),
-    ("4 host memory reused in flight", "core/offload/offload.cpp",
-     "for (const auto& event : piece->lease.free_after()) device_.wait(stream, event);", "", OFFLOAD),
+    ("2, 3 source freed, or copied back over, before its copy out ended", "core/offload/offload_out.cpp",
+     "compute_waits(transfer.out_done_);", "", OFFLOAD),
+    ("2, 3 the same, from the oldest on", "core/offload/offload_out.cpp",
+     "if (!ended) compute_waits(oldest.out_done_);", "", OFFLOAD),
+    ("2 source freed with its transfer, before its copy out ended", "core/offload/offload.cpp",
+     "device_.wait_quietly(Stream::compute, transfer.out_done_);", "return;", OFFLOAD),
+    ("4 host memory reused in flight", "core/offload/offload_out.cpp",
+     "for (const auto& event : piece->lease.free_after()) device_.wait(out_, event);", "", OFFLOAD),
     ("4 lease given back without its event", "core/tier/host_pool.cpp",
-     "forget_done(range.free_after);", "range.free_after.clear();", OFFLOAD),
-    ("5 handed to compute without an event", "core/offload/offload.cpp",
+     "  insert(std::move(range));", "  range.free_after.clear();\n  insert(std::move(range));", OFFLOAD),
+    ("4 neighbours free behind the events of one", "core/tier/host_pool.cpp",
+     "add(first->free_after, std::move(event));", "(void)event;", TIER),
+    ("4, 5 a point taken for another stream's", "core/device/stream_order.h",
+     "return stream == other.stream && number >= other.number;", "return number >= other.number;", OFFLOAD),
+    ("5 handed to compute without an event", "core/offload/offload_back.cpp",
      "compute_waits(transfer.in_done_);", "", OFFLOAD),
-    ("5 copied out before compute made it", "core/offload/offload.cpp",
-     "if (settings_.side_stream) device_.wait(stream, device_.record(Stream::compute));", "", OFFLOAD),
-    ("6 copied back into memory that compute still uses", "core/offload/offload.cpp",
+    ("5 copied out before compute made it", "core/offload/offload_out.cpp",
+     "if (settings_.side_stream) device_.wait(Stream::out, device_.record(Stream::compute));", "", OFFLOAD),
+    ("6 copied back into memory that compute still uses", "core/offload/offload_back.cpp",
      "if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));", "", OFFLOAD),
     ("7, 8 a value known by its address", "core/step/executor.cpp",
      "return tensor.storage().unsafeGetStorageImpl(); }",
@@ -52,7 +60,7 @@ MUTANTS = [
      "make_argument(instance.arguments[i], written || statistics)",
      "make_argument(instance.arguments[i], written && !statistics)", ENGINES),
     ("14 what the budget has no room for is not written", "core/tier/host_tier.cpp",
-     "writing_.push_back(piece);", "", OFFLOAD),
+     "writing_.push_back(piece);", "", TIER),
     ("14 what comes from the disk is believed", "core/disk/block_store.cpp",
      "job.check = [this, state, data] { verify(*state, data); };", "", DISK),
 ]
@@ -75,8 +83,12 @@ def first_failure(output):
     return f"{case.strip()} | {said[:90].replace('|', '/')}"
 
 
-def build(copy):
-    built = run(["ninja", "-C", copy / "build/release", "memtune-torch-tests"])
+def program(tests):
+    return "memtune-tests" if tests == TIER else "memtune-torch-tests"  # without LibTorch, and with
+
+
+def build(copy, tests):
+    built = run(["ninja", "-C", copy / "build/release", program(tests)])
     if built.returncode:
         sys.exit(built.stdout[-3000:])
 
@@ -93,15 +105,16 @@ def main():
         copy = pathlib.Path(folder) / "memtune"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("build", ".git", ".gpu"))
         run(["cmake", "--preset", "release", f"-DMEMTUNE_TORCH_PYTHON={options.torch_python}"], cwd=copy, check=True)
-        build(copy)
+        for tests in OFFLOAD, TIER:
+            build(copy, tests)
         print("| trap, and the defence taken away | test that failed | what it said |\n|---|---|---|")
         for trap, file, old, new, tests in MUTANTS:
             path = copy / file
             text = path.read_text()
             path.write_text(text.replace(old, new))
-            build(copy)
+            build(copy, tests)
             try:
-                tested = run([copy / "build/release/bin/memtune-torch-tests", "-sf=" + tests], timeout=120)
+                tested = run([copy / "build/release/bin" / program(tests), "-sf=" + tests], timeout=120)
                 failed, what = tested.returncode != 0, first_failure(tested.stdout)
             except subprocess.TimeoutExpired:
                 failed, what = True, "the tests | did not end"

@@ -6,9 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstring>
-#include <deque>
-#include <functional>
+
+#include "tests/support/queue_device.h"
 
 namespace memtune::offload {
 namespace {
@@ -17,68 +16,10 @@ using device::Stream;
 using value::Use;
 using value::Value;
 
-// Streams are queues of work that run when somebody waits for them: the latest moment that is allowed. A copy that is
-// not waited for has not happened.
-class LazyDevice final : public device::Device {
- public:
-  struct Mark final : device::Event {
-    Mark(LazyDevice& device, Stream stream, size_t position) : device(device), stream(stream), position(position) {}
-    bool done() const override { return device.ran[index(stream)] >= position; }
-    void synchronize() override { device.run(stream, position); }
-    double ms_since(const device::Event&) const override { return 0; }
-    LazyDevice& device;
-    Stream stream;
-    size_t position;
-  };
-
-  Type type() const override { return Type::cpu; }
-  std::string name() const override { return "lazy"; }
-  int64_t total_bytes() const override { return 1 << 30; }
-  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
-    struct Slab final : device::HostSlab {
-      explicit Slab(int64_t bytes) : memory(static_cast<size_t>(bytes)) {}
-      char* data() override { return memory.data(); }
-      int64_t bytes() const override { return static_cast<int64_t>(memory.size()); }
-      std::vector<char> memory;
-    };
-    return std::make_unique<Slab>(bytes);
-  }
-  void copy(void* to, const void* from, int64_t bytes, device::Direction, Stream stream) override {
-    auto work = [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); };
-    if (stream == Stream::compute) return work();
-    queue[index(stream)].push_back(work);
-  }
-  device::EventPtr record(Stream stream) override {
-    return std::make_shared<Mark>(*this, stream, queue[index(stream)].size());
-  }
-  device::EventPtr record_timed(Stream stream) override { return record(stream); }
-  void wait(Stream stream, const device::EventPtr& event) override {
-    auto mark = std::static_pointer_cast<Mark>(event);
-    if (stream == Stream::compute) {
-      mark->synchronize();
-      if (on_wait) on_wait();
-      return;
-    }
-    queue[index(stream)].push_back([mark] { mark->synchronize(); });
-  }
-  void synchronize() override {
-    for (Stream stream : {Stream::out, Stream::in}) run(stream, queue[index(stream)].size());
-  }
-  device::MemoryUse memory() const override { return use; }
-  int64_t used_bytes() const override { return 0; }
-  void reset_peak() override {}
-  void set_cap(int64_t) override {}
-  void empty_cache() override {}
-
-  static size_t index(Stream stream) { return static_cast<size_t>(stream); }
-  void run(Stream stream, size_t position) {
-    while (ran[index(stream)] < position) queue[index(stream)][ran[index(stream)]++]();
-  }
-
-  std::vector<std::function<void()>> queue[3];
-  size_t ran[3] = {0, 0, 0};
-  std::function<void()> on_wait;  // by compute
-  device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
+// Streams run when somebody waits for them, at the latest moment that is allowed: a copy that is not waited for has not
+// happened.
+struct LazyDevice : tests::QueueDevice {
+  LazyDevice() : QueueDevice(Compute::caller) {}
 };
 
 config::TransferSettings settings(int64_t stash, int64_t prefetch) {
@@ -390,8 +331,8 @@ TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing r
     if (state == returned || state == used_from_the_stash) value->bytes();
     value.end();
     CHECK(tier.pool().leased_bytes() == 0);
-    for (Stream stream : {Stream::out, Stream::in})  // what reads the source or writes the target has been waited for
-      CHECK(device.ran[LazyDevice::index(stream)] == device.queue[LazyDevice::index(stream)].size());
+    // What reads the source or writes the target has been waited for.
+    for (Stream stream : {Stream::out, Stream::in}) CHECK(device.idle(stream));
     offload.begin_step();
     auto next = sent(offload, 2);
     next->bytes();

@@ -47,7 +47,7 @@ class Steps {
         device_(compute, random_.one_in(3) ? nullptr : &random_),
         memory_(device_),
         tier_(device_, 4096 * (1 + random_.below(3)), 0, nullptr),
-        offload_(device_, settings(random_), tier_) {
+        offload_(device_, settings(random_), tier_, random_.of({0, 500, 3000})) {
     device_.use.allocated = device_.use.peak_allocated = 1000;
   }
 

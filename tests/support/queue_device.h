@@ -8,9 +8,12 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/device/device.h"
+#include "core/device/stream_order.h"
 #include "tests/support/random.h"
 
 namespace memtune::tests {
@@ -50,15 +53,27 @@ class QueueDevice : public device::Device {
     queue(stream).tasks.push_back({std::move(work), nullptr});
     run_a_little();
   }
+  // The last first: the order among them is nobody's.
+  void copy_batch(std::span<const Copy> copies, device::Direction direction, Stream stream) override {
+    batches.push_back(copies.size());
+    for (size_t i = copies.size(); i-- > 0;) copy(copies[i].to, copies[i].from, copies[i].bytes, direction, stream);
+  }
   device::EventPtr record(Stream stream) override {
     const std::lock_guard lock(mutex_);
-    return std::make_shared<Mark>(*this, stream, queue(stream).ran + queue(stream).tasks.size());
+    return std::make_shared<Mark>(*this, stream, queue(stream).ran + queue(stream).tasks.size(),
+                                  order_.record(&queue(stream)));
   }
   device::EventPtr record_timed(Stream stream) override { return record(stream); }
   void wait(Stream stream, const device::EventPtr& event) override {
     auto mark = std::static_pointer_cast<Mark>(event);
-    if (runs_at_once(stream)) return mark->synchronize();
+    if (runs_at_once(stream)) {
+      mark->synchronize();
+      if (on_wait) on_wait();
+      return;
+    }
     const std::lock_guard lock(mutex_);
+    if (order_.stands_behind(&queue(stream), mark->point)) return;  // as on CUDA
+    order_.waited(&queue(stream), mark->point);
     queue(stream).tasks.push_back({nullptr, mark});
     run_a_little();
   }
@@ -78,23 +93,30 @@ class QueueDevice : public device::Device {
   void set_cap(int64_t) override {}
   void empty_cache() override {}
 
+  bool idle(Stream stream) { return queue(stream).tasks.empty(); }
+
   device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
+  std::function<void()> on_wait;  // of compute, where it is the calling thread
+  std::vector<size_t> batches;    // copies that came in one call
 
  private:
   static constexpr size_t kPage = 4096;
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
 
   struct Mark final : device::Event {
-    Mark(QueueDevice& device, Stream stream, size_t position) : device(device), stream(stream), position(position) {}
+    Mark(QueueDevice& device, Stream stream, size_t position, device::StreamOrder::Point point)
+        : device(device), stream(stream), position(position), point(point) {}
     bool done() const override {
       const std::lock_guard lock(device.mutex_);
       return device.queue(stream).ran >= position;
     }
     void synchronize() override { device.run(stream, position); }
+    bool implies(const Event& other) const override { return point.implies(static_cast<const Mark&>(other).point); }
     double ms_since(const Event&) const override { return 0; }
     QueueDevice& device;
     Stream stream;
     size_t position;
+    device::StreamOrder::Point point;
   };
   struct Task {
     std::function<void()> work;  // or
@@ -139,6 +161,7 @@ class QueueDevice : public device::Device {
   Compute compute_;
   Random* random_;
   Queue queues_[3];
+  device::StreamOrder order_;
   std::recursive_mutex mutex_;  // events may be waited for anywhere; work then runs there
 };
 

@@ -141,6 +141,32 @@ TEST_CASE("a joined range carries the events of both halves") {
   CHECK(take(pool, 2 * kPage).free_after().size() == 2);
 }
 
+TEST_CASE("of events of one stream a joined range carries the last alone, in every order, and asks none of them") {
+  struct Numbered final : device::Event {
+    explicit Numbered(int number) : number(number) {}
+    bool done() const override { return ++asked, false; }
+    void synchronize() override {}
+    bool implies(const device::Event& other) const override {
+      return number >= static_cast<const Numbered&>(other).number;
+    }
+    double ms_since(const device::Event&) const override { return 0; }
+    int number;
+    mutable int asked = 0;
+  };
+  int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (auto& order : orders) {
+    HostPool pool(cpu_device(), 3 * kPage);
+    HostPool::Lease leases[3] = {take(pool, kPage), take(pool, kPage), take(pool, kPage)};
+    std::shared_ptr<Numbered> events[3];
+    for (int i = 0; i < 3; ++i) leases[i].set_free_after(events[i] = std::make_shared<Numbered>(i));
+    for (int i : order) leases[i] = {};
+    for (const auto& event : events) CHECK(event->asked == 0);
+    const auto whole = take(pool, 3 * kPage);
+    REQUIRE(whole.free_after().size() == 1);
+    CHECK(whole.free_after()[0] == events[2]);
+  }
+}
+
 TEST_CASE("what was to come and is done by now is carried by no lease") {
   HostPool pool(cpu_device(), 8 * kPage);
   auto event = std::make_shared<Switch>();

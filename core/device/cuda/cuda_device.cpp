@@ -22,6 +22,7 @@
 #include "core/device/cuda/cuda_check.h"
 #include "core/device/device.h"
 #include "core/device/ordinary_slab.h"
+#include "core/device/stream_order.h"
 
 namespace memtune::device {
 namespace {
@@ -62,7 +63,8 @@ class EventPool {
 
 class CudaEvent final : public Event {
  public:
-  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream) : pool_(std::move(pool)), event_(pool_->take()) {
+  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream, StreamOrder& order)
+      : pool_(std::move(pool)), event_(pool_->take()), point_(order.record(stream)) {
     const cudaError_t status = cudaEventRecord(event_, stream);
     if (status != cudaSuccess) pool_->give_back(event_);
     check_cuda(status, "cudaEventRecord");
@@ -82,6 +84,9 @@ class CudaEvent final : public Event {
     return true;
   }
   void synchronize() override { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  bool implies(const Event& other) const override {
+    return point_.implies(static_cast<const CudaEvent&>(other).point_);
+  }
   double ms_since(const Event& earlier) const override {
     float ms = 0;
     check_cuda(cudaEventElapsedTime(&ms, static_cast<const CudaEvent&>(earlier).event_, event_),
@@ -89,10 +94,12 @@ class CudaEvent final : public Event {
     return ms;
   }
   cudaEvent_t handle() const { return event_; }
+  const StreamOrder::Point& point() const { return point_; }
 
  private:
   std::shared_ptr<EventPool> pool_;  // outlives the device if need be
   cudaEvent_t event_;
+  StreamOrder::Point point_;
 };
 
 // While it lives the calling thread's new memory comes from one NUMA node, as far as that has any.
@@ -229,11 +236,16 @@ class CudaDevice final : public Device {
     if (copies.size() > 1 && batches_.enqueue(copies, handle(stream))) return;
     for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
   }
-  EventPtr record(Stream stream) override { return std::make_shared<CudaEvent>(events_, handle(stream)); }
-  EventPtr record_timed(Stream stream) override { return std::make_shared<CudaEvent>(timed_events_, handle(stream)); }
+  EventPtr record(Stream stream) override { return std::make_shared<CudaEvent>(events_, handle(stream), order_); }
+  EventPtr record_timed(Stream stream) override {
+    return std::make_shared<CudaEvent>(timed_events_, handle(stream), order_);
+  }
   void wait(Stream stream, const EventPtr& event) override {
     const auto& cuda_event = static_cast<const CudaEvent&>(*event);
-    check_cuda(cudaStreamWaitEvent(handle(stream), cuda_event.handle(), 0), "cudaStreamWaitEvent");
+    const cudaStream_t by = handle(stream);
+    if (order_.stands_behind(by, cuda_event.point())) return;
+    check_cuda(cudaStreamWaitEvent(by, cuda_event.handle(), 0), "cudaStreamWaitEvent");
+    order_.waited(by, cuda_event.point());
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
@@ -272,6 +284,7 @@ class CudaDevice final : public Device {
   c10::DeviceIndex index_;
   c10::cuda::CUDAStream out_, in_;
   std::shared_ptr<EventPool> events_, timed_events_;
+  StreamOrder order_;
   CopyBatches batches_;
   int64_t total_bytes_ = 0;
   int numa_node_ = -1;

@@ -1,0 +1,134 @@
+// The way back: when backward asks for a value, or ahead of that.
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/device/torch/torch_device.h"
+#include "core/offload/offload.h"
+
+namespace memtune::offload {
+namespace {
+
+using State = Transfer::State;
+using device::Direction;
+using device::Stream;
+
+at::Storage new_storage(const device::Device& device, int64_t bytes) {
+  c10::Allocator* allocator = c10::GetAllocator(device::torch_device(device).type());
+  const auto size = static_cast<size_t>(bytes);
+  return {at::Storage::use_byte_size_t(), size, allocator->allocate(size), allocator, /*resizable=*/true};
+}
+
+}  // namespace
+
+at::Storage Offload::bring_back(Transfer& transfer) {
+  group_wanted_ = transfer.group_;
+  schedule_.ask(transfer.number_);
+  if (transfer.source_) return transfer.source_;  // never left; the stash owns it too, as long as the copy out runs
+  if (transfer.state_ == State::away) {
+    Transfer* const one[] = {&transfer};
+    start_back(one);
+  }
+  copy_back(transfer, /*may_block=*/true);
+  compute_waits(transfer.in_done_);
+  ahead_bytes_ -= transfer.bytes_;
+  transfer.state_ = State::returned;
+  return std::move(transfer.target_);
+}
+
+void Offload::start_back(std::span<Transfer* const> transfers) {
+  for (Transfer* transfer : transfers)
+    if (!transfer->target_) transfer->target_ = new_storage(device_, transfer->bytes_);
+  // The memory may have been freed by work that compute has not reached yet. The copy out has ended before that work:
+  // compute waited for it when the source went.
+  if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));
+  Batch batch;
+  for (Transfer* transfer : transfers) {
+    transfer->state_ = State::coming_back;
+    ahead_bytes_ += transfer->bytes_;
+    if (!transfer->on_disk_) fetch(*transfer, batch);
+  }
+  copy_in(batch);
+}
+
+void Offload::fetch(Transfer& transfer, Batch& batch) {
+  const tier::PiecePtr& piece = transfer.pieces_[transfer.pieces_back_];
+  char* to = static_cast<char*>(transfer.target_.mutable_data()) + transfer.begin(transfer.pieces_back_);
+  batch.add(transfer, {to, tier_.fetch(piece), piece->bytes}, piece);
+}
+
+void Offload::copy_in(Batch& batch) {
+  if (batch.copies.empty()) return;
+  const device::EventPtr done = enqueue(batch, Direction::to_device, in_);
+  for (auto& [transfer, piece] : batch.parts) {
+    transfer->in_done_ = done;
+    ++transfer->pieces_back_;
+    counters_.in_bytes += piece->bytes;
+    tier_.drop(piece, done);
+  }
+}
+
+// Copies back the pieces that are in host memory, in order; with may_block also those that have to be read first.
+// True when all are issued.
+bool Offload::copy_back(Transfer& transfer, bool may_block) {
+  while (!transfer.all_back()) {
+    if (!may_block && !tier_.ready(*transfer.pieces_[transfer.pieces_back_])) return false;
+    Batch batch;
+    fetch(transfer, batch);
+    copy_in(batch);
+    read_ahead();
+  }
+  return true;
+}
+
+// `pending_bytes`: about to come back beside it.
+bool Offload::room_for(const Transfer& transfer, int64_t pending_bytes) {
+  if (learned()) {
+    if (!schedule_.fits_until_wanted(transfer.number_, transfer.bytes_)) return false;
+  } else {
+    const device::MemoryUse memory = device_.memory();
+    if (ceiling_ == 0) ceiling_ = memory.peak_allocated;
+    if (memory.allocated + pending_bytes + transfer.bytes_ > ceiling_) return false;
+  }
+  if (by_blocks()) return transfer.group_ >= group_wanted_ - settings_.prefetch_blocks;
+  const int64_t ahead = ahead_bytes_ + pending_bytes;
+  return ahead == 0 || ahead + transfer.bytes_ <= settings_.prefetch_bytes;
+}
+
+void Offload::prefetch() {
+  if (tier_.has_disk()) read_ahead();
+  if (schedule_.learning() || (!by_blocks() && settings_.prefetch_bytes == 0)) return;
+  std::vector<Transfer*> next;
+  int64_t bytes = 0;
+  const auto start = [&] {
+    start_back(std::exchange(next, {}));
+    bytes = 0;
+  };
+  for (; !order_.empty(); order_.pop_back()) {
+    Transfer* transfer = order_.back();
+    if (!transfer) continue;
+    if (transfer->state_ == State::away) {
+      // No more together than is ahead of them already: the first is wanted before the last is here.
+      if (!next.empty() && bytes + transfer->bytes_ > std::min(batch_bytes_, ahead_bytes_)) start();
+      if (!room_for(*transfer, bytes)) break;
+      if (learned()) schedule_.hold_until_wanted(transfer->number_, transfer->bytes_);
+      next.push_back(transfer);
+      bytes += transfer->bytes_;
+      if (transfer->on_disk_) start();
+    }
+    if (transfer->state_ == State::coming_back && !copy_back(*transfer, /*may_block=*/false)) break;
+  }
+  if (!next.empty()) start();
+}
+
+void Offload::read_ahead() {
+  for (to_read_ = std::min(to_read_, order_.size()); to_read_ > 0; --to_read_) {
+    const Transfer* transfer = order_[to_read_ - 1];
+    if (!transfer || !transfer->on_disk_) continue;
+    for (size_t i = transfer->pieces_back_; i < transfer->pieces_.size(); ++i)
+      if (!tier_.read_ahead(transfer->pieces_[i])) return;
+  }
+}
+
+}  // namespace memtune::offload

@@ -1,0 +1,176 @@
+// The way out: values are gathered, copied, and let go.
+#include <algorithm>
+#include <utility>
+
+#include "core/offload/offload.h"
+
+namespace memtune::offload {
+namespace {
+
+using State = Transfer::State;
+using device::Direction;
+using device::Stream;
+
+}  // namespace
+
+void Offload::send(value::Value& value) {
+  at::Storage source = value.alive();
+  const int64_t bytes = value.size_bytes();
+  if (bytes < settings_.min_bytes || bytes == 0) return value.hold(std::move(source));
+  auto transfer = std::make_shared<Transfer>(*this, value, group_, order_.size());
+  transfer->source_ = std::move(source);
+  order_.push_back(transfer.get());
+  to_read_ = order_.size();
+  gathered_.push_back(transfer.get());
+  gathered_bytes_ += bytes;
+  largest_bytes_ = std::max(largest_bytes_, bytes);
+  value.send(std::move(transfer));
+  if (by_blocks() || gathers_more()) return;
+  start_gathered();
+  // On the compute stream itself the copy is done before anything can take the memory.
+  retire([this](const Transfer&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
+}
+
+// Small values wait for each other while the peak that was learned is far.
+bool Offload::gathers_more() const {
+  if (!learned() || !settings_.side_stream || gathered_.back()->on_disk_) return false;
+  if (gathered_bytes_ >= std::min(batch_bytes_, settings_.stash_bytes / 4)) return false;
+  return device_.memory().allocated + op_bytes_ + 2 * batch_bytes_ <= schedule_.goal_bytes();
+}
+
+void Offload::end_block() {
+  start_gathered();
+  ++group_;
+  if (by_blocks())
+    retire([this](const Transfer& transfer) { return transfer.group_ >= group_ - settings_.groups_in_flight; });
+}
+
+void Offload::start_gathered() {
+  const std::vector<Transfer*> gathered = std::exchange(gathered_, {});
+  gathered_bytes_ = 0;
+  for (size_t begin = 0, end = 0; begin < gathered.size(); begin = end) {
+    int64_t bytes = 0;
+    do bytes += gathered[end++]->bytes_;
+    while (end < gathered.size() && bytes + gathered[end]->bytes_ <= batch_bytes_);
+    start_out(std::span(gathered).subspan(begin, end - begin));
+  }
+}
+
+void Offload::leave_gathered(Transfer& transfer) {
+  if (std::erase(gathered_, &transfer) > 0) gathered_bytes_ -= transfer.bytes_;
+}
+
+void Offload::start_out(std::span<Transfer* const> transfers) {
+  if (settings_.side_stream) device_.wait(Stream::out, device_.record(Stream::compute));
+  Batch batch;
+  for (Transfer* transfer : transfers) put(*transfer, batch);
+  copy_out(batch);
+}
+
+// A transfer that finds no room keeps its source, and can go on where it was.
+void Offload::put(Transfer& transfer, Batch& batch) {
+  for (int64_t offset = transfer.begin(transfer.pieces_.size()); offset < transfer.bytes_;
+       offset += transfer.piece_bytes_) {
+    const int64_t bytes = std::min(transfer.piece_bytes_, transfer.bytes_ - offset);
+    tier::PiecePtr piece = tier_.put(bytes, transfer.on_disk_);
+    piece->value = transfer.key_;
+    for (const auto& event : piece->lease.free_after()) device_.wait(out_, event);
+    const auto* from = static_cast<const char*>(transfer.source_.data()) + offset;
+    batch.add(transfer, {piece->lease.data(), from, bytes}, piece);
+    if (transfer.on_disk_) copy_out(batch);  // the next piece may need its room
+  }
+}
+
+void Offload::copy_out(Batch& batch) {
+  if (batch.copies.empty()) return;
+  const device::EventPtr done = enqueue(batch, Direction::to_host, out_);
+  for (auto& [transfer, piece] : batch.parts) {
+    transfer->out_done_ = done;
+    counters_.out_bytes += piece->bytes;
+    transfer->pieces_.push_back(piece);
+    tier_.stored(piece, done);
+    if (!transfer->all_out()) continue;
+    transfer->state_ = State::stashed;
+    stash_.push_back(transfer);
+    stash_bytes_ += transfer->bytes_;
+  }
+  batch = {};
+}
+
+// While the peak is not known two transfers have to do: a stash that holds most of what is moved saves nothing. Once it
+// is, make_room() decides.
+int64_t Offload::stash_limit() const {
+  return learned() ? settings_.stash_bytes : std::min(settings_.stash_bytes, 2 * largest_bytes_);
+}
+
+// Copies that have ended give their memory back for nothing; else compute waits, from the oldest on, until one may
+// stay.
+void Offload::retire(const std::function<bool(const Transfer&)>& may_stay) {
+  device::EventPtr done;  // the last that was; those of a batch share theirs
+  while (!stash_.empty()) {
+    Transfer& oldest = *stash_.front();
+    if (oldest.out_done_ != done && oldest.out_done_->done()) done = oldest.out_done_;
+    const bool ended = oldest.out_done_ == done;
+    if (!ended && may_stay(oldest)) return;
+    stash_.pop_front();
+    if (!ended) compute_waits(oldest.out_done_);
+    leave_device(oldest);
+  }
+}
+
+void Offload::unstash(Transfer& transfer) {
+  std::erase(stash_, &transfer);
+  compute_waits(transfer.out_done_);
+  leave_device(transfer);
+}
+
+void Offload::leave_device(Transfer& transfer) {
+  transfer.source_ = at::Storage();
+  transfer.state_ = State::away;
+  stash_bytes_ -= transfer.bytes_;
+}
+
+void Offload::make_room(int64_t bytes) {
+  op_bytes_ = bytes;
+  if (!learned() || (stash_.empty() && gathered_.empty())) return;
+  const auto fits = [&] { return device_.memory().allocated + bytes <= schedule_.goal_bytes(); };
+  if (fits()) return;
+  if (!by_blocks()) start_gathered();
+  retire([&](const Transfer&) { return fits(); });
+}
+
+void Offload::before_overwrite(Transfer& transfer) {
+  if (transfer.state_ == State::gathered) {
+    leave_gathered(transfer);
+    Transfer* const one[] = {&transfer};
+    start_out(one);
+  }
+  if (transfer.state_ == State::stashed) unstash(transfer);
+}
+
+void Offload::flush() {
+  end_block();
+  retire([](const Transfer&) { return false; });
+}
+
+void Offload::begin_head() {
+  if (!learned()) flush();
+}
+
+// What has not left yet stays when there is room until it is wanted: that saves both copies their wait.
+void Offload::end_forward() {
+  if (!learned()) return flush();
+  end_block();
+  std::deque<Transfer*> stash = std::exchange(stash_, {});
+  for (; !stash.empty(); stash.pop_back()) {
+    Transfer& newest = *stash.back();
+    if (schedule_.fits_until_wanted(newest.number_, newest.bytes_)) {
+      schedule_.hold_until_wanted(newest.number_, newest.bytes_);
+      stash_.push_front(&newest);
+    } else {
+      unstash(newest);
+    }
+  }
+}
+
+}  // namespace memtune::offload

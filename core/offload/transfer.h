@@ -1,0 +1,57 @@
+// One value's trip away from the device and back; Offload drives it.
+//
+//   send ──> gathered ── copied out, event recorded ──> stashed ── compute behind the event ──> away
+//               │                                          │                                     │ copied back, ahead
+//          bring_back: still here, used where it is <──────┘                                     v or when asked for
+//                                                        returned <── compute behind it ── coming_back
+//
+// The source lives while gathered and stashed. A value placed on disk travels in pieces, so that host memory can be
+// smaller than it. A transfer that dies in any state leaves nothing behind, and nothing running into freed memory.
+#pragma once
+
+#include <vector>
+
+#include "core/device/device.h"
+#include "core/tier/host_tier.h"
+#include "core/value/value.h"
+
+namespace memtune::offload {
+
+class Offload;
+
+class Transfer final : public value::Away {
+ public:
+  enum class State { gathered, stashed, away, coming_back, returned };
+
+  // `group`: blocks ended before it; `number`: transfers sent before it.
+  Transfer(Offload& offload, const value::Value& value, int group, size_t number);
+  ~Transfer() override;
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  at::Storage bring_back() override;
+  void before_overwrite() override;
+
+ private:
+  friend class Offload;
+  static constexpr int64_t kDiskPieceBytes = 4 << 20;
+
+  int64_t begin(size_t piece) const { return static_cast<int64_t>(piece) * piece_bytes_; }
+  bool all_out() const { return begin(pieces_.size()) >= bytes_; }
+  bool all_back() const { return pieces_back_ == pieces_.size(); }
+
+  Offload& offload_;
+  const trace::ValueKey key_;
+  const int64_t bytes_, piece_bytes_;
+  const bool on_disk_;
+  const int group_;
+  const size_t number_;
+  State state_ = State::gathered;
+  std::vector<tier::PiecePtr> pieces_;  // whose copy out was issued
+  size_t pieces_back_ = 0;              // whose copy back was
+  at::Storage source_;                  // gathered, stashed
+  at::Storage target_;                  // coming back
+  device::EventPtr out_done_, in_done_;
+};
+
+}  // namespace memtune::offload

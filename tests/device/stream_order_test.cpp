@@ -1,0 +1,73 @@
+// Which waits between streams are needless, against what follows from the waits themselves.
+#include "core/device/stream_order.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/random.h"
+
+namespace memtune::device {
+namespace {
+
+using Point = StreamOrder::Point;
+
+TEST_CASE("who waited for a point stands behind all earlier ones of its stream, and behind no later one") {
+  const int a = 0, b = 0;
+  StreamOrder order;
+  const Point first = order.record(&a), second = order.record(&a), third = order.record(&a);
+  CHECK_FALSE(order.stands_behind(&b, first));
+  order.waited(&b, second);
+  CHECK(order.stands_behind(&b, first));
+  CHECK(order.stands_behind(&b, second));
+  CHECK_FALSE(order.stands_behind(&b, third));
+  order.waited(&b, first);  // takes nothing back
+  CHECK(order.stands_behind(&b, second));
+}
+
+TEST_CASE("a stream stands behind its own points") {
+  const int a = 0;
+  StreamOrder order;
+  CHECK(order.stands_behind(&a, order.record(&a)));
+}
+
+TEST_CASE("a point implies the earlier ones of its stream alone") {
+  const int a = 0, b = 0;
+  StreamOrder order;
+  const Point first = order.record(&a), other = order.record(&b), last = order.record(&a);
+  CHECK(last.implies(first));
+  CHECK(last.implies(last));
+  CHECK_FALSE(first.implies(last));
+  CHECK_FALSE(last.implies(other));
+}
+
+TEST_CASE("another stream than the one that waited has not waited") {
+  const int a = 0, b = 0, c = 0;
+  StreamOrder order;
+  const Point point = order.record(&a);
+  order.waited(&b, point);
+  CHECK_FALSE(order.stands_behind(&c, point));
+}
+
+TEST_CASE("no wait is called needless that is not") {
+  tests::Random random(7);
+  for (int round = 0; round < 50; ++round) {
+    const int streams[4] = {};
+    StreamOrder order;
+    std::vector<Point> points, waited[4];
+    for (int i = 0; i < 100; ++i) {
+      if (random.one_in(2)) points.push_back(order.record(&streams[random.below(4)]));
+      if (points.empty()) continue;
+      const Point& point = points[static_cast<size_t>(random.below(static_cast<int>(points.size())))];
+      const int by = random.below(4);
+      bool behind = point.stream == &streams[by];
+      for (const Point& earlier : waited[by])
+        behind = behind || (earlier.stream == point.stream && earlier.number >= point.number);
+      REQUIRE(order.stands_behind(&streams[by], point) == behind);
+      if (random.one_in(2)) continue;
+      order.waited(&streams[by], point);
+      waited[by].push_back(point);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace memtune::device

@@ -1,0 +1,197 @@
+// Small values leave together and come back together, in one call with one event: when they do, how many, and that a
+// value which waits for others is there in every case.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/offload/offload.h"
+#include "tests/support/queue_device.h"
+
+namespace memtune::offload {
+namespace {
+
+using device::Stream;
+using value::Use;
+using value::Value;
+
+constexpr int64_t kBytes = 1024, kFar = 1 << 20;
+
+struct Recording final : trace::Recorder {
+  void saved(const trace::ValueKey&) override {}
+  void used(const trace::ValueKey&, int) override {}
+  void begin_copies(const trace::ValueKey&) override { ++copies; }
+  void end_copies() override {}
+  void begin_rerun(const trace::ValueKey&) override {}
+  void end_rerun() override {}
+  int copies = 0;
+};
+
+// An engine on a device whose streams run when they are waited for; four values of 1 KiB go together.
+struct Engine {
+  explicit Engine(int64_t goal_bytes = kFar, int64_t host_budget_bytes = 0)
+      : tier(device, 1 << 16, host_budget_bytes, nullptr) {
+    learn(goal_bytes);
+  }
+
+  static config::TransferSettings settings() {
+    config::TransferSettings settings;
+    settings.min_bytes = 0;
+    settings.prefetch_bytes = kFar;
+    return settings;
+  }
+
+  // A step of 16 values that backward asks for in the reverse of their order; it held `goal_bytes` in its forward and
+  // nothing else.
+  void learn(int64_t goal_bytes) {
+    device.use = {0, 1, 0, 0};
+    offload.begin_learning();
+    offload.begin_step();
+    std::vector<Use> values = send(16);
+    offload.begin_head();
+    offload.end_forward();
+    for (; !values.empty(); values.pop_back()) {
+      offload.begin_unpack();
+      values.back()->bytes();
+    }
+    offload.end_learning(goal_bytes);
+    offload.begin_step();
+    device.batches.clear();
+  }
+
+  // The i-th holds i everywhere.
+  Use send_one(float content, int64_t bytes = kBytes, config::Place place = config::Place::host) {
+    const at::Tensor tensor = at::full({bytes / 4}, content);
+    Use use(std::make_shared<Value>(tensor.storage(), Value::Origin{}, place), Use::By::backward);
+    offload.send(*use);
+    return use;
+  }
+  std::vector<Use> send(int count) {
+    std::vector<Use> values;
+    for (int i = 0; i < count; ++i) values.push_back(send_one(static_cast<float>(i)));
+    return values;
+  }
+  static bool holds(Use& value, float content) {
+    const at::Storage bytes = value->bytes();
+    const at::Tensor tensor = at::empty({0}).set_(bytes, 0, {static_cast<int64_t>(bytes.nbytes()) / 4}, {1});
+    return tensor.eq(content).all().item<bool>();
+  }
+
+  tests::QueueDevice device{tests::QueueDevice::Compute::caller};
+  tier::HostTier tier;
+  Offload offload{device, settings(), tier, /*batch_bytes=*/4 * kBytes};
+};
+
+using Batches = std::vector<size_t>;
+
+TEST_CASE("small values leave when as many are there as go together") {
+  Engine engine;
+  auto values = engine.send(3);
+  CHECK(engine.device.batches.empty());
+  CHECK(engine.offload.counters().out_bytes == 0);
+  values.push_back(engine.send_one(3));
+  CHECK(engine.device.batches == Batches{4});
+  CHECK(engine.offload.counters().out_bytes == 4 * kBytes);
+}
+
+TEST_CASE("a large value leaves at once and alone; what waited leaves before it") {
+  Engine engine;
+  const Use large = engine.send_one(0, 4 * kBytes);
+  CHECK(engine.device.batches == Batches{1});
+  const auto small = engine.send(2);
+  const Use other = engine.send_one(0, 8 * kBytes);
+  CHECK(engine.device.batches == Batches{1, 2, 1});
+}
+
+TEST_CASE("what waits leaves when the block ends") {
+  Engine engine;
+  const auto values = engine.send(2);
+  engine.offload.end_block();
+  CHECK(engine.device.batches == Batches{2});
+}
+
+TEST_CASE("what waits leaves when the op that comes next would raise the peak, and no sooner") {
+  Engine engine;
+  const auto values = engine.send(2);
+  engine.device.use.allocated = kFar - 5000;
+  engine.offload.make_room(5000);
+  CHECK(engine.device.batches.empty());
+  engine.device.on_wait = [&] { engine.device.use.allocated -= 2 * kBytes; };
+  engine.offload.make_room(5001);
+  CHECK(engine.device.batches == Batches{2});
+  CHECK_FALSE(values[0]->alive());
+}
+
+TEST_CASE("near the peak, or while it is not known, each value leaves by itself") {
+  SUBCASE("near") {
+    Engine engine;
+    engine.device.use.allocated = kFar - 8 * kBytes;  // two batches
+    const auto gathered = engine.send(2);
+    CHECK(engine.device.batches.empty());
+    engine.device.use.allocated += 1;
+    const auto values = engine.send(2);
+    CHECK(engine.device.batches == Batches{3, 1});  // with those that waited
+  }
+  SUBCASE("not known") {
+    Engine engine;
+    engine.offload.begin_learning();
+    engine.offload.begin_step();
+    const auto values = engine.send(2);
+    CHECK(engine.device.batches == Batches{1, 1});
+  }
+}
+
+TEST_CASE(
+    "a value that waits to leave is used where it is, leaves before it is overwritten, and dies without a trace") {
+  Engine engine;
+  auto values = engine.send(3);
+  CHECK(engine.holds(values[0], 0));
+  CHECK(engine.device.batches.empty());
+  values[1]->before_overwrite();
+  CHECK(engine.device.batches == Batches{1});
+  CHECK_FALSE(values[1]->alive());
+  CHECK(engine.holds(values[1], 1));
+  values[2].end();
+  engine.offload.end_block();
+  CHECK(engine.device.batches == Batches{1, 1, 1});  // out, back, and out the first, which is still wanted
+  values.clear();
+  CHECK(engine.tier.pool().leased_bytes() == 0);
+}
+
+TEST_CASE("copies back go together, no more than are ahead of them") {
+  Engine engine;
+  auto values = engine.send(16);
+  engine.offload.end_block();
+  engine.device.use.allocated = kFar;
+  engine.offload.make_room(1);  // and will not fit: all leave the device
+  for (const Use& value : values) REQUIRE_FALSE(bool(value->alive()));
+  engine.device.batches.clear();
+  engine.offload.end_forward();
+  engine.offload.begin_unpack();
+  engine.offload.prefetch();
+  CHECK(engine.device.batches == Batches{1, 1, 2, 4, 4, 4});
+  for (int i = 15; i >= 0; --i) CHECK(engine.holds(values[static_cast<size_t>(i)], static_cast<float>(i)));
+}
+
+TEST_CASE("while values are recorded each copy is a call of its own, told as its value's") {
+  Engine engine;
+  Recording recording;
+  engine.offload.set_recorder(&recording);
+  const auto values = engine.send(4);
+  CHECK(engine.offload.counters().out_bytes == 4 * kBytes);
+  CHECK(engine.device.batches.empty());
+  CHECK(recording.copies == 4);
+}
+
+TEST_CASE("values that host memory has no room for keep their bytes where they are") {
+  Engine engine(kFar, /*host_budget_bytes=*/16 * 4096);  // a lease is a page
+  std::vector<Use> values = engine.send(18);
+  CHECK_THROWS_AS(engine.offload.end_block(), OutOfHostMemory);
+  for (size_t i = 0; i < values.size(); ++i) CHECK(engine.holds(values[i], static_cast<float>(i)));
+  values.clear();
+  CHECK(engine.tier.pool().leased_bytes() == 0);
+}
+
+}  // namespace
+}  // namespace memtune::offload

@@ -1,0 +1,85 @@
+// What a transfer costs the host: the calls of the driver, counted by hand.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "core/offload/offload.h"
+#include "tests/support/simulated_device.h"
+
+namespace memtune::offload {
+namespace {
+
+using value::Use;
+
+constexpr int64_t kBytes = 1024, kFar = 1 << 30;
+constexpr int kValues = 32;
+
+// What the second step asks of a device whose link needs `copy_us` for a value and whose compute a microsecond.
+tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_us) {
+  tests::SimulatedDevice device(kBytes / copy_us);
+  tier::HostTier tier(device, 1 << 20, 0, nullptr);
+  config::TransferSettings settings;
+  settings.min_bytes = 0;
+  Offload offload(device, settings, tier, batch_bytes);
+  const auto step = [&] {
+    offload.begin_step();
+    std::vector<Use> values;
+    for (int i = 0; i < kValues; ++i, device.now_us += 1) {
+      offload.make_room(0);
+      const at::Tensor tensor = at::empty({kBytes}, at::kByte);
+      values.emplace_back(std::make_shared<value::Value>(tensor.storage(), value::Value::Origin{}, config::Place::host),
+                          Use::By::backward);
+      offload.send(*values.back());
+    }
+    device.now_us += kValues * copy_us;  // the head: all that was sent has left
+    offload.begin_head();
+    if (offload.learned()) {
+      device.use.allocated = kFar;
+      offload.make_room(1);
+      device.use.allocated = 0;
+    }
+    offload.end_forward();
+    for (; !values.empty(); values.pop_back(), device.now_us += 1) {
+      offload.begin_unpack();
+      values.back()->bytes();
+      offload.prefetch();
+    }
+  };
+  offload.begin_learning();
+  step();
+  offload.end_learning(kFar);
+  device.synchronize();
+  device.calls = {};
+  step();
+  CHECK(offload.counters().out_bytes == kValues * kBytes);
+  CHECK(offload.counters().in_bytes == kValues * kBytes);
+  return device.calls;
+}
+
+TEST_CASE("a batch costs two events and one wait of its stream, however many values it has") {
+  const auto calls = calls_of_a_step(8 * kBytes, /*copy_us=*/0.5);
+  // Out: 4 batches. Back: the first value when it is asked for, then 1, 1, 2, 4, 8, 8 and the 7 that are left.
+  const int out = 4, in = 8;
+  CHECK(calls.copies == 0);
+  CHECK(calls.batches == out + in);
+  CHECK(calls.records == 2 * (out + in));
+  CHECK(calls.waits <= 2 * (out + in));    // of the copy stream for compute, of compute for what it needs
+  CHECK(calls.queries <= 4 * (out + in));  // whether a source may go, and host memory is free
+}
+
+TEST_CASE("a large value costs what it did") {
+  const auto calls = calls_of_a_step(0, /*copy_us=*/0.5);
+  CHECK(calls.batches == 2 * kValues);
+  CHECK(calls.records == 4 * kValues);
+  CHECK(calls.waits <= 4 * kValues);
+  CHECK(calls.queries <= 3 * kValues);
+}
+
+TEST_CASE("host memory whose copies still run costs no question for each of them") {
+  const auto calls = calls_of_a_step(0, /*copy_us=*/100);  // nothing has come back when all is asked for
+  CHECK(calls.queries <= 3 * kValues);
+}
+
+}  // namespace
+}  // namespace memtune::offload

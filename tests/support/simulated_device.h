@@ -1,0 +1,114 @@
+// A device that copies nothing: it counts what it is asked for and says when it would be done. Each copy stream is a
+// link of so many bytes a microsecond, compute is the calling thread, and time passes when the test says so, or when
+// compute waits.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device/device.h"
+#include "core/device/stream_order.h"
+
+namespace memtune::tests {
+
+class SimulatedDevice : public device::Device {
+ public:
+  using Stream = device::Stream;
+  explicit SimulatedDevice(double bytes_a_us) : bytes_a_us_(bytes_a_us) {}
+
+  struct Calls {  // of the driver, were it there
+    int records = 0, waits = 0, queries = 0, copies = 0, batches = 0;
+    int all() const { return records + waits + queries + copies + batches; }
+  };
+  Calls calls;
+  int memory_calls = 0;
+  double now_us = 0;      // of the calling thread, and of compute
+  double stalled_us = 0;  // that compute waited
+
+  Type type() const override { return Type::cpu; }
+  std::string name() const override { return "simulated"; }
+  int64_t total_bytes() const override { return int64_t{1} << 40; }
+  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
+    struct Slab final : device::HostSlab {
+      explicit Slab(int64_t bytes) : size(bytes) {}
+      char* data() override { return reinterpret_cast<char*>(4096); }  // nobody looks
+      int64_t bytes() const override { return size; }
+      int64_t size;
+    };
+    return std::make_unique<Slab>(bytes);
+  }
+
+  void copy(void*, const void*, int64_t bytes, device::Direction, Stream stream) override {
+    ++calls.copies;
+    run(bytes, stream);
+  }
+  void copy_batch(std::span<const Copy> copies, device::Direction, Stream stream) override {
+    ++calls.batches;
+    for (const Copy& copy : copies) run(copy.bytes, stream);
+  }
+  device::EventPtr record(Stream stream) override {
+    ++calls.records;
+    return std::make_shared<Mark>(*this, std::max(now_us, free_us(stream)), order_.record(&free_us(stream)));
+  }
+  device::EventPtr record_timed(Stream stream) override { return record(stream); }
+  void wait(Stream stream, const device::EventPtr& event) override {
+    const auto& [at, point] = static_cast<const Mark&>(*event).where;
+    if (order_.stands_behind(&free_us(stream), point)) return;
+    ++calls.waits;
+    order_.waited(&free_us(stream), point);
+    if (stream != Stream::compute) {
+      free_us(stream) = std::max(free_us(stream), at);
+    } else if (at > now_us) {
+      stalled_us += at - now_us;
+      now_us = at;
+    }
+  }
+  void synchronize() override { now_us = std::max({now_us, free_us(Stream::out), free_us(Stream::in)}); }
+
+  device::MemoryUse memory() const override {
+    ++const_cast<SimulatedDevice*>(this)->memory_calls;
+    return use;
+  }
+  int64_t used_bytes() const override { return 0; }
+  void reset_peak() override { use.peak_allocated = use.allocated; }
+  void set_cap(int64_t) override {}
+  void empty_cache() override {}
+
+  device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
+
+ private:
+  struct Mark final : device::Event {
+    struct Where {
+      double us;
+      device::StreamOrder::Point point;
+    };
+    Mark(SimulatedDevice& device, double us, device::StreamOrder::Point point) : device(device), where{us, point} {}
+    bool done() const override {
+      ++device.calls.queries;
+      return device.now_us >= where.us;
+    }
+    void synchronize() override { device.now_us = std::max(device.now_us, where.us); }
+    bool implies(const Event& other) const override {
+      return where.point.implies(static_cast<const Mark&>(other).where.point);
+    }
+    double ms_since(const Event& earlier) const override {
+      return (where.us - static_cast<const Mark&>(earlier).where.us) / 1e3;
+    }
+    SimulatedDevice& device;
+    Where where;
+  };
+
+  double& free_us(Stream stream) { return free_us_[static_cast<size_t>(stream)]; }
+  void run(int64_t bytes, Stream stream) {
+    double& free = free_us(stream);
+    free = std::max(free, now_us) + static_cast<double>(bytes) / bytes_a_us_;
+  }
+
+  double bytes_a_us_;
+  device::StreamOrder order_;
+  double free_us_[3] = {0, 0, 0};
+};
+
+}  // namespace memtune::tests
