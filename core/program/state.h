@@ -13,7 +13,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 struct State {
   NamedTensors parameters;  // tied ones once, in a stable order; those that require grad are trained
-  NamedTensors buffers;
+  NamedTensors buffers;     // of a model without an object, whose own may be replaced by others while it runs
   std::vector<std::pair<std::string, std::string>> ties;  // another name of a parameter, and the one it is listed under
   c10::IValue object;                                     // None: no op reads an attribute
 };

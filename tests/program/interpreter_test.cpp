@@ -290,6 +290,16 @@ TEST_CASE("autocast is on inside its region alone") {
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
+TEST_CASE("a buffer that the model replaces is held by nobody") {
+  Module module("Model");
+  module.register_buffer("mean", at::zeros({2}));
+  module.define("def forward(self, x):\n    self.mean = self.mean * 0.9 + x\n    return x * 2\n");
+  const Program program = lower(module, Loss::none, "", kCpu);
+  const auto before = module.attr("mean").toTensor().storage().getWeakStorageImpl();
+  Interpreter(program).run({at::ones({2})});
+  CHECK(before.expired());
+}
+
 TEST_CASE("a module without a body to speak of runs") {
   Module module("Model");
   module.define("def forward(self, x):\n    return x\n");

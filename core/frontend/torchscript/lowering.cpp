@@ -305,7 +305,6 @@ void add_state(const jit::Module& module, program::State& state) {
     else
       state.ties.emplace_back(parameter.name, known->second);
   }
-  for (const auto& buffer : module.named_buffers()) state.buffers.emplace_back(buffer.name, buffer.value);
   state.object = module._ivalue();
 }
 
