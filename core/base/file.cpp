@@ -1,8 +1,6 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,55 +16,56 @@ namespace memtune {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void fail(const char* operation, const fs::path& path, int error = errno) {
+constexpr unsigned kEverybody = 0666;  // less what umask says
+
+[[noreturn]] void fail(const char* operation, const fs::path& path, int64_t error) {
   throw IoError("cannot " + std::string(operation) + " '" + path.string() +
-                "': " + std::generic_category().message(error));
+                "': " + std::generic_category().message(static_cast<int>(error)));
 }
 
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags, const char* operation)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) fail(operation, path);
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
+// `call` again as long as signals interrupt it.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result == -EINTR) result = call();
+  return result;
+}
 
- private:
-  int fd_;
-};
+Descriptor open(FileSystem& system, const fs::path& path, int flags, const char* operation) {
+  const int file = uninterrupted([&] { return system.open(path, flags, kEverybody); });
+  if (file < 0) fail(operation, path, -file);
+  return Descriptor(file);
+}
 
-void write_all(int fd, std::string_view content, const fs::path& path) {
+void write_all(FileSystem& system, int file, std::string_view content, const fs::path& path) {
   while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path);
+    const int64_t written =
+        uninterrupted([&] { return system.write(file, content.data(), static_cast<int64_t>(content.size())); });
+    if (written <= 0) fail("write", path, written == 0 ? EIO : -written);
     content.remove_prefix(static_cast<size_t>(written));
   }
 }
 
 // Pipes, terminals and some network folders have nothing to sync and answer EINVAL.
-void sync(int fd, const fs::path& path) {
-  while (::fsync(fd) != 0) {
-    if (errno == EINVAL || errno == EROFS) return;
-    if (errno != EINTR) fail("sync", path);
-  }
+void sync(FileSystem& system, int file, const fs::path& path) {
+  const int result = uninterrupted([&] { return system.sync(file); });
+  if (result < 0 && result != -EINVAL && result != -EROFS) fail("sync", path, -result);
 }
 
-void sync_folder_of(const fs::path& path) {
+void sync_folder_of(FileSystem& system, const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  sync(Descriptor(folder, O_RDONLY | O_DIRECTORY, "open").get(), folder);
+  sync(system, open(system, folder, O_RDONLY | O_DIRECTORY, "open").get(), folder);
 }
 
-void write_and_sync(const fs::path& path, int flags, std::string_view content) {
-  const Descriptor file(path, O_WRONLY | O_CREAT | flags, "write");
-  write_all(file.get(), content, path);
-  sync(file.get(), path);
+void resize(FileSystem& system, int file, int64_t bytes, const fs::path& path) {
+  const int result = uninterrupted([&] { return system.resize(file, bytes); });
+  if (result < 0) fail("cut", path, -result);
+}
+
+int64_t size_of(FileSystem& system, int file, const fs::path& path) {
+  const int64_t size = system.size(file);
+  if (size < 0) fail("read", path, -size);
+  return size;
 }
 
 // Unique among the threads and the living processes; what a killed one left under the same name is overwritten.
@@ -75,17 +74,29 @@ fs::path temporary_beside(const fs::path& path) {
   return path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
 }
 
-std::string read_from(int fd, const fs::path& path) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) fail("read", path);
+// Renaming over a pipe or a device would replace it instead of writing to it.
+bool takes_the_place_of(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) fail("write", path, EISDIR);
+  return !fs::exists(status) || fs::is_regular_file(status);
+}
+
+fs::path behind_links(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_symlink(path, ignored) ? fs::weakly_canonical(path) : path;
+}
+
+std::string read_from(FileSystem& system, int file, const fs::path& path) {
+  const auto expected = static_cast<size_t>(size_of(system, file, path));
   std::string content;
   size_t size = 0;
   while (true) {
     // The size is a hint: files grow, pipes and /proc have none.
-    if (size == content.size()) content.resize(size + std::max<size_t>(4096, size == 0 ? info.st_size + 1 : size));
-    const ssize_t got = ::read(fd, content.data() + size, content.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read", path);
+    if (size == content.size()) content.resize(size + std::max<size_t>(4096, size == 0 ? expected + 1 : size));
+    const int64_t got = uninterrupted(
+        [&] { return system.read(file, content.data() + size, static_cast<int64_t>(content.size() - size)); });
+    if (got < 0) fail("read", path, -got);
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
@@ -95,59 +106,92 @@ std::string read_from(int fd, const fs::path& path) {
 
 }  // namespace
 
-std::string read_file(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY, "read");
-  return read_from(file.get(), path);
+Descriptor::Descriptor(Descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  Descriptor taken(std::move(other));
+  std::swap(file_, taken.file_);
+  return *this;
 }
 
-void write_file(const fs::path& path, std::string_view content) {
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status)) fail("write", path, EISDIR);
-  // Renaming over a pipe or a device would replace it instead of writing to it.
-  if (fs::exists(status) && !fs::is_regular_file(status)) return write_and_sync(path, 0, content);
-  const fs::path target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path) : path;
-  const fs::path temporary = temporary_beside(target);
-  try {
-    write_and_sync(temporary, O_TRUNC, content);
-    if (::rename(temporary.c_str(), target.c_str()) != 0) fail("write", target);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_folder_of(target);
+Descriptor::~Descriptor() {
+  if (file_ >= 0) ::close(file_);
 }
 
-void append_file(const fs::path& path, std::string_view content) {
-  const Descriptor file(path, O_WRONLY | O_CREAT | O_APPEND, "append to");
-  const off_t before = ::lseek(file.get(), 0, SEEK_END);
+std::string read_file(const fs::path& path, FileSystem& system) {
+  return read_from(system, open(system, path, O_RDONLY, "read").get(), path);
+}
+
+void write_file(const fs::path& path, std::string_view content, FileSystem& system) {
+  OutputFile file(path, system);
+  file.write(content);
+  file.finish();
+}
+
+void append_file(const fs::path& path, std::string_view content, FileSystem& system) {
+  const Descriptor file = open(system, path, O_WRONLY | O_CREAT | O_APPEND, "append to");
+  const int64_t before = size_of(system, file.get(), path);
   try {
-    write_all(file.get(), content, path);
-    sync(file.get(), path);
+    write_all(system, file.get(), content, path);
+    sync(system, file.get(), path);
   } catch (const IoError&) {
-    // Half a record, say on a full disk, would spoil the next one.
-    [[maybe_unused]] const int best_effort = before >= 0 ? ::ftruncate(file.get(), before) : 0;
+    system.resize(file.get(), before);  // half a record, say on a full disk, would spoil the next one
     throw;
   }
-  if (before == 0) sync_folder_of(path);
+  if (before == 0) sync_folder_of(system, path);
 }
 
-FileLock::FileLock(const fs::path& path) : fd_(-1) {
-  Descriptor file(path, O_RDWR | O_CREAT, "lock");
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) fail("lock", path);
-    const std::string holder = trim(read_from(file.get(), path));
+void cut_file(const fs::path& path, int64_t bytes, FileSystem& system) {
+  resize(system, open(system, path, O_WRONLY, "cut").get(), bytes, path);
+}
+
+InputFile::InputFile(const fs::path& path, FileSystem& system)
+    : path_(path), system_(system), file_(open(system, path, O_RDONLY, "read")) {
+  size_ = size_of(system, file_.get(), path);
+}
+
+void InputFile::read(char* data, int64_t bytes, int64_t offset) const {
+  while (bytes > 0) {
+    const int64_t got = uninterrupted([&] { return system_.read_at(file_.get(), data, bytes, offset); });
+    if (got < 0) fail("read", path_, -got);
+    if (got == 0) throw IoError("'" + path_.string() + "' ends at byte " + std::to_string(offset));
+    data += got, bytes -= got, offset += got;
+  }
+}
+
+OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_links(path)), system_(system) {
+  if (takes_the_place_of(path_)) aside_ = temporary_beside(path_);
+  const fs::path& name = aside_.empty() ? path_ : aside_;
+  file_ = open(system_, name, O_WRONLY | O_CREAT | (aside_.empty() ? 0 : O_TRUNC), "write");
+}
+
+OutputFile::~OutputFile() {
+  if (!aside_.empty()) system_.unlink(aside_);
+}
+
+void OutputFile::write(std::string_view part) { write_all(system_, file_.get(), part, path_); }
+
+void OutputFile::finish() {
+  sync(system_, file_.get(), path_);
+  if (aside_.empty()) return;
+  const int renamed = uninterrupted([&] { return system_.rename(aside_, path_); });
+  if (renamed < 0) fail("write", path_, -renamed);
+  aside_.clear();
+  sync_folder_of(system_, path_);
+}
+
+FileLock::FileLock(const fs::path& path, FileSystem& system) : file_(open(system, path, O_RDWR | O_CREAT, "lock")) {
+  const int locked = uninterrupted([&] { return system.lock(file_.get()); });
+  if (locked < 0 && locked != -EWOULDBLOCK) fail("lock", path, -locked);
+  if (locked < 0) {
+    const std::string holder = trim(read_from(system, file_.get(), path));
     throw UsageError("'" + path.string() + "' is locked by " +
                      (holder.empty() ? "another process" : "process " + holder) +
                      "; wait until it ends or use another folder");
   }
-  if (::ftruncate(file.get(), 0) != 0) fail("write", path);
-  write_all(file.get(), std::to_string(::getpid()) + "\n", path);
-  fd_ = file.release();
+  resize(system, file_.get(), 0, path);
+  write_all(system, file_.get(), std::to_string(::getpid()) + "\n", path);
 }
-
-// The file stays: removing it would let a third process lock a new file of that name beside a waiting second one.
-FileLock::~FileLock() { ::close(fd_); }
 
 fs::path executable_path() {
   std::error_code error;

@@ -1,34 +1,84 @@
-// Files as memtune uses them: read whole, published whole, locked while in use.
+// Files as memtune uses them: read whole or in parts, published whole, locked while in use. What the system refuses is
+// an IoError with path and errno text. `system` is for tests.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "core/base/file_system.h"
+
 namespace memtune {
 
-// Throws IoError with path and errno text.
-std::string read_file(const std::filesystem::path& path);
+// Pipes and files without a size are read to their end too.
+std::string read_file(const std::filesystem::path& path, FileSystem& system = system_files());
 
 // Writes beside `path`, fsyncs, renames over it, fsyncs the folder: readers see the old or the new content, never a
-// part. Throws IoError; on failure nothing is left behind. Pipes and devices are written to directly.
-void write_file(const std::filesystem::path& path, std::string_view content);
+// part. On failure nothing is left behind. Pipes and devices are written to directly.
+void write_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
 
 // Appends one record and fsyncs. The file is created when missing.
-void append_file(const std::filesystem::path& path, std::string_view content);
+void append_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
+
+// Cuts the file's end off.
+void cut_file(const std::filesystem::path& path, int64_t bytes, FileSystem& system = system_files());
+
+// An open file; -1: none.
+class Descriptor {
+ public:
+  explicit Descriptor(int file = -1) : file_(file) {}
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return file_; }
+
+ private:
+  int file_;
+};
+
+// A file that is read in parts.
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path, FileSystem& system = system_files());
+  int64_t size() const { return size_; }  // when it was opened
+  // Throws IoError also when the file ends before.
+  void read(char* data, int64_t bytes, int64_t offset) const;
+
+ private:
+  std::filesystem::path path_;
+  FileSystem& system_;
+  Descriptor file_;
+  int64_t size_;
+};
+
+// A file that is written part by part, as write_file() does: under its name from finish() on, gone without it.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::filesystem::path& path, FileSystem& system = system_files());
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view part);
+  void finish();
+
+ private:
+  std::filesystem::path path_, aside_;  // aside_ "": written to directly
+  FileSystem& system_;
+  Descriptor file_;
+};
 
 // An advisory lock (flock) on `path`, freed by the kernel when the process ends however it ends. The file holds the
 // owner's process id for the message to whoever comes second.
 class FileLock {
  public:
   // Throws UsageError naming the holder's process id when another process holds it.
-  explicit FileLock(const std::filesystem::path& path);
-  ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
+  explicit FileLock(const std::filesystem::path& path, FileSystem& system = system_files());
 
  private:
-  int fd_;
+  // The file stays: removing it would let a third process lock a new file of that name beside a waiting second one.
+  Descriptor file_;
 };
 
 // The executable of this process, symlinks resolved; where installed files are looked up from.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/device/device.h"
 
 namespace memtune::device {
@@ -22,7 +23,10 @@ class Stopwatch {
       if (watch_.on_) start_ = watch_.device_.record_timed(Stream::compute);
     }
     ~Lap() {
-      if (start_) watch_.laps_.emplace_back(std::move(start_), watch_.device_.record_timed(Stream::compute));
+      if (start_) try {
+          watch_.laps_.emplace_back(std::move(start_), watch_.device_.record_timed(Stream::compute));
+        } catch (const DeviceError&) {  // whoever asks the device next is told
+        }
     }
     Lap(const Lap&) = delete;
     Lap& operator=(const Lap&) = delete;

@@ -41,7 +41,7 @@ uint64_t seed_of(const BlockState& state, uint64_t run) {
 
 int64_t Block::bytes() const { return state_->bytes; }
 
-BlockStore::BlockStore(const StoreSettings& settings, FileSystem& system)
+BlockStore::BlockStore(const StoreSettings& settings, DiskSystem& system)
     : settings_(settings),
       file_(system, settings.directory, settings.allow_memory),
       run_(random_number()),
@@ -88,7 +88,7 @@ RequestPtr BlockStore::write(const Block& block, const char* data, std::function
   check_data(block, data);
   if (block.state_->written) throw Error("a block was written twice; allocate a new one");
   const std::shared_ptr<BlockState> state = block.state_;
-  Lane::Job job;
+  RequestQueue::Job job;
   // The kernel only reads from it.
   job.transfer = {Transfer::Kind::write, state->offset, const_cast<char*>(data), round_up(state->bytes)};
   job.prepare = [this, state, data, before = std::move(before)] {
@@ -104,7 +104,7 @@ RequestPtr BlockStore::read(const Block& block, char* data, std::function<void()
   check_data(block, data);
   const std::shared_ptr<BlockState> state = block.state_;
   if (!state->written) throw Error("a block was read that was never written");
-  Lane::Job job;
+  RequestQueue::Job job;
   job.transfer = {Transfer::Kind::read, state->offset, data, round_up(state->bytes)};
   job.prepare = [written = state->written, before = std::move(before)] {
     written->wait();

@@ -20,7 +20,7 @@
 
 #include "core/disk/extents.h"
 #include "core/disk/file_io.h"
-#include "core/disk/lane.h"
+#include "core/disk/request_queue.h"
 #include "core/disk/scratch_file.h"
 
 namespace memtune::disk {
@@ -55,7 +55,7 @@ class Block {
 class BlockStore {
  public:
   // Throws UsageError for a directory that cannot be used. `system` is for tests.
-  explicit BlockStore(const StoreSettings& settings, FileSystem& system = system_calls());
+  explicit BlockStore(const StoreSettings& settings, DiskSystem& system = system_disk());
   // Waits for what is in flight, not for what waits to be: that fails, and its before() is not called.
   ~BlockStore();
   BlockStore(const BlockStore&) = delete;
@@ -97,7 +97,7 @@ class BlockStore {
   std::atomic<uint64_t> generation_{0};
   std::atomic<int64_t> write_checksum_ns_{0}, read_checksum_ns_{0};
   FirstFailure failure_;
-  Lane writer_, reader_;  // last: their threads use all of the above, and the reader waits for the writer
+  RequestQueue writer_, reader_;  // last: their threads use all of the above, and the reader waits for the writer
 };
 
 }  // namespace memtune::disk

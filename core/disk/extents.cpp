@@ -63,9 +63,4 @@ int64_t Extents::used_bytes() const {
   return used_;
 }
 
-size_t Extents::holes() const {
-  std::lock_guard lock(mutex_);
-  return holes_.size();
-}
-
 }  // namespace memtune::disk

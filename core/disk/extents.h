@@ -22,7 +22,6 @@ class Extents {
 
   int64_t end() const;
   int64_t used_bytes() const;
-  size_t holes() const;
 
  private:
   void insert(int64_t offset, int64_t bytes);

@@ -1,15 +1,14 @@
-// The seam between the disk tier and the operating system: everything it asks of the system goes through these two
-// interfaces, so that a test can refuse, cut short or falsify any single call.
+// The seam between the disk tier and the operating system: transfers, several at a time, beside the calls that all
+// files go through. A test can refuse, cut short or falsify any single one.
 //
 // Results are the system's own, a number or -errno. Nothing is retried, resumed or turned into an error here.
 #pragma once
 
-#include <sys/statfs.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
+
+#include "core/base/file_system.h"
 
 namespace memtune::disk {
 
@@ -55,24 +54,16 @@ enum class Backend {
 std::unique_ptr<FileIo> make_uring_io(int file, int depth);
 std::unique_ptr<FileIo> make_thread_io(int file, int depth);
 
-// The system calls around files.
-class FileSystem {
+// What a scratch file asks the system for.
+class DiskSystem : public FileSystem {
  public:
-  virtual ~FileSystem() = default;
-  virtual int open(const std::filesystem::path& path,
-                   int flags) = 0;  // a descriptor; created files are the owner's only
-  virtual int unlink(const std::filesystem::path& path) = 0;
-  virtual int status(int file, struct statfs& status) = 0;
-  // Gives the file room on the disk from `offset` on.
-  virtual int allocate(int file, int64_t offset, int64_t bytes) = 0;
-  virtual int resize(int file, int64_t bytes) = 0;
   // What offsets, addresses and sizes of direct I/O have to be multiples of; 0: the file has none; -errno: not known.
-  virtual int64_t direct_alignment(int file) = 0;
+  virtual int64_t direct_alignment(int file);
   // Null where `backend` is refused.
-  virtual std::unique_ptr<FileIo> start_io(int file, int depth, Backend backend) = 0;
+  virtual std::unique_ptr<FileIo> start_io(int file, int depth, Backend backend);
 };
 
 // The real one.
-FileSystem& system_calls();
+DiskSystem& system_disk();
 
 }  // namespace memtune::disk

@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include "core/disk/lane.h"
+#include "core/disk/request_queue.h"
 #include "core/disk/scratch_file.h"
 
 namespace memtune::disk {
@@ -37,22 +37,22 @@ class Noise {
 // Moves the whole file once.
 double gb_per_s(const ScratchFile& file, Backend backend, Transfer::Kind kind, Noise& noise) {
   FirstFailure failure;
-  Lane lane(file, file.start_io(kDepth, backend), kDepth, failure);
+  RequestQueue queue(file, file.start_io(kDepth, backend), kDepth, failure);
   std::vector<RequestPtr> requests;
   for (int64_t offset = 0; offset < file.bytes(); offset += kPiece) {
-    Lane::Job job;
+    RequestQueue::Job job;
     job.transfer = {kind, offset, noise.piece(offset / kPiece), std::min(kPiece, file.bytes() - offset)};
     requests.push_back(job.request);
-    lane.push(std::move(job));
+    queue.push(std::move(job));
   }
   for (const RequestPtr& request : requests) request->wait();
-  return lane.traffic().gb_per_s();
+  return queue.traffic().gb_per_s();
 }
 
 }  // namespace
 
 DiskSpeed probe_disk(const std::filesystem::path& directory, int64_t bytes, bool allow_memory, Backend backend,
-                     FileSystem& system) {
+                     DiskSystem& system) {
   ScratchFile file(system, directory, allow_memory);
   file.grow(round_up(bytes));
   Noise noise;

@@ -16,6 +16,6 @@ struct DiskSpeed {
 // Writes `bytes` twice, of which the second time counts, and reads them, 8 MiB at a time, 8 of them in flight. Throws
 // as BlockStore does.
 DiskSpeed probe_disk(const std::filesystem::path& directory, int64_t bytes, bool allow_memory = false,
-                     Backend backend = Backend::automatic, FileSystem& system = system_calls());
+                     Backend backend = Backend::automatic, DiskSystem& system = system_disk());
 
 }  // namespace memtune::disk

@@ -4,7 +4,6 @@
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +12,6 @@
 #include <random>
 #include <sstream>
 #include <system_error>
-#include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -21,7 +19,8 @@
 namespace memtune::disk {
 namespace {
 
-constexpr int kPatience = 100;     // interruptions in a row
+constexpr int kPatience = 100;  // interruptions in a row
+constexpr unsigned kOwnerOnly = 0600;
 constexpr int64_t kLeftOver = 32;  // growing leaves one in so many of the free bytes to everybody else
 
 std::string text_of(int error) { return std::generic_category().message(error); }
@@ -84,18 +83,11 @@ std::string upper_folder(const std::string& mountinfo, const std::string& device
   return "";
 }
 
-ScratchFile::ScratchFile(FileSystem& system, std::filesystem::path directory, bool allow_memory)
+ScratchFile::ScratchFile(DiskSystem& system, std::filesystem::path directory, bool allow_memory)
     : system_(system), directory_(std::move(directory)) {
   open();
-  try {
-    if (!allow_memory) refuse_memory();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+  if (!allow_memory) refuse_memory();
 }
-
-ScratchFile::~ScratchFile() { ::close(descriptor_); }
 
 void ScratchFile::open() {
   for (const bool unnamed : {true, false}) {
@@ -110,32 +102,32 @@ void ScratchFile::open() {
 bool ScratchFile::try_open(bool unnamed, bool direct) {
   const int flags = O_RDWR | O_EXCL | (unnamed ? O_TMPFILE : O_CREAT | O_NOFOLLOW) | (direct ? O_DIRECT : 0);
   const std::filesystem::path path = unnamed ? directory_ : directory_ / random_name();
-  const int result = uninterrupted([&] { return system_.open(path, flags); });
+  const int result = uninterrupted([&] { return system_.open(path, flags, kOwnerOnly); });
   if (result < 0 && unsupported(-result)) return false;
   if (result < 0 && persons_to_fix(-result))
     throw UsageError("cannot write into the scratch directory '" + directory_.string() + "': " + text_of(-result) +
                      "; name a directory on a local disk with --scratch");
   if (result < 0) std::rethrow_exception(failure(-result, "opening it"));
-  descriptor_ = result;
+  file_ = Descriptor(result);
   const int unlinked = unnamed ? 0 : uninterrupted([&] { return system_.unlink(path); });
   if (unlinked == 0 && (!direct || can_do_direct_io())) {
     unnamed_ = unnamed, direct_ = direct;
     return true;
   }
-  ::close(std::exchange(descriptor_, -1));
+  file_ = Descriptor();
   if (unlinked < 0) std::rethrow_exception(failure(-unlinked, "removing its name " + path.filename().string()));
   return false;
 }
 
 // Some file systems accept O_DIRECT and then refuse every transfer, or want larger ones than ours.
 bool ScratchFile::can_do_direct_io() const {
-  const int64_t alignment = system_.direct_alignment(descriptor_);
+  const int64_t alignment = system_.direct_alignment(descriptor());
   return alignment < 0 || (alignment > 0 && kAlignment % alignment == 0);
 }
 
 struct statfs ScratchFile::status() const {
   struct statfs status {};
-  const int result = uninterrupted([&] { return system_.status(descriptor_, status); });
+  const int result = uninterrupted([&] { return system_.status(descriptor(), status); });
   if (result < 0) std::rethrow_exception(failure(-result, "looking at its file system"));
   return status;
 }
@@ -160,22 +152,22 @@ void ScratchFile::grow(int64_t bytes) {
 }
 
 void ScratchFile::allocate(int64_t bytes) {
-  int result = uninterrupted([&] { return system_.allocate(descriptor_, bytes_, bytes - bytes_); });
+  int result = uninterrupted([&] { return system_.allocate(descriptor(), bytes_, bytes - bytes_); });
   // Without fallocate, as on some network file systems, room cannot be taken ahead.
   if (result == -EOPNOTSUPP || result == -ENOSYS)
-    result = uninterrupted([&] { return system_.resize(descriptor_, bytes); });
+    result = uninterrupted([&] { return system_.resize(descriptor(), bytes); });
   if (result >= 0) return;
   const auto error = failure(-result, "growing it to " + format_bytes(bytes));
-  system_.resize(descriptor_, bytes_);  // what was taken before the refusal
+  system_.resize(descriptor(), bytes_);  // what was taken before the refusal
   std::rethrow_exception(error);
 }
 
 void ScratchFile::forget(const Transfer& transfer) const {
-  if (!direct_) ::posix_fadvise(descriptor_, transfer.offset, transfer.bytes, POSIX_FADV_DONTNEED);
+  if (!direct_) ::posix_fadvise(descriptor(), transfer.offset, transfer.bytes, POSIX_FADV_DONTNEED);
 }
 
 std::unique_ptr<FileIo> ScratchFile::start_io(int depth, Backend backend) const {
-  auto io = system_.start_io(descriptor_, depth, backend);
+  auto io = system_.start_io(descriptor(), depth, backend);
   if (!io) throw DiskError("io_uring is refused here (an old kernel, or a container's rules); use threads instead");
   return io;
 }
@@ -191,7 +183,7 @@ std::exception_ptr ScratchFile::failure(int error, const std::string& doing) con
     return std::make_exception_ptr(
         DiskError(what + "; see the kernel's log for the disk, or name another with --scratch"));
   struct statfs status {};
-  const bool known = system_.status(descriptor_, status) >= 0;
+  const bool known = system_.status(descriptor(), status) >= 0;
   const std::string free = known ? " (" + format_bytes(free_bytes_of(status)) + " free)" : "";
   return std::make_exception_ptr(
       DiskFull(what + free + "; free some, name a larger disk with --scratch, or lower --disk-budget"));

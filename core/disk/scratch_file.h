@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/base/file.h"
 #include "core/disk/file_io.h"
 
 namespace memtune::disk {
@@ -12,12 +13,11 @@ namespace memtune::disk {
 class ScratchFile {
  public:
   // Throws UsageError when the directory is missing, not writable, or held in memory and `allow_memory` is not set.
-  ScratchFile(FileSystem& system, std::filesystem::path directory, bool allow_memory);
-  ~ScratchFile();
+  ScratchFile(DiskSystem& system, std::filesystem::path directory, bool allow_memory);
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return file_.get(); }
   const std::filesystem::path& directory() const { return directory_; }
   bool direct() const { return direct_; }   // past the page cache
   int64_t bytes() const { return bytes_; }  // room taken on the disk
@@ -45,9 +45,9 @@ class ScratchFile {
   void refuse_memory() const;
   void allocate(int64_t bytes);
 
-  FileSystem& system_;
+  DiskSystem& system_;
   std::filesystem::path directory_;
-  int descriptor_ = -1;
+  Descriptor file_;
   bool direct_ = false;
   bool unnamed_ = false;  // never had a name, not even for a moment
   int64_t bytes_ = 0;

@@ -1,4 +1,4 @@
-// Reading of safetensors files, strictly: header checked against the file before anything is allocated.
+// Tensors out of safetensors files.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,7 @@
 
 namespace memtune::frontend {
 
-// Tensors on the CPU in file order. UsageError naming file and fault: not a safetensors file, header too long, unknown
-// dtype, shape against bytes, offsets outside the file, duplicate names.
+// On the CPU, in file order. UsageError naming file and fault when it is no safetensors file.
 std::vector<std::pair<std::string, at::Tensor>> read_safetensors(const std::filesystem::path& path);
 
 }  // namespace memtune::frontend

@@ -1,9 +1,7 @@
 #include "core/sweep/journal.h"
 
 #include <nlohmann/json.hpp>
-#include <system_error>
 
-#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 
@@ -18,12 +16,12 @@ std::string check_of(std::string_view record) { return hash_hex(record).substr(0
 
 }  // namespace
 
-Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
+Journal::Journal(std::filesystem::path path, FileSystem& system) : path_(std::move(path)), system_(system) {
   if (std::filesystem::exists(path_)) read();
 }
 
 void Journal::read() {
-  const std::string text = read_file(path_);
+  const std::string text = read_file(path_, system_);
   size_t good_end = 0;               // behind the last line that was read
   std::vector<std::string> damaged;  // line numbers since then
   size_t start = 0;
@@ -41,9 +39,7 @@ void Journal::read() {
     start = end + 1;
   }
   if (good_end == text.size()) return;
-  std::error_code error;
-  std::filesystem::resize_file(path_, good_end, error);
-  if (error) throw IoError("cannot cut " + path_.string() + ": " + error.message());
+  cut_file(path_, static_cast<int64_t>(good_end), system_);
   notes_.push_back(path_.string() + ": the end was damaged or cut off; dropped " +
                    std::to_string(text.size() - good_end) + " bytes");
 }
@@ -68,7 +64,7 @@ bool Journal::apply(const std::string& line) try {
   return false;
 }
 
-void Journal::append(const std::string& record) { append_file(path_, check_of(record) + " " + record + "\n"); }
+void Journal::append(const std::string& record) { append_file(path_, check_of(record) + " " + record + "\n", system_); }
 
 void Journal::start(const std::string& key, const std::string& folder, const std::string& strategy) {
   append(json{{"event", "start"}, {"key", key}, {"folder", folder}, {"strategy", strategy}}.dump());

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file_system.h"
+
 namespace memtune::sweep {
 
 struct JournalEntry {
@@ -22,7 +24,7 @@ class Journal {
  public:
   // Reads `path` if it exists. A damaged or cut tail is removed from the file; a damaged line with good ones behind
   // it is skipped. Both are told in notes(). Throws IoError.
-  explicit Journal(std::filesystem::path path);
+  explicit Journal(std::filesystem::path path, FileSystem& system = system_files());
 
   void start(const std::string& key, const std::string& folder, const std::string& strategy);
   void end(const std::string& key, const std::string& outcome);
@@ -39,6 +41,7 @@ class Journal {
   void append(const std::string& record);
 
   std::filesystem::path path_;
+  FileSystem& system_;
   std::map<std::string, JournalEntry> entries_;
   std::vector<std::string> notes_;
 };

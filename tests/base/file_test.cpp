@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "tests/support/faulty_disk.h"
 
 using namespace memtune;
 namespace fs = std::filesystem;
@@ -184,4 +185,131 @@ TEST_CASE("a lock is free again after its end or a kill of its process") {
 TEST_CASE("the executable's path is absolute and exists") {
   CHECK(executable_path().is_absolute());
   CHECK(fs::is_regular_file(executable_path()));
+}
+
+namespace {
+
+using memtune::test::Fault;
+using memtune::test::FaultyDisk;
+
+// `act` with every call that it makes failing once, in turn, in each of the ways; `check` is told whether it threw.
+template <class Prepare, class Act, class Check>
+void walk(std::initializer_list<Fault::Kind> ways, Prepare prepare, Act act, Check check) {
+  for (const Fault::Kind way : ways) {
+    int failing = 1;
+    for (bool struck = true; struck; ++failing) {
+      CAPTURE(static_cast<int>(way));
+      CAPTURE(failing);
+      FaultyDisk disk;
+      prepare();
+      disk.arm({way, EIO, failing});
+      bool threw = false;
+      try {
+        act(disk);
+      } catch (const IoError&) {
+        threw = true;
+      }
+      struck = disk.calls() >= failing;
+      if (!struck) CHECK_FALSE(threw);
+      check(threw);
+    }
+    CHECK(failing > 3);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("whichever call of a write fails, the old or the new content is there, and nothing beside it") {
+  const Folder folder;
+  const fs::path path = folder.path / "a";
+  const std::string old(3000, 'o'), fresh(5000, 'n');
+  int kept = 0, replaced = 0;
+  walk(
+      {Fault::Kind::refused, Fault::Kind::half, Fault::Kind::nothing}, [&] { write_file(path, old); },
+      [&](FaultyDisk& disk) { write_file(path, fresh, disk); },
+      [&](bool threw) {
+        const std::string seen = read_file(path);
+        CHECK((seen == fresh || (threw && seen == old)));
+        CHECK(folder.entries() == 1);
+        (seen == old ? kept : replaced) += threw;
+      });
+  CHECK(kept >= 4);      // open, write, sync, rename
+  CHECK(replaced == 2);  // the folder's open and sync
+}
+
+TEST_CASE("whichever call of an append fails, the record is there whole or not at all") {
+  const Folder folder;
+  const fs::path path = folder.path / "journal";
+  for (const std::string& before : {std::string(), std::string("one\n")}) {
+    walk(
+        {Fault::Kind::refused, Fault::Kind::half, Fault::Kind::nothing}, [&] { write_file(path, before); },
+        [&](FaultyDisk& disk) { append_file(path, "two\n", disk); },
+        [&](bool threw) {
+          const std::string seen = read_file(path);
+          CHECK((seen == before + "two\n" || (threw && seen == before)));
+        });
+  }
+}
+
+TEST_CASE("a read that fails says so, and one that is cut short goes on") {
+  const Folder folder;
+  const fs::path path = folder.path / "a";
+  const std::string content(9000, 'c');
+  write_file(path, content);
+  std::string seen;
+  walk(
+      {Fault::Kind::refused, Fault::Kind::half}, [&] { seen.clear(); },
+      [&](FaultyDisk& disk) { seen = read_file(path, disk); }, [&](bool threw) { CHECK((threw || seen == content)); });
+  walk(
+      {Fault::Kind::refused, Fault::Kind::half, Fault::Kind::nothing}, [&] { seen.assign(4000, '.'); },
+      [&](FaultyDisk& disk) {
+        const InputFile file(path, disk);
+        file.read(seen.data(), 2000, 100);
+        file.read(seen.data() + 2000, 2000, 7000);
+      },
+      [&](bool threw) { CHECK((threw || seen == std::string(4000, 'c'))); });
+}
+
+TEST_CASE("a lock that cannot be taken is free") {
+  const Folder folder;
+  const fs::path path = folder.path / "lock";
+  walk(
+      {Fault::Kind::refused}, [] {}, [&](FaultyDisk& disk) { const FileLock lock(path, disk); },
+      [&](bool) { const FileLock lock(path); });
+}
+
+TEST_CASE("a file written in parts is there when it is finished, and gone when it never is") {
+  const Folder folder;
+  const fs::path path = folder.path / "a";
+  {
+    OutputFile file(path);
+    file.write("half");
+    CHECK_FALSE(fs::exists(path));
+  }
+  CHECK(folder.entries() == 0);
+  OutputFile file(path);
+  file.write("one, ");
+  file.write("two");
+  file.finish();
+  CHECK(read_file(path) == "one, two");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a part that the file does not have is an error that says where it ends") {
+  const Folder folder;
+  const fs::path path = folder.path / "a";
+  write_file(path, "12345678");
+  const InputFile file(path);
+  CHECK(file.size() == 8);
+  char bytes[4];
+  file.read(bytes, 4, 4);
+  CHECK(std::string(bytes, 4) == "5678");
+  CHECK_THROWS_WITH_AS(file.read(bytes, 4, 6), ("'" + path.string() + "' ends at byte 8").c_str(), IoError);
+}
+
+TEST_CASE("a file is cut where it is said to be") {
+  const Folder folder;
+  write_file(folder.path / "a", "12345678");
+  cut_file(folder.path / "a", 3);
+  CHECK(read_file(folder.path / "a") == "123");
 }

@@ -23,7 +23,7 @@ int64_t free_bytes(const std::filesystem::path& folder) {
 }
 
 // A child that reserves, says so, and writes until it is killed.
-pid_t start_writer(const disk::StoreSettings& settings, disk::FileSystem& system) {
+pid_t start_writer(const disk::StoreSettings& settings, disk::DiskSystem& system) {
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
   const pid_t child = ::fork();

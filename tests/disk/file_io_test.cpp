@@ -29,7 +29,7 @@ constexpr int64_t kPage = kAlignment;
 struct Open {
   Open() : file(::open(folder.path.c_str(), O_TMPFILE | O_RDWR, 0600)) { REQUIRE(file >= 0); }
   ~Open() { ::close(file); }
-  std::unique_ptr<FileIo> start(Backend backend) const { return system_calls().start_io(file, 4, backend); }
+  std::unique_ptr<FileIo> start(Backend backend) const { return system_disk().start_io(file, 4, backend); }
   test::ScratchFolder folder;
   int file;
 };
@@ -103,7 +103,7 @@ TEST_CASE("what the system refuses is its errno") {
     CAPTURE(test::name_of(backend));
     const Open open;
     AlignedMemory data(kPage);
-    const auto io = system_calls().start_io(-1, 4, backend);
+    const auto io = system_disk().start_io(-1, 4, backend);
     CHECK(run(*io, Transfer::Kind::read, 0, data.data(), kPage) == -EBADF);
   }
 }

@@ -129,8 +129,8 @@ TEST_CASE("a real tmpfs is refused, and works when it is allowed") {
   if (::statfs("/dev/shm", &status) != 0 || status.f_type != TMPFS_MAGIC || ::access("/dev/shm", W_OK) != 0) {
     MEMTUNE_SKIP("/dev/shm is no writable tmpfs");
   }
-  CHECK_THROWS_AS(ScratchFile(system_calls(), "/dev/shm", false), UsageError);
-  ScratchFile file(system_calls(), "/dev/shm", true);
+  CHECK_THROWS_AS(ScratchFile(system_disk(), "/dev/shm", false), UsageError);
+  ScratchFile file(system_disk(), "/dev/shm", true);
   file.grow(1 << 20);
   CHECK(file.bytes() == 1 << 20);
 }

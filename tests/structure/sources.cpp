@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
-    {"config", "trace", "disk", "device"},
+    {"config", "trace", "disk", "device", "safetensors"},
     {"result", "device/torch", "device/cuda", "tier", "autograd", "value"},
     {"program"},
     {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan"},

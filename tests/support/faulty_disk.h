@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <string>
 
 #include "core/disk/file_io.h"
 
@@ -47,7 +48,7 @@ struct Fault {
   bool for_ever = false;
 };
 
-class FaultyDisk final : public disk::FileSystem {
+class FaultyDisk final : public disk::DiskSystem {
  public:
   // From now on, counting anew.
   void arm(const Fault& fault) {
@@ -67,36 +68,66 @@ class FaultyDisk final : public disk::FileSystem {
   std::function<void(const disk::Transfer&)> on_submit;    // looks on
   std::function<std::optional<int>(int64_t)> on_allocate;  // may refuse
 
-  int open(const std::filesystem::path& path, int flags) override {
+  int open(const std::filesystem::path& path, int flags, unsigned mode) override {
     if (const int refusal = on_open ? on_open(flags) : 0; refusal < 0) return refusal;
     const int refusal = strike();
-    return refusal < 0 ? refusal : real_.open(path, flags);
+    return refusal < 0 ? refusal : DiskSystem::open(path, flags, mode);
+  }
+  int64_t read(int file, char* data, int64_t bytes) override {
+    return falsified(data, bytes, [&](char* to, int64_t most) { return DiskSystem::read(file, to, most); });
+  }
+  int64_t read_at(int file, char* data, int64_t bytes, int64_t offset) override {
+    return falsified(data, bytes, [&](char* to, int64_t most) { return DiskSystem::read_at(file, to, most, offset); });
+  }
+  int64_t write(int file, const char* data, int64_t bytes) override {
+    const Fault fault = count();
+    if (fails(fault)) return -fault.error;
+    if (fault.kind == Fault::Kind::nothing) return 0;
+    std::string aside(data, static_cast<size_t>(halved(fault.kind) ? bytes / 2 : bytes));
+    if (flipped(fault.kind)) flip(aside.data(), static_cast<int64_t>(aside.size()));
+    return DiskSystem::write(file, aside.data(), static_cast<int64_t>(aside.size()));
+  }
+  int64_t size(int file) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::size(file);
+  }
+  int sync(int file) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::sync(file);
+  }
+  int lock(int file) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::lock(file);
+  }
+  int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::rename(from, to);
   }
   int unlink(const std::filesystem::path& path) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : real_.unlink(path);
+    return refusal < 0 ? refusal : DiskSystem::unlink(path);
   }
   int status(int file, struct statfs& status) override {
     const int refusal = strike();
-    const int result = refusal < 0 ? refusal : real_.status(file, status);
+    const int result = refusal < 0 ? refusal : DiskSystem::status(file, status);
     if (on_status) on_status(status);
     return result;
   }
   int allocate(int file, int64_t offset, int64_t bytes) override {
     if (const auto refusal = on_allocate ? on_allocate(bytes) : std::nullopt) return *refusal;
     const int refusal = strike();
-    return refusal < 0 ? refusal : real_.allocate(file, offset, bytes);
+    return refusal < 0 ? refusal : DiskSystem::allocate(file, offset, bytes);
   }
   int resize(int file, int64_t bytes) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : real_.resize(file, bytes);
+    return refusal < 0 ? refusal : DiskSystem::resize(file, bytes);
   }
   int64_t direct_alignment(int file) override {
     if (const auto lie = on_alignment ? on_alignment() : std::nullopt) return *lie;
-    return real_.direct_alignment(file);
+    return DiskSystem::direct_alignment(file);
   }
   std::unique_ptr<disk::FileIo> start_io(int file, int depth, disk::Backend backend) override {
-    auto io = real_.start_io(file, depth, backend);
+    auto io = DiskSystem::start_io(file, depth, backend);
     return io ? std::make_unique<FaultyIo>(*this, std::move(io)) : nullptr;
   }
 
@@ -153,7 +184,16 @@ class FaultyDisk final : public disk::FileSystem {
   }
   int strike() {  // calls that are no transfers either work or do not
     const Fault fault = count();
-    return fault.kind == Fault::Kind::refused || fault.kind == Fault::Kind::failed ? -fault.error : 0;
+    return fails(fault) ? -fault.error : 0;
+  }
+
+  int64_t falsified(char* data, int64_t bytes, const std::function<int64_t(char*, int64_t)>& read) {
+    const Fault fault = count();
+    if (fails(fault)) return -fault.error;
+    if (fault.kind == Fault::Kind::nothing) return 0;
+    const int64_t got = read(data, halved(fault.kind) ? (bytes + 1) / 2 : bytes);
+    if (flipped(fault.kind) && got > 0) flip(data, got);
+    return got;
   }
 
   // What is really done: for a transfer that is to fail, a harmless read elsewhere.
@@ -162,12 +202,12 @@ class FaultyDisk final : public disk::FileSystem {
     if (misdirect) transfer.offset = 0;
     if (flight.fault == Fault::Kind::none) return transfer;
     const bool write = transfer.kind == disk::Transfer::Kind::write;
-    if (halved(flight) && write) transfer.bytes = transfer.bytes / 2 / disk::kAlignment * disk::kAlignment;
-    if (transfer.bytes == 0 || !(halved(flight) || flipped(flight))) {
+    if (halved(flight.fault) && write) transfer.bytes = transfer.bytes / 2 / disk::kAlignment * disk::kAlignment;
+    if (transfer.bytes == 0 || !(halved(flight.fault) || flipped(flight.fault))) {
       flight.aside = std::make_shared<AlignedMemory>(disk::kAlignment);
       return {disk::Transfer::Kind::read, 0, flight.aside->data(), disk::kAlignment};
     }
-    if (flipped(flight) && write) {
+    if (flipped(flight.fault) && write) {
       flight.aside = std::make_shared<AlignedMemory>(transfer.bytes);
       std::memcpy(flight.aside->data(), transfer.data, static_cast<size_t>(transfer.bytes));
       flip(flight.aside->data(), transfer.bytes);
@@ -181,18 +221,17 @@ class FaultyDisk final : public disk::FileSystem {
     if (flight.fault == Fault::Kind::nothing) return 0;
     const disk::Transfer& asked = flight.asked;
     const bool read = asked.kind == disk::Transfer::Kind::read;
-    if (flipped(flight) && read) flip(asked.data, asked.bytes);
-    if (!halved(flight)) return result;
+    if (flipped(flight.fault) && read) flip(asked.data, asked.bytes);
+    if (!halved(flight.fault)) return result;
     // Whoever takes half for the whole shall notice.
     if (read) std::memset(asked.data + asked.bytes / 2, 0xEE, static_cast<size_t>(asked.bytes - asked.bytes / 2));
     return asked.bytes / 2;
   }
 
-  static bool halved(const Flight& flight) {
-    return flight.fault == Fault::Kind::half || flight.fault == Fault::Kind::half_flipped;
-  }
-  static bool flipped(const Flight& flight) {
-    return flight.fault == Fault::Kind::flipped || flight.fault == Fault::Kind::half_flipped;
+  static bool halved(Fault::Kind kind) { return kind == Fault::Kind::half || kind == Fault::Kind::half_flipped; }
+  static bool flipped(Fault::Kind kind) { return kind == Fault::Kind::flipped || kind == Fault::Kind::half_flipped; }
+  static bool fails(const Fault& fault) {
+    return fault.kind == Fault::Kind::refused || fault.kind == Fault::Kind::failed;
   }
 
   void flip(char* data, int64_t bytes) {
@@ -201,7 +240,6 @@ class FaultyDisk final : public disk::FileSystem {
     data[bit / 8] = static_cast<char>(data[bit / 8] ^ (1 << (bit % 8)));
   }
 
-  disk::FileSystem& real_ = disk::system_calls();
   mutable std::mutex mutex_;
   std::mt19937_64 random_{1};
   Fault fault_;

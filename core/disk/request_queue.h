@@ -32,7 +32,7 @@ class Request {
   std::chrono::steady_clock::time_point ended() const { return ended_; }
 
  private:
-  friend class Lane;
+  friend class RequestQueue;
   void finish(std::exception_ptr error);
 
   mutable std::mutex mutex_;
@@ -54,7 +54,7 @@ class FirstFailure {
   std::exception_ptr error_;
 };
 
-// What went through a lane.
+// What went through a queue.
 struct Traffic {
   int64_t bytes = 0;
   std::chrono::nanoseconds busy{0};      // with at least one transfer in flight
@@ -66,7 +66,7 @@ struct Traffic {
   }
 };
 
-class Lane {
+class RequestQueue {
  public:
   struct Job {
     Transfer transfer;
@@ -75,11 +75,11 @@ class Lane {
     RequestPtr request = std::make_shared<Request>();
   };
 
-  // `depth`: transfers in flight at most. File and failure outlive the lane.
-  Lane(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure);
-  ~Lane();  // waits until every job is done; after a failure those that wait fail at once
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  // `depth`: transfers in flight at most. File and failure outlive the queue.
+  RequestQueue(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure);
+  ~RequestQueue();  // waits until every job is done; after a failure those that wait fail at once
+  RequestQueue(const RequestQueue&) = delete;
+  RequestQueue& operator=(const RequestQueue&) = delete;
 
   void push(Job job);
   Traffic traffic() const;

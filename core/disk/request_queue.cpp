@@ -1,4 +1,4 @@
-#include "core/disk/lane.h"
+#include "core/disk/request_queue.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -53,13 +53,13 @@ void FirstFailure::rethrow() const {
   if (error) std::rethrow_exception(error);
 }
 
-Lane::Lane(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure)
+RequestQueue::RequestQueue(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure)
     : file_(file), io_(std::move(io)), failure_(failure), places_(static_cast<size_t>(depth)) {
   finisher_ = std::thread([this] { finish_jobs(); });
   starter_ = std::thread([this] { start_jobs(); });
 }
 
-Lane::~Lane() {
+RequestQueue::~RequestQueue() {
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
@@ -69,7 +69,7 @@ Lane::~Lane() {
   finisher_.join();
 }
 
-void Lane::push(Job job) {
+void RequestQueue::push(Job job) {
   {
     std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(job));
@@ -77,7 +77,7 @@ void Lane::push(Job job) {
   job_came_.notify_one();
 }
 
-Traffic Lane::traffic() const {
+Traffic RequestQueue::traffic() const {
   std::lock_guard lock(mutex_);
   Traffic traffic = traffic_;
   if (flying_ > 0) traffic.busy += Clock::now() - busy_since_;
@@ -86,7 +86,7 @@ Traffic Lane::traffic() const {
 
 // --- the first thread ---
 
-void Lane::start_jobs() {
+void RequestQueue::start_jobs() {
   for (Job job; next(job);) {
     try {
       failure_.rethrow();
@@ -105,7 +105,7 @@ void Lane::start_jobs() {
   flight_came_.notify_one();
 }
 
-bool Lane::next(Job& job) {  // false: closed, and all started
+bool RequestQueue::next(Job& job) {  // false: closed, and all started
   std::unique_lock lock(mutex_);
   job_came_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
   if (waiting_.empty()) return false;
@@ -114,7 +114,7 @@ bool Lane::next(Job& job) {  // false: closed, and all started
   return true;
 }
 
-void Lane::start(Job job) {
+void RequestQueue::start(Job job) {
   const size_t place = take_place(std::move(job));
   at(place).job.request->started_ = Clock::now();
   try {
@@ -128,7 +128,7 @@ void Lane::start(Job job) {
   count_flights(+1);
 }
 
-size_t Lane::take_place(Job job) {
+size_t RequestQueue::take_place(Job job) {
   std::unique_lock lock(mutex_);
   auto place = places_.end();
   place_came_free_.wait(lock,
@@ -140,20 +140,20 @@ size_t Lane::take_place(Job job) {
 
 // --- the second thread ---
 
-void Lane::finish_jobs() {
+void RequestQueue::finish_jobs() {
   while (await_flight()) {
     if (arrive(io_->reap())) count_flights(-1);
   }
 }
 
-bool Lane::await_flight() {  // false: none will come any more
+bool RequestQueue::await_flight() {  // false: none will come any more
   std::unique_lock lock(mutex_);
   flight_came_.wait(lock, [this] { return flying_ > 0 || all_started_; });
   return flying_ > 0;
 }
 
 // False: it is in flight again, for what is missing.
-bool Lane::arrive(const Completion& completion) {
+bool RequestQueue::arrive(const Completion& completion) {
   const size_t place = completion.tag;
   Flight& flight = at(place);
   try {
@@ -171,7 +171,7 @@ bool Lane::arrive(const Completion& completion) {
 }
 
 // True: every byte has moved.
-bool Lane::advance(Flight& flight, int64_t result) const {
+bool RequestQueue::advance(Flight& flight, int64_t result) const {
   const Transfer rest = rest_of(flight.job.transfer, flight.moved);
   if (result >= rest.bytes) return true;
   if (result < 0 && !passing(-result)) std::rethrow_exception(file_.failure(static_cast<int>(-result), rest));
@@ -183,7 +183,7 @@ bool Lane::advance(Flight& flight, int64_t result) const {
   return false;
 }
 
-bool Lane::read_again(size_t place) {
+bool RequestQueue::read_again(size_t place) {
   Flight& flight = at(place);
   flight.read_again = true;
   flight.moved = flight.idle = 0;
@@ -202,7 +202,7 @@ bool Lane::read_again(size_t place) {
 
 // --- both ---
 
-void Lane::submit(size_t place) {
+void RequestQueue::submit(size_t place) {
   const Transfer transfer = rest(place);
   int result = 0;
   for (int tries = 0; tries < kPatience; ++tries) {
@@ -213,17 +213,17 @@ void Lane::submit(size_t place) {
   std::rethrow_exception(file_.failure(-result, transfer));
 }
 
-Lane::Flight& Lane::at(size_t place) {
+RequestQueue::Flight& RequestQueue::at(size_t place) {
   std::lock_guard lock(mutex_);
   return *places_[place];
 }
 
-Transfer Lane::rest(size_t place) {
+Transfer RequestQueue::rest(size_t place) {
   std::lock_guard lock(mutex_);
   return rest_of(places_[place]->job.transfer, places_[place]->moved);
 }
 
-void Lane::land(size_t place, std::exception_ptr error) {
+void RequestQueue::land(size_t place, std::exception_ptr error) {
   if (error) failure_.note(error);  // before the next one takes this place
   std::unique_ptr<Flight> flight;
   {
@@ -236,14 +236,14 @@ void Lane::land(size_t place, std::exception_ptr error) {
   end(std::move(flight->job), std::move(error));
 }
 
-void Lane::end(Job job, std::exception_ptr error) {
+void RequestQueue::end(Job job, std::exception_ptr error) {
   // What the job holds, the block perhaps, is given back before anybody hears that it is done.
   job.prepare = nullptr;
   job.check = nullptr;
   job.request->finish(std::move(error));
 }
 
-void Lane::count_flights(int change) {
+void RequestQueue::count_flights(int change) {
   {
     std::lock_guard lock(mutex_);
     if (flying_ == 0) busy_since_ = Clock::now();

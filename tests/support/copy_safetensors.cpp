@@ -1,0 +1,27 @@
+// memtune-copy-safetensors FROM TO: reads a file and writes one with the same content, for the test with other readers.
+#include <cstdio>
+#include <string>
+
+#include "core/safetensors/reader.h"
+#include "core/safetensors/writer.h"
+
+using namespace memtune::safetensors;
+
+int main(int /*argc*/, char** argv) try {
+  const Reader reader(argv[1]);
+  std::vector<Spec> specs;
+  for (const Entry& entry : reader.entries()) specs.push_back({entry.name, entry.dtype, entry.shape});
+  Writer writer(argv[2], specs, reader.metadata());
+  for (const Entry& written : writer.entries()) {
+    for (const Entry& entry : reader.entries()) {
+      if (entry.name != written.name) continue;
+      std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
+      reader.read(entry, bytes.data());
+      writer.write(bytes.data(), entry.bytes());
+    }
+  }
+  writer.finish();
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
