@@ -111,7 +111,7 @@ class Model {
   Step under(const std::string& strategy) {
     program::Program program = tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
-    auto plan = plan::make_plan(strategy, facts);
+    auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
     plan.transfer.min_bytes = 0;
     return under(program, facts, plan);
