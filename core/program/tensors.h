@@ -18,11 +18,11 @@ void for_each_tensor(const c10::IValue& value, Visit&& visit) {
 }
 
 template <typename Visit>
-void for_each_tensor(const torch::jit::Stack& values, Visit&& visit) {
+void for_each_tensor(const program::Stack& values, Visit&& visit) {
   for (const c10::IValue& value : values) for_each_tensor(value, visit);
 }
 
-inline std::vector<at::Tensor> tensors_in(const torch::jit::Stack& values) {
+inline std::vector<at::Tensor> tensors_in(const program::Stack& values) {
   std::vector<at::Tensor> tensors;
   for_each_tensor(values, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
   return tensors;

@@ -8,8 +8,8 @@ double to_ms(std::chrono::nanoseconds time) { return static_cast<double>(time.co
 // Asked after each op, so that it knows who held memory at the last.
 struct LastOwners final : program::OpObserver {
   explicit LastOwners(step::Executor& executor) : executor(executor) {}
-  void before(const program::Op& op, const torch::jit::Stack& inputs) override { executor.before(op, inputs); }
-  void after(const program::Op& op, const torch::jit::Stack& outputs) override {
+  void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
+  void after(const program::Op& op, const program::Stack& outputs) override {
     executor.after(op, outputs);
     owners = executor.largest_owners(3);
   }

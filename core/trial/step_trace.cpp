@@ -53,13 +53,13 @@ void StepTrace::sample() {
   samples_.push_back({static_cast<uint32_t>(parts_.size()), memory.peak_allocated, memory.allocated, owners_.bytes()});
 }
 
-void StepTrace::before(const program::Op& op, const torch::jit::Stack& inputs) {
+void StepTrace::before(const program::Op& op, const program::Stack& inputs) {
   begin_part(part_of_model(facts_.ops[op.id], Pass::forward));
   op_start_ = now_ns();
   executor_.before(op, inputs);
 }
 
-void StepTrace::after(const program::Op& op, const torch::jit::Stack& outputs) {
+void StepTrace::after(const program::Op& op, const program::Stack& outputs) {
   executor_.after(op, outputs);
   add(EventKind::op, TrackRole::ops, op.name, op_start_);
   sample();
