@@ -42,10 +42,10 @@ class Recompute {
   void run(Instance& instance, const value::Value* wanted);
   void rerun(Instance& instance, const value::Value* wanted);
   at::Storage passed(const value::Value& value) const;
-  torch::jit::Stack make_stack(const Instance& instance);
+  program::Stack make_stack(const Instance& instance);
   c10::IValue make_argument(const Argument& argument, const TensorInput* inputs, bool written);
   at::Tensor make_input(const TensorInput& input, bool written);
-  void hand_out(Instance& instance, const torch::jit::Stack& arguments, const torch::jit::Stack& results,
+  void hand_out(Instance& instance, const program::Stack& arguments, const program::Stack& results,
                 const value::Value* wanted);
   bool passes(const Instance& instance) const { return nested_ && instance.block != block_; }
 

@@ -7,7 +7,7 @@ namespace {
 
 using c10::IValue;
 using Form = Argument::Form;
-using torch::jit::Stack;
+using program::Stack;
 
 // A list of plain numbers says so sooner than its type can be asked.
 bool is_optional_tensor_list(const IValue& value) {
@@ -51,7 +51,7 @@ const program::Op& cast_op() {
   static const program::Op cast = [] {
     program::Op op;
     op.name = "aten::to";
-    op.operation = [](Stack& stack) {
+    op.run = [](Stack& stack) {
       const at::ScalarType dtype = stack.at(1).toScalarType();
       at::Tensor tensor = stack.at(0).toTensor().to(dtype);
       stack.clear();

@@ -16,7 +16,7 @@ class Recorder {
   // The engine runs again what is recorded, and must outlive it.
   Recorder(Recompute& engine, c10::Device device) : engine_(engine), device_(device) {}
 
-  InstancePtr record(const program::Op& op, const torch::jit::Stack& inputs, int block, UseOf use) const;
+  InstancePtr record(const program::Op& op, const program::Stack& inputs, int block, UseOf use) const;
   // Of a cast that autocast put in front of an op: no op of the program.
   InstancePtr record_cast(const at::Tensor& source, at::ScalarType to, int block, UseOf use) const;
 

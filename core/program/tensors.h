@@ -1,10 +1,9 @@
 // The tensors among an op's arguments or results, lists flattened, in order; undefined ones included.
 #pragma once
 
-#include <ATen/core/ivalue.h>
-#include <ATen/core/stack.h>
-
 #include <vector>
+
+#include "core/program/program.h"
 
 namespace memtune::program {
 
@@ -18,11 +17,11 @@ void for_each_tensor(const c10::IValue& value, Visit&& visit) {
 }
 
 template <typename Visit>
-void for_each_tensor(const torch::jit::Stack& values, Visit&& visit) {
+void for_each_tensor(const Stack& values, Visit&& visit) {
   for (const c10::IValue& value : values) for_each_tensor(value, visit);
 }
 
-inline std::vector<at::Tensor> tensors_in(const torch::jit::Stack& values) {
+inline std::vector<at::Tensor> tensors_in(const Stack& values) {
   std::vector<at::Tensor> tensors;
   for_each_tensor(values, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
   return tensors;

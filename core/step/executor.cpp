@@ -10,7 +10,7 @@ namespace memtune::step {
 
 using checkpoint::InstancePtr;
 using config::Place;
-using torch::jit::Stack;
+using program::Stack;
 using trace::ValueKey;
 using value::Use;
 using value::Value;
@@ -22,7 +22,7 @@ constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;
 
 std::vector<at::Tensor> parameters_of(const program::Program& program) {
   std::vector<at::Tensor> parameters;
-  for (const auto& parameter : program.module.parameters()) parameters.push_back(parameter);
+  for (const auto& [name, parameter] : program.state.parameters) parameters.push_back(parameter);
   return parameters;
 }
 

@@ -47,8 +47,8 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   // From now on the time of reruns and of waits for copies is taken.
   void turn_on_timers();
 
-  void before(const program::Op& op, const torch::jit::Stack& inputs) override;
-  void after(const program::Op& op, const torch::jit::Stack& outputs) override;
+  void before(const program::Op& op, const program::Stack& inputs) override;
+  void after(const program::Op& op, const program::Stack& outputs) override;
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
   const ValueTable& values() const { return values_; }
@@ -74,11 +74,11 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
 
   void enter(const OpPlan& op);
   void overwrite(const at::Tensor& tensor);
-  void record(const program::Op& op, const torch::jit::Stack& inputs);
+  void record(const program::Op& op, const program::Stack& inputs);
   value::Use use(value::ValuePtr value, value::Use::By by);
   value::Use use_for_rerun(const at::Tensor& tensor);
   void replace_written(const OpPlan& plan);
-  void add_outputs(const OpPlan& plan, const torch::jit::Stack& outputs);
+  void add_outputs(const OpPlan& plan, const program::Stack& outputs);
   value::ValuePtr add_value(const at::Tensor& tensor, int op, int output, config::Place place,
                             const checkpoint::InstancePtr& maker, int index);
   void become(SavedTensor& saved, value::ValuePtr value);

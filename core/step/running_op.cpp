@@ -7,7 +7,7 @@
 
 namespace memtune::step {
 
-using torch::jit::Stack;
+using program::Stack;
 
 void RunningOp::begin(const program::Op& op, const Stack& inputs, const ValueTable& values, bool autocast) {
   end();

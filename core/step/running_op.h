@@ -33,7 +33,7 @@ class RunningOp {
   };
 
   // `autocast`: around the op; while it runs it is switched off already.
-  void begin(const program::Op& op, const torch::jit::Stack& inputs, const ValueTable& values, bool autocast);
+  void begin(const program::Op& op, const program::Stack& inputs, const ValueTable& values, bool autocast);
   void end() noexcept;
 
   explicit operator bool() const { return op_ != nullptr; }

@@ -26,7 +26,7 @@ struct Recording {
     use->hold(tensor.storage());
     return use;
   }
-  InstancePtr record(const torch::jit::Stack& inputs) {
+  InstancePtr record(const program::Stack& inputs) {
     return recorder.record(op, inputs, /*block=*/3, [this](const at::Tensor& tensor) { return use(tensor); });
   }
 

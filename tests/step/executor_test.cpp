@@ -21,7 +21,7 @@ def forward(self, x):
 // A forward of `model` under the strategy, and what is looked at when it is over.
 struct Forward {
   Forward(Model& model, const std::string& strategy, int64_t host_budget_bytes = 0)
-      : program(program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()))),
+      : program(tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
         facts(model.surveyed(program)),
         plan(plan::make_plan(config::Strategy::parse(strategy), facts)) {
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
