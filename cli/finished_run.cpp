@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/plan.h"
+#include "core/config/strategy.h"
 #include "core/findings/findings.h"
 #include "core/trace/file.h"
 
@@ -28,11 +29,12 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
 
 const result::Row& find_row(const report::Report& report, const std::string& strategy) {
   const result::Row* found = nullptr;
+  const std::string wanted = config::canonical_name(strategy);
   std::vector<std::string> names;
   for (const result::Row& row : report.rows) {
     const std::string& name = row.measurement.strategy;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    if (strategy.empty() ? !row.recommended : name != strategy) continue;
+    if (strategy.empty() ? !row.recommended : name != wanted) continue;
     const bool better =
         !found || row.recommended || (!result::usable(found->measurement) && result::usable(row.measurement));
     if (better && !(found && found->recommended)) found = &row;

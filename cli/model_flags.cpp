@@ -14,7 +14,7 @@
 #include "core/base/text.h"
 #include "core/config/decoder_profile.h"
 #include "core/config/profile.h"
-#include "core/plan/strategy.h"
+#include "core/config/strategy.h"
 
 namespace memtune::cli {
 namespace {
@@ -174,10 +174,9 @@ std::vector<std::string> profile_names(std::string_view kind) {
 
 std::vector<std::string> strategy_words() {
   std::vector<std::string> words;
-  for (const plan::StrategyInfo& strategy : plan::strategies()) {
-    const size_t letter = strategy.name.find("=n");
-    words.push_back(strategy.name.substr(0, letter) + (letter == std::string::npos ? "" : "=2"));
-  }
+  for (const config::StrategyInfo& strategy : config::strategies())
+    words.push_back(
+        to_string(config::StrategyPart(strategy, strategy.kind == config::StrategyKind::checkpoint_every ? 2 : 1)));
   return words;
 }
 

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
-#include "core/plan/strategy.h"
+#include "core/config/strategy.h"
 
 namespace memtune::cli {
 namespace {
@@ -21,11 +21,11 @@ left on the device. Parts of one family are for different blocks.
 
 std::string as_json() {
   nlohmann::json list = nlohmann::json::array();
-  for (const plan::StrategyInfo& strategy : plan::strategies()) {
+  for (const config::StrategyInfo& strategy : config::strategies()) {
     nlohmann::json parameters = nlohmann::json::array();
-    for (const plan::ParameterInfo& parameter : strategy.parameters) {
+    for (const config::ParameterInfo& parameter : strategy.parameters) {
       parameters.push_back({{"name", parameter.name},
-                            {"values", parameter.values},
+                            {"values", values_text(parameter)},
                             {"default", parameter.default_value},
                             {"help", parameter.help}});
     }
@@ -36,11 +36,11 @@ std::string as_json() {
 
 std::string as_text() {
   std::string text;
-  for (const plan::StrategyInfo& strategy : plan::strategies()) {
-    text += strategy.name + "\n    " + strategy.help + "\n";
-    for (const plan::ParameterInfo& parameter : strategy.parameters) {
-      text += "      " + parameter.name + "=" + parameter.values + "  (default " + parameter.default_value + ")  " +
-              parameter.help + "\n";
+  for (const config::StrategyInfo& strategy : config::strategies()) {
+    text.append(strategy.name).append("\n    ").append(strategy.help).append("\n");
+    for (const config::ParameterInfo& parameter : strategy.parameters) {
+      text.append("      ").append(parameter.name).append("=").append(values_text(parameter));
+      text.append("  (default ").append(parameter.default_value).append(")  ").append(parameter.help).append("\n");
     }
   }
   return text + kJoining;

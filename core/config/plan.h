@@ -46,7 +46,7 @@ struct TransferSettings {
 };
 
 struct Plan {
-  std::string strategy;                 // as the person wrote it: "checkpoint:full,inputs=host"
+  std::string strategy;                 // in its canonical form, or the name that a person gave the plan
   std::vector<OpPlacement> placements;  // ops that are not named keep everything
   int64_t saved_min_bytes = 1 << 20;    // private values smaller than this always stay
   // Nested checkpoints: a value of another block than backward is in is made in passing: only what blocks hand to each

@@ -60,9 +60,11 @@ Intervals time_of_kind(const Subject& subject, Kind kind) {
   });
 }
 
-std::string move_less(const Subject& subject, const Intervals& copies, double late_ms) {
+Advice move_less(const Subject& subject, const Intervals& copies, double late_ms) {
   const double busy_ms = subject.per_step_ms(trace::total(copies));
-  return "the link is the limit; " + subject.knobs.move_less(1 - late_ms / busy_ms);
+  Advice advice = subject.knobs.move_less(1 - late_ms / busy_ms);
+  advice.text = "the link is the limit; " + advice.text;
+  return advice;
 }
 
 // The region with the most late time, and its share of all of it; "" when the copies know no values.
@@ -96,7 +98,7 @@ std::string last_region(const trace::Trace& trace) {
   return "";
 }
 
-std::string advice_for_late_in(const Subject& subject, const Lateness& where, double late_ms) {
+Advice advice_for_late_in(const Subject& subject, const Lateness& where, double late_ms) {
   const Intervals copies = time_of_kind(subject, Kind::copy_in);
   if (link_is_the_limit(subject, copies)) return move_less(subject, copies, late_ms);
   if (where.share >= 0.5 && where.region == last_region(subject.trace)) return subject.knobs.keep_last();
@@ -162,7 +164,7 @@ std::optional<Finding> waits(const Subject& subject) {
   Finding finding = subject.costs(
       "waits", ms,
       "compute waits " + ms_text(ms) + " a step while nothing is copied" + (for_disk ? ", for reads of the disk" : ""),
-      for_disk ? "a faster --scratch, or a larger --host-budget" : subject.knobs.deeper_prefetch());
+      for_disk ? Advice("a faster --scratch, or a larger --host-budget") : subject.knobs.deeper_prefetch());
   finding.evidence = subject.evidence(alone, Kind::wait);
   return finding;
 }

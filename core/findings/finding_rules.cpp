@@ -1,6 +1,9 @@
 #include "core/findings/finding_rules.h"
 
 #include <algorithm>
+#include <set>
+
+#include "core/trace/region.h"
 
 namespace memtune::findings {
 namespace {
@@ -23,13 +26,20 @@ double step_of(const result::Measurement& measurement, const std::vector<trace::
   return static_cast<double>(ns) / 1e6 / static_cast<double>(steps.size());
 }
 
+int count_blocks(const trace::Trace& trace) {
+  std::set<std::string> blocks;
+  for (const trace::Value& value : trace.values)
+    if (trace::is_block(value.region)) blocks.insert(value.region);
+  return static_cast<int>(blocks.size());
+}
+
 }  // namespace
 
 Subject::Subject(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan)
     : trace(trace),
       measurement(measurement),
       plan(plan),
-      knobs(plan ? plan->strategy : measurement.strategy, plan),
+      knobs(plan ? plan->strategy : measurement.strategy, plan, count_blocks(trace)),
       steps(trace::find_steps(trace)),
       occupation(trace::find_occupation(trace, steps)),
       peak_bytes(peak_of(trace, measurement)),
@@ -41,11 +51,12 @@ double Subject::per_step_ms(int64_t ns) const {
 
 double Subject::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
 
-Finding Subject::costs(const char* rule, double ms, std::string what, std::string advice) const {
+Finding Subject::costs(const char* rule, double ms, std::string what, Advice advice) const {
   Finding finding;
   finding.rule = rule;
   finding.what = std::move(what);
-  finding.advice = std::move(advice);
+  finding.advice = std::move(advice.text);
+  finding.instead = std::move(advice.instead);
   finding.ms_per_step = ms;
   finding.weight = share_of_step(ms);
   finding.severity = finding.weight >= kGrave ? Severity::problem : Severity::advice;
@@ -53,7 +64,7 @@ Finding Subject::costs(const char* rule, double ms, std::string what, std::strin
   return finding;
 }
 
-Finding Subject::concerns(const char* rule, int64_t bytes, std::string what, std::string advice) const {
+Finding Subject::concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const {
   Finding finding = costs(rule, 0, std::move(what), std::move(advice));
   finding.bytes = bytes;
   finding.weight = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, peak_bytes));

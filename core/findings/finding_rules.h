@@ -19,9 +19,9 @@ struct Subject {
   double per_step_ms(int64_t ns) const;
   double share_of_step(double ms) const;  // 0 when the step was not timed
   // A finding that costs `ms` of each step, its severity and weight set.
-  Finding costs(const char* rule, double ms, std::string what, std::string advice) const;
+  Finding costs(const char* rule, double ms, std::string what, Advice advice) const;
   // A finding about `bytes` of the peak.
-  Finding concerns(const char* rule, int64_t bytes, std::string what, std::string advice) const;
+  Finding concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const;
   // The longest stretch of `set`, and the events of `kind` that lie in `set`, those with most time in it first.
   Evidence evidence(const trace::Intervals& set, trace::Kind kind) const;
 

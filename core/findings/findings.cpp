@@ -15,8 +15,12 @@ std::string to_string(Severity severity) {
   return "?";
 }
 
+std::string advice_text(const Finding& finding) {
+  return finding.instead.empty() ? finding.advice : finding.advice + " (" + finding.instead + ")";
+}
+
 std::string sentence(const Finding& finding) {
-  return finding.advice.empty() ? finding.what : finding.what + ": " + finding.advice;
+  return finding.advice.empty() ? finding.what : finding.what + ": " + advice_text(finding);
 }
 
 std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan) {

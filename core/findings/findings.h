@@ -36,9 +36,13 @@ struct Finding {
   int64_t bytes = 0;       // what it is about, or what would be gained; 0: no memory
   double weight = 0;       // share of the step's time or of the peak: what findings of one severity are sorted by
   Evidence evidence;
+  std::string instead = {};  // the whole strategy with what is advised; empty where no strategy makes the change
 };
 
-// "<what>: <advice>".
+// "<advice> (<instead>)".
+std::string advice_text(const Finding& finding);
+
+// "<what>: <advice> (<instead>)".
 std::string sentence(const Finding& finding);
 
 // Heaviest first. `plan` may be null: then advice names what to turn without its present setting.

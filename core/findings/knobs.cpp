@@ -1,109 +1,174 @@
 #include "core/findings/knobs.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
-#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace memtune::findings {
 namespace {
 
-constexpr const char* kSideStream = "offload:sync -> offload:stream, whose copies run beside compute";
+using config::Parameter;
+using config::Strategy;
+using config::StrategyKind;
+using config::StrategyPart;
 
-// "1GiB": as strategies take it, without the blank.
-std::string size(int64_t bytes) {
-  std::string text = format_bytes(bytes);
-  std::erase(text, ' ');
-  return text;
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kMostBytes = int64_t{1} << 61;
+
+int64_t twice(int64_t bytes, int64_t least) { return std::max(least, 2 * std::min(bytes, kMostBytes)); }
+
+// Twice as many bytes, or one block more: what a parameter that schedules copies counts.
+std::string more(const StrategyPart& part, Parameter parameter) {
+  if (part.kind() == StrategyKind::offload_group) return std::to_string(part.count(parameter) + 1);
+  return std::to_string(twice(part.bytes(parameter), kGiB));
 }
 
-std::string change(const std::string& parameter, const std::string& from, const std::string& to) {
-  return parameter + "=" + from + " -> " + parameter + "=" + to;
-}
-
-// 0.62 -> "0.6": steps of a twentieth, downwards, and never nothing.
+// 0.62 -> "0.6": steps of a twentieth, downwards; below the first in steps of a thousandth.
 std::string share_text(double share) {
-  const int percent = std::max(5, static_cast<int>(std::floor(share * 20 + 1e-9)) * 5);
-  std::string digits = std::to_string(percent);
-  if (percent >= 100) return "1";
-  digits = (percent < 10 ? "0" : "") + digits;
-  if (digits.ends_with('0')) digits.pop_back();
-  return "0." + digits;
+  const double steps = share >= 0.05 ? 20 : 1000;
+  return std::to_string(std::floor(share * steps + 1e-9) / steps);
+}
+
+std::string field(const std::string& name, int64_t from, int64_t to) {
+  const std::string key = "\"" + name + "\": ";
+  return key + std::to_string(from) + " -> " + key + std::to_string(to) + " in the plan's \"transfer\"";
+}
+
+// As many as a model has with which the advice may be followed, where that is not known.
+int64_t named_blocks(const StrategyPart& part, int blocks) {
+  constexpr int kManyBlocks = 1000;
+  int64_t named = 0;
+  for (int block = 0; block < (blocks > 0 ? blocks : kManyBlocks); ++block) named += part.blocks().contains(block);
+  return named;
+}
+
+std::optional<Strategy> parse(const std::string& name) try { return Strategy::parse(name); } catch (const UsageError&) {
+  return {};
 }
 
 }  // namespace
 
-bool Knobs::offloads() const { return strategy_.find("offload:") != std::string::npos; }
+Knobs::Knobs(const std::string& name, const config::Plan* plan, int blocks)
+    : strategy_(parse(name)), plan_(plan), blocks_(blocks) {}
 
-std::string Knobs::value(const std::string& parameter, const std::string& otherwise) const {
-  const size_t found = strategy_.find("," + parameter + "=");
-  if (found == std::string::npos) return otherwise;
-  const size_t begin = found + parameter.size() + 2;
-  return strategy_.substr(begin, strategy_.find_first_of(",+", begin) - begin);
+bool Knobs::offloads() const { return strategy_ && strategy_->offloads(); }
+
+const StrategyPart& Knobs::offload() const {
+  return *std::ranges::find_if(strategy_->parts(), &StrategyPart::is_offload);
 }
 
-std::string Knobs::setting(const std::string& parameter, const std::string& field, const std::string& from,
-                           const std::string& to) const {
-  if (offloads()) return change(parameter, from, to);
-  return "\"" + field + "\" of the plan's transfer " + from + " -> " + to;
-}
-
-std::string Knobs::deeper_prefetch() const {
-  if (!plan_) return "a deeper prefetch";
-  const config::TransferSettings& transfer = plan_->transfer;
-  if (!transfer.side_stream) return kSideStream;
-  if (transfer.schedule == config::Schedule::block) {
-    const int now = transfer.prefetch_blocks;
-    return setting("prefetch", "prefetch_blocks", std::to_string(now), std::to_string(now + 1));
+Advice Knobs::change(Parameter parameter, const Change& value, const std::string& otherwise) const try {
+  const Strategy changed = strategy_->with(parameter, value);
+  std::vector<std::string> changes;
+  for (size_t i = 0; i < changed.parts().size(); ++i) {
+    const StrategyPart &from = strategy_->parts()[i], &to = changed.parts()[i];
+    if (from == to) continue;
+    const std::string text = from.setting(parameter) + " -> " + to.setting(parameter);
+    if (std::ranges::count(changes, text) == 0) changes.push_back(text);
   }
-  const int64_t deeper = std::max(int64_t{1} << 30, 2 * transfer.prefetch_bytes);
-  return setting("prefetch", "prefetch_bytes", size(transfer.prefetch_bytes), size(deeper));
+  if (changes.empty()) return otherwise;
+  return {join(changes, " and "), changed};
+} catch (const UsageError&) {
+  return otherwise;
 }
 
-std::string Knobs::larger_stash() const {
-  if (!plan_) return "a larger stash";
-  const config::TransferSettings& transfer = plan_->transfer;
-  if (!transfer.side_stream) return kSideStream;
-  if (transfer.schedule == config::Schedule::block) {
-    const int now = transfer.groups_in_flight;
-    return setting("in_flight", "groups_in_flight", std::to_string(now), std::to_string(now + 1));
+Advice Knobs::deeper_prefetch() const {
+  const std::string otherwise = "a deeper prefetch";
+  if (offloads()) {
+    if (offload().kind() == StrategyKind::offload_sync)
+      return {"offload:sync -> offload:stream, whose copies run beside compute",
+              strategy_->with(StrategyKind::offload_sync, StrategyKind::offload_stream)};
+    return change(
+        Parameter::prefetch, [](const auto& part) { return more(part, Parameter::prefetch); }, otherwise);
   }
-  return setting("stash", "stash_bytes", size(transfer.stash_bytes), size(2 * transfer.stash_bytes));
+  if (!plan_) return otherwise;
+  const config::TransferSettings& now = plan_->transfer;
+  if (now.schedule == config::Schedule::block)
+    return field("prefetch_blocks", now.prefetch_blocks, int64_t{now.prefetch_blocks} + 1);
+  return field("prefetch_bytes", now.prefetch_bytes, twice(now.prefetch_bytes, kGiB));
 }
 
-std::string Knobs::move_less(double share) const {
-  if (!offloads()) return "place fewer values on host";
-  const std::string now = value("fraction", "1");
-  double fraction = 1;
-  std::from_chars(now.data(), now.data() + now.size(), fraction);
-  return change("fraction", now, share_text(fraction * share));
+Advice Knobs::larger_stash() const {
+  const std::string otherwise = "a larger stash";
+  if (offloads()) {
+    if (offload().kind() == StrategyKind::offload_sync) return deeper_prefetch();
+    const Parameter parameter = offload().has(Parameter::stash) ? Parameter::stash : Parameter::in_flight;
+    return change(
+        parameter, [&](const auto& part) { return more(part, parameter); }, otherwise);
+  }
+  if (!plan_) return otherwise;
+  const config::TransferSettings& now = plan_->transfer;
+  if (now.schedule == config::Schedule::block)
+    return field("groups_in_flight", now.groups_in_flight, int64_t{now.groups_in_flight} + 1);
+  return field("stash_bytes", now.stash_bytes, twice(now.stash_bytes, kGiB));
 }
 
-std::string Knobs::keep_small(int64_t bytes) const {
-  if (!plan_) return "leave values under " + size(bytes) + " on the device";
-  return setting("min", "min_bytes", size(plan_->transfer.min_bytes),
-                 size(std::max(bytes, 2 * plan_->transfer.min_bytes)));
+Advice Knobs::move_less(double share) const {
+  const std::string otherwise = "place fewer values on host";
+  if (!offloads()) return otherwise;
+  const double less = std::clamp(share, 0.05, 0.95);
+  const auto value = [&](const auto& part) { return share_text(part.share(Parameter::fraction) * less); };
+  return change(Parameter::fraction, value, otherwise);
 }
 
-std::string Knobs::pinned() const {
-  if (plan_ && !plan_->transfer.pinned)
-    return offloads() ? change("memory", "pageable", "pinned") : "\"pinned\": true in the plan's transfer";
-  return "the model copies between devices itself: page-lock that tensor, or keep it here";
+Advice Knobs::keep_small(int64_t bytes) const {
+  const std::string otherwise = "leave values under " + std::to_string(bytes >> 20) + " MiB on the device";
+  const auto value = [&](const auto& part) { return std::to_string(twice(part.bytes(Parameter::min), bytes)); };
+  if (offloads()) return change(Parameter::min, value, otherwise);
+  if (!plan_) return otherwise;
+  return field("min_bytes", plan_->transfer.min_bytes, twice(plan_->transfer.min_bytes, bytes));
 }
 
-std::string Knobs::keep_last() const {
-  if (!offloads()) return "keep the last block's values on the device";
-  const bool group = strategy_.find("offload:group") != std::string::npos;
-  const std::string now = value("keep_last", group ? "1" : "0");
-  int64_t blocks = 0;
-  std::from_chars(now.data(), now.data() + now.size(), blocks);
-  return change("keep_last", now, std::to_string(blocks + 1));
+Advice Knobs::pinned() const {
+  const std::string own = "the model copies between devices itself: page-lock that tensor, or keep it here";
+  if (offloads())
+    return change(
+        Parameter::memory, [](const auto&) { return "pinned"; }, own);
+  if (plan_ && !plan_->transfer.pinned) return "\"pinned\": false -> \"pinned\": true in the plan's \"transfer\"";
+  return own;
 }
 
-std::string Knobs::do_less() const {
-  if (offloads()) return "a smaller fraction=, or keep_last=, leaves more on the device";
-  return "blocks= or a rule of a plan keeps more on the device";
+Advice Knobs::keep_last() const {
+  const std::string otherwise = "keep the last block's values on the device";
+  if (!offloads()) return otherwise;
+  const auto value = [&](const StrategyPart& part) {
+    const int more = part.count(Parameter::keep_last) + 1;
+    return std::to_string(blocks_ > 0 ? std::min(blocks_, more) : more);
+  };
+  return change(Parameter::keep_last, value, otherwise);
+}
+
+// Every n-th of the blocks that parts of `kind` name, for the least n with which fewer are recomputed.
+Advice Knobs::recompute_every(StrategyKind kind, const std::string& otherwise) const {
+  const auto of_kind = [&](const StrategyPart& part) { return part.kind() == kind; };
+  const auto part = std::ranges::find_if(strategy_->parts(), of_kind);
+  if (part == strategy_->parts().end()) return otherwise;
+  const int64_t named = named_blocks(*part, blocks_), covered = (named + part->every() - 1) / part->every();
+  int64_t n = part->every() + 1;
+  while (n < named && (named + n - 1) / n == covered) ++n;
+  if (n > named) return otherwise;
+  const Strategy changed = strategy_->with(kind, StrategyKind::checkpoint_every, n);
+  const auto name = [](const StrategyPart& part) { return to_string(StrategyPart(part.info(), part.every())); };
+  return {name(*part) + " -> " + name(changed.parts()[part - strategy_->parts().begin()]), changed};
+}
+
+Advice Knobs::recompute_less() const {
+  const std::string otherwise = "blocks= with fewer blocks, or a rule of a plan, keeps more on the device";
+  if (!strategy_) return otherwise;
+  for (const StrategyKind kind : {StrategyKind::checkpoint_full, StrategyKind::checkpoint_every})
+    if (Advice advice = recompute_every(kind, ""); !advice.text.empty()) return advice;
+  return change(
+      Parameter::save, [](const auto& part) { return part.text(Parameter::save) + "+matmul-all"; }, otherwise);
+}
+
+Advice Knobs::move_head() const {
+  const std::string otherwise = "a smaller --batch or --seq";
+  const auto value = [](const StrategyPart& part) {
+    return part.blocks().all() ? "move" : part.text(Parameter::head);  // what is in no block belongs to all of them
+  };
+  return offloads() ? change(Parameter::head, value, otherwise) : Advice(otherwise);
 }
 
 }  // namespace memtune::findings

@@ -2,34 +2,50 @@
 // strategy has none.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
-#include "core/config/plan.h"
+#include "core/config/strategy.h"
 
 namespace memtune::findings {
 
+struct Advice {
+  Advice(std::string text) : text(std::move(text)) {}  // NOLINT(google-explicit-constructor): most is text alone
+  Advice(const char* text) : text(text) {}             // NOLINT(google-explicit-constructor)
+  Advice(std::string text, const config::Strategy& instead) : text(std::move(text)), instead(to_string(instead)) {}
+
+  std::string text;     // "fraction=1 -> fraction=0.6"
+  std::string instead;  // the whole strategy to try; "": it is something else that has to change
+};
+
 class Knobs {
  public:
-  // `plan` may be null: then present settings are not known.
-  Knobs(std::string strategy, const config::Plan* plan) : strategy_(std::move(strategy)), plan_(plan) {}
+  // `name` is a strategy, or a plan's. `plan` may be null: then a plan's present settings are not known. `blocks` of
+  // the model; 0: not known.
+  Knobs(const std::string& name, const config::Plan* plan, int blocks = 0);
 
-  std::string deeper_prefetch() const;          // "prefetch=1GiB -> prefetch=2GiB"
-  std::string larger_stash() const;             // more sources that may wait for their copies out
-  std::string move_less(double share) const;    // "fraction=1 -> fraction=0.6": `share` of what moves now
-  std::string keep_small(int64_t bytes) const;  // "min=1MiB -> min=4MiB": smaller values stay
-  std::string pinned() const;
-  std::string keep_last() const;  // "keep_last=0 -> keep_last=1"
-  std::string do_less() const;    // where memory is left: less moved, or fewer blocks recomputed
+  Advice deeper_prefetch() const;          // "prefetch=1GiB -> prefetch=2GiB"
+  Advice larger_stash() const;             // more sources that may wait for their copies out
+  Advice move_less(double share) const;    // "fraction=1 -> fraction=0.6": `share` of what moves now
+  Advice keep_small(int64_t bytes) const;  // "min=1MiB -> min=4MiB": smaller values stay
+  Advice pinned() const;
+  Advice keep_last() const;       // "keep_last=0 -> keep_last=1"
+  Advice recompute_less() const;  // "checkpoint:full -> checkpoint:every=2"
+  Advice move_head() const;       // "head=keep -> head=move"
   bool offloads() const;          // the strategy has a part whose parameters schedule copies
 
  private:
-  std::string setting(const std::string& parameter, const std::string& field, const std::string& from,
-                      const std::string& to) const;
-  // The parameter's value as the strategy has it, or `otherwise`.
-  std::string value(const std::string& parameter, const std::string& otherwise) const;
+  using Change = std::function<std::string(const config::StrategyPart& part)>;
 
-  std::string strategy_;
+  const config::StrategyPart& offload() const;  // the first part that does: all copy in one way
+  // `otherwise` where nothing would change, or the strategy does not take it.
+  Advice change(config::Parameter parameter, const Change& value, const std::string& otherwise) const;
+  Advice recompute_every(config::StrategyKind kind, const std::string& otherwise) const;
+
+  std::optional<config::Strategy> strategy_;  // none of a plan
   const config::Plan* plan_;
+  int blocks_;
 };
 
 }  // namespace memtune::findings

@@ -44,14 +44,21 @@ bool in_block(const trace::Trace& trace, const std::string& owner) {
   return std::ranges::any_of(trace.values, [&](const trace::Value& value) { return value.region == owner; });
 }
 
-std::string advice_for_holder(const Subject& subject, const Holder& holder) {
+Advice advice_for_holder(const Subject& subject, const Holder& holder) {
   const std::string& owner = holder.name;
   const std::set<std::string> state = {"parameters", "gradients", "optimizer"};
   if (state.contains(owner)) return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
-  if (owner == "outside of blocks") return subject.knobs.offloads() ? "head=move" : "a smaller --batch or --seq";
+  if (owner == "outside of blocks") return subject.knobs.move_head();
   if (holder.members > 1) return "recompute or move more of their values";
   if (in_block(subject.trace, owner)) return "recompute or move more of this block's values";
   return "";
+}
+
+// Where memory is left: as many bytes fewer are moved, or less is recomputed.
+Advice do_less(const Subject& subject, int64_t unused) {
+  const int64_t moved = subject.measurement.transfer.out_bytes;
+  if (!subject.knobs.offloads() || moved <= 0) return subject.knobs.recompute_less();
+  return subject.knobs.move_less(1 - static_cast<double>(unused) / static_cast<double>(moved));
 }
 
 int64_t recomputed_bytes(const trace::Trace& trace) {
@@ -88,7 +95,7 @@ std::optional<Finding> budget_unused(const Subject& subject) {
   if (static_cast<double>(unused) < kUnused * static_cast<double>(budget)) return {};
   return subject.concerns("budget-unused", unused,
                           format_bytes(unused) + " of the budget of " + format_bytes(budget) + " are never used",
-                          subject.knobs.do_less());
+                          do_less(subject, unused));
 }
 
 std::optional<Finding> host_memory_full(const Subject& subject) {
@@ -104,8 +111,10 @@ std::optional<Finding> disk_late(const Subject& subject) {
   if (subject.share_of_step(ms) < kWorthTelling) return {};
   const trace::Intervals reads =
       trace::time_of(subject.trace, [](const Event& event) { return event.kind == Kind::disk_read; });
-  Finding finding = subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step",
-                                  subject.knobs.deeper_prefetch() + ", or a larger --host-budget");
+  Advice advice = subject.knobs.deeper_prefetch();
+  advice.text = "a larger --host-budget, or " + advice.text;
+  Finding finding =
+      subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step", std::move(advice));
   if (!reads.empty()) finding.evidence = subject.evidence(reads, Kind::disk_read);
   return finding;
 }

@@ -13,8 +13,11 @@ namespace memtune::plan {
 namespace {
 
 using config::OpFacts;
+using config::Parameter;
 using config::Place;
 using config::ProgramFacts;
+using config::StrategyKind;
+using config::StrategyPart;
 
 // For each number in ProgramFacts::owner, the blocks (or kOutside) that use that memory under any name.
 std::vector<std::set<int>> blocks_by_owner(const ProgramFacts& facts) {
@@ -74,21 +77,21 @@ class SaveList {
 };
 
 // Every n-th of the blocks that are named, from the first on.
-std::vector<bool> covered_blocks(const StrategySpec& spec, const ProgramFacts& facts) {
-  const BlockRanges blocks = spec.blocks();
+std::vector<bool> covered_blocks(const StrategyPart& part, const ProgramFacts& facts) {
+  const config::BlockRanges& blocks = part.blocks();
   std::vector<bool> covered(facts.blocks.size());
   int64_t named = 0;
   for (size_t i = 0; i < covered.size(); ++i)
-    if (blocks.contains(static_cast<int>(i))) covered[i] = named++ % spec.every == 0;
+    if (blocks.contains(static_cast<int>(i))) covered[i] = named++ % part.every() == 0;
   return covered;
 }
 
 class Checkpoint {
  public:
-  Checkpoint(const StrategySpec& spec, const ProgramFacts& facts, Draft& draft)
+  Checkpoint(const StrategyPart& part, const ProgramFacts& facts, Draft& draft)
       : facts_(facts),
-        covered_(covered_blocks(spec, facts)),
-        segment_(spec.has("segment") ? spec.count("segment") : 1),
+        covered_(covered_blocks(part, facts)),
+        segment_(part.has(Parameter::segment) ? part.count(Parameter::segment) : 1),
         by_owner_(blocks_by_owner(facts)),
         draft_(draft) {}
 
@@ -135,24 +138,25 @@ class Checkpoint {
   Draft& draft_;
 };
 
-void check_blocks(const StrategySpec& spec, const ProgramFacts& facts) {
+void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const auto blocks = static_cast<int64_t>(facts.blocks.size());
-  if (spec.every > blocks)
-    throw UsageError("checkpoint:every=" + std::to_string(spec.every) + ": n must be at most the number of blocks, " +
+  if (part.every() > blocks)
+    throw UsageError("checkpoint:every=" + std::to_string(part.every()) + ": n must be at most the number of blocks, " +
                      std::to_string(blocks));
 }
 
 }  // namespace
 
-void place_checkpoint(const StrategySpec& spec, const ProgramFacts& facts, const MemoryGraph& graph,
+void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph,
                       int64_t saved_min_bytes, Draft& draft) {
-  check_blocks(spec, facts);
-  Checkpoint checkpoint(spec, facts, draft);
-  if (const Place inputs = spec.place("inputs"); inputs != Place::keep) checkpoint.place_inputs(inputs);
-  if (spec.info->name == "checkpoint:op")
-    checkpoint.recompute(
-        [save = SaveList(spec.list("save"), facts)](const OpFacts& op, int matmul) { return save.has(op, matmul); });
-  else if (spec.info->name != "checkpoint:cheap")
+  check_blocks(part, facts);
+  Checkpoint checkpoint(part, facts, draft);
+  if (const Place inputs = part.place(Parameter::inputs); inputs != Place::keep) checkpoint.place_inputs(inputs);
+  if (part.kind() == StrategyKind::checkpoint_op)
+    checkpoint.recompute([save = SaveList(part.names(Parameter::save), facts)](const OpFacts& op, int matmul) {
+      return save.has(op, matmul);
+    });
+  else if (part.kind() != StrategyKind::checkpoint_cheap)
     checkpoint.recompute([](const OpFacts&, int) { return false; });
   else if (!graph.measured())
     checkpoint.recompute([](const OpFacts& op, int) { return !is_cheap(op); });

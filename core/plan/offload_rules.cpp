@@ -13,19 +13,22 @@ namespace memtune::plan {
 namespace {
 
 using config::OpFacts;
+using config::Parameter;
 using config::Place;
 using config::ProgramFacts;
+using config::StrategyKind;
+using config::StrategyPart;
 
-bool is_group(const StrategySpec& spec) { return spec.info->name == "offload:group"; }
+bool is_group(const StrategyPart& part) { return part.kind() == StrategyKind::offload_group; }
 
 // Which ops' values a part is about.
 class Reach {
  public:
-  Reach(const StrategySpec& spec, const ProgramFacts& facts)
-      : blocks_(spec.blocks()),
-        end_(static_cast<int>(facts.blocks.size()) - spec.count("keep_last")),
-        outside_(blocks_.all() && !is_group(spec)),
-        head_(spec.has("head") && spec.value("head") == "move") {}
+  Reach(const StrategyPart& part, const ProgramFacts& facts)
+      : blocks_(part.blocks()),
+        end_(static_cast<int>(facts.blocks.size()) - part.count(Parameter::keep_last)),
+        outside_(blocks_.all() && !is_group(part)),
+        head_(part.has(Parameter::head) && part.word(Parameter::head) == "move") {}
 
   bool has(const OpFacts& op) const {
     if (!makes_values(op)) return false;
@@ -34,7 +37,7 @@ class Reach {
   }
 
  private:
-  BlockRanges blocks_;
+  config::BlockRanges blocks_;
   int end_;       // the first of the last blocks, whose values stay
   bool outside_;  // what is in no block moves too
   bool head_;
@@ -63,10 +66,10 @@ class Kinds {
 
 class Share {
  public:
-  Share(const StrategySpec& spec, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft)
-      : tier_(spec.place("tier")),
-        fraction_(spec.share("fraction")),
-        min_bytes_(spec.bytes("min")),
+  Share(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft)
+      : tier_(part.place(Parameter::tier)),
+        fraction_(part.share(Parameter::fraction)),
+        min_bytes_(part.bytes(Parameter::min)),
         facts_(facts),
         graph_(graph),
         draft_(draft),
@@ -143,34 +146,34 @@ class Share {
   std::vector<bool> needed_;
 };
 
-void check_keep_last(const StrategySpec& spec, const ProgramFacts& facts) {
+void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
   const size_t blocks = facts.blocks.size();
-  if (spec.count("keep_last") > static_cast<int>(blocks))
-    throw UsageError(spec.info->name + ": keep_last=" + spec.value("keep_last") +
+  if (part.count(Parameter::keep_last) > static_cast<int>(blocks))
+    throw UsageError(std::string(part.info().name) + ": " + part.setting(Parameter::keep_last) +
                      " must be at most the number of blocks, " + std::to_string(blocks));
 }
 
 }  // namespace
 
-config::TransferSettings transfer_settings(const StrategySpec& spec) {
+config::TransferSettings transfer_settings(const StrategyPart& part) {
   config::TransferSettings transfer;
-  transfer.pinned = spec.value("memory") == "pinned";
-  transfer.side_stream = spec.info->name != "offload:sync";
-  transfer.min_bytes = spec.bytes("min");
-  if (spec.has("stash")) transfer.stash_bytes = spec.bytes("stash");
-  transfer.prefetch_bytes = spec.info->name == "offload:stream" ? spec.bytes("prefetch") : 0;
-  if (!is_group(spec)) return transfer;
+  transfer.pinned = part.word(Parameter::memory) == "pinned";
+  transfer.side_stream = part.kind() != StrategyKind::offload_sync;
+  transfer.min_bytes = part.bytes(Parameter::min);
+  if (part.has(Parameter::stash)) transfer.stash_bytes = part.bytes(Parameter::stash);
+  transfer.prefetch_bytes = part.kind() == StrategyKind::offload_stream ? part.bytes(Parameter::prefetch) : 0;
+  if (!is_group(part)) return transfer;
   transfer.schedule = config::Schedule::block;
-  transfer.groups_in_flight = spec.count("in_flight");
-  transfer.prefetch_blocks = spec.count("prefetch");
+  transfer.groups_in_flight = part.count(Parameter::in_flight);
+  transfer.prefetch_blocks = part.count(Parameter::prefetch);
   return transfer;
 }
 
-void place_offload(const StrategySpec& spec, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
-  check_keep_last(spec, facts);
-  const Reach reach(spec, facts);
-  if (spec.share("fraction") < 1) return Share(spec, facts, graph, draft).place(reach);
-  const Place tier = spec.place("tier");
+void place_offload(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
+  check_keep_last(part, facts);
+  const Reach reach(part, facts);
+  if (part.share(Parameter::fraction) < 1) return Share(part, facts, graph, draft).place(reach);
+  const Place tier = part.place(Parameter::tier);
   for (size_t i = 0; i < facts.ops.size(); ++i)
     if (reach.has(facts.ops[i])) draft.fill(static_cast<int>(i), tier, tier);
 }

@@ -56,7 +56,7 @@ PlanRule read_rule(const json& value, const std::string& path) {
   rule.outputs = read_place(object, "outputs");
   rule.saved = read_place(object, "saved");
   object.finish();
-  if (!blocks.empty()) rule.blocks = within(object.path("blocks") + ": ", [&] { return BlockRanges(blocks); });
+  if (!blocks.empty()) rule.blocks = within(object.path("blocks") + ": ", [&] { return config::BlockRanges(blocks); });
   if (blocks.empty() && rule.region.empty() && rule.op.empty() && rule.inputs_of.empty())
     throw UsageError(path + " selects nothing: give it blocks, region, op or inputs_of");
   if (!rule.outputs && !rule.saved) throw UsageError(path + " places nothing: give it outputs or saved");
@@ -71,7 +71,7 @@ void check_name(const std::string& path, const std::string& name) {
   if (trim(name).empty() || !std::all_of(name.begin(), name.end(), printable))
     throw UsageError(path + " must be a line of text");
   try {
-    check_strategy(name);
+    config::Strategy::parse(name);
   } catch (const UsageError&) {
     return;
   }
@@ -109,8 +109,9 @@ void PlanFile::read(const std::string& text) {
     whole_ = value.get<Plan>();
     return;
   }
-  object.read("strategy", strategy_);
-  within(object.path("strategy") + ": ", [&] { check_strategy(strategy_); });
+  std::string strategy = "none";
+  object.read("strategy", strategy);
+  strategy_ = within(object.path("strategy") + ": ", [&] { return config::Strategy::parse(strategy); });
   for (const json& rule : object.array("rules")) rules_.push_back(read_rule(rule, object.path("rules", rules_.size())));
   Plan checked;
   if (const json* transfer = object.find("transfer")) {
@@ -124,7 +125,7 @@ void PlanFile::read(const std::string& text) {
 
 bool PlanFile::uses_disk() const {
   if (whole_) return whole_->places(Place::disk);
-  return plan::uses_disk(strategy_) || std::any_of(rules_.begin(), rules_.end(), [](const PlanRule& rule) {
+  return strategy_.uses_disk() || std::any_of(rules_.begin(), rules_.end(), [](const PlanRule& rule) {
            return rule.outputs == Place::disk || rule.saved == Place::disk;
          });
 }

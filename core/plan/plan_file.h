@@ -17,16 +17,16 @@
 
 #include "core/config/plan.h"
 #include "core/config/program_facts.h"
-#include "core/plan/block_ranges.h"
+#include "core/config/strategy.h"
 
 namespace memtune::plan {
 
 // What all selectors that are given have in common is placed.
 struct PlanRule {
-  BlockRanges blocks;     // with inputs_of: of the ops that take the values
-  std::string region;     // glob of module paths, what is inside included; "": any
-  std::string op;         // "linear", "aten::linear", or a class: matmul, attention, norm, cheap; "": any
-  std::string inputs_of;  // glob as `region`: values that such a region takes from outside it; "": any
+  config::BlockRanges blocks;  // with inputs_of: of the ops that take the values
+  std::string region;          // glob of module paths, what is inside included; "": any
+  std::string op;              // "linear", "aten::linear", or a class: matmul, attention, norm, cheap; "": any
+  std::string inputs_of;       // glob as `region`: values that such a region takes from outside it; "": any
   std::optional<config::Place> outputs, saved;
 };
 
@@ -46,7 +46,8 @@ class PlanFile {
   void read(const std::string& text);
   config::Plan follow_rules(const config::ProgramFacts& facts) const;
 
-  std::string file_, name_, strategy_ = "none";
+  std::string file_, name_;
+  config::Strategy strategy_;
   std::vector<PlanRule> rules_;
   std::string transfer_;  // JSON text; "": as the strategy has it
   std::optional<int64_t> saved_min_bytes_;

@@ -5,57 +5,60 @@
 #include "core/base/error.h"
 #include "core/plan/checkpoint_rules.h"
 #include "core/plan/offload_rules.h"
-#include "core/plan/strategy_spec.h"
 
 namespace memtune::plan {
 namespace {
 
+using config::Parameter;
 using config::Plan;
 using config::ProgramFacts;
+using config::Strategy;
+using config::StrategyKind;
+using config::StrategyPart;
 
 // Checkpoints and groups are made of blocks.
-bool needs_blocks(const StrategySpec& part) {
-  return part.is_checkpoint() || part.info->name == "offload:group" || !part.blocks().all();
+bool needs_blocks(const StrategyPart& part) {
+  return part.is_checkpoint() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
 }
 
-void check_blocks(const StrategySpec& part, const ProgramFacts& facts) {
+void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   if (!needs_blocks(part)) return;
   if (facts.blocks.empty())
     throw UsageError("no repeated blocks were found in the model; name them with --blocks 'layers.*'");
   try {
     part.blocks().check(facts.blocks.size());
   } catch (const UsageError& error) {
-    throw UsageError(part.info->name + ": blocks: " + error.what());
+    throw UsageError(std::string(part.info().name) + ": blocks: " + error.what());
   }
 }
 
 // Copies are scheduled as the offload part says; without one, for the inputs of checkpointed blocks, as by default.
-void take_settings(const std::vector<StrategySpec>& parts, Plan& plan) {
-  const auto offload = std::find_if(parts.begin(), parts.end(), [](const auto& part) { return part.is_offload(); });
-  if (offload == parts.end()) return;
+void take_settings(const Strategy& strategy, Plan& plan) {
+  const auto offload = std::ranges::find_if(strategy.parts(), &StrategyPart::is_offload);
+  if (offload == strategy.parts().end()) return;
   plan.transfer = transfer_settings(*offload);
   plan.saved_min_bytes = plan.transfer.min_bytes;
 }
 
 }  // namespace
 
-Plan make_plan(const std::string& spec, const ProgramFacts& facts) {
-  const std::vector<StrategySpec> parts = parse_strategy(spec);
+Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
   const MemoryGraph graph(facts);
   Draft draft(facts);
   Plan plan;
-  plan.strategy = spec;
-  take_settings(parts, plan);
-  for (const StrategySpec& part : parts) {
-    if (part.info->name == "none") continue;
+  plan.strategy = to_string(strategy);
+  take_settings(strategy, plan);
+  for (const StrategyPart& part : strategy.parts()) {
+    if (part.kind() == StrategyKind::none) continue;
     check_blocks(part, facts);
     if (part.is_checkpoint())
       place_checkpoint(part, facts, graph, plan.saved_min_bytes, draft);
     else
       place_offload(part, facts, graph, draft);
   }
-  plan.nested = std::any_of(parts.begin(), parts.end(),
-                            [](const auto& part) { return part.has("segment") && part.count("segment") > 1; });
+  plan.nested = std::ranges::any_of(strategy.parts(), [](const StrategyPart& part) {
+    return part.has(Parameter::segment) && part.count(Parameter::segment) > 1;
+  });
   plan.placements = draft.placements();
   return plan;
 }

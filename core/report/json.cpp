@@ -33,6 +33,7 @@ nlohmann::json finding(const findings::Finding& finding) {
           {"rule", finding.rule},
           {"what", finding.what},
           {"advice", finding.advice},
+          {"instead", finding.instead},
           {"ms_per_step", finding.ms_per_step},
           {"bytes", finding.bytes},
           {"evidence",

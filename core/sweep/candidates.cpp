@@ -1,65 +1,78 @@
 #include "core/sweep/candidates.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/strategy.h"
 
 namespace memtune::sweep {
+namespace {
 
 using config::Plan;
 using config::ProgramFacts;
+using config::Strategy;
 using plan::PlanFile;
 
-Candidates::Candidates(const std::vector<std::string>& strategies, const std::vector<PlanFile>& plans) : plans_(plans) {
-  std::set<std::string> seen;
-  const auto add = [&](const std::string& name) {
-    if (seen.insert(name).second) names_.push_back(name);
-  };
-  for (const std::string& strategy : strategies) add(strategy);
-  for (const PlanFile& plan : plans_) add(plan.name());
-  std::stable_partition(names_.begin(), names_.end(), [](const std::string& name) { return name == "none"; });
-}
-
-void Candidates::check(bool has_scratch) const {
-  check_all([&](const std::string& name) { check_one(name, has_scratch); });
-}
-
-void Candidates::check(const ProgramFacts& facts) const {
-  check_all([&](const std::string& name) { make_plan(name, facts); });
-}
-
-Plan Candidates::make_plan(const std::string& name, const ProgramFacts& facts) const {
-  const PlanFile* file = find(name);
-  return file ? file->make_plan(facts) : plan::make_plan(name, facts);
-}
-
-const PlanFile* Candidates::find(const std::string& name) const {
-  const auto called = [&](const PlanFile& file) { return file.name() == name; };
-  const auto file = std::find_if(plans_.begin(), plans_.end(), called);
-  return file == plans_.end() ? nullptr : &*file;
-}
-
-void Candidates::check_one(const std::string& name, bool has_scratch) const {
-  const PlanFile* file = find(name);
-  const auto called = [&](const PlanFile& plan) { return plan.name() == name; };
-  if (std::count_if(plans_.begin(), plans_.end(), called) > 1)
-    throw UsageError("two plans are called '" + name + "'; give one of them another \"name\"");
-  if (!has_scratch && (file ? file->uses_disk() : plan::uses_disk(name)))
-    throw UsageError("'" + name + "' places values on disk: --scratch DIR has to say where");
-}
-
-void Candidates::check_all(const std::function<void(const std::string&)>& check) const {
-  std::vector<std::string> errors;
-  for (const std::string& name : names_) try {
-      check(name);
+// Does `action` to all of `items`, whatever is wrong with some.
+template <typename Items, typename Action>
+void try_all(const Items& items, std::vector<std::string>& errors, const Action& action) {
+  for (const auto& item : items) try {
+      action(item);
     } catch (const UsageError& error) {
-      // Of a model without blocks every strategy says the same.
-      if (std::find(errors.begin(), errors.end(), error.what()) == errors.end()) errors.emplace_back(error.what());
+      errors.emplace_back(error.what());
     }
+}
+
+void check_scratch(const Candidate& candidate) {
+  if (candidate.uses_disk())
+    throw UsageError("'" + candidate.name() + "' places values on disk: --scratch DIR has to say where");
+}
+
+}  // namespace
+
+std::string Candidate::name() const {
+  if (const auto* strategy = std::get_if<Strategy>(&rule_)) return to_string(*strategy);
+  return std::get<PlanFile>(rule_).name();
+}
+
+bool Candidate::uses_disk() const {
+  return std::visit([](const auto& rule) { return rule.uses_disk(); }, rule_);
+}
+
+Plan Candidate::make_plan(const ProgramFacts& facts) const {
+  if (const auto* strategy = std::get_if<Strategy>(&rule_)) return plan::make_plan(*strategy, facts);
+  return std::get<PlanFile>(rule_).make_plan(facts);
+}
+
+Candidates::Candidates(const std::vector<std::string>& strategies, const std::vector<PlanFile>& plans,
+                       bool has_scratch) {
+  std::vector<std::string> errors;
+  try_all(strategies, errors, [this](const std::string& text) { add(text); });
+  try_all(plans, errors, [this](const PlanFile& file) { add(file); });
+  if (!has_scratch) try_all(all_, errors, check_scratch);
   if (!errors.empty()) throw UsageError(join(errors, "; "));
+  std::stable_partition(all_.begin(), all_.end(),
+                        [](const Candidate& candidate) { return candidate.name() == "none"; });
+}
+
+void Candidates::add(const std::string& text) {
+  Candidate candidate(Strategy::parse(text));
+  const std::string name = candidate.name();
+  if (!has(name)) all_.push_back(std::move(candidate));
+  const auto [first, is_new] = texts_.try_emplace(name, text);
+  if (!is_new && first->second != text)
+    notes_.push_back("'" + first->second + "' and '" + text + "' are one trial: " + name);
+}
+
+void Candidates::add(const PlanFile& file) {
+  if (has(file.name()))
+    throw UsageError("two plans are called '" + file.name() + "'; give one of them another \"name\"");
+  all_.emplace_back(file);
+}
+
+bool Candidates::has(const std::string& name) const {
+  return std::ranges::find(all_, name, &Candidate::name) != all_.end();
 }
 
 }  // namespace memtune::sweep

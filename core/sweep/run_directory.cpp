@@ -78,17 +78,11 @@ std::string reference_of(const report::Report& report) {
 void RunDirectory::write_record(const SweepRecord& record) const {
   json trials = json::array();
   for (const TrialSpec& spec : record.trials) trials.push_back(to_json(spec));
-  const json value = {{"version", MEMTUNE_VERSION},
-                      {"model", record.model},
-                      {"machine", record.machine},
-                      {"request", record.request},
-                      {"inspect_key", record.inspect_key},
-                      {"facts", record.facts.program},
-                      {"inputs", record.facts.inputs},
-                      {"loss", record.facts.loss},
-                      {"budget_bytes", record.budget_bytes},
-                      {"goal", to_string(record.goal)},
-                      {"trials", trials}};
+  const json value = {{"version", MEMTUNE_VERSION},     {"model", record.model},
+                      {"machine", record.machine},      {"request", record.request},
+                      {"facts", record.facts.program},  {"inputs", record.facts.inputs},
+                      {"loss", record.facts.loss},      {"budget_bytes", record.budget_bytes},
+                      {"goal", to_string(record.goal)}, {"trials", trials}};
   write_file(root_ / "sweep.json", to_text(value));
 }
 
@@ -104,7 +98,6 @@ SweepRecord RunDirectory::read_record() const {
     record.model = value.at("model");
     record.machine = value.at("machine");
     record.request = value.at("request").get<config::TrialRequest>();
-    record.inspect_key = value.at("inspect_key");
     record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
     record.budget_bytes = value.at("budget_bytes");
     record.goal = result::parse_goal(value.at("goal"));

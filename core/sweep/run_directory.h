@@ -3,7 +3,7 @@
 //   sweep.json                     settings, facts and the list of trials
 //   journal.jsonl  lock            what has begun and ended; who is at it
 //   reference-<setting>.bin        loss and gradients that trials of one setting are compared with
-//   inspect/                       request and log of the first look at the model
+//   inspect/<setting>/             request, log and facts of a look at the model
 //   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
 #pragma once
 
@@ -33,8 +33,7 @@ struct SweepRecord {
   std::string model;  // for people: "model.pt", "small (profile)"
   std::string machine;
   config::TrialRequest request;  // what all trials share
-  std::string inspect_key;       // facts are those of this setting
-  ModelFacts facts;
+  ModelFacts facts;              // at the first setting
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/sweep/candidates.h"
+#include "core/sweep/inspection.h"
 #include "core/sweep/interrupt.h"
 #include "core/sweep/journal.h"
 #include "core/sweep/trial_key.h"
@@ -22,6 +22,14 @@ using result::Outcome;
 std::vector<std::optional<int64_t>> axis(const std::vector<int64_t>& values) {
   if (values.empty()) return {std::nullopt};
   return {values.begin(), values.end()};
+}
+
+// " batch 2 and sequence 1024"
+std::string describe(const Setting& point) {
+  std::string text;
+  if (point.batch) text += " batch " + std::to_string(*point.batch);
+  if (point.sequence) text += (text.empty() ? " sequence " : " and sequence ") + std::to_string(*point.sequence);
+  return text;
 }
 
 // The run directory; one made for a sweep that ends before its first trial has does not stay.
@@ -53,33 +61,34 @@ class Sweep {
   Sweep(const SweepSettings& settings, SweepListener& listener)
       : settings_(settings),
         listener_(listener),
-        candidates_(settings.strategies, settings.plans),
+        candidates_(settings.strategies, settings.plans, !settings.request.training.scratch.empty()),
         open_(settings.directory),
         directory_(open_.directory),
         keys_(settings.request, find_trial_program()) {}
 
   std::optional<ModelFacts> look() {
-    if (!inspect()) return std::nullopt;
-    return record_.facts;
+    points_ = {{axis(settings_.batches).front(), axis(settings_.sequences).front(), {}}};
+    if (!inspect(points_.front())) return std::nullopt;
+    return points_.front().facts;
   }
 
-  SweepResult run() {
+  SweepResult run(const MakeProposer& make_proposer) {
     record_.model = settings_.model;
     record_.machine = machine(settings_.request.training.device);
     record_.request = settings_.request;
     record_.goal = settings_.goal;
     const int64_t cap = settings_.request.training.memory_cap_bytes;
     record_.budget_bytes = settings_.budget_bytes > 0 ? settings_.budget_bytes : cap;
-    if (!inspect()) return {record_, {}, true};
-    plan_trials();
+    if (!inspect_all()) return {record_, {}, true};
+    const std::unique_ptr<Proposer> proposer = make_proposer(candidates_, points_);
+    const bool finished = run_rounds(*proposer);
     if (settings_.dry_run) return {record_, {}, false};
-    directory_.write_record(record_);
-    const bool finished = run_trials();
     return {record_, make_report(directory_, record_), !finished};
   }
 
  private:
   struct Trial {
+    size_t setting = 0;
     TrialSpec spec;
     config::TrialRequest request;
     bool reused = false;
@@ -89,66 +98,85 @@ class Sweep {
     return std::filesystem::absolute(directory_ / relative).string();
   }
 
-  config::TrialRequest request_for(std::optional<int64_t> batch, std::optional<int64_t> sequence) const {
+  config::TrialRequest request_for(const Setting& point) const {
     config::TrialRequest request = settings_.request;
-    request.training.batch = batch.value_or(request.training.batch);
-    request.training.sequence = sequence.value_or(request.training.sequence);
+    request.training.batch = point.batch.value_or(request.training.batch);
+    request.training.sequence = point.sequence.value_or(request.training.sequence);
     return request;
   }
 
-  // Fills the record's facts; false when a signal came.
-  bool inspect() {
-    const config::TrialRequest request =
-        request_for(axis(settings_.batches).front(), axis(settings_.sequences).front());
-    record_.inspect_key = keys_.setting(request);
-    if (facts_are_known()) return true;
-    std::filesystem::create_directories(directory_ / "inspect");
-    write_file(directory_ / "inspect/request.json", json(request).dump(1, '\t') + "\n");
-    const TrialAnswer answer = run_trial_process({{"inspect", absolute("inspect/request.json")},
-                                                  directory_ / "inspect/log.txt",
-                                                  settings_.limit,
-                                                  [this](const Phase& phase) { listener_.inspecting(phase); }});
-    if (const auto* problem = std::get_if<UsageProblem>(&answer)) throw UsageError(problem->message);
-    if (const auto* facts = std::get_if<ModelFacts>(&answer)) {
-      record_.facts = *facts;
-      return true;
-    }
+  // False when a signal came.
+  bool inspect_all() {
+    for (const auto& batch : axis(settings_.batches))
+      for (const auto& sequence : axis(settings_.sequences)) {
+        points_.push_back({batch, sequence, {}});
+        if (!inspect(points_.back())) return false;
+      }
+    record_.facts = points_.front().facts;
+    return true;
+  }
+
+  // Fills the setting's facts; false when a signal came. That one of several cannot be looked at need not be the end:
+  // its trials will say why they fail.
+  bool inspect(Setting& point) {
+    const config::TrialRequest request = request_for(point);
+    TrialAnswer answer = sweep::inspect(request, keys_.setting(request), directory_, settings_.limit,
+                                        [this](const Phase& phase) { listener_.inspecting(phase); });
     const auto* failure = std::get_if<Failure>(&answer);
     if (failure && failure->outcome == Outcome::interrupted) return false;
-    throw Error("cannot look at the model: " + (failure ? failure->reason : "memtune-trial gave another answer"));
-  }
-
-  // A sweep that goes on need not load the model again to know it.
-  bool facts_are_known() try {
-    SweepRecord earlier = directory_.read_record();
-    if (earlier.inspect_key != record_.inspect_key) return false;
-    record_.facts = std::move(earlier.facts);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-
-  void plan_trials() {
-    candidates_.check(record_.facts.program);
-    for (const std::string& note : settings_.notes) listener_.noted(note);
-    for (const auto& batch : axis(settings_.batches)) {
-      for (const auto& sequence : axis(settings_.sequences)) {
-        for (const std::string& strategy : candidates_.names()) add_trial(strategy, batch, sequence);
-      }
+    if (auto* facts = std::get_if<ModelFacts>(&answer)) {
+      point.facts = std::move(*facts);
+      return true;
     }
-    const auto reused = std::count_if(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.reused; });
-    listener_.planned(record_.trials, static_cast<size_t>(reused));
+    const auto* problem = std::get_if<UsageProblem>(&answer);
+    const std::string reason = problem   ? problem->message
+                               : failure ? failure->reason
+                                         : "memtune-trial gave another answer";
+    if (points_.size() > 1) {
+      point.facts = points_.front().facts;
+      inspection_notes_.push_back("the model cannot be looked at with" + describe(point) + " (" + reason +
+                                  "): plans are made as with" + describe(points_.front()));
+      return true;
+    }
+    if (problem) throw UsageError(reason);
+    throw Error("cannot look at the model: " + reason);
   }
 
-  void add_trial(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
+  // False when a signal came. A round that brings nothing new is the last.
+  bool run_rounds(Proposer& proposer) {
+    std::vector<Proposal> round = proposer.next({});
+    say_notes();
+    size_t begin = 0;
+    do {
+      begin = trials_.size();
+      for (Proposal& proposal : round) add_trial(std::move(proposal));
+      listener_.planned(record_.trials, static_cast<size_t>(std::ranges::count_if(trials_, &Trial::reused)));
+      if (settings_.dry_run) return true;
+      directory_.write_record(record_);
+      if (!run_trials(begin)) return false;
+      round = proposer.next(tried_);
+    } while (!round.empty() && begin < trials_.size());
+    return true;
+  }
+
+  void say_notes() {
+    for (const auto& notes : {settings_.notes, candidates_.notes(), inspection_notes_})
+      for (const std::string& note : notes) listener_.noted(note);
+  }
+
+  void add_trial(Proposal proposal) {
+    const Setting& point = points_.at(proposal.setting);
     Trial trial;
-    trial.request = request_for(batch, sequence);
-    trial.request.plan = candidates_.make_plan(strategy, record_.facts.program);
+    trial.setting = proposal.setting;
+    trial.request = request_for(point);
+    trial.request.plan = std::move(proposal.plan);
     trial.request.reference = absolute("reference-" + keys_.setting(trial.request).substr(0, 8) + ".bin");
+    trial.spec = {proposal.name, {}, {}, keys_.trial(trial.request), ""};
+    const auto same = [&](const TrialSpec& other) { return other.key == trial.spec.key; };
+    if (std::ranges::any_of(record_.trials, same)) return;
     // An axis of one value is a setting like any other.
-    if (settings_.batches.size() < 2) batch.reset();
-    if (settings_.sequences.size() < 2) sequence.reset();
-    trial.spec = {strategy, batch, sequence, keys_.trial(trial.request), ""};
+    if (settings_.batches.size() > 1) trial.spec.batch = point.batch;
+    if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;
     const JournalEntry* known = journal().find(trial.spec.key);
     if (known) trial.spec.folder = known->folder;
     trial.reused = known && can_reuse(*known, trial);
@@ -167,11 +195,14 @@ class Sweep {
     return worked || settings_.reuse == Reuse::finished;
   }
 
-  // False when a signal came.
-  bool run_trials() {
-    for (size_t i = 0; i < trials_.size(); ++i) {
+  // Those from `begin` on; false when a signal came.
+  bool run_trials(size_t begin) {
+    for (size_t i = begin; i < trials_.size(); ++i) {
       Trial& trial = trials_[i];
-      if (trial.reused) continue;
+      if (trial.reused) {
+        tried_.push_back({trial.spec.strategy, trial.setting, *directory_.read_measurement(trial.spec.folder)});
+        continue;
+      }
       if (interrupted()) return false;
       if (trial.spec.folder.empty()) trial.spec.folder = directory_.new_folder(trial.spec);
       record_.trials[i] = trial.spec;
@@ -197,6 +228,7 @@ class Sweep {
     if (measurement.outcome == Outcome::interrupted) return false;  // without an end it runs again
     journal().end(trial.spec.key, to_string(measurement.outcome));
     any_worked_ |= measurement.outcome == Outcome::ok;
+    tried_.push_back({trial.spec.strategy, trial.setting, measurement});
     return true;
   }
 
@@ -249,7 +281,10 @@ class Sweep {
   TrialKeys keys_;
   std::unique_ptr<Journal> journal_;
   SweepRecord record_;
+  std::vector<Setting> points_;  // of the axes
+  std::vector<std::string> inspection_notes_;
   std::vector<Trial> trials_;
+  std::vector<Tried> tried_;
   bool any_worked_ = false;
 };
 
@@ -260,10 +295,9 @@ std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepList
   return Sweep(settings, listener).look();
 }
 
-SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener) {
-  Candidates(settings.strategies, settings.plans).check(!settings.request.training.scratch.empty());
+SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener, const MakeProposer& make_proposer) {
   InterruptScope interrupts;
-  return Sweep(settings, listener).run();
+  return Sweep(settings, listener).run(make_proposer);
 }
 
 }  // namespace memtune::sweep

@@ -1,4 +1,5 @@
-// The loop: look at the model, check all strategies, run a trial for each, keep everything on disk as it comes.
+// The loop: look at the model at each setting, run the trials that a Proposer asks for, keep everything on disk as it
+// comes.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "core/plan/plan_file.h"
+#include "core/sweep/proposer.h"
 #include "core/sweep/run_directory.h"
 
 namespace memtune::sweep {
@@ -36,6 +38,7 @@ class SweepListener {
   virtual ~SweepListener() = default;
   virtual void noted(const std::string& /*note*/) {}
   virtual void inspecting(const Phase&) {}
+  // All trials so far, once before each round of them.
   virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/) {}
   virtual void started(const TrialSpec&) {}
   virtual void phase(const Phase&) {}
@@ -54,6 +57,7 @@ std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepList
 
 // Throws UsageError for what the person can fix (all bad strategies at once, before any trial), IoError for the run
 // directory, Error when the model cannot even be looked at. A trial that fails is a row, not an error.
-SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener);
+SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
+                      const MakeProposer& make_proposer = propose_all);
 
 }  // namespace memtune::sweep

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/trainer/trainer_keys.h"
+#include "core/trainer/config.h"
 
 namespace memtune::trainer {
 namespace {
@@ -17,17 +17,17 @@ using report::Report;
 using result::Measurement;
 using result::Row;
 
-void put_axes(const std::string& trainer, const Row& row, Config& config) {
-  bool is_torchtune = trainer == "torchtune";
-  std::string batch = is_torchtune ? "batch_size: " : "micro_batch_size: ";
-  if (row.batch) config.keys.push_back(batch + std::to_string(*row.batch));
-  if (!row.sequence) return;
-  std::string sequence = std::to_string(*row.sequence);
-  if (is_torchtune) {
-    config.notes.push_back("measured with sequences of " + sequence + ": set max_seq_len of the tokenizer to it");
-  } else {
-    config.keys.push_back("sequence_len: " + sequence);
-  }
+const Trainer* const kTrainers[] = {&torchtune(), &axolotl()};
+
+void put_axes(const Trainer& trainer, const Row& row, Config& config) {
+  const auto key = [&](std::string_view name, int64_t value) {
+    config.keys.push_back(std::string(name) + ": " + std::to_string(value));
+  };
+  if (row.batch) key(trainer.batch_key, *row.batch);
+  if (row.sequence && !trainer.sequence_key.empty()) key(trainer.sequence_key, *row.sequence);
+  if (row.sequence && trainer.sequence_key.empty())
+    config.notes.push_back("measured with sequences of " + std::to_string(*row.sequence) + ": " +
+                           std::string(trainer.sequence_note));
 }
 
 std::string step_text(const Row& row, const Row* base) {
@@ -80,49 +80,41 @@ void put_comment(std::string& text, const std::string& label, const std::string&
   }
 }
 
-struct Trainer {
-  std::string name, version;
-  Config (*config)(const Spec&);
-};
-const Trainer kTrainers[] = {{"torchtune", "0.6.1", torchtune_config}, {"axolotl", "0.19.0", axolotl_config}};
-
 const Trainer& find_trainer(const std::string& name) {
-  for (const Trainer& trainer : kTrainers) {
-    if (trainer.name == name) return trainer;
-  }
+  for (const Trainer* trainer : kTrainers)
+    if (trainer->name == name) return *trainer;
   throw UsageError(unknown_name("trainer", name, trainers()));
 }
 
-void check_exportable(const Measurement& m) {
-  static const std::vector<std::string> known = {"none",           "checkpoint:full",  "checkpoint:every",
-                                                 "checkpoint:op",  "checkpoint:cheap", "offload:sync",
-                                                 "offload:stream", "offload:group"};
-  if (m.outcome != result::Outcome::ok) {
+Wanted read(const Measurement& m) {
+  if (m.outcome != result::Outcome::ok)
     throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) +
                      "): export a strategy that did");
-  }
-  const Spec spec = parse_spec(m.strategy);
-  const auto is_known = [&](const Spec& part) {
-    return std::find(known.begin(), known.end(), part.name) != known.end();
-  };
-  if (!is_known(spec) || !std::all_of(spec.joined.begin(), spec.joined.end(), is_known)) {
+  try {
+    return Wanted(config::Strategy::parse(m.strategy));
+  } catch (const UsageError&) {
+    std::vector<std::string> known;
+    for (const config::StrategyInfo& info : config::strategies()) known.emplace_back(info.name);
     throw UsageError("'" + m.strategy + "' has no counterpart in trainers; these have: " + join(known, ", "));
   }
 }
 
 std::string write(const Trainer& trainer, const Config& config, const Row& row, const Report& report) {
   const Measurement& m = row.measurement;
+  const std::string name(trainer.name);
   std::string text;
-  put_comment(text, "",
-              "memtune " + report.version + ": " + m.strategy + " in keys of " + trainer.name + " " + trainer.version);
+  put_comment(
+      text, "",
+      "memtune " + report.version + ": " + m.strategy + " in keys of " + name + " " + std::string(trainer.version));
   put_comment(text, "model:     ", report.model);
   put_comment(text, "settings:  ", report.settings);
   put_comment(text, "device:    ", report.device + (report.emulated ? " (played by the CPU: no times of a GPU)" : ""));
   put_comment(text, "measured:  ", measured(row, report));
   put_comment(text, "gradients: ", m.strategy == report.reference ? "the reference" : gradients_text(m));
-  if (!config.nearest.empty()) {
-    put_comment(text, "rounded:   ", "to " + config.nearest + ", the nearest that " + trainer.name + " can do");
-    put_comment(text, "nearest:   ", nearest_text(config.nearest, row, report));
+  if (config.nearest) {
+    const std::string nearest = to_string(*config.nearest);
+    put_comment(text, "rounded:   ", "to " + nearest + ", the nearest that " + name + " can do");
+    put_comment(text, "nearest:   ", nearest_text(nearest, row, report));
   }
   for (const std::string& note : config.notes) put_comment(text, "note:      ", note);
   for (const std::string& key : config.keys) text += key + "\n";
@@ -134,7 +126,7 @@ std::string write(const Trainer& trainer, const Config& config, const Row& row, 
 std::span<const std::string> trainers() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> names;
-    for (const Trainer& trainer : kTrainers) names.push_back(trainer.name);
+    for (const Trainer* trainer : kTrainers) names.emplace_back(trainer->name);
     return names;
   }();
   return names;
@@ -142,9 +134,8 @@ std::span<const std::string> trainers() {
 
 std::string export_config(const std::string& trainer_name, const result::Row& row, const report::Report& report) {
   const Trainer& trainer = find_trainer(trainer_name);
-  check_exportable(row.measurement);
-  Config config = trainer.config(parse_spec(row.measurement.strategy));
-  put_axes(trainer.name, row, config);
+  Config config = trainer.config(read(row.measurement));
+  put_axes(trainer, row, config);
   return write(trainer, config, row, report);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/strategy.h"
 #include "core/report/words.h"
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
@@ -105,10 +106,12 @@ size_t Run::first_trial() const {
 }
 
 size_t Run::find_trial(const std::string& name) const {
+  const std::string strategy = config::canonical_name(name);
   std::vector<std::string> labels;
   for (size_t i = 0; i < trials.size(); ++i) {
     const Trial& trial = trials[i];
-    if (name == trial.label() || name == trial.row().measurement.strategy || name == std::to_string(i + 1)) return i;
+    if (name == trial.label() || strategy == trial.row().measurement.strategy || name == std::to_string(i + 1))
+      return i;
     labels.push_back(trial.label());
   }
   throw UsageError(unknown_name("trial", name, labels));

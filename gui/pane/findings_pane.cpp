@@ -54,7 +54,7 @@ void draw_finding(AppState& state, const Finding& finding, bool selected, size_t
   ImGui::TextWrapped("%s", finding.what.c_str());
   if (!finding.advice.empty()) {
     ImGui::PushStyleColor(ImGuiCol_Text, palette().accent);
-    ImGui::TextWrapped("%s", finding.advice.c_str());
+    ImGui::TextWrapped("%s", advice_text(finding).c_str());
     ImGui::PopStyleColor();
   }
   ImGui::PopTextWrapPos();

@@ -30,11 +30,10 @@ TEST_CASE("every model profile is a valid decoder") {
 TEST_CASE("profiles are found by kind and name") {
   for (const char* name : {"tiny", "small", "llama-1b"}) CHECK(find_profile("models", name).name == name);
   for (const char* name : {"default", "quick"}) CHECK(find_profile("sweeps", name).kind == "sweeps");
-  for (const char* name : {"torchtune", "axolotl"}) CHECK_NOTHROW(find_profile("trainers", name));
 }
 
 TEST_CASE("an unknown profile gets the nearest and the known ones of its kind") {
   CHECK_THROWS_WITH_AS(find_profile("models", "smal"),
                        "unknown model profile 'smal'; did you mean 'small'? Known: llama-1b, small, tiny", UsageError);
-  CHECK_THROWS_WITH_AS(find_profile("trainers", ""), doctest::Contains("unknown trainer profile ''"), UsageError);
+  CHECK_THROWS_WITH_AS(find_profile("sweeps", ""), doctest::Contains("unknown sweep profile ''"), UsageError);
 }

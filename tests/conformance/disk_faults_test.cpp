@@ -31,7 +31,7 @@ class FaultyTraining {
       : model_(kSource, kBlocks, kWidth, {"a", "b"}, kRows),
         program_(program::lower(model_.module(), program::Loss::returned, "", device::torch_device(test_device()))),
         facts_(model_.surveyed(program_)),
-        plan_(plan::make_plan(strategy, facts_)),
+        plan_(plan::make_plan(config::Strategy::parse(strategy), facts_)),
         plain_(model_.plain()) {
     plan_.saved_min_bytes = plan_.transfer.min_bytes = 0;
     model_.clear();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/config/strategy.h"
 #include "tests/findings/made_up.h"
 
 using namespace memtune::findings;
@@ -34,8 +35,14 @@ const Plan& plan() {
   return plan;
 }
 
+// What is advised instead is always a strategy, in its canonical form.
 std::vector<Finding> find_in(const MadeUp& made, const Measurement& measurement) {
-  return find(made.trace, measurement, &plan());
+  std::vector<Finding> findings = find(made.trace, measurement, &plan());
+  for (const Finding& finding : findings) {
+    CHECK(memtune::config::canonical_name(finding.instead) == finding.instead);
+    CHECK((finding.advice.find(" -> ") != std::string::npos) == !finding.instead.empty());
+  }
+  return findings;
 }
 
 const Finding* of_rule(const std::vector<Finding>& findings, const std::string& rule) {
@@ -75,7 +82,8 @@ TEST_CASE("copies in that compute waits for are late by what no kernel covers, a
   CHECK(findings[0].rule == "copies-in-late");
   CHECK(findings[0].ms_per_step == doctest::Approx(12));
   CHECK(findings[0].severity == Severity::problem);
-  CHECK(sentence(findings[0]) == "copies in exposed 12 ms a step: prefetch=1GiB -> prefetch=2GiB");
+  CHECK(sentence(findings[0]) ==
+        "copies in exposed 12 ms a step: prefetch=1GiB -> prefetch=2GiB (offload:stream,prefetch=2GiB)");
   CHECK(findings[0].evidence.start_ns == 150 * kMs);
   CHECK(findings[0].evidence.end_ns == 164 * kMs);
   CHECK(findings[0].evidence.events == std::vector<uint32_t>{8, 3});
@@ -111,7 +119,9 @@ TEST_CASE("copies that are late for the last block are answered by keeping it") 
   made.kernel(50, 100);
   made.add(Kind::copy_in, 80, 90, "", kGiB, 1);
   const Finding late = find_in(made, measured(100)).front();
-  CHECK(sentence(late) == "copies in exposed 10 ms a step, most of it for layers.1: keep_last=0 -> keep_last=1");
+  CHECK(sentence(late) ==
+        "copies in exposed 10 ms a step, most of it for layers.1: keep_last=0 -> keep_last=1 "
+        "(offload:stream,keep_last=1)");
   CHECK(late.evidence.value == 1);
 }
 
@@ -124,7 +134,8 @@ TEST_CASE("copies out that compute waits for are answered by a larger stash") {
   made.kernel(24, 100);
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
-  CHECK(sentence(findings[0]) == "copies out exposed 4.0 ms a step: stash=8GiB -> stash=16GiB");
+  CHECK(sentence(findings[0]) ==
+        "copies out exposed 4.0 ms a step: stash=8GiB -> stash=16GiB (offload:stream,stash=16GiB)");
   CHECK(findings[0].severity == Severity::advice);
 }
 
@@ -185,7 +196,8 @@ TEST_CASE("small copies far under the link's rate are gathered") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].rule == "copies-small");
   CHECK(findings[0].ms_per_step == doctest::Approx(1.6));
-  CHECK(sentence(findings[0]) == "20 small copies a step run at 10.0 GB/s: min=1MiB -> min=4MiB");
+  CHECK(sentence(findings[0]) ==
+        "20 small copies a step run at 10.0 GB/s: min=1MiB -> min=4MiB (offload:stream,min=4MiB)");
   measurement.transfer.link_out_gb_per_s = 16;  // 10 GB/s is over 60 % of that
   CHECK(find_in(made, measurement).empty());
 }
@@ -254,6 +266,8 @@ TEST_CASE("a budget that is not used is worth keeping more for, but not where no
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "6 GiB of the budget of 16 GiB are never used");
   CHECK(findings[0].bytes == 6 * kGiB);
+  measurement.transfer.out_bytes = 24 * kGiB;
+  CHECK(find_in(made, measurement)[0].advice == "fraction=1 -> fraction=0.75");
   made.trace.budget_bytes = 11 * kGiB;  // a tenth would be 1.1 GiB
   CHECK(find_in(made, measurement).empty());
 }

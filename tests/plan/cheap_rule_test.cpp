@@ -27,7 +27,7 @@ int64_t held(const MemoryGraph& graph, const Draft& draft) {
 }
 
 int64_t held(const std::string& spec, const ProgramFacts& facts) {
-  return held(MemoryGraph(facts), Draft(facts, make_plan(spec, facts)));
+  return held(MemoryGraph(facts), Draft(facts, plan_of(spec, facts)));
 }
 
 // One block: a memory is an op; some are dear, some saved.

@@ -43,7 +43,7 @@ TEST_CASE("the share is met as nearly as whole values can") {
 
 TEST_CASE("fraction=1 moves all, saved or not, and fraction=0 nothing") {
   CHECK(placed("offload:stream,fraction=1", decoder(2)) == "0-36 host/host");
-  CHECK(make_plan("offload:stream,fraction=0", decoder(2)).keeps_everything());
+  CHECK(plan_of("offload:stream,fraction=0", decoder(2)).keeps_everything());
 }
 
 TEST_CASE("values under min are neither counted nor moved") {
@@ -56,7 +56,7 @@ TEST_CASE("after a checkpoint the share is of what it left, its roots among it, 
   const std::string half = placed("checkpoint:cheap+offload:stream,tier=disk,fraction=0.08", facts);
   CHECK(half.find("18 disk/keep") != std::string::npos);
   CHECK(half.find("36 disk/keep") != std::string::npos);
-  const Plan all = make_plan("checkpoint:cheap+offload:stream,fraction=0.9999", facts);
+  const Plan all = plan_of("checkpoint:cheap+offload:stream,fraction=0.9999", facts);
   CHECK(placed(all).find("4-6 host/keep") != std::string::npos);  // v, q and k: what the head repeats start from
 }
 

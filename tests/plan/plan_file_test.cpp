@@ -117,7 +117,7 @@ TEST_CASE("transfer settings and saved_min_bytes replace those of the strategy, 
 }
 
 TEST_CASE("the plan that a run directory keeps is one too") {
-  nlohmann::json kept = make_plan("checkpoint:op,inputs=host", model());
+  nlohmann::json kept = plan_of("checkpoint:op,inputs=host", model());
   const PlanFile plan = file(kept.dump());
   nlohmann::json again = plan.make_plan(model());
   CHECK(again.at("strategy") == "mine");

@@ -25,7 +25,7 @@ std::string shown(const SummaryRow& row) {
 
 std::vector<std::string> shown(const std::string& spec, const ProgramFacts& facts) {
   std::vector<std::string> rows;
-  const PlanSummary summary = summarize(make_plan(spec, facts), facts);
+  const PlanSummary summary = summarize(plan_of(spec, facts), facts);
   for (const SummaryRow& row : summary.rows) rows.push_back(shown(row));
   rows.push_back(shown(summary.total));
   return rows;
@@ -48,7 +48,7 @@ TEST_CASE("roots of recomputed values count, and recomputed ones with what they 
 }
 
 TEST_CASE("without a measured forward every value counts, and bytes are not known") {
-  const PlanSummary summary = summarize(make_plan("checkpoint:full", three_blocks()), three_blocks());
+  const PlanSummary summary = summarize(plan_of("checkpoint:full", three_blocks()), three_blocks());
   CHECK_FALSE(summary.measured);
   CHECK(shown(summary.rows[1]) == "0-2: keep 1 0MiB recompute 3 0MiB");
 }

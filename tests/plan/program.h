@@ -165,8 +165,12 @@ inline std::string placed(const Plan& plan) {
   return text;
 }
 
-inline std::string placed(const std::string& spec, const ProgramFacts& facts = three_blocks()) {
-  return placed(plan::make_plan(spec, facts));
+inline Plan plan_of(const std::string& strategy, const ProgramFacts& facts) {
+  return plan::make_plan(config::Strategy::parse(strategy), facts);
+}
+
+inline std::string placed(const std::string& strategy, const ProgramFacts& facts = three_blocks()) {
+  return placed(plan_of(strategy, facts));
 }
 
 }  // namespace memtune::test

@@ -19,17 +19,17 @@ using namespace memtune::test;
 namespace {
 
 void check_refused(const std::string& spec, const ProgramFacts& facts, const std::string& message) {
-  CHECK_THROWS_WITH_AS(make_plan(spec, facts), message.c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(plan_of(spec, facts), message.c_str(), UsageError);
 }
 
 }  // namespace
 
 TEST_CASE("none places nothing") {
-  const Plan plan = make_plan("none", three_blocks());
+  const Plan plan = plan_of("none", three_blocks());
   CHECK(plan.strategy == "none");
   CHECK(plan.placements.empty());
   CHECK(plan.keeps_everything());
-  CHECK(make_plan("none", {}).keeps_everything());
+  CHECK(plan_of("none", {}).keeps_everything());
 }
 
 TEST_CASE("checkpoint:full recomputes what stays within a block and keeps what crosses") {
@@ -39,12 +39,12 @@ TEST_CASE("checkpoint:full recomputes what stays within a block and keeps what c
 }
 
 TEST_CASE("placements carry region and op for their readers") {
-  CHECK(make_plan("checkpoint:full", three_blocks()).placements[0].name == "layers.0/aten::linear");
-  CHECK(make_plan("offload:sync", three_blocks()).placements[0].name == "aten::embedding");
+  CHECK(plan_of("checkpoint:full", three_blocks()).placements[0].name == "layers.0/aten::linear");
+  CHECK(plan_of("offload:sync", three_blocks()).placements[0].name == "aten::embedding");
 }
 
 TEST_CASE("inputs=host moves the inputs of blocks, the first one's included, and not the last output") {
-  const Plan plan = make_plan("checkpoint:full,inputs=host", three_blocks());
+  const Plan plan = plan_of("checkpoint:full,inputs=host", three_blocks());
   CHECK(placed(plan) ==
         "0 host/keep, 1-5 recompute/recompute, 6 host/recompute, 7-11 recompute/recompute, 12 host/recompute, "
         "13-17 recompute/recompute, 18 keep/recompute");
@@ -67,8 +67,8 @@ TEST_CASE("with every=2, inputs=host moves the inputs of checkpointed blocks onl
 
 TEST_CASE("nested, only the inputs of a segment's first block stay, and segments begin anew behind a gap") {
   CHECK(placed("checkpoint:full,segment=3") == "1-17 recompute/recompute, 18 keep/recompute");
-  CHECK(make_plan("checkpoint:full,segment=3", three_blocks()).nested);
-  CHECK_FALSE(make_plan("checkpoint:full,segment=1", three_blocks()).nested);
+  CHECK(plan_of("checkpoint:full,segment=3", three_blocks()).nested);
+  CHECK_FALSE(plan_of("checkpoint:full,segment=1", three_blocks()).nested);
   CHECK(placed("checkpoint:full,segment=2,inputs=host") ==
         "0 host/keep, 1-11 recompute/recompute, 12 host/recompute, 13-17 recompute/recompute, 18 keep/recompute");
   CHECK(placed("checkpoint:full,segment=3,blocks=0:2") ==
@@ -204,7 +204,7 @@ TEST_CASE("offload moves what every op makes, but for what comes behind the last
 }
 
 TEST_CASE("offload:sync copies on the compute stream and nothing ahead") {
-  const Plan plan = make_plan("offload:sync,min=0", three_blocks());
+  const Plan plan = plan_of("offload:sync,min=0", three_blocks());
   CHECK_FALSE(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 0);
   CHECK(plan.transfer.min_bytes == 0);
@@ -212,7 +212,7 @@ TEST_CASE("offload:sync copies on the compute stream and nothing ahead") {
 }
 
 TEST_CASE("offload:stream hands its parameters to the transfers") {
-  const Plan plan = make_plan("offload:stream,stash=3KiB,min=2KiB,prefetch=1KiB", three_blocks());
+  const Plan plan = plan_of("offload:stream,stash=3KiB,min=2KiB,prefetch=1KiB", three_blocks());
   CHECK(plan.strategy == "offload:stream,stash=3KiB,min=2KiB,prefetch=1KiB");
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.stash_bytes == 3072);
@@ -226,10 +226,10 @@ TEST_CASE("checkpoints need blocks, and no more of them than there are") {
                                  "checkpoint:full,inputs=host", "offload:group", "offload:stream,blocks=0"})
     check_refused(spec, {}, "no repeated blocks were found in the model; name them with --blocks 'layers.*'");
   check_refused("checkpoint:every=4", three_blocks(), "checkpoint:every=4: n must be at most the number of blocks, 3");
-  CHECK_THROWS_AS(make_plan("checkpoint:ful", three_blocks()), UsageError);
+  CHECK_THROWS_AS(plan_of("checkpoint:ful", three_blocks()), UsageError);
 }
 
-TEST_CASE("offload needs no blocks") { CHECK(make_plan("offload:stream", {}).placements.empty()); }
+TEST_CASE("offload needs no blocks") { CHECK(plan_of("offload:stream", {}).placements.empty()); }
 
 TEST_CASE("blocks= names the blocks of a part, and every=n counts among them") {
   CHECK(placed("checkpoint:full,blocks=1") == "7-11 recompute/recompute, 12 keep/recompute");
@@ -256,19 +256,19 @@ TEST_CASE("a later part places what the earlier ones left on the device") {
 
 TEST_CASE("a joined plan copies as its offload part says, and is called what was written") {
   const std::string spec = "checkpoint:full+offload:stream,stash=3KiB,min=2KiB";
-  const Plan plan = make_plan(spec, three_blocks());
+  const Plan plan = plan_of(spec, three_blocks());
   CHECK(plan.strategy == spec);
   CHECK(plan.transfer.stash_bytes == 3072);
   CHECK(plan.saved_min_bytes == 2048);
 }
 
 TEST_CASE("host memory is page-locked unless the strategy says otherwise") {
-  CHECK_FALSE(make_plan("offload:stream,memory=pageable", three_blocks()).transfer.pinned);
-  CHECK(make_plan("offload:stream", three_blocks()).transfer.pinned);
+  CHECK_FALSE(plan_of("offload:stream,memory=pageable", three_blocks()).transfer.pinned);
+  CHECK(plan_of("offload:stream", three_blocks()).transfer.pinned);
 }
 
 TEST_CASE("offload:group moves the values of all blocks but the last, block by block") {
-  const Plan plan = make_plan("offload:group,in_flight=2,prefetch=3,min=1KiB", three_blocks());
+  const Plan plan = plan_of("offload:group,in_flight=2,prefetch=3,min=1KiB", three_blocks());
   CHECK(placed(plan) == "1-12 host/host");
   CHECK(plan.transfer.schedule == config::Schedule::block);
   CHECK(plan.transfer.pinned);
@@ -276,7 +276,7 @@ TEST_CASE("offload:group moves the values of all blocks but the last, block by b
   CHECK(plan.transfer.groups_in_flight == 2);
   CHECK(plan.transfer.prefetch_blocks == 3);
   CHECK(plan.transfer.min_bytes == 1024);
-  CHECK(make_plan("offload:stream", three_blocks()).transfer.schedule == config::Schedule::value);
+  CHECK(plan_of("offload:stream", three_blocks()).transfer.schedule == config::Schedule::value);
 }
 
 TEST_CASE("keep_last leaves the values of the last blocks on the device") {

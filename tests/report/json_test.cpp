@@ -79,9 +79,11 @@ TEST_CASE("findings carry their rule, their advice and where they are seen") {
                       4.5,
                       7,
                       0.1,
-                      {10, 20, {3, 1}, 2, "offload:stream"}}};
+                      {10, 20, {3, 1}, 2, "offload:stream"},
+                      "offload:group,prefetch=2"}};
   CHECK(json::parse(to_json_text(report))["findings"] ==
         json::parse(R"([{"severity": "problem", "rule": "waits", "what": "compute waits", "advice": "prefetch=2",
+                         "instead": "offload:group,prefetch=2",
                          "ms_per_step": 4.5, "bytes": 7,
                          "evidence": {"strategy": "offload:stream", "start_ns": 10, "end_ns": 20, "events": [3, 1],
                                       "value": 2}}])"));

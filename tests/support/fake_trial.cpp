@@ -1,6 +1,7 @@
 // Plays memtune-trial's side of the protocol, well or badly, so that the sweep is tested without LibTorch.
 //
-//   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor); others: ok
+//   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor,
+//                                                      inspect-b2: with that batch); others: ok
 //   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, or inspect
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -58,7 +59,8 @@ void log_start(const std::string& name) {
 }
 
 // A decoder-like chain: two matmuls and an attention a block, then a head and a loss.
-config::ProgramFacts facts(int blocks) {
+// `output_bytes` of each op, as if measured; 0: not.
+config::ProgramFacts facts(int blocks, int64_t output_bytes) {
   config::ProgramFacts facts;
   facts.kind = "scripted";
   facts.owner = {-1};
@@ -71,6 +73,7 @@ config::ProgramFacts facts(int blocks) {
     op.op_class = config::traits_of(name).op_class;
     op.inputs = {static_cast<int>(facts.owner.size()) - 1};
     op.outputs = {static_cast<int>(facts.owner.size())};
+    if (output_bytes > 0) op.output_bytes = {output_bytes}, op.output_saved = {true};
     facts.owner.push_back(static_cast<int>(facts.ops.size()));
     facts.ops.push_back(op);
   };
@@ -199,7 +202,10 @@ void inspect(const config::TrialRequest& request) {
   send_phase("load");
   std::vector<std::string> inputs;
   for (const config::InputSpec& input : request.inputs) inputs.push_back(to_string(input));
-  send({{"frame", "facts"}, {"facts", facts(4)}, {"inputs", inputs}, {"loss", "next_token"}});
+  send({{"frame", "facts"},
+        {"facts", facts(4, request.training.batch << 19)},
+        {"inputs", inputs},
+        {"loss", "next_token"}});
 }
 
 void doctor() {
@@ -224,6 +230,7 @@ int main(int argc, char** argv) {
   log_start(name);
   if (command == "inspect") {
     misbehave(behaviour_of(name));
+    misbehave(behaviour_of(name + "-b" + std::to_string(request.training.batch)));
     inspect(request);
   } else {
     run(request, behaviour_of(name));

@@ -281,7 +281,7 @@ Subject::Subject(const RandomProgram& source)
 
 config::Plan Subject::plan(const Placement& placement) const {
   if (placement.strategy.empty()) return random_plan(program_, facts_, placement.seed);
-  config::Plan plan = plan::make_plan(placement.strategy, facts_);
+  config::Plan plan = plan::make_plan(config::Strategy::parse(placement.strategy), facts_);
   plan.saved_min_bytes = plan.transfer.min_bytes = 0;
   return plan;
 }

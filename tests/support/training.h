@@ -110,7 +110,7 @@ class Model {
     program::Program program =
         program::lower(module_, program::Loss::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
-    auto plan = plan::make_plan(strategy, facts);
+    auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
     plan.transfer.min_bytes = 0;
     return under(program, facts, plan);

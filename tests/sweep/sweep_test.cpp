@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/plan/strategy.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -16,12 +17,19 @@ using memtune::result::Outcome;
 
 namespace {
 
+struct Notes : SweepListener {
+  void noted(const std::string& note) override { notes.push_back(note); }
+  void planned(const std::vector<TrialSpec>& trials, size_t) override { rounds.push_back(trials.size()); }
+  std::vector<std::string> notes;
+  std::vector<size_t> rounds;  // trials so far
+};
+
 struct Bench {
   test::ScratchFolder folder;
   test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
   test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
   SweepSettings settings;
-  SweepListener listener;
+  Notes listener;
 
   Bench() {
     settings.model = "tiny";
@@ -109,7 +117,7 @@ TEST_CASE("other settings are other trials, beside the old ones") {
   CHECK(result.report.rows[0].measurement.step_ms.samples.size() == 3);
   bench.settings.request.training.steps = 5;
   bench.run();
-  CHECK(bench.starts() == "inspect\n");
+  CHECK(bench.starts() == "");
 }
 
 TEST_CASE("failures are rows with reasons, and the sweep goes on") {
@@ -171,12 +179,46 @@ TEST_CASE("batch sizes are an axis: each has its own baseline") {
   bench.settings.strategies = {"none", "checkpoint:full"};
   bench.settings.batches = {1, 2};
   const SweepResult result = bench.run();
-  CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\nnone\ncheckpoint:full\n");
+  CHECK(bench.starts() == "inspect\ninspect\nnone\ncheckpoint:full\nnone\ncheckpoint:full\n");
   REQUIRE(result.report.rows.size() == 4);
   CHECK(result.report.rows[2].batch == 2);
   CHECK_FALSE(result.report.rows[2].measurement.gradients.compared);
   CHECK(result.report.rows[3].measurement.gradients.compared);
   CHECK(result.report.rows[3].measurement.plan == "trials/4-checkpoint-full-b2/plan.json");
+}
+
+namespace {
+
+config::Plan kept_plan(const Bench& bench, const std::string& trial) {
+  const auto plan = read_plan(bench.settings.directory / "trials" / trial / "plan.json");
+  REQUIRE(plan);
+  return *plan;
+}
+
+}  // namespace
+
+TEST_CASE("each batch size has plans of its own: what is too small to move at one may be large enough at another") {
+  Bench bench;
+  bench.settings.strategies = {"offload:stream,fraction=0.5"};
+  bench.settings.batches = {1, 4};
+  bench.run();
+  CHECK(kept_plan(bench, "1-offload-stream-fraction-0-5-b1").keeps_everything());
+  CHECK(kept_plan(bench, "2-offload-stream-fraction-0-5-b4").places(config::Place::host));
+  bench.starts();
+  bench.settings.batches = {4, 1};
+  bench.run();
+  CHECK(bench.starts() == "");  // both are known, in whatever order
+}
+
+TEST_CASE("a batch size at which the model cannot be looked at takes the plans of the first, and that is said") {
+  Bench bench;
+  bench.settings.strategies = {"none", "checkpoint:full"};
+  bench.settings.batches = {1, 3};
+  const SweepResult result = bench.run("inspect-b3=usage");
+  CHECK(result.report.rows.size() == 4);
+  CHECK(bench.listener.notes ==
+        std::vector<std::string>{"the model cannot be looked at with batch 3 (the model rejects "
+                                 "the input): plans are made as with batch 1"});
 }
 
 TEST_CASE("one batch size is a setting, not an axis") {
@@ -215,6 +257,81 @@ plan::PlanFile plan_file(const Bench& bench, const std::string& name, const std:
 const std::string kPlan = R"({"version": 1, "rules": [{"op": "silu", "outputs": "host"}]})";
 
 }  // namespace
+
+TEST_CASE("a strategy in two spellings is one trial, and that is told once") {
+  Bench bench;
+  bench.settings.strategies = {"offload:stream, keep_last = 2,fraction=0.40", "none",
+                               "offload:stream,fraction=0.4,keep_last=2", "none"};
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "inspect\nnone\noffload:stream,fraction=0.4,keep_last=2\n");
+  CHECK(bench.listener.notes ==
+        std::vector<std::string>{"'offload:stream, keep_last = 2,fraction=0.40' and 'offload:stream,fraction=0.4,"
+                                 "keep_last=2' are one trial: offload:stream,fraction=0.4,keep_last=2"});
+  CHECK(result.record.trials[1].strategy == "offload:stream,fraction=0.4,keep_last=2");
+  CHECK(result.record.trials[1].folder == "trials/2-offload-stream-fraction-0-4-keep-last-2");
+  bench.settings.strategies = {"none", " offload:stream,keep_last=2 , fraction=4e-1"};
+  bench.run();
+  CHECK(bench.starts() == "");
+}
+
+namespace {
+
+// Halves the share that moves as long as that makes steps shorter, as somebody would who looks at the rows.
+class Halving : public Proposer {
+ public:
+  explicit Halving(const std::vector<Setting>& settings) : settings_(settings) {}
+
+  std::vector<Proposal> next(std::span<const Tried> tried) override {
+    rows_.push_back(tried.size());
+    if (!tried.empty() && tried.back().measurement.outcome != Outcome::ok) return {};
+    const auto strategy = config::Strategy::parse("offload:stream,fraction=" + std::to_string(share_));
+    share_ /= 2;
+    return {{to_string(strategy), 0, plan::make_plan(strategy, settings_[0].facts.program)}};
+  }
+
+  static std::vector<size_t> rows_;  // that each question came with
+
+ private:
+  const std::vector<Setting>& settings_;
+  double share_ = 1;
+};
+std::vector<size_t> Halving::rows_;
+
+}  // namespace
+
+TEST_CASE("a proposer is asked again with what was measured, until it has nothing more to try") {
+  Bench bench;
+  Halving::rows_.clear();
+  const auto halving = [](const Candidates&, const std::vector<Setting>& settings) {
+    return std::make_unique<Halving>(settings);
+  };
+  const auto sweep = [&] {
+    const test::Variable rules("FAKE_TRIAL", "offload:stream,fraction=0.25=device_oom");
+    return run_sweep(bench.settings, bench.listener, halving);
+  };
+  const SweepResult result = sweep();
+  CHECK(bench.starts() == "inspect\noffload:stream\noffload:stream,fraction=0.5\noffload:stream,fraction=0.25\n");
+  CHECK(Halving::rows_ == std::vector<size_t>{0, 1, 2, 3});
+  CHECK(bench.listener.rounds == std::vector<size_t>{1, 2, 3});
+  CHECK(result.report.rows.size() == 3);
+  CHECK_FALSE(result.interrupted);
+  Halving::rows_.clear();
+  sweep();  // what is reused counts as measured
+  CHECK(bench.starts() == "");
+  CHECK(Halving::rows_ == std::vector<size_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("a proposer that repeats itself ends the sweep") {
+  Bench bench;
+  struct Again : Proposer {
+    std::vector<Proposal> next(std::span<const Tried>) override {
+      return {{"none", 0, plan::make_plan(config::Strategy(), {})}};
+    }
+  };
+  run_sweep(bench.settings, bench.listener,
+            [](const Candidates&, const std::vector<Setting>&) { return std::make_unique<Again>(); });
+  CHECK(bench.starts() == "inspect\nnone\n");
+}
 
 TEST_CASE("a plan file is one more strategy, tried last under its own name") {
   Bench bench;

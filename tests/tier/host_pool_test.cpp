@@ -154,17 +154,21 @@ TEST_CASE("of events of one stream a joined range carries the last alone, in eve
     mutable int asked = 0;
   };
   int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-  for (auto& order : orders) {
-    HostPool pool(cpu_device(), 3 * kPage);
-    HostPool::Lease leases[3] = {take(pool, kPage), take(pool, kPage), take(pool, kPage)};
-    std::shared_ptr<Numbered> events[3];
-    for (int i = 0; i < 3; ++i) leases[i].set_free_after(events[i] = std::make_shared<Numbered>(i));
-    for (int i : order) leases[i] = {};
-    for (const auto& event : events) CHECK(event->asked == 0);
-    const auto whole = take(pool, 3 * kPage);
-    REQUIRE(whole.free_after().size() == 1);
-    CHECK(whole.free_after()[0] == events[2]);
-  }
+  for (const bool rising : {true, false})
+    for (auto& order : orders) {
+      HostPool pool(cpu_device(), 3 * kPage);
+      HostPool::Lease leases[3] = {take(pool, kPage), take(pool, kPage), take(pool, kPage)};
+      std::shared_ptr<Numbered> events[3];
+      for (int i = 0; i < 3; ++i) {
+        events[i] = std::make_shared<Numbered>(rising ? i : -i);
+        leases[i].set_free_after(events[i]);
+      }
+      for (int i : order) leases[i] = {};
+      for (const auto& event : events) CHECK(event->asked == 0);
+      const auto whole = take(pool, 3 * kPage);
+      REQUIRE(whole.free_after().size() == 1);
+      CHECK(whole.free_after()[0] == events[rising ? 2 : 0]);
+    }
 }
 
 TEST_CASE("what was to come and is done by now is carried by no lease") {

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/config/strategy.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -131,7 +132,7 @@ TEST_CASE("axolotl: op is selective checkpointing, whose list names what linear 
   CHECK(keys("axolotl", "checkpoint:op,save=attention,inputs=host") ==
         axolotl("hidden_states", "", "\n  save: [attention]"));
   CHECK(keys("axolotl", "checkpoint:op, save = attention + matmul-all + linear + aten::gelu") ==
-        axolotl("false", "", "\n  save: [attention, \"aten::mm\", \"aten::addmm\", \"aten::gelu\"]"));
+        axolotl("false", "", "\n  save: [\"aten::mm\", \"aten::addmm\", attention, \"aten::gelu\"]"));
   std::string said = comments("axolotl", "checkpoint:op");
   CHECK(has(said, "axolotl keeps every matmul where memtune recomputes each second one: expect a higher peak"));
   CHECK(has(said, "with a LoRA or QLoRA adapter axolotl refuses to keep matmuls"));
@@ -145,8 +146,8 @@ TEST_CASE("axolotl: offload alone is offload with recompute, and that is said") 
   CHECK(has(comments("axolotl", "offload:stream"), "in a full fine-tune axolotl recomputes every block as well"));
   CHECK(has(comments("axolotl", "offload:stream"), "rounded: to checkpoint:full,inputs=host"));
   CHECK(has(comments("axolotl", "offload:sync"), "legacy is its engine without streams"));
-  CHECK(has(comments("axolotl", "offload:stream,head=move,min=1MiB"),
-            "head=move, min=1MiB: there are no keys for it; axolotl moves values from 1 KiB on"));
+  CHECK(has(comments("axolotl", "offload:stream,head=move,min=2MiB"),
+            "min=2MiB, head=move: there are no keys for it; axolotl moves values from 1 KiB on"));
 }
 
 TEST_CASE("a choice by cost becomes whole blocks in torchtune and a list of ops in axolotl") {
@@ -233,11 +234,35 @@ TEST_CASE("a trial that failed is not exported") {
                        "'none' did not work here (device_oom): export a strategy that did", UsageError);
 }
 
+TEST_CASE("what is rounded to is a strategy, in its canonical form, that the trainer has without rounding") {
+  const std::string specs[] = {"checkpoint:every=2,inputs=disk",
+                               "checkpoint:op,save=silu+attention,blocks=0-3",
+                               "checkpoint:cheap,inputs=host",
+                               "checkpoint:full,segment=4+offload:stream",
+                               "offload:stream,blocks=0-3,fraction=0.5+offload:stream,blocks=4-",
+                               "offload:group",
+                               "offload:sync,tier=disk",
+                               "offload:stream+checkpoint:every=3"};
+  for (const std::string trainer : {"torchtune", "axolotl"}) {
+    for (const std::string& spec : specs) {
+      const std::string said = comments(trainer, spec);
+      CAPTURE(said);
+      const size_t begin = said.find("rounded: to ");
+      if (begin == std::string::npos) continue;
+      const std::string nearest = said.substr(begin + 12, said.find(", the nearest", begin) - begin - 12);
+      CHECK(to_string(config::Strategy::parse(nearest)) == nearest);
+      if (spec.starts_with("checkpoint:")) CHECK(keys(trainer, nearest) == keys(trainer, spec));
+      CHECK_FALSE(has(comments(trainer, nearest), "rounded: "));
+    }
+  }
+}
+
 TEST_CASE("a strategy that trainers have nothing like is refused") {
-  CHECK_THROWS_WITH_AS(exported("axolotl", "planner:best", Report{}),
-                       "'planner:best' has no counterpart in trainers; these have: none, checkpoint:full, "
-                       "checkpoint:every, checkpoint:op, checkpoint:cheap, offload:sync, offload:stream, offload:group",
-                       UsageError);
+  CHECK_THROWS_WITH_AS(
+      exported("axolotl", "planner:best", Report{}),
+      "'planner:best' has no counterpart in trainers; these have: none, checkpoint:full, "
+      "checkpoint:every=n, checkpoint:op, checkpoint:cheap, offload:sync, offload:stream, offload:group",
+      UsageError);
   CHECK_THROWS_WITH_AS(exported("torchtune", "half=mine, a plan", Report{}),
                        doctest::Contains("'half=mine, a plan' has no counterpart in trainers"), UsageError);
 }

@@ -42,7 +42,7 @@ config::TrialRequest request(const std::string& strategy = "none") {
   result.training.warmup = 1;
   result.training.traced_steps = 1;
   trial::Session session(result);
-  result.plan = plan::make_plan(strategy, session.facts());
+  result.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
   result.plan.saved_min_bytes = result.plan.transfer.min_bytes = 0;
   return result;
 }

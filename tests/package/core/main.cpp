@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "core/plan/strategy.h"
+#include "core/config/strategy.h"
 #include "core/trace/file.h"
 
 int main(int, char** arguments) {
@@ -12,9 +12,9 @@ int main(int, char** arguments) {
   std::printf("%s: %zu events of %zu values\n", read.trace.strategy.c_str(), read.trace.events.size(),
               read.trace.values.size());
   if (read.cut() || read.trace.events.empty()) return 1;
-  memtune::plan::check_strategy("checkpoint:cheap+offload:stream,fraction=0.4");
+  memtune::config::Strategy::parse("checkpoint:cheap+offload:stream,fraction=0.4");
   try {
-    memtune::plan::check_strategy("offload:steam");
+    memtune::config::Strategy::parse("offload:steam");
   } catch (const memtune::UsageError& error) {
     std::puts(error.what());
     return 0;

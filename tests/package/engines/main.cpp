@@ -25,7 +25,7 @@ Run train(const std::string& strategy) {
   request.training.loss = "next_token";
   trial::Session session(request);
   session.survey();  // the bytes of values, by which strategies decide
-  const config::Plan plan = plan::make_plan(strategy, session.facts());
+  const config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
   step::Executor executor(session.program(), session.facts(), plan, session.device());
 
   std::vector<at::Tensor> parameters;

@@ -1,12 +1,12 @@
 // Ranges are typed by people: what is not clear is refused, and no block is left out or named in silence.
-#include "core/plan/block_ranges.h"
+#include "core/config/block_ranges.h"
 
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
 
 using memtune::UsageError;
-using memtune::plan::BlockRanges;
+using memtune::config::BlockRanges;
 
 namespace {
 
@@ -52,4 +52,20 @@ TEST_CASE("a block that the model does not have is named") {
   CHECK_THROWS_WITH_AS(BlockRanges("0-4").check(4), "the model has no block 4; it has 0 to 3", UsageError);
   CHECK_THROWS_WITH_AS(BlockRanges("4-").check(4), "the model has no block 4; it has 0 to 3", UsageError);
   CHECK_THROWS_WITH_AS(BlockRanges("0").check(0), "the model has no block 0; it has none", UsageError);
+}
+
+TEST_CASE("the same blocks are printed alike, in order, and read back") {
+  const auto printed = [](const char* text) { return to_string(BlockRanges(text)); };
+  CHECK(printed("all") == "all");
+  CHECK(printed(" 7 : 0 - 3 ") == "0-3:7");
+  CHECK(printed("4-5:0-3:2") == "0-5");
+  CHECK(printed("2-2:2") == "2");
+  CHECK(printed("20-:0-9:12") == "0-9:12:20-");
+  CHECK(BlockRanges("0-9:12:20-") == BlockRanges("20- : 12 : 0-9"));
+  CHECK_FALSE(BlockRanges("0-") == BlockRanges("all"));  // what is in no block is meant by "all" only
+}
+
+TEST_CASE("a block named beside a range to the last is still asked for") {
+  CHECK(to_string(BlockRanges("0-:9")) == "0-:9");
+  CHECK_THROWS_WITH_AS(BlockRanges("0-:9").check(4), "the model has no block 9; it has 0 to 3", UsageError);
 }

@@ -2,10 +2,11 @@
 // range without an end goes to the last one.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <vector>
 
-namespace memtune::plan {
+namespace memtune::config {
 
 class BlockRanges {
  public:
@@ -17,14 +18,20 @@ class BlockRanges {
   bool contains(int block) const;
   bool overlaps(const BlockRanges& other) const;
 
+  bool operator==(const BlockRanges&) const = default;
+
   // UsageError when a block is named that a model with `blocks` of them does not have.
   void check(size_t blocks) const;
 
  private:
   struct Range {
     int first, last;
+    auto operator<=>(const Range&) const = default;
   };
-  std::vector<Range> ranges_;  // empty: all
-};
+  friend std::string to_string(const BlockRanges& ranges);
 
-}  // namespace memtune::plan
+  std::vector<Range> ranges_;  // in order; those that touch are one, unless one goes to the last; empty: all
+};
+std::string to_string(const BlockRanges& ranges);  // "0-9:12:20-", "all"
+
+}  // namespace memtune::config

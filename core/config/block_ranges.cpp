@@ -1,4 +1,4 @@
-#include "core/plan/block_ranges.h"
+#include "core/config/block_ranges.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
-namespace memtune::plan {
+namespace memtune::config {
 namespace {
 
 constexpr int kLast = std::numeric_limits<int>::max();
@@ -33,6 +33,18 @@ BlockRanges::BlockRanges(const std::string& text) {
                        "the last), or all");
     ranges_.push_back({first, last});
   }
+  std::ranges::sort(ranges_);
+  std::vector<Range> merged;
+  for (const Range& range : ranges_) {
+    // A range to the last one is true of any model; what stands beside it names blocks that a model may not have.
+    const bool touches =
+        !merged.empty() && range.last != kLast && merged.back().last != kLast && range.first <= merged.back().last + 1;
+    if (touches)
+      merged.back().last = std::max(merged.back().last, range.last);
+    else if (merged.empty() || range != merged.back())
+      merged.push_back(range);
+  }
+  ranges_ = std::move(merged);
 }
 
 bool BlockRanges::contains(int block) const {
@@ -57,4 +69,13 @@ void BlockRanges::check(size_t blocks) const {
   }
 }
 
-}  // namespace memtune::plan
+std::string to_string(const BlockRanges& ranges) {
+  std::vector<std::string> parts;
+  for (const auto& [first, last] : ranges.ranges_) {
+    const std::string end = last == kLast ? "-" : "-" + std::to_string(last);
+    parts.push_back(std::to_string(first) + (first == last ? "" : end));
+  }
+  return parts.empty() ? "all" : join(parts, ":");
+}
+
+}  // namespace memtune::config

@@ -1,0 +1,20 @@
+// A look at the model: what it is at one setting, found out in a process of its own and kept, so that a sweep that goes
+// on need not load the model to know it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "core/config/trial_request.h"
+#include "core/sweep/run_directory.h"
+#include "core/sweep/trial_process.h"
+
+namespace memtune::sweep {
+
+// ModelFacts, or why there are none. `key` is the setting's; the directory's inspect/<key> keeps request, log and
+// facts.
+TrialAnswer inspect(const config::TrialRequest& request, const std::string& key, const RunDirectory& directory,
+                    std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress);
+
+}  // namespace memtune::sweep

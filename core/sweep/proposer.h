@@ -1,0 +1,53 @@
+// Which trials a sweep runs next. The loop asks, runs what it is told, and asks again with what was measured.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/plan.h"
+#include "core/result/measurement.h"
+#include "core/sweep/candidates.h"
+#include "core/sweep/trial_process.h"
+
+namespace memtune::sweep {
+
+// One point of the axes, and the model as it is there: bytes and operations follow batch and sequence.
+struct Setting {
+  std::optional<int64_t> batch, sequence;  // empty: as the inputs say
+  ModelFacts facts;
+};
+
+struct Proposal {
+  std::string name;    // of the strategy or the plan
+  size_t setting = 0;  // index into the sweep's settings
+  config::Plan plan;   // made from that setting's facts
+};
+
+// A proposal that has ended, well or not.
+struct Tried {
+  std::string name;
+  size_t setting = 0;
+  result::Measurement measurement;
+};
+
+class Proposer {
+ public:
+  virtual ~Proposer() = default;
+  // The trials to run next, in order; none: the sweep is done. `tried` are all so far, in order of running. UsageError
+  // in the first call for what the person can fix.
+  virtual std::vector<Proposal> next(std::span<const Tried> tried) = 0;
+};
+
+// Both outlive the proposer.
+using MakeProposer =
+    std::function<std::unique_ptr<Proposer>(const Candidates& candidates, const std::vector<Setting>& settings)>;
+
+// All candidates at all settings, at once: the baseline of a setting first. One UsageError has all that is wrong.
+std::unique_ptr<Proposer> propose_all(const Candidates& candidates, const std::vector<Setting>& settings);
+
+}  // namespace memtune::sweep
