@@ -13,7 +13,7 @@ namespace memtune::checkpoint {
 namespace {
 
 using c10::IValue;
-using torch::jit::Stack;
+using program::Stack;
 using value::Value;
 
 class GeneratorScope {
@@ -136,7 +136,7 @@ void Recompute::rerun(Instance& instance, const Value* wanted) {
     trace::RerunScope recording(recorder_, wanted ? wanted->key() : ValueKey{instance.op->id, ValueKey::kPrivate});
     if (instance.op->vararg) stack.emplace_back(static_cast<int64_t>(stack.size()));
     const Elapsed host(host_time_);
-    instance.op->operation(stack);
+    instance.op->run(stack);
   }
   if (captures && capture.saves != instance.saves)
     throw Error("running " + instance.op->name + " again saved " + std::to_string(capture.saves) + " tensors, not " +

@@ -45,10 +45,10 @@ class Recompute {
   void run(Instance& instance, const value::Value* wanted);
   void rerun(Instance& instance, const value::Value* wanted);
   at::Storage passed(const value::Value& value) const;
-  torch::jit::Stack make_stack(Instance& instance);
+  program::Stack make_stack(Instance& instance);
   c10::IValue make_argument(Argument& argument, bool written);
   at::Tensor make_input(TensorInput& input, bool written);
-  void hand_out(Instance& instance, const torch::jit::Stack& arguments, const torch::jit::Stack& results,
+  void hand_out(Instance& instance, const program::Stack& arguments, const program::Stack& results,
                 const value::Value* wanted);
   bool passes(const Instance& instance) const { return nested_ && instance.block != block_; }
 
@@ -63,9 +63,9 @@ class Recompute {
 };
 
 // Running statistics that the op moves: arguments that its schema does not call written. Empty for other ops.
-std::vector<at::Tensor> moved_statistics(const program::Op& op, const torch::jit::Stack& inputs);
+std::vector<at::Tensor> moved_statistics(const program::Op& op, const program::Stack& inputs);
 
 // The tensors among `values`, lists flattened, in order; undefined ones included.
-std::vector<at::Tensor> tensors_in(const torch::jit::Stack& values);
+std::vector<at::Tensor> tensors_in(const program::Stack& values);
 
 }  // namespace memtune::checkpoint

@@ -1,6 +1,6 @@
 #include "core/program/interpreter.h"
 
-#include <ATen/autocast_mode.h>
+#include <algorithm>
 
 #include "core/base/error.h"
 
@@ -26,15 +26,14 @@ IValue Interpreter::run(std::vector<IValue> inputs, OpObserver* observer) {
 
 std::string Interpreter::where() const {
   if (!running_) return "";
-  std::string source = source_of(running_->node);
-  return running_->name + (source.empty() ? "" : " at " + source);
+  return running_->name + (running_->source.empty() ? "" : " at " + running_->source);
 }
 
 void Interpreter::clear() {
   for (size_t slot = 0; slot < environment_.size(); ++slot)
     if (!program_.is_constant[slot]) environment_[slot] = IValue();
   stack_.clear();
-  while (!contexts_.empty()) exit();
+  while (!entered_.empty()) entered_.pop_back();  // the last one first
 }
 
 void Interpreter::run_body(const Body& body, std::vector<IValue> inputs, std::vector<IValue>& outputs) {
@@ -106,44 +105,39 @@ void Interpreter::run_loop(const Op& op) {
 
 namespace {
 
-IValue make_list(const Op& op, const torch::jit::Stack& elements) {
-  c10::impl::GenericList list(op.node->output()->type()->expectRef<c10::ListType>().getElementType());
+IValue make_list(const Op& op, const Stack& elements) {
+  c10::impl::GenericList list(op.type->expectRef<c10::ListType>().getElementType());
   for (const IValue& element : elements) list.push_back(element);
   return list;
 }
 
-IValue make_dict(const Op& op, const torch::jit::Stack& elements) {
-  const auto& type = op.node->output()->type()->expectRef<c10::DictType>();
+IValue make_dict(const Op& op, const Stack& elements) {
+  const auto& type = op.type->expectRef<c10::DictType>();
   c10::impl::GenericDict dict(type.getKeyType(), type.getValueType());
   for (size_t i = 0; i + 1 < elements.size(); i += 2) dict.insert_or_assign(elements[i], elements[i + 1]);
   return dict;
 }
 
-IValue make_tuple(const Op&, torch::jit::Stack& elements) {
-  return c10::ivalue::Tuple::create(std::vector<IValue>(elements.begin(), elements.end()));
-}
-
 IValue make_object(const Op& op) {
-  auto type = op.node->output()->type()->expect<c10::ClassType>();
+  auto type = op.type->expect<c10::ClassType>();
   return c10::ivalue::Object::create({type->compilation_unit(), type}, type->numAttributes());
 }
 
 bool is_instance(const Op& op, const IValue& value) {
-  for (const auto& type : op.node->tys(c10::attr::types))
-    if (value.type()->isSubtypeOf(*type)) return true;
-  return false;
+  return std::any_of(op.types.begin(), op.types.end(),
+                     [&](const c10::TypePtr& type) { return value.type()->isSubtypeOf(*type); });
 }
 
-void unpack_list(const Op& op, torch::jit::Stack& stack) {
+void unpack_list(const Op& op, Stack& stack) {
   auto list = stack.back().toList();
   stack.pop_back();
   if (list.size() != op.outputs.size())
     throw UsageError("cannot unpack a list of " + std::to_string(list.size()) + " into " +
-                     std::to_string(op.outputs.size()) + " values at " + source_of(op.node));
+                     std::to_string(op.outputs.size()) + " values at " + op.source);
   for (size_t i = 0; i < list.size(); ++i) stack.push_back(list.get(i));
 }
 
-void unpack_tuple(torch::jit::Stack& stack) {
+void unpack_tuple(Stack& stack) {
   auto elements = stack.back().toTuple()->elements().vec();
   stack.pop_back();
   for (auto& element : elements) stack.push_back(std::move(element));
@@ -155,6 +149,12 @@ IValue tuple_element(const Op& op, const IValue& value) {
   return elements.at(i);
 }
 
+// inputs: device, whether it is on, dtype. The device is the author's choice and stays.
+std::unique_ptr<autograd::AutocastScope> enter_autocast(const Stack& inputs) {
+  const autograd::Autocast state{inputs[1].toBool(), inputs[2].toScalarType()};
+  return std::make_unique<autograd::AutocastScope>(c10::Device(inputs[0].toStringRef()).type(), state);
+}
+
 }  // namespace
 
 void Interpreter::call(const Op& op) {
@@ -163,54 +163,32 @@ void Interpreter::call(const Op& op) {
     stack_.push_back(std::move(value));
   };
   switch (op.kind) {
-    case OpKind::get_attribute: {
-      const std::string& name = op.node->s(c10::attr::name);
-      return answer(op.object ? op.object->getAttr(name) : stack_[0].toObject()->getAttr(name));
-    }
+    case OpKind::get_attribute: return answer((op.object ? op.object : stack_[0].toObject())->getAttr(op.attribute));
     case OpKind::set_attribute: {
       IValue value = stack_.back();
-      (op.object ? op.object : stack_[0].toObject())->setAttr(op.node->s(c10::attr::name), std::move(value));
+      (op.object ? op.object : stack_[0].toObject())->setAttr(op.attribute, std::move(value));
       return stack_.clear();
     }
     case OpKind::list: return answer(make_list(op, stack_));
     case OpKind::dict: return answer(make_dict(op, stack_));
-    case OpKind::tuple: return answer(make_tuple(op, stack_));
+    case OpKind::tuple: return answer(c10::ivalue::Tuple::create(stack_));
     case OpKind::list_unpack: return unpack_list(op, stack_);
     case OpKind::tuple_unpack: return unpack_tuple(stack_);
     case OpKind::tuple_index: return answer(tuple_element(op, stack_[0]));
     case OpKind::create_object: return answer(make_object(op));
     case OpKind::is_instance: return answer(is_instance(op, stack_[0]));
     case OpKind::uninitialized: return answer(IValue());
-    case OpKind::enter: return enter();
-    case OpKind::exit: exit(); return answer(IValue());
+    case OpKind::enter_grad_mode:
+      entered_.emplace_back(std::make_unique<c10::AutoGradMode>(stack_[0].toBool()));
+      return stack_.clear();
+    case OpKind::enter_autocast: entered_.emplace_back(enter_autocast(stack_)); return stack_.clear();
+    case OpKind::leave: return entered_.pop_back();
     default: break;
   }
   if (observer_) observer_->before(op, stack_);
   if (op.vararg) stack_.emplace_back(static_cast<int64_t>(stack_.size()));
-  op.operation(stack_);
+  op.run(stack_);
   if (observer_) observer_->after(op, stack_);
-}
-
-// Autocast regions only: what other context managers do are ops of their own. The device in the script is the author's
-// choice and stays.
-void Interpreter::enter() {
-  const auto& object = stack_[0].toObjectRef();
-  Context context;
-  context.device = c10::Device(object.getAttr("device").toStringRef()).type();
-  context.enabled = at::autocast::is_autocast_enabled(context.device);
-  context.dtype = at::autocast::get_autocast_dtype(context.device);
-  at::autocast::set_autocast_enabled(context.device, object.getAttr("_enabled").toBool());
-  at::autocast::set_autocast_dtype(context.device, object.getAttr("fast_dtype").toScalarType());
-  at::autocast::increment_nesting();
-  contexts_.push_back(context);
-}
-
-void Interpreter::exit() {
-  Context context = contexts_.back();
-  contexts_.pop_back();
-  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(context.device, context.enabled);
-  at::autocast::set_autocast_dtype(context.device, context.dtype);
 }
 
 }  // namespace memtune::program

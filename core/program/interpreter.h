@@ -2,6 +2,12 @@
 // last use, so the peak is that of eager Python.
 #pragma once
 
+#include <c10/core/GradMode.h>
+
+#include <memory>
+#include <variant>
+
+#include "core/autograd/autocast.h"
 #include "core/program/program.h"
 
 namespace memtune::program {
@@ -10,8 +16,8 @@ namespace memtune::program {
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
-  virtual void before(const Op& op, const torch::jit::Stack& inputs) = 0;
-  virtual void after(const Op& op, const torch::jit::Stack& outputs) = 0;
+  virtual void before(const Op& op, const Stack& inputs) = 0;
+  virtual void after(const Op& op, const Stack& outputs) = 0;
 };
 
 class Interpreter {
@@ -32,22 +38,17 @@ class Interpreter {
   void run_loop(const Op& op);
   void take_inputs(const Op& op);
   void call(const Op& op);
-  void enter();
-  void exit();
   void clear();
 
   const Program& program_;
   std::vector<c10::IValue> environment_;  // by slot; constants are filled in once
-  torch::jit::Stack stack_;               // of the op that runs
+  Stack stack_;                           // of the op that runs
   OpObserver* observer_ = nullptr;
   const Op* running_ = nullptr;
 
-  struct Context {  // the autocast state before an entered region
-    c10::DeviceType device = c10::DeviceType::CPU;
-    bool enabled = false;
-    at::ScalarType dtype = at::kFloat;
-  };
-  std::vector<Context> contexts_;
+  // What was entered and not yet left; ends what it began when it goes.
+  using Entered = std::variant<std::unique_ptr<c10::AutoGradMode>, std::unique_ptr<autograd::AutocastScope>>;
+  std::vector<Entered> entered_;
 };
 
 }  // namespace memtune::program

@@ -14,6 +14,7 @@ class Liveness {
   // `live`: slots needed after the body. Returns the outer slots that the body (or what follows) needs at its entry.
   Slots walk(Body& body, Slots live) {
     body.output_last_use.assign(body.outputs.size(), false);
+    body.dead_at_entry.clear();
     for (size_t i = body.outputs.size(); i-- > 0;)
       if (!is_constant_[body.outputs[i]]) body.output_last_use[i] = live.insert(body.outputs[i]).second;
     for (auto op = body.ops.rbegin(); op != body.ops.rend(); ++op) walk(*op, live);
@@ -26,6 +27,7 @@ class Liveness {
 
  private:
   void walk(Op& op, Slots& live) {
+    op.dead.clear();
     for (Slot slot : op.outputs) {
       if (!live.count(slot)) op.dead.push_back(slot);
       live.erase(slot);

@@ -5,7 +5,8 @@
 
 namespace memtune::program {
 
-// Fills Op::last_use, Op::dead and Body::dead_at_entry of the whole program, by one walk backwards.
+// Fills (again, when ops have come) Op::last_use, Op::dead and Body::dead_at_entry of the whole program, by one walk
+// backwards.
 void find_last_uses(Program& program);
 
 }  // namespace memtune::program

@@ -6,14 +6,18 @@
 
 namespace memtune::program {
 
-ModuleState::ModuleState(const torch::jit::Module& module, c10::Device device) {
+ModuleState::ModuleState(const State& state, c10::Device device) {
   at::NoGradGuard no_grad;
   std::unordered_set<const void*> seen;  // parameters from the start: a run does not write into them
-  for (const at::Tensor& parameter : module.parameters()) seen.insert(parameter.unsafeGetTensorImpl());
-  c10::IValue(module._ivalue()).visit([&](const c10::IValue& value) {
-    if (value.isTensor() && value.toTensor().defined()) {
-      if (seen.insert(value.toTensor().unsafeGetTensorImpl()).second)
-        tensors_.emplace_back(value.toTensor(), value.toTensor().detach().clone());
+  for (const auto& [name, parameter] : state.parameters) seen.insert(parameter.unsafeGetTensorImpl());
+  const auto copy = [&](const at::Tensor& tensor) {
+    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second)
+      tensors_.emplace_back(tensor, tensor.detach().clone());
+  };
+  for (const auto& [name, buffer] : state.buffers) copy(buffer);
+  state.object.visit([&](const c10::IValue& value) {
+    if (value.isTensor()) {
+      copy(value.toTensor());
     } else if (value.isObject()) {
       auto object = value.toObject();
       if (!seen.insert(object.get()).second) return true;

@@ -2,17 +2,17 @@
 // the random generators.
 #pragma once
 
-#include <torch/csrc/jit/api/module.h>
-
 #include <utility>
 #include <vector>
+
+#include "core/program/state.h"
 
 namespace memtune::program {
 
 class ModuleState {
  public:
-  // Copies every tensor of the module that is no parameter, and the generators' states of the CPU and of `device`.
-  ModuleState(const torch::jit::Module& module, c10::Device device);
+  // Copies every tensor of the state that is no parameter, and the generators' states of the CPU and of `device`.
+  ModuleState(const State& state, c10::Device device);
   // Puts everything back.
   ~ModuleState();
   ModuleState(const ModuleState&) = delete;

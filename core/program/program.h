@@ -1,27 +1,28 @@
-// A model lowered to ops in nested bodies: TorchScript's graph with every call inlined, tuples taken apart, modules
-// resolved, and the last use of every value known. The interpreter runs it; facts() describes it.
+// A model as ops in nested bodies: every call inlined, tuples taken apart, modules resolved, and the last use of every
+// value known. Front ends write it (core/frontend), the interpreter runs it, facts() describes it. An op holds all that
+// running it takes; of the form that the model came in nothing is left.
 //
 // A slot is a place for one value in the interpreter's environment. Constants have slots of their own that never die.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
-#include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/ir/ir.h>
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/config/program_facts.h"
+#include "core/config/op_traits.h"
+#include "core/program/state.h"
 
 namespace memtune::program {
 
 using Slot = int;
+using Stack = std::vector<c10::IValue>;  // an op takes its inputs from it and leaves its outputs on it
 
-// One run of a module's (or function's) body. Calls form a tree; an op belongs to the innermost one.
-struct Call {
+// One run of a module's body. Regions form a tree; an op belongs to the innermost one.
+struct Region {
   std::string path;  // module path, "layers.3.attn"; functions have their caller's
   std::string type;  // class name as the author wrote it: "Block"
   int parent = -1;
@@ -30,7 +31,7 @@ struct Call {
 struct Body;
 
 enum class OpKind {
-  call,           // a registered operator
+  call,           // an operator, by Op::run
   get_attribute,  // of `object`, or of the object in inputs[0]
   set_attribute,
   list,
@@ -42,27 +43,36 @@ enum class OpKind {
   create_object,
   is_instance,
   uninitialized,
-  enter,  // autocast; other context managers are inlined
-  exit,
-  branch,  // prim::If
-  loop,    // prim::Loop
+  enter_grad_mode,  // inputs: whether gradients are on
+  enter_autocast,   // inputs: device, whether it is on, dtype
+  leave,            // what was entered last
+  branch,
+  loop,
 };
 
 struct Op {
   int id = 0;  // position in program order, bodies included
   OpKind kind = OpKind::call;
-  const torch::jit::Node* node = nullptr;
-  mutable torch::jit::Operation operation{nullptr};  // kind == call; its call operator is not const
-  std::optional<c10::OperatorHandle> handle;         // when the dispatcher knows it
-  std::vector<bool> writes;                          // arguments written in place, by the schema
-  bool vararg = false;
-  bool random = false;  // draws from the device's generator
+  std::string name;    // "aten::linear"
+  std::string source;  // "model.py:42" as the model's author knows it; "" when the file does not say
+  int region = 0;      // index into Program::regions
+
+  std::function<void(Stack&)> run;            // kind == call
+  std::optional<c10::OperatorHandle> handle;  // when the dispatcher knows it
+  bool vararg = false;                        // `run` wants the number of its inputs last
+  std::vector<bool> writes;                   // arguments written in place, by the schema
+  std::vector<bool> hands_on;                 // arguments that an output may be, or be a view of, by the schema
+  bool returns_alias = false;                 // of an argument, or of something that it holds
+  bool random = false;                        // draws from the device's generator
   config::OpClass op_class = config::OpClass::host;
-  std::vector<int> moves_statistics;               // see config::OpTraits
-  std::string name;                                // "aten::linear"
-  c10::intrusive_ptr<c10::ivalue::Object> object;  // get/set_attribute of a module
+  std::vector<int> moves_statistics;  // see config::OpTraits
+
+  c10::TypePtr type;                               // list, dict, create_object: of what is made
+  std::vector<c10::TypePtr> types;                 // is_instance: any of these
+  std::string attribute;                           // get_attribute, set_attribute
+  c10::intrusive_ptr<c10::ivalue::Object> object;  // the same, of a module
   int64_t index = 0;                               // tuple_index
-  int call = 0;                                    // index into Program::calls
+
   std::vector<Slot> inputs, outputs;
   std::vector<bool> last_use;  // inputs[i] dies here: it is moved
   std::vector<Slot> dead;      // slots that die when the op is done (unused outputs, captures)
@@ -77,29 +87,35 @@ struct Body {
   std::vector<Slot> dead_at_entry;    // outer slots that only the other branch uses
 };
 
+struct Input {
+  std::string name;
+  bool optional = false;  // None when it is not given
+  bool of_model = true;   // false: only the loss takes it
+};
+
+// What the model answers with: a value, or a tuple whose elements are known one by one.
+struct Answer {
+  Slot slot = -1;     // -1: a tuple of `elements`
+  c10::TypePtr type;  // of the value in `slot`
+  std::vector<Answer> elements;
+};
+
 struct Program {
-  torch::jit::Module module;
-  Body body;                             // inputs: forward's arguments, then the target when the loss needs one
-  std::vector<std::string> input_names;  // in the order of body.inputs
-  std::vector<c10::IValue> constants;    // by slot; None where the slot is no constant
+  std::string kind;  // "scripted" | "traced" | "profile"
+  State state;
+  Body body;
+  std::vector<Input> inputs;           // in the order of body.inputs
+  Answer answer;                       // of the model, before any loss
+  std::vector<c10::IValue> constants;  // by slot; None where the slot is no constant
   std::vector<bool> is_constant;
-  std::vector<Call> calls;
-  std::vector<std::string> notes;
-  std::shared_ptr<torch::jit::CompilationUnit> loss_unit;  // keeps the loss's graph alive
+  std::vector<Region> regions;
+  std::vector<std::string> notes;  // what the person should know
   int slots = 0;
   int ops = 0;
 
-  const std::string& path(const Op& op) const { return calls[op.call].path; }
+  const std::string& path(const Op& op) const { return regions[op.region].path; }
 };
 
-// "model.py:42" as the model's author knows it; "" when the file does not say.
-std::string source_of(const torch::jit::Node* node);
-
-// Calls whose ops form the blocks, in program order: those whose path matches the glob `blocks`, or, when it is empty,
-// those of the class that covers most of the program (containers and single-op modules aside). UsageError when a given
-// glob matches nothing.
-std::vector<int> find_blocks(const Program& program, const std::string& blocks);
-
-config::ProgramFacts facts(const Program& program, const std::vector<int>& blocks);
+std::vector<std::string> input_names(const Program& program);
 
 }  // namespace memtune::program

@@ -20,7 +20,7 @@ using checkpoint::Instance;
 using checkpoint::InstancePtr;
 using checkpoint::TensorInput;
 using config::Place;
-using torch::jit::Stack;
+using program::Stack;
 using value::Use;
 using value::Value;
 using value::ValuePtr;
@@ -49,7 +49,7 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
     config::check_placement(placement, facts);
     placements_[placement.op] = &placement;
   }
-  for (const auto& parameter : program.module.parameters()) parameters_.insert(storage_of_tensor(parameter));
+  for (const auto& [name, parameter] : program.state.parameters) parameters_.insert(storage_of_tensor(parameter));
 }
 
 Executor::~Executor() = default;
@@ -294,7 +294,7 @@ InstancePtr Executor::record_cast(const SavedTensor& saved) {
   static const program::Op cast = [] {
     program::Op op;
     op.name = "aten::to";
-    op.operation = [](Stack& stack) {
+    op.run = [](Stack& stack) {
       const at::ScalarType dtype = stack.at(1).toScalarType();
       at::Tensor tensor = stack.at(0).toTensor().to(dtype);
       stack.clear();

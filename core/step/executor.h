@@ -16,6 +16,7 @@
 #include "core/autograd/hooks.h"
 #include "core/checkpoint/recompute.h"
 #include "core/config/plan.h"
+#include "core/config/program_facts.h"
 #include "core/device/device.h"
 #include "core/offload/offload.h"
 #include "core/program/interpreter.h"
@@ -50,8 +51,8 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   // From now on the time of reruns and of waits for copies is taken.
   void turn_on_timers();
 
-  void before(const program::Op& op, const torch::jit::Stack& inputs) override;
-  void after(const program::Op& op, const torch::jit::Stack& outputs) override;
+  void before(const program::Op& op, const program::Stack& inputs) override;
+  void after(const program::Op& op, const program::Stack& outputs) override;
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
   const offload::Offload& offload() const { return offload_; }
@@ -94,13 +95,13 @@ class Executor final : public program::OpObserver, public autograd::Packer {
   bool is_ours(const at::Tensor& tensor) const;
   value::ValuePtr find(const at::Tensor& tensor) const;
   value::ValuePtr find_or_add(const at::Tensor& tensor);
-  void note_written(const program::Op& op, const torch::jit::Stack& inputs);
+  void note_written(const program::Op& op, const program::Stack& inputs);
   void replace_moved(const at::Tensor& moved);
-  checkpoint::InstancePtr record(const program::Op& op, const torch::jit::Stack& inputs);
+  checkpoint::InstancePtr record(const program::Op& op, const program::Stack& inputs);
   checkpoint::TensorInput record_input(const at::Tensor& tensor);
   value::Use use(value::ValuePtr value, value::Use::By by);
   void replace_written(const program::Op& op);
-  void add_outputs(const program::Op& op, const torch::jit::Stack& outputs);
+  void add_outputs(const program::Op& op, const program::Stack& outputs);
   value::ValuePtr add_value(const at::Tensor& tensor, const value::Value::Origin& origin, config::Place place,
                             const checkpoint::InstancePtr& maker, int index);
   value::ValuePtr add_private(const at::Tensor& tensor, config::Place place, const checkpoint::InstancePtr& maker);

@@ -11,7 +11,7 @@
 
 namespace memtune::step {
 
-using torch::jit::Stack;
+using program::Stack;
 
 namespace {
 
@@ -66,7 +66,7 @@ Survey::Survey(const program::Program& program, config::ProgramFacts& facts, c10
     op.private_bytes = 0;
     op.flops = 0;
   }
-  for (const at::Tensor& parameter : program.module.parameters()) note(parameter, -1, 0);
+  for (const auto& [name, parameter] : program.state.parameters) note(parameter, -1, 0);
 }
 
 bool Survey::is_new(const at::Tensor& tensor) const {

@@ -21,8 +21,8 @@ class Survey final : public program::OpObserver, public autograd::Packer {
   // Fills output_bytes, output_saved, private_bytes and flops of `facts`; what runs more than once counts each time.
   Survey(const program::Program& program, config::ProgramFacts& facts, c10::DeviceType device);
 
-  void before(const program::Op& op, const torch::jit::Stack& inputs) override;
-  void after(const program::Op& op, const torch::jit::Stack& outputs) override;
+  void before(const program::Op& op, const program::Stack& inputs) override;
+  void after(const program::Op& op, const program::Stack& outputs) override;
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
  private:

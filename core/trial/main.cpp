@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/profiler/doctor.h"
+#include "core/program/first_line.h"
 #include "core/trial/session.h"
 #include "core/trial/trial.h"
 
@@ -69,7 +70,7 @@ int main(int argc, char** argv) {
     frames.send({{"frame", "usage"}, {"message", error.what()}});
     status = 2;
   } catch (const std::exception& error) {
-    frames.send({{"frame", "error"}, {"message", memtune::trial::first_line(error)}});
+    frames.send({{"frame", "error"}, {"message", memtune::program::first_line(error)}});
     std::fprintf(stderr, "%s\n", error.what());
   }
   std::fflush(nullptr);

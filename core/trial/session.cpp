@@ -9,6 +9,10 @@
 #include "core/config/trial_request.h"
 #include "core/device/torch/make_device.h"
 #include "core/device/torch/torch_device.h"
+#include "core/frontend/front_end.h"
+#include "core/program/blocks.h"
+#include "core/program/facts.h"
+#include "core/program/first_line.h"
 #include "core/program/module_state.h"
 #include "core/step/survey.h"
 
@@ -21,16 +25,9 @@ autograd::Autocast autocast_of(const std::string& dtype, c10::DeviceType device)
   return {true, dtype == "float16" ? at::kHalf : at::kBFloat16};
 }
 
-std::vector<std::string> argument_names(const torch::jit::Module& module) {
-  std::vector<std::string> names;
-  const auto& arguments = module.get_method("forward").function().getSchema().arguments();
-  for (size_t i = 1; i < arguments.size(); ++i) names.push_back(arguments[i].name());
-  return names;
-}
-
 std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
 
-std::string describe(const Batch& batch) {
+std::string describe(const frontend::Batch& batch) {
   std::vector<std::string> specs;
   for (const auto& spec : batch.specs) specs.push_back(config::to_string(spec));
   return join(specs, " ");
@@ -38,32 +35,22 @@ std::string describe(const Batch& batch) {
 
 }  // namespace
 
-std::string first_line(const std::exception& error) {
-  auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 Session::Session(const config::TrialRequest& request) : request_(request) {
   const auto& training = request.training;
-  loss_ = program::parse_loss(training.loss);
+  loss_ = frontend::parse_loss(training.loss);
   device_ = device::make_device(training.device);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  model_ = program::load_model(request.model, training.dtype, device::torch_device(*device_), training.seed,
-                               training.sequence);
-  std::string target = choose_target(request, loss_, argument_names(model_.module));
-  program_ =
-      std::make_unique<program::Program>(program::lower(model_.module, loss_, target, device::torch_device(*device_)));
+  program::Program model = frontend::lower(
+      {request.model, training.dtype, device::torch_device(*device_), training.seed, training.sequence});
+  const std::string target = frontend::choose_target(request, loss_, program::input_names(model));
+  program_ = std::make_unique<program::Program>(frontend::with_loss(model, loss_, target));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
-  facts_.kind = model_.kind;
-  facts_.notes.insert(facts_.notes.begin(), model_.notes.begin(), model_.notes.end());
-  batch_ = make_batch(request, loss_, *program_, device::torch_device(*device_));
-  parameters_ = program::unique_parameters(model_.module);
+  batch_ = frontend::make_batch(request, loss_, model, device::torch_device(*device_));
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
 }
 
 void Session::survey() {
-  program::ModuleState restore(model_.module, device::torch_device(*device_));
+  program::ModuleState restore(program_->state, device::torch_device(*device_));
   try {
     config::ProgramFacts measured = facts_;
     step::Survey survey(*program_, measured, device::torch_device(*device_).type());
@@ -78,13 +65,13 @@ void Session::survey() {
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (const c10::Error& error) {
-    throw UsageError("the model rejects " + describe(batch_) + ": " + first_line(error) + " (" + interpreter_->where() +
-                     ")");
+    throw UsageError("the model rejects " + describe(batch_) + ": " + program::first_line(error) + " (" +
+                     interpreter_->where() + ")");
   }
 }
 
 double Session::untouched_loss(step::Executor* executor) {
-  program::ModuleState restore(model_.module, device::torch_device(*device_));
+  program::ModuleState restore(program_->state, device::torch_device(*device_));
   return forward(executor, executor).item<double>();
 }
 
@@ -110,7 +97,7 @@ at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserv
 }
 
 void Session::drop_gradients() {
-  for (auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
+  for (auto& [name, parameter] : program_->state.parameters) parameter.mutable_grad().reset();
 }
 
 }  // namespace memtune::trial

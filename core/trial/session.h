@@ -6,11 +6,10 @@
 
 #include "core/config/trial_request.h"
 #include "core/device/device.h"
+#include "core/frontend/inputs.h"
+#include "core/frontend/loss.h"
 #include "core/program/interpreter.h"
-#include "core/program/load.h"
-#include "core/program/lowering.h"
 #include "core/step/executor.h"
-#include "core/trial/inputs.h"
 #include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
@@ -35,9 +34,9 @@ class Session {
   device::Device& device() { return *device_; }
   const config::ProgramFacts& facts() const { return facts_; }
   const program::Program& program() const { return *program_; }
-  const Batch& batch() const { return batch_; }
-  program::Loss loss() const { return loss_; }
-  const NamedParameters& parameters() const { return parameters_; }
+  const frontend::Batch& batch() const { return batch_; }
+  frontend::Loss loss() const { return loss_; }
+  const NamedParameters& parameters() const { return program_->state.parameters; }
   // "aten::linear at model.py:42" after a forward that threw; "" when the backward did.
   std::string where() const { return in_forward_ ? interpreter_->where() : ""; }
   bool in_forward() const { return in_forward_; }
@@ -49,17 +48,12 @@ class Session {
 
   const config::TrialRequest& request_;
   std::unique_ptr<device::Device> device_;
-  program::Loss loss_;
-  program::LoadedModel model_;
+  frontend::Loss loss_;
   std::unique_ptr<program::Program> program_;
   config::ProgramFacts facts_;
-  Batch batch_;
-  NamedParameters parameters_;
+  frontend::Batch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
   bool in_forward_ = false;
 };
-
-// The first line of an exception's message without LibTorch's backtrace.
-std::string first_line(const std::exception& error);
 
 }  // namespace memtune::trial

@@ -41,14 +41,14 @@ void StepTrace::sample() {
   samples_.push_back({static_cast<uint32_t>(parts_.size()), memory.peak_allocated, memory.allocated, owners_.bytes()});
 }
 
-void StepTrace::before(const program::Op& op, const torch::jit::Stack& inputs) {
+void StepTrace::before(const program::Op& op, const program::Stack& inputs) {
   const auto& fact = facts_.ops[op.id];
   begin_part(block_name(fact.block, fact.after_blocks));
   op_start_ = now_ns();
   executor_.before(op, inputs);
 }
 
-void StepTrace::after(const program::Op& op, const torch::jit::Stack& outputs) {
+void StepTrace::after(const program::Op& op, const program::Stack& outputs) {
   executor_.after(op, outputs);
   add(Kind::op, "host ops", op.name, op_start_);
   sample();

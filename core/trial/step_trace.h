@@ -23,8 +23,8 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
   StepTrace(const StepTrace&) = delete;
   StepTrace& operator=(const StepTrace&) = delete;
 
-  void before(const program::Op& op, const torch::jit::Stack& inputs) override;
-  void after(const program::Op& op, const torch::jit::Stack& outputs) override;
+  void before(const program::Op& op, const program::Stack& inputs) override;
+  void after(const program::Op& op, const program::Stack& outputs) override;
   void saved(const trace::ValueKey& value) override;
   void used(const trace::ValueKey& value, int block) override;
   void begin_copies(const trace::ValueKey& value) override;

@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/profiler/profiler.h"
+#include "core/program/first_line.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
 #include "core/trial/session.h"
@@ -298,7 +299,7 @@ class Trial {
 
   // "1.95 GiB" out of "Tried to allocate 1.95 GiB. GPU 0 has ...", or out of a count of bytes.
   static std::string asked_for(const c10::OutOfMemoryError& error) {
-    std::string text = first_line(error);
+    std::string text = program::first_line(error);
     std::string key = "ried to allocate ";
     size_t begin = text.find(key);
     if (begin == std::string::npos) return text;
@@ -327,8 +328,8 @@ class Trial {
 
   struct Last final : program::OpObserver {
     explicit Last(step::Executor& executor) : executor(executor) {}
-    void before(const program::Op& op, const torch::jit::Stack& inputs) override { executor.before(op, inputs); }
-    void after(const program::Op& op, const torch::jit::Stack& outputs) override {
+    void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
+    void after(const program::Op& op, const program::Stack& outputs) override {
       executor.after(op, outputs);
       owners = executor.largest_owners(3);
     }
@@ -361,7 +362,8 @@ void inspect(const config::TrialRequest& request, Frames& frames) {
   config::ProgramFacts facts = session.facts();
   std::vector<std::string> inputs;
   for (const auto& spec : session.batch().specs) inputs.push_back(config::to_string(spec));
-  frames.send({{"frame", "facts"}, {"facts", facts}, {"inputs", inputs}, {"loss", program::to_string(session.loss())}});
+  frames.send(
+      {{"frame", "facts"}, {"facts", facts}, {"inputs", inputs}, {"loss", frontend::to_string(session.loss())}});
 }
 
 }  // namespace memtune::trial

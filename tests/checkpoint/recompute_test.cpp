@@ -82,7 +82,7 @@ TEST_CASE("an op that makes another tensor the second time is an error, not a wr
   program::Op op;
   op.name = "test::grows";
   int64_t runs = 2;
-  op.operation = [&](torch::jit::Stack& stack) { stack = {at::ones({++runs}, options)}; };
+  op.run = [&](program::Stack& stack) { stack = {at::ones({++runs}, options)}; };
   auto instance = std::make_shared<checkpoint::Instance>(recompute);
   instance->op = &op;
   at::Tensor first = at::ones({2}, options);

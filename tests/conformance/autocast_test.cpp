@@ -36,7 +36,7 @@ config::Plan plan_for(const config::ProgramFacts& facts, config::Place copies) {
 
 TEST_CASE("the copy of an input is cast again, whatever the value's own place; the matmul does not run twice") {
   Model model(kSource, 3);
-  const auto program = program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()));
+  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");
@@ -54,7 +54,7 @@ TEST_CASE("the copy of an input is cast again, whatever the value's own place; t
 
 TEST_CASE("the copy itself may wait in host memory") {
   Model model(kSource, 3);
-  const auto program = program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()));
+  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");

@@ -29,7 +29,7 @@ class FaultyTraining {
  public:
   explicit FaultyTraining(const std::string& strategy)
       : model_(kSource, kBlocks, kWidth, {"a", "b"}, kRows),
-        program_(program::lower(model_.module(), program::Loss::returned, "", device::torch_device(test_device()))),
+        program_(tests::lower(model_.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
         facts_(model_.surveyed(program_)),
         plan_(plan::make_plan(config::Strategy::parse(strategy), facts_)),
         plain_(model_.plain()) {

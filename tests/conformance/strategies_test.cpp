@@ -206,7 +206,7 @@ TEST_CASE("a graph may be walked twice") {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
     program::Program program =
-        program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()));
+        tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
@@ -234,7 +234,7 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
     CAPTURE(strategy);
     Model model(kCases[1].source, 3);
     program::Program program =
-        program::lower(model.module(), program::Loss::returned, "", device::torch_device(test_device()));
+        tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = model.surveyed(program);
     auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;

@@ -3,15 +3,20 @@
 #include "core/program/interpreter.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include "core/base/error.h"
-#include "core/program/lowering.h"
+#include "core/frontend/emitter.h"
+#include "tests/support/lower.h"
 
 namespace memtune::program {
 namespace {
+
+using frontend::Loss;
+using tests::lower;
 
 using torch::jit::Module;
 
@@ -149,7 +154,7 @@ def forward(self, x, mask: Optional[Tensor] = None, scale: float = 3.0):
     return x * scale
 )");
   Program program = lower(module, Loss::none, "", kCpu);
-  CHECK(program.input_names == std::vector<std::string>{"x", "mask"});
+  CHECK(input_names(program) == std::vector<std::string>{"x", "mask"});
   Interpreter interpreter(program);
   at::Tensor two = at::full({2}, 2.0);
   CHECK(interpreter.run({two, at::Tensor()}).toTensor()[0].item<float>() == 6);
@@ -189,11 +194,11 @@ TEST_CASE("of a tuple the first element is compared, of a dict its logits") {
 
 class Recorder final : public OpObserver {
  public:
-  void before(const Op& op, const torch::jit::Stack& inputs) override {
+  void before(const Op& op, const Stack& inputs) override {
     for (const auto& input : inputs)
       if (input.isTensor()) uses.emplace_back(op.name, input.toTensor().use_count());
   }
-  void after(const Op&, const torch::jit::Stack&) override {}
+  void after(const Op&, const Stack&) override {}
   std::vector<std::pair<std::string, size_t>> uses;
 };
 
@@ -245,6 +250,54 @@ TEST_CASE("nothing is held and no mode is left changed when an op throws") {
   CHECK(x.use_count() == 1);
   CHECK(interpreter.where().starts_with("aten::view"));
   CHECK(c10::GradMode::is_enabled());
+}
+
+TEST_CASE("a region without gradients ends with it, also when an op inside throws") {
+  for (const char* size : {"[6]", "[7]"}) {
+    Program program;
+    frontend::Emitter emit(program);
+    const frontend::Value x = emit.input("x");
+    emit.enter_grad_mode(emit.constant(false));
+    const frontend::Value sizes = emit.constant(c10::List<int64_t>({size[1] - '0'}));
+    const frontend::Value y = emit.op("aten::view", "", {emit.op("aten::mul", "Tensor", {x, x}), sizes});
+    emit.leave();
+    emit.answer(emit.op("aten::add", "Tensor", {y, x}));
+    program = frontend::with_loss(std::move(program), Loss::none, "");
+    Interpreter interpreter(program);
+    const at::Tensor input = at::full({6}, 3.0).requires_grad_();
+    if (size[1] == '7') {
+      CHECK_THROWS_AS(interpreter.run({input}), c10::Error);
+    } else {
+      interpreter.run({input}).toTensor().sum().backward();
+      CHECK(input.grad().eq(1).all().item<bool>());  // x * x has no history
+    }
+    CHECK(c10::GradMode::is_enabled());
+  }
+}
+
+TEST_CASE("autocast is on inside its region alone") {
+  Program program;
+  frontend::Emitter emit(program);
+  const frontend::Value x = emit.input("x");
+  emit.enter_autocast(emit.constant(std::string("cpu")), emit.constant(true), emit.constant(at::kBFloat16));
+  const frontend::Value inside = emit.op("aten::mm", "", {x, x});
+  emit.leave();
+  emit.answer(emit.tuple({inside, emit.op("aten::mm", "", {x, x})}));
+  program = frontend::with_loss(std::move(program), Loss::none, "");
+  const auto answer = Interpreter(program).run({at::ones({2, 2})});
+  CHECK((answer.toTupleRef().elements()[0].toTensor().scalar_type() == at::kBFloat16));
+  CHECK((answer.toTupleRef().elements()[1].toTensor().scalar_type() == at::kFloat));
+  CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+}
+
+TEST_CASE("a buffer that the model replaces is held by nobody") {
+  Module module("Model");
+  module.register_buffer("mean", at::zeros({2}));
+  module.define("def forward(self, x):\n    self.mean = self.mean * 0.9 + x\n    return x * 2\n");
+  const Program program = lower(module, Loss::none, "", kCpu);
+  const auto before = module.attr("mean").toTensor().storage().getWeakStorageImpl();
+  Interpreter(program).run({at::ones({2})});
+  CHECK(before.expired());
 }
 
 TEST_CASE("a module without a body to speak of runs") {

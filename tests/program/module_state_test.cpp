@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
+#include <torch/csrc/jit/api/module.h>
 
 namespace memtune::program {
 namespace {
@@ -27,7 +28,7 @@ def forward(self, x):
   at::Tensor next = at::rand({1});
   at::manual_seed(1);
   {
-    ModuleState restore(module, c10::Device(c10::kCPU));
+    ModuleState restore({{}, {}, {}, module._ivalue()}, c10::Device(c10::kCPU));
     module.forward({at::ones({2})});
     CHECK(module.attr("calls").toInt() == 1);
   }
@@ -39,9 +40,20 @@ def forward(self, x):
   CHECK(at::equal(at::rand({1}), next));
 }
 
+TEST_CASE("buffers of a state without an object are put back, parameters are not copied") {
+  at::Tensor buffer = at::zeros({2}), parameter = at::zeros({2});
+  {
+    ModuleState restore({{{"weight", parameter}}, {{"count", buffer}}, {}, {}}, c10::Device(c10::kCPU));
+    buffer.add_(1);
+    parameter.add_(1);
+  }
+  CHECK(buffer.eq(0).all().item<bool>());
+  CHECK(parameter.eq(1).all().item<bool>());
+}
+
 TEST_CASE("a module without state stays as it is") {
   torch::jit::Module module("Empty");
-  { ModuleState restore(module, c10::Device(c10::kCPU)); }
+  { ModuleState restore({{}, {}, {}, module._ivalue()}, c10::Device(c10::kCPU)); }
   CHECK(module.attributes().size() == 0);
 }
 

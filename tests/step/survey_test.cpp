@@ -11,7 +11,7 @@ namespace {
 config::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int width = 8, int rows = 4) {
   const tests::Model model(forward + "\n", blocks, width, {"a", "b"}, rows);
   const auto program =
-      program::lower(model.module(), program::Loss::returned, "", device::torch_device(tests::test_device()));
+      tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(tests::test_device()));
   auto facts = program::facts(program, program::find_blocks(program, "block*"));
   Survey survey(program, facts, device::torch_device(tests::test_device()).type());
   autograd::HookScope hooks(&survey);
@@ -81,7 +81,7 @@ TEST_CASE("a survey keeps nothing: it needs no more memory than a forward withou
   auto& device = tests::test_device();
   const tests::Model model("def forward(self, x):\n    return torch.sigmoid(torch.sigmoid(x @ self.a))\n", 6, 64, {"a"},
                            1024);
-  const auto program = program::lower(model.module(), program::Loss::returned, "", device::torch_device(device));
+  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(device));
   auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const auto peak_of = [&](auto&& run) {
     device.reset_peak();

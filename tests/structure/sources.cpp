@@ -13,8 +13,9 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk", "device", "safetensors"},
-    {"result", "program", "device/torch", "device/cuda", "tier", "autograd", "value"},
-    {"offload", "checkpoint", "state", "shard", "profiler", "findings", "plan"},
+    {"result", "device/torch", "device/cuda", "tier", "autograd", "value"},
+    {"program"},
+    {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan"},
     {"report"},
     {"trainer"},
     {"step"},

@@ -29,12 +29,12 @@ class Saboteur final : public program::OpObserver {
   enum class When { never, before, after, backward };
   Saboteur(program::OpObserver* engine, When when, uint64_t op) : engine_(engine), when_(when), left_(op) {}
 
-  void before(const program::Op& op, const torch::jit::Stack& inputs) override {
+  void before(const program::Op& op, const program::Stack& inputs) override {
     ++ops;
     if (engine_) engine_->before(op, inputs);
     if (when_ == When::before && left_ == 0) throw Sabotage();
   }
-  void after(const program::Op& op, const torch::jit::Stack& outputs) override {
+  void after(const program::Op& op, const program::Stack& outputs) override {
     if (when_ == When::after && left_ == 0) throw Sabotage();
     if (engine_) engine_->after(op, outputs);
     if (left_ > 0)
@@ -45,7 +45,7 @@ class Saboteur final : public program::OpObserver {
   uint64_t ops = 0;
 
  private:
-  void trap(const torch::jit::Stack& outputs) {
+  void trap(const program::Stack& outputs) {
     for (const IValue& output : outputs) {
       if (!output.isTensor() || !output.toTensor().requires_grad() || output.toTensor().is_leaf()) continue;
       output.toTensor().register_hook([](const at::Tensor&) { throw Sabotage(); });
@@ -264,7 +264,7 @@ class Driver {
 Subject::Subject(const RandomProgram& source)
     : source_(source),
       model_(build(source, device_of_poisoned_memory())),
-      program_(program::lower(model_.module, program::Loss::none, "", device::torch_device(test_device()))),
+      program_(tests::lower(model_.module, frontend::Loss::none, "", device::torch_device(test_device()))),
       facts_(program::facts(program_, program::find_blocks(program_, "block*"))) {
   for (const auto& parameter : model_.module.named_parameters())
     parameters_.emplace_back(parameter.name, parameter.value);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config/plan.h"
+#include "core/config/program_facts.h"
 #include "core/program/program.h"
 #include "tests/support/random_program.h"
 

@@ -1,5 +1,7 @@
 #include "tests/support/random_plan.h"
 
+#include <map>
+
 #include "core/base/hash.h"
 #include "tests/support/random.h"
 
@@ -14,13 +16,6 @@ void visit_ops(const program::Body& body, const Visit& visit) {
     visit(op);
     for (const program::Body& inner : op.bodies) visit_ops(inner, visit);
   }
-}
-
-// The variable's name in the source, without the number that TorchScript adds; "" for what has none.
-std::string variable_of(const program::Op& op) {
-  if (!op.node || op.node->outputs().empty() || !op.node->output(0)->hasDebugName()) return "";
-  const std::string name = op.node->output(0)->debugNameBase();
-  return name.find_first_not_of("0123456789") == std::string::npos ? "" : name;
 }
 
 config::TransferSettings random_settings(Random& random) {
@@ -48,10 +43,11 @@ config::Plan random_plan(const program::Program& program, const config::ProgramF
   for (int i = random.below(4); i > 0; --i) places.push_back(random.of({Place::keep, Place::recompute, Place::host}));
   if (random.one_in(4))
     for (Place& place : places) place = place == Place::host ? Place::disk : place;
+  std::map<std::string, int> same_name;
   visit_ops(program.body, [&](const program::Op& op) {
     const auto& fact = facts.ops[static_cast<size_t>(op.id)];
     const std::string name = config::full_name(fact);
-    const std::string key = name + " " + variable_of(op);
+    const std::string key = name + " " + std::to_string(same_name[name]++);
     Random of_op(hash64(key.data(), key.size(), seed));
     config::OpPlacement placement{op.id, name, {}, of_op.of(places)};
     for (size_t i = 0; i < fact.outputs.size(); ++i) placement.outputs.push_back(of_op.of(places));

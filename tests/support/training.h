@@ -17,11 +17,13 @@
 #include "core/device/torch/make_device.h"
 #include "core/device/torch/torch_device.h"
 #include "core/plan/strategy.h"
+#include "core/program/blocks.h"
+#include "core/program/facts.h"
 #include "core/program/interpreter.h"
-#include "core/program/lowering.h"
 #include "core/program/module_state.h"
 #include "core/step/executor.h"
 #include "core/step/survey.h"
+#include "tests/support/lower.h"
 
 namespace memtune::tests {
 
@@ -107,8 +109,7 @@ class Model {
 
   // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
-    program::Program program =
-        program::lower(module_, program::Loss::returned, "", device::torch_device(test_device()));
+    program::Program program = tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
     auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
@@ -119,7 +120,7 @@ class Model {
   // What is known of the model, values measured too.
   config::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
-    const program::ModuleState restore(module_, device::torch_device(test_device()));
+    const program::ModuleState restore(program.state, device::torch_device(test_device()));
     step::Survey survey(program, facts, device::torch_device(test_device()).type());
     const autograd::HookScope hooks(&survey);
     program::Interpreter(program).run({input()}, &survey);

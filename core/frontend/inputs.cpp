@@ -1,0 +1,293 @@
+#include "core/frontend/inputs.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/decoder_profile.h"
+#include "core/frontend/dtype.h"
+#include "core/frontend/input_guess.h"
+#include "core/frontend/safetensors.h"
+#include "core/program/first_line.h"
+#include "core/program/interpreter.h"
+#include "core/program/module_state.h"
+
+namespace memtune::frontend {
+namespace {
+
+using config::InputSpec;
+
+bool is_integer(const std::string& dtype) { return dtype.starts_with("int") || dtype == "uint8"; }
+
+InputSpec spec_of(const std::string& name, const at::Tensor& tensor) {
+  return {name, name_of(tensor.scalar_type()), tensor.sizes().vec(), std::nullopt};
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Everything that the request says about inputs, in order, with names: a spec without one goes by its position.
+struct Described {
+  std::vector<InputSpec> specs;            // of the file's tensors as well
+  std::map<std::string, at::Tensor> file;  // by name
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& spec : specs) result.push_back(spec.name);
+    return result;
+  }
+  const InputSpec* find(const std::string& name) const {
+    for (const auto& spec : specs)
+      if (spec.name == name) return &spec;
+    return nullptr;
+  }
+};
+
+Described describe(const config::TrialRequest& request, const std::vector<std::string>& positions) {
+  Described result;
+  if (!request.inputs_file.empty()) {
+    for (auto& [name, tensor] : read_safetensors(request.inputs_file)) {
+      result.specs.push_back(spec_of(name, tensor));
+      result.file.emplace(name, tensor);
+    }
+  }
+  auto specs = request.inputs;
+  if (specs.empty() && request.inputs_file.empty() && !request.model.profile.empty())
+    specs = config::parse_decoder_profile("model profile", request.model.profile).inputs;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].name.empty()) {
+      if (i >= positions.size())
+        throw UsageError("there are " + std::to_string(specs.size()) + " inputs, the model takes " +
+                         std::to_string(positions.size()) + ": " + join(positions, ", "));
+      specs[i].name = positions[i];
+    }
+    if (result.find(specs[i].name)) throw UsageError("input '" + specs[i].name + "' is described twice");
+    result.specs.push_back(specs[i]);
+  }
+  return result;
+}
+
+std::string first_integer(const Described& described, const std::vector<std::string>& arguments) {
+  for (const std::string& name : described.names())
+    if (!contains(arguments, name)) throw UsageError(unknown_name("input", name, arguments));
+  for (const std::string& argument : arguments)
+    if (auto* spec = described.find(argument); spec && is_integer(spec->dtype)) return argument;
+  if (described.specs.empty() && !arguments.empty()) return arguments.front();  // to be guessed
+  throw UsageError(
+      "the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or another "
+      "--loss");
+}
+
+class BatchMaker {
+ public:
+  BatchMaker(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device)
+      : request_(request),
+        loss_(loss),
+        model_(model),
+        device_(device),
+        names_(program::input_names(model)),
+        target_(choose_target(request, loss, names_)),
+        generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
+    if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
+    described_ = describe(request, names_);
+    generator_.set_current_seed(static_cast<uint64_t>(request.training.seed));
+  }
+
+  Batch make() {
+    check_names();
+    for (const std::string& name : names_) add(name);
+    if (pending_target_) make_target();
+    count();
+    return std::move(batch_);
+  }
+
+ private:
+  // Null for what only the loss takes.
+  const program::Input* argument(const std::string& name) const {
+    for (const auto& input : model_.inputs)
+      if (input.name == name) return &input;
+    return nullptr;
+  }
+
+  void check_names() const {
+    for (const std::string& name : described_.names())
+      if (!contains(names_, name)) throw UsageError(unknown_name("input", name, names_));
+  }
+
+  void add(const std::string& name) {
+    if (auto file = described_.file.find(name); file != described_.file.end())
+      return add(name, spec_of(name, prepared(name, file->second)), prepared(name, file->second));
+    if (auto* spec = described_.find(name)) return make_up(sized(*spec));
+    if (name == target_ && loss_ == Loss::next_token) return make_up_like_tokens(name);
+    if (name == target_ && !argument(name)) {
+      pending_target_ = true;
+      return;
+    }
+    if (auto* input = argument(name); input && input->optional)
+      return add(name, {name, "none", {}, std::nullopt}, at::Tensor());
+    auto guess = described_.specs.empty() ? guess_input(model_, slot(name), name) : std::nullopt;
+    if (!guess)
+      throw UsageError("input '" + name + "' is not described; say what it is, as in --input '" + name +
+                       ":int64[2,128]<1000' or --input '" + name + ":float32[8,3,224,224]'");
+    make_up(sized(*guess));
+  }
+
+  void add(const std::string& name, const InputSpec& spec, const at::Tensor& tensor) {
+    check_rows(name, tensor);
+    batch_.specs.push_back(spec);
+    batch_.tensors.push_back(tensor.defined() ? tensor.to(device_) : tensor);
+  }
+
+  // -1 for what only the loss takes.
+  program::Slot slot(const std::string& name) const {
+    const size_t i = std::find(names_.begin(), names_.end(), name) - names_.begin();
+    return i < model_.body.inputs.size() ? model_.body.inputs[i] : -1;
+  }
+
+  // On CUDA an index outside an embedding ends the whole process.
+  void check_rows(const std::string& name, const at::Tensor& tensor) const {
+    auto rows = embedding_rows(model_, slot(name));
+    if (!rows || !tensor.defined() || tensor.numel() == 0 || !at::isIntegralType(tensor.scalar_type(), false)) return;
+    int64_t least = tensor.min().item<int64_t>(), most = tensor.max().item<int64_t>();
+    if (least < 0 || most >= *rows)
+      throw UsageError("input '" + name + "' has numbers from " + std::to_string(least) + " to " +
+                       std::to_string(most) + ", the embedding it goes into has " + std::to_string(*rows) + " rows");
+  }
+
+  InputSpec sized(InputSpec spec) const {
+    const auto& training = request_.training;
+    if (training.batch > 0 && !spec.shape.empty()) spec.shape[0] = training.batch;
+    if (training.sequence > 0 && spec.shape.size() > 1) spec.shape[1] = training.sequence;
+    return spec;
+  }
+
+  // Inputs follow the model when that is cast; the loss casts its target itself.
+  bool follows_model(const std::string& name, const std::string& dtype) const {
+    return dtype == "float32" && !request_.training.dtype.empty() && name != target_;
+  }
+
+  at::Tensor prepared(const std::string& name, const at::Tensor& tensor) const {
+    if (!follows_model(name, name_of(tensor.scalar_type()))) return tensor;
+    return tensor.to(scalar_type(request_.training.dtype));
+  }
+
+  void make_up(InputSpec spec) {
+    if (follows_model(spec.name, spec.dtype)) spec.dtype = request_.training.dtype;
+    auto type = scalar_type(spec.dtype);
+    at::Tensor tensor;
+    if (at::isFloatingType(type)) {
+      tensor = at::empty(spec.shape, at::kFloat).normal_(0, 1, generator_).to(type);
+    } else {
+      if (auto rows = embedding_rows(model_, slot(spec.name)); rows && spec.below.value_or(2) > *rows)
+        throw UsageError("input '" + config::to_string(spec) + "': the embedding it goes into has " +
+                         std::to_string(*rows) + " rows");
+      tensor = at::empty(spec.shape, at::kLong).random_(0, spec.below.value_or(2), generator_).to(type);
+    }
+    add(spec.name, spec, tensor);
+  }
+
+  void make_up_like_tokens(const std::string& name) {
+    for (const InputSpec& spec : batch_.specs)
+      if (is_integer(spec.dtype)) {
+        InputSpec same = spec;
+        same.name = name;
+        if (!same.below) same.below = described_.file.at(spec.name).max().item<int64_t>() + 1;
+        return make_up(same);
+      }
+    if (described_.specs.empty() && argument(name))
+      if (auto guess = guess_input(model_, slot(name), name); guess && is_integer(guess->dtype))
+        return make_up(sized(*guess));
+    throw UsageError("the loss next_token needs an integer input to compare with; describe '" + name +
+                     "', as in --input '" + name + ":int64[2,128]<1000'");
+  }
+
+  void make_target() {
+    at::Tensor answer = run_once();
+    InputSpec spec{target_, "float32", answer.sizes().vec(), std::nullopt};
+    if (loss_ == Loss::cross_entropy) {
+      if (answer.dim() == 0)
+        throw UsageError("the loss cross_entropy needs classes, the model answers with one number");
+      int64_t dimension = std::min<int64_t>(1, answer.dim() - 1);  // [batch, classes, ...] or [classes]
+      spec.dtype = "int64";
+      spec.below = answer.size(dimension);
+      spec.shape.erase(spec.shape.begin() + dimension);
+    }
+    make_up(spec);
+  }
+
+  at::Tensor run_once() {
+    const program::Program plain = with_loss(model_, Loss::none, "");
+    program::ModuleState restore(model_.state, device_);
+    at::NoGradGuard no_grad;
+    try {
+      std::vector<c10::IValue> inputs(batch_.tensors.begin(), batch_.tensors.end());
+      return first_tensor(program::Interpreter(plain).run(std::move(inputs)));
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      std::vector<std::string> specs;
+      for (const auto& spec : batch_.specs) specs.push_back(config::to_string(spec));
+      throw UsageError("the model rejects " + join(specs, " ") + ": " + program::first_line(error));
+    }
+  }
+
+  // As the loss sees the answer: of a tuple the first, of a dict "logits".
+  static at::Tensor first_tensor(const c10::IValue& answer) {
+    if (answer.isTensor()) return answer.toTensor();
+    if (answer.isTuple()) return first_tensor(answer.toTupleRef().elements().at(0));
+    if (answer.isGenericDict() && answer.toGenericDict().contains("logits"))
+      return first_tensor(answer.toGenericDict().at("logits"));
+    throw UsageError("the model answers with a " + answer.tagKind() +
+                     ", the loss needs a tensor, a tuple that starts with one, or a dict with 'logits'");
+  }
+
+  void count() {
+    for (size_t i = 0; i < batch_.specs.size() && batch_.samples == 0; ++i)
+      if (!batch_.specs[i].shape.empty()) batch_.samples = batch_.specs[i].shape[0];
+    for (const InputSpec& spec : batch_.specs)
+      if (argument(spec.name) && is_integer(spec.dtype) && spec.shape.size() == 2 && batch_.tokens == 0)
+        batch_.tokens = batch_.samples * spec.shape[1];
+  }
+
+  const config::TrialRequest& request_;
+  Loss loss_;
+  const program::Program& model_;
+  c10::Device device_;
+  std::vector<std::string> names_;  // of the model's inputs, then of what only the loss takes
+  std::string target_;
+  Described described_;
+  at::Generator generator_;  // on the CPU: every device sees the same numbers
+  bool pending_target_ = false;
+  Batch batch_;
+};
+
+}  // namespace
+
+std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<std::string>& arguments) {
+  if (loss == Loss::returned || loss == Loss::none) return "";
+  auto positions = arguments;
+  if (!contains(positions, "target")) positions.push_back("target");
+  Described described = describe(request, positions);
+  auto names = arguments;
+  for (const std::string& name : described.names())
+    if (!contains(names, name)) names.push_back(name);
+  const std::string& wanted = request.training.target;
+  if (!wanted.empty()) {
+    if (loss != Loss::next_token && !contains(names, "target")) names.push_back("target");
+    if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
+    return wanted;
+  }
+  for (const char* usual : {"labels", "target"})
+    if (contains(names, usual)) return usual;
+  return loss == Loss::next_token ? first_integer(described, arguments) : "target";
+}
+
+Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {
+  return BatchMaker(request, loss, model, device).make();
+}
+
+}  // namespace memtune::frontend

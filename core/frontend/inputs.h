@@ -1,0 +1,36 @@
+// The batch a trial trains on: from a safetensors file, or made up from specs and a seed.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "core/config/trial_request.h"
+#include "core/frontend/loss.h"
+#include "core/program/program.h"
+
+namespace memtune::frontend {
+
+struct Batch {
+  std::vector<at::Tensor> tensors;       // in the order of the program's inputs, loss included; on the device
+  std::vector<config::InputSpec> specs;  // of the same, as resolved
+  int64_t samples = 0;                   // first dimension of the first input
+  int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
+};
+
+// Which input the loss compares with: `target` when given (an input of the model, a
+// spec, or a tensor of the file, else UsageError), else labels or target when such a name is there, else for next_token
+// the first integer input, for cross_entropy and mse "target" (made up from the model's answer). "" for returned.
+std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<std::string>& arguments);
+
+// Fills in what specs leave open and checks everything that can be checked without running the model: wrong names (with
+// the valid ones), a missing input, wrong dtype words, `--batch`/`--seq` (training.batch, training.sequence) applied.
+// When no spec or file is given, shapes are guessed where the model tells (an embedding or a convolution right behind
+// the input; forward's defaults); otherwise UsageError that shows an --input line to write. Floating inputs that are
+// made up take the dtype of the model's parameters when the spec's dtype is float32 and the model is cast. A "target"
+// that nothing describes is made up from the model's answer (classes = last dimension) by one run without gradients
+// whose side effects on buffers and generators are undone.
+Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device);
+
+}  // namespace memtune::frontend

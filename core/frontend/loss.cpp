@@ -1,0 +1,103 @@
+#include "core/frontend/loss.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/frontend/emitter.h"
+#include "core/program/liveness.h"
+
+namespace memtune::frontend {
+namespace {
+
+using c10::IValue;
+using program::Answer;
+using program::Program;
+
+const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
+
+Value pack(Emitter& emit, const Answer& answer) {
+  if (answer.slot >= 0) return {answer.slot};
+  Values elements;
+  for (const Answer& element : answer.elements) elements.push_back(pack(emit, element));
+  return emit.tuple(elements);
+}
+
+Value entry(Emitter& emit, Value dict, const std::string& key) {
+  const auto read = [](program::Stack& stack) {
+    IValue value = stack.at(0).toGenericDict().at(stack.at(1));
+    stack.clear();
+    stack.push_back(std::move(value));
+  };
+  return emit.call({"aten::__getitem__", nullptr, read}, {dict, emit.constant(key)}, 1)[0];
+}
+
+// What the loss reads out of the answer.
+Value compared(Emitter& emit, const Answer& answer, Loss loss) {
+  if (answer.slot < 0) return compared(emit, answer.elements.at(0), loss);
+  const Value value{answer.slot};
+  if (answer.type->kind() == c10::TypeKind::DictType)
+    return entry(emit, value, loss == Loss::returned ? "loss" : "logits");
+  return answer.type->kind() == c10::TypeKind::TupleType ? emit.tuple_element(value, 0) : value;
+}
+
+Value rows(Emitter& emit, Value x, const Argument& begin, const Argument& end) {
+  const Value all = emit.op("aten::slice", "Tensor", {x, 0, IValue(), IValue(), 1});
+  return emit.op("aten::slice", "Tensor", {all, 1, begin, end, 1});
+}
+
+Value in_float(Emitter& emit, Value x) { return emit.op("aten::to", "dtype", {x, at::kFloat}); }
+
+Value next_token(Emitter& emit, Value output, Value target) {
+  const Value predicted = emit.op("aten::flatten", "using_ints", {rows(emit, output, IValue(), -1), 0, 1});
+  const Value logits = in_float(emit, predicted);
+  const Value next = emit.op("aten::flatten", "using_ints", {rows(emit, target, 1, IValue())});
+  return emit.op("aten::cross_entropy_loss", "", {logits, next});
+}
+
+Value compare(Emitter& emit, Loss loss, Value output, Value target) {
+  const Emitter::InRegion region(emit, "loss", "loss");
+  if (loss == Loss::next_token) return next_token(emit, output, target);
+  const Value first = in_float(emit, output);
+  if (loss == Loss::cross_entropy) return emit.op("aten::cross_entropy_loss", "", {first, target});
+  return emit.op("aten::mse_loss", "", {first, in_float(emit, target)});
+}
+
+Value find_or_add(Emitter& emit, const Program& program, const std::string& input) {
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    if (program.inputs[i].name == input) return {program.body.inputs[i]};
+  return emit.input(input, /*optional=*/false, /*of_model=*/false);
+}
+
+void number_ops(program::Body& body, int& next) {
+  for (program::Op& op : body.ops) {
+    op.id = next++;
+    for (program::Body& inner : op.bodies) number_ops(inner, next);
+  }
+}
+
+}  // namespace
+
+Loss parse_loss(const std::string& text) {
+  for (size_t i = 0; i < kLosses.size(); ++i)
+    if (text == kLosses[i]) return static_cast<Loss>(i + 1);
+  throw UsageError(unknown_name("loss", text, kLosses));
+}
+
+std::string to_string(Loss loss) { return loss == Loss::none ? "none" : kLosses[static_cast<size_t>(loss) - 1]; }
+
+Program with_loss(Program program, Loss loss, const std::string& target) {
+  Emitter emit(program);
+  Value result;
+  if (loss == Loss::none) {
+    result = pack(emit, program.answer);
+  } else {
+    result = compared(emit, program.answer, loss);
+    if (loss != Loss::returned) result = compare(emit, loss, result, find_or_add(emit, program, target));
+  }
+  program.body.outputs = {result.slot};
+  program.ops = 0;
+  number_ops(program.body, program.ops);
+  program::find_last_uses(program);
+  return program;
+}
+
+}  // namespace memtune::frontend

@@ -1,0 +1,19 @@
+// What the training step does with the model's answer; written by the emitter behind every form of model.
+#pragma once
+
+#include <string>
+
+#include "core/program/program.h"
+
+namespace memtune::frontend {
+
+enum class Loss { none, next_token, cross_entropy, mse, returned };
+Loss parse_loss(const std::string& text);  // UsageError with the valid names
+std::string to_string(Loss loss);
+
+// The model followed by the loss (none: by its whole answer), with ops numbered and last uses known: ready to run. Of a
+// tuple the first element is compared, of a dict "logits" (or "loss" is taken, when it is returned). `target` names the
+// input the loss compares with: one of the model's, or a further one that becomes the program's last input.
+program::Program with_loss(program::Program model, Loss loss, const std::string& target);
+
+}  // namespace memtune::frontend

@@ -1,0 +1,77 @@
+#include "core/frontend/torchscript/module_file.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <unordered_set>
+
+#include "core/frontend/dtype.h"
+#include "core/program/first_line.h"
+
+namespace memtune::frontend {
+namespace {
+
+using torch::jit::Module;
+
+Module load_file(const std::string& path) {
+  try {
+    return torch::jit::load(path, c10::Device(c10::kCPU));
+  } catch (const std::exception& error) {
+    refuse(path, "LibTorch cannot load it: " + program::first_line(error));
+  }
+}
+
+void check_is_trainable(const std::string& path, const Module& module) {
+  if (!module.find_method("forward")) refuse(path, "it has no forward method");
+  if (module.parameters().size() == 0)
+    refuse(path, "it has no parameters; if it was frozen (torch.jit.freeze), save it without that");
+  for (const at::Tensor& parameter : module.parameters())
+    if (parameter.is_floating_point() && parameter.requires_grad()) return;
+  refuse(path, "none of its parameters requires grad, so there is nothing to train");
+}
+
+// Every tensor that the module holds in any way, once. Tensors are changed in place, so tied ones stay tied.
+void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarType> dtype) {
+  std::unordered_set<const void*> seen;
+  c10::IValue(module._ivalue()).visit([&](const c10::IValue& value) {
+    if (value.isTensor() && value.toTensor().defined() && seen.insert(value.toTensor().unsafeGetTensorImpl()).second) {
+      at::Tensor tensor = value.toTensor();
+      bool cast = dtype && tensor.is_floating_point();
+      at::ScalarType wanted = cast ? *dtype : tensor.scalar_type();
+      if (tensor.device() != device || tensor.scalar_type() != wanted)
+        tensor.set_data(tensor.detach().to(device, wanted));
+    }
+    return value.isObject() && !seen.insert(value.toObject().get()).second;
+  });
+}
+
+}  // namespace
+
+Module load_module(const Source& source) {
+  Module module = load_file(source.model.path);
+  check_is_trainable(source.model.path, module);
+  std::optional<at::ScalarType> type;
+  if (!source.dtype.empty()) type = weight_type(source.dtype);
+  move_tensors(module, source.device, type);
+  module.train();
+  return module;
+}
+
+// Tracing keeps tensors, submodules and forward of a module (forward1 for its second call); scripting keeps its
+// constants, its numbers and its other methods as well, and gives a module list a __len__.
+bool was_traced(const Module& module) {
+  for (const Module& part : module.modules()) {
+    auto type = part.type();
+    if (type->numConstants() > 0) return false;
+    for (auto* method : type->methods())
+      if (!method->name().starts_with("forward")) return false;
+    for (const auto& attribute : type->getAttributes()) {
+      bool kept = attribute.getName() == "training" || attribute.getName() == "_is_full_backward_hook";
+      if (!kept && !attribute.getType()->is_module() && attribute.getType()->kind() != c10::TypeKind::TensorType)
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace memtune::frontend

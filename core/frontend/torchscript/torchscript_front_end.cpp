@@ -1,0 +1,26 @@
+#include "core/frontend/torchscript/torchscript_front_end.h"
+
+#include "core/frontend/torchscript/lowering.h"
+#include "core/frontend/torchscript/module_file.h"
+
+namespace memtune::frontend {
+namespace {
+
+const char* const kFixedByTrace = "traced: dropout, branches and batch-norm mode are fixed as they were recorded";
+const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded stay as they are";
+
+}  // namespace
+
+bool TorchScriptFrontEnd::claims(const Probe& probe) const { return probe.has("constants.pkl") && probe.has("code/"); }
+
+program::Program TorchScriptFrontEnd::lower(const Source& source) const {
+  const torch::jit::Module module = load_module(source);
+  program::Program program = lower_module(module, source.device);
+  program.kind = was_traced(module) ? "traced" : "scripted";
+  if (program.kind == "scripted") return program;
+  program.notes.emplace_back(kFixedByTrace);
+  if (!source.dtype.empty()) program.notes.emplace_back(kCastsOfTrace);
+  return program;
+}
+
+}  // namespace memtune::frontend

@@ -1,0 +1,205 @@
+// One suite that every front end joins: whatever form a model comes in, it is the same model. Compared with
+// TorchScript's own executor: loss and gradients bit for bit, and what a training step takes of memory.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <regex>
+
+#include "core/autograd/hooks.h"
+#include "core/frontend/front_end.h"
+#include "core/frontend/loss.h"
+#include "core/program/blocks.h"
+#include "core/program/facts.h"
+#include "core/program/interpreter.h"
+#include "core/program/module_state.h"
+#include "tests/frontend/decoder_module.h"
+#include "tests/support/training.h"
+
+namespace memtune::frontend {
+namespace {
+
+namespace fs = std::filesystem;
+using program::Program;
+using tests::Form;
+
+const char* const kProfile =
+    R"({"description": "d", "kind": "decoder", "vocabulary": 32, "hidden": 16, "blocks": 3, "heads": 4,
+    "kv_heads": 2, "mlp": 24, "sequence": 12, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,12]<32"],
+    "loss": "next_token"})";
+
+config::DecoderProfile profile() { return config::parse_decoder_profile("model profile", kProfile); }
+
+c10::Device place() { return device::torch_device(tests::test_device()); }
+
+Source built_in(const std::string& dtype) { return {{"", kProfile}, dtype, place(), 5, 0}; }
+
+// What a front end has to bring to join: how the model comes to be in its form, and what the person is told of it.
+struct Member {
+  std::string kind;
+  std::vector<std::string> notes;
+  std::function<Source(const std::string& path, const std::string& dtype)> make;
+};
+
+Source save(Form form, const std::string& path, const std::string& dtype) {
+  const Program model = lower(built_in(""));
+  tests::decoder_module(profile(), model.state, form).save(path);
+  return {{path, ""}, dtype, place(), 0, 0};
+}
+
+std::vector<Member> members() {
+  const std::string fixed = "traced: dropout, branches and batch-norm mode are fixed as they were recorded";
+  return {{"scripted", {}, [](const auto& path, const auto& dtype) { return save(Form::scripted, path, dtype); }},
+          {"traced", {fixed}, [](const auto& path, const auto& dtype) { return save(Form::traced, path, dtype); }},
+          {"profile", {}, [](const auto&, const auto& dtype) { return built_in(dtype); }}};
+}
+
+Program lowered(const Member& member, const std::string& dtype = "") {
+  const fs::path path = fs::temp_directory_path() / ("memtune-conformance-" + std::to_string(::getpid()) + ".pt");
+  Program program = lower(member.make(path, dtype));
+  fs::remove(path);
+  return program;
+}
+
+at::Tensor tokens(int64_t batch, int64_t length) {
+  return (at::arange(batch * length) * 7).remainder(32).view({batch, length}).to(place());
+}
+
+struct Trained {
+  at::Tensor loss;
+  std::vector<std::pair<std::string, at::Tensor>> gradients;
+  int64_t peak_bytes = 0;  // above what was there before the step
+};
+
+template <typename Forward>
+Trained train(const Forward& forward) {
+  auto& device = tests::test_device();
+  device.reset_peak();
+  const int64_t before = device.memory().allocated;
+  Trained trained;
+  at::Tensor loss = forward();
+  autograd::backward(loss);
+  trained.loss = std::exchange(loss, {}).detach();
+  trained.peak_bytes = device.memory().peak_allocated - before;
+  return trained;
+}
+
+Trained train(const Program& program, const at::Tensor& input) {
+  program::Interpreter interpreter(program);
+  Trained trained = train([&] { return interpreter.run({input}).toTensor(); });
+  for (const auto& [name, parameter] : program.state.parameters) trained.gradients.emplace_back(name, parameter.grad());
+  return trained;
+}
+
+Trained train(torch::jit::Module module, const at::Tensor& input) {
+  Trained trained = train([&] { return module.forward({input}).toTensor(); });
+  for (const auto& parameter : module.named_parameters())
+    trained.gradients.emplace_back(parameter.name, parameter.value.grad());
+  return trained;
+}
+
+void check_training(const Member& member, const std::string& dtype, const at::Tensor& input) {
+  CAPTURE(member.kind);
+  CAPTURE(dtype);
+  const Program program = with_loss(lowered(member, dtype), Loss::next_token, "tokens");
+  const Trained ours = train(program, input);
+  program::State state = program.state;
+  state.buffers = lower(built_in(dtype)).state.buffers;
+  const Trained theirs = train(tests::decoder_module(profile(), state, Form::scripted, /*loss=*/true), input);
+  CHECK(at::equal(ours.loss, theirs.loss));
+  CHECK(ours.peak_bytes == theirs.peak_bytes);
+  REQUIRE(ours.gradients.size() == theirs.gradients.size());
+  for (size_t i = 0; i < ours.gradients.size(); ++i) {
+    CAPTURE(ours.gradients[i].first);
+    CHECK(ours.gradients[i].first == theirs.gradients[i].first);
+    REQUIRE(ours.gradients[i].second.defined());
+    CHECK(at::equal(ours.gradients[i].second, theirs.gradients[i].second));
+  }
+}
+
+TEST_CASE("a step gives the loss, the gradients and the peak of TorchScript's own executor") {
+  for (const Member& member : members()) {
+    check_training(member, "", tokens(2, 12));
+    check_training(member, "", tokens(3, 7));
+    check_training(member, "bfloat16", tokens(2, 12));
+  }
+}
+
+// What plans speak of: ops that make or change tensors, in order, with their region and class.
+std::vector<std::string> tensor_ops(const config::ProgramFacts& facts) {
+  std::vector<std::string> ops;
+  for (const auto& op : facts.ops)
+    if (op.op_class != config::OpClass::host)
+      ops.push_back(config::full_name(op) + " " + config::to_string(op.op_class) + " " + std::to_string(op.block));
+  return ops;
+}
+
+config::ProgramFacts facts_of(const Member& member) {
+  const Program program = with_loss(lowered(member), Loss::next_token, "tokens");
+  return program::facts(program, program::find_blocks(program, ""));
+}
+
+TEST_CASE("blocks are found, and ops have the same names, regions and classes in every form") {
+  const auto expected = tensor_ops(facts_of(members()[0]));
+  REQUIRE(expected.size() > 60);
+  for (const Member& member : members()) {
+    CAPTURE(member.kind);
+    const auto facts = facts_of(member);
+    CHECK(facts.kind == member.kind);
+    REQUIRE(facts.blocks.size() == 3);
+    CHECK(facts.blocks[2].region == "layers.2");
+    CHECK(tensor_ops(facts) == expected);
+    CHECK(facts.parameters == 32 * 16 * 2 + 16 + 3 * (2 * 16 * 16 + 2 * 8 * 16 + 2 * 16 + 3 * 16 * 24));
+  }
+}
+
+TEST_CASE("notes tell what the form fixes, and no op is unknown") {
+  for (const Member& member : members()) {
+    CAPTURE(member.kind);
+    CHECK(facts_of(member).notes == member.notes);
+  }
+}
+
+TEST_CASE("sources are a file's name and a line, or nothing") {
+  const std::regex form("([^/:]+:[0-9]+)?");
+  for (const Member& member : members())
+    for (const auto& op : facts_of(member).ops) {
+      CAPTURE(member.kind);
+      CAPTURE(op.source);
+      CHECK(std::regex_match(op.source, form));
+    }
+}
+
+TEST_CASE("the model takes its tokens, and a target of the loss's own comes last") {
+  for (const Member& member : members()) {
+    CAPTURE(member.kind);
+    const Program model = lowered(member);
+    CHECK(program::input_names(model) == std::vector<std::string>{"tokens"});
+    const Program trained = with_loss(model, Loss::next_token, "labels");
+    CHECK(program::input_names(trained) == std::vector<std::string>{"tokens", "labels"});
+    CHECK_FALSE(trained.inputs[1].of_model);
+    CHECK(program::input_names(model).size() == 1);
+    const at::Tensor input = tokens(2, 12);
+    const at::Tensor apart = program::Interpreter(trained).run({input, input}).toTensor();
+    const Program tied = with_loss(model, Loss::next_token, "tokens");
+    CHECK(at::equal(program::Interpreter(tied).run({input}).toTensor(), apart));
+    const Program plain = with_loss(model, Loss::none, "");
+    CHECK(program::Interpreter(plain).run({input}).toTensor().sizes() == at::IntArrayRef({2, 12, 32}));
+  }
+}
+
+TEST_CASE("each source is claimed by one front end") {
+  for (const Member& member : members()) {
+    const fs::path path = fs::temp_directory_path() / ("memtune-claims-" + std::to_string(::getpid()) + ".pt");
+    const Probe found = probe(member.make(path, "").model);
+    fs::remove(path);
+    int claims = 0;
+    for (const auto& front_end : front_ends()) claims += front_end->claims(found);
+    CHECK(claims == 1);
+  }
+}
+
+}  // namespace
+}  // namespace memtune::frontend

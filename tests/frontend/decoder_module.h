@@ -1,0 +1,20 @@
+// The built-in decoder as TorchScript: what a person's file would hold, and what TorchScript itself computes of it.
+#pragma once
+
+#include <torch/csrc/jit/api/module.h>
+
+#include "core/config/decoder_profile.h"
+#include "core/program/state.h"
+
+namespace memtune::tests {
+
+enum class Form {
+  scripted,  // numbers are attributes
+  traced,    // numbers are written out, and nothing but tensors is kept
+};
+
+// With copies of the weights and buffers. `loss`: forward answers with the next-token loss, not with logits.
+torch::jit::Module decoder_module(const config::DecoderProfile& profile, const program::State& state, Form form,
+                                  bool loss = false);
+
+}  // namespace memtune::tests

@@ -1,0 +1,137 @@
+// The emitter is the only writer of programs: what it does not see to, every front end has wrong.
+#include "core/frontend/emitter.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include "core/frontend/loss.h"
+#include "core/program/interpreter.h"
+
+namespace memtune::frontend {
+namespace {
+
+using program::OpKind;
+using program::Program;
+
+c10::IValue run(const Program& model, std::vector<c10::IValue> inputs) {
+  const Program program = with_loss(model, Loss::none, "");
+  return program::Interpreter(program).run(std::move(inputs));
+}
+
+TEST_CASE("arguments that are left out keep their defaults") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  emit.answer(emit.op("aten::softplus", "", {x, 2}));  // beta 2, threshold 20
+  const at::Tensor input = at::tensor({0.5, 40.0});
+  CHECK(at::equal(run(program, {input}).toTensor(), at::softplus(input, 2)));
+}
+
+TEST_CASE("an operator that LibTorch does not have is an error") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  CHECK_THROWS_AS(emit.op("aten::no_such_op", "", {x}), c10::Error);
+}
+
+TEST_CASE("an op belongs to the innermost region and carries the line told last") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  Value y;
+  {
+    const Emitter::InRegion outer(emit, "layers.0", "Block");
+    emit.at("model.py:7");
+    {
+      const Emitter::InRegion inner(emit, "layers.0.up", "Linear");
+      y = emit.op("aten::relu", "", {x});
+    }
+    y = emit.op("aten::neg", "", {y});
+  }
+  emit.at("");
+  emit.answer(emit.op("aten::abs", "", {y}));
+  REQUIRE(program.body.ops.size() == 3);
+  CHECK(program.path(program.body.ops[0]) == "layers.0.up");
+  CHECK(program.path(program.body.ops[1]) == "layers.0");
+  CHECK(program.path(program.body.ops[2]) == "");
+  CHECK(program.regions[2].parent == 1);
+  CHECK(program.body.ops[1].source == "model.py:7");
+  CHECK(program.body.ops[2].source == "");
+}
+
+TEST_CASE("what an op writes and hands on is told by its schema") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  emit.op("aten::add_", "Tensor", {x, x});
+  emit.op("aten::view", "", {x, emit.list(c10::ListType::ofInts(), {emit.constant(-1)})});
+  emit.op("aten::dropout", "", {x, 0.5, true});
+  const program::Op &add = program.body.ops[0], &view = program.body.ops[2], &dropout = program.body.ops[3];
+  CHECK(add.writes[0]);
+  CHECK(add.hands_on[0]);
+  CHECK_FALSE(add.hands_on[1]);
+  CHECK((view.returns_alias && view.hands_on[0] && !view.writes[0]));
+  CHECK((view.op_class == config::OpClass::view));
+  CHECK((dropout.random && !dropout.returns_alias));
+}
+
+TEST_CASE("the bodies of a branch run one at a time, a loop carries what it gives") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  const Value positive = emit.op("aten::is_nonzero", "", {emit.op("aten::gt", "Scalar", {x, 0})});
+  const Values sign = emit.branch(
+      positive,
+      [&] {
+        return Values{emit.op("aten::mul", "Scalar", {x, 10.0})};
+      },
+      [&] { return Values{emit.op("aten::neg", "", {x})}; });
+  const Values sum = emit.loop(emit.constant(3), emit.constant(true), sign, [&](const Values& taken) {
+    return Values{emit.constant(true), emit.op("aten::add", "Scalar", {taken[1], taken[0]})};
+  });
+  emit.answer(sum[0]);
+  CHECK(run(program, {at::tensor(2.0)}).toTensor().item<double>() == 20 + 0 + 1 + 2);
+  CHECK(run(program, {at::tensor(-2.0)}).toTensor().item<double>() == 2 + 0 + 1 + 2);
+}
+
+TEST_CASE("a parameter that comes again is tied to its first name") {
+  Program program;
+  Emitter emit(program);
+  const at::Tensor weight = at::ones({2}).requires_grad_();
+  emit.parameter("emb.weight", weight);
+  emit.parameter("output.weight", weight);
+  REQUIRE(program.state.parameters.size() == 1);
+  CHECK(program.state.parameters[0].first == "emb.weight");
+  CHECK(program.state.ties[0] == std::pair<std::string, std::string>("output.weight", "emb.weight"));
+}
+
+TEST_CASE("of a tuple the loss takes the first, and the rest dies when it is made") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  const Value first = emit.op("aten::relu", "", {x}), second = emit.op("aten::neg", "", {x});
+  program::Answer answer;
+  for (const Value value : {first, second}) answer.elements.push_back({value.slot, c10::TensorType::get(), {}});
+  emit.answer(answer);
+  const Program trained = with_loss(program, Loss::mse, "target");
+  CHECK(program::Interpreter(trained).run({at::ones({3}), at::zeros({3})}).toTensor().item<double>() == 1);
+  CHECK(trained.body.ops[1].dead == std::vector<program::Slot>{second.slot});
+  CHECK(run(program, {at::ones({3})}).toTupleRef().elements().size() == 2);
+}
+
+TEST_CASE("of a dict the loss takes the logits, or the loss that is in it") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  const auto type = c10::DictType::create(c10::StringType::get(), c10::TensorType::get());
+  const Value dict = emit.dict(type, {emit.constant(std::string("logits")), x, emit.constant(std::string("loss")),
+                                      emit.op("aten::sum", "", {x})});
+  emit.answer(program::Answer{dict.slot, type, {}});
+  const Program compared = with_loss(program, Loss::mse, "target");
+  CHECK(program::Interpreter(compared).run({at::ones({4}), at::ones({4})}).toTensor().item<double>() == 0);
+  const Program returned = with_loss(program, Loss::returned, "");
+  CHECK(program::Interpreter(returned).run({at::ones({4})}).toTensor().item<double>() == 4);
+}
+
+}  // namespace
+}  // namespace memtune::frontend

@@ -1,0 +1,206 @@
+// What a model is trained on decides whether a trial means anything: names, shapes and numbers must be the ones that
+// were asked for, and a mistake must be answered with the line to write instead.
+#include "core/frontend/inputs.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/error.h"
+#include "core/frontend/torchscript/lowering.h"
+
+namespace memtune::frontend {
+namespace {
+
+using torch::jit::Module;
+
+const c10::Device kCpu(c10::kCPU);
+
+Module tokens_model() {
+  Module module("Model");
+  module.register_parameter("table", at::ones({16, 4}).requires_grad_(), false);
+  module.define(
+      "def forward(self, tokens, mask: Optional[Tensor] = None):\n    return torch.embedding(self.table, tokens)\n");
+  return module;
+}
+
+Module features_model() {
+  Module module("Model");
+  module.register_parameter("weight", at::ones({3, 5}).requires_grad_(), false);
+  module.register_buffer("calls", at::zeros({}));
+  module.define("def forward(self, x):\n    self.calls += 1\n    return torch.linear(x, self.weight)\n");
+  return module;
+}
+
+config::TrialRequest request(const std::vector<std::string>& inputs) {
+  config::TrialRequest result;
+  for (const auto& text : inputs) result.inputs.push_back(config::parse_input_spec(text));
+  return result;
+}
+
+Batch batch(const config::TrialRequest& request, const Module& module, Loss loss) {
+  return make_batch(request, loss, lower_module(module, kCpu), kCpu);
+}
+
+std::vector<std::string> specs(const Batch& batch) {
+  std::vector<std::string> result;
+  for (const auto& spec : batch.specs) result.push_back(config::to_string(spec));
+  return result;
+}
+
+using Texts = std::vector<std::string>;
+
+std::string refusal(const config::TrialRequest& request, const Module& module, Loss loss) {
+  try {
+    batch(request, module, loss);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("the target is the one named, else labels, else target, else what the loss takes") {
+  auto none = request({});
+  CHECK(choose_target(none, Loss::returned, {"x", "labels"}) == "");
+  CHECK(choose_target(none, Loss::mse, {"x", "labels"}) == "labels");
+  CHECK(choose_target(request({"x:float32[2]", "target:float32[2]"}), Loss::next_token, {"x"}) == "target");
+  CHECK(choose_target(none, Loss::next_token, {"ids", "mask"}) == "ids");
+  CHECK(choose_target(request({"x:float32[2]", "ids:int64[2,3]"}), Loss::next_token, {"x", "ids"}) == "ids");
+  CHECK(choose_target(none, Loss::cross_entropy, {"x"}) == "target");
+  auto named = request({"x:float32[2]", "y:float32[2]"});
+  named.training.target = "y";
+  CHECK(choose_target(named, Loss::mse, {"x"}) == "y");
+  named.training.target = "z";
+  CHECK_THROWS_WITH_AS(choose_target(named, Loss::next_token, {"x"}), "unknown target 'z'. Known: x, y", UsageError);
+}
+
+TEST_CASE("integers lie below their bound and come from the seed") {
+  auto asked = request({"tokens:int64[3,50]<7"});
+  Batch a = batch(asked, tokens_model(), Loss::next_token), b = batch(asked, tokens_model(), Loss::next_token);
+  CHECK(specs(a) == Texts{"tokens:int64[3,50]<7", "mask:none[]"});
+  CHECK(a.tensors[0].min().item<int64_t>() == 0);
+  CHECK(a.tensors[0].max().item<int64_t>() == 6);
+  CHECK_FALSE(a.tensors[1].defined());
+  CHECK(a.samples == 3);
+  CHECK(a.tokens == 150);
+  CHECK(at::equal(a.tensors[0], b.tensors[0]));
+  asked.training.seed = 1;
+  CHECK_FALSE(at::equal(a.tensors[0], batch(asked, tokens_model(), Loss::next_token).tensors[0]));
+}
+
+TEST_CASE("--batch and --seq replace the first and the second dimension") {
+  auto asked = request({"tokens:int64[3,50]<7"});
+  asked.training.batch = 2;
+  asked.training.sequence = 9;
+  CHECK(batch(asked, tokens_model(), Loss::next_token).tensors[0].sizes() == at::IntArrayRef{2, 9});
+}
+
+TEST_CASE("a spec without a name goes by its position") {
+  auto asked = request({":float32[4,5]", ":int64[4]<3"});
+  CHECK(specs(batch(asked, features_model(), Loss::cross_entropy)) == Texts{"x:float32[4,5]", "target:int64[4]<3"});
+}
+
+TEST_CASE("made-up floats follow the model's dtype, targets do not") {
+  auto asked = request({"x:float32[4,5]", "target:float32[4,3]"});
+  asked.training.dtype = "bfloat16";
+  Module module = features_model();
+  module.attr("weight").toTensor().set_data(at::ones({3, 5}, at::kBFloat16));
+  CHECK(specs(batch(asked, module, Loss::mse)) == Texts{"x:bfloat16[4,5]", "target:float32[4,3]"});
+}
+
+TEST_CASE("a target that nobody describes is made from the model's answer, which leaves no trace") {
+  Module module = features_model();
+  CHECK(specs(batch(request({"x:float32[4,5]"}), module, Loss::cross_entropy)) ==
+        Texts{"x:float32[4,5]", "target:int64[4]<3"});
+  CHECK(specs(batch(request({"x:float32[4,7,5]"}), module, Loss::cross_entropy))[1] == "target:int64[4,3]<7");
+  CHECK(specs(batch(request({"x:float32[4,5]"}), module, Loss::mse))[1] == "target:float32[4,3]");
+  CHECK(module.attr("calls").toTensor().item<float>() == 0);
+}
+
+TEST_CASE("without any description shapes are guessed from the layer behind the input") {
+  CHECK(specs(batch(request({}), tokens_model(), Loss::next_token))[0] == "tokens:int64[2,128]<16");
+  CHECK(specs(batch(request({}), features_model(), Loss::mse)) == Texts{"x:float32[8,5]", "target:float32[8,3]"});
+  Module images("Model");
+  images.register_parameter("weight", at::ones({4, 3, 3, 3}).requires_grad_(), false);
+  images.define("def forward(self, x):\n    return torch.conv2d(x, self.weight).mean([2, 3])\n");
+  CHECK(specs(batch(request({}), images, Loss::cross_entropy)) == Texts{"x:float32[8,3,32,32]", "target:int64[8]<4"});
+  Module reshaped("Model");
+  reshaped.register_parameter("weight", at::ones({16, 4}).requires_grad_(), false);
+  reshaped.define(
+      "def forward(self, ids):\n    return torch.embedding(self.weight, ids.view([-1, ids.size(1)]).long())\n");
+  CHECK(specs(batch(request({}), reshaped, Loss::mse))[0] == "ids:int64[2,128]<16");
+}
+
+TEST_CASE("an input that cannot be guessed is asked for, with the line to write") {
+  Module module("Model");
+  module.define("def forward(self, x):\n    return torch.tanh(x)\n");
+  CHECK(refusal(request({}), module, Loss::mse) ==
+        "input 'x' is not described; say what it is, as in --input 'x:int64[2,128]<1000' or --input "
+        "'x:float32[8,3,224,224]'");
+}
+
+TEST_CASE("names that the model does not have are refused") {
+  CHECK(refusal(request({"token:int64[2,3]"}), tokens_model(), Loss::returned) ==
+        "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
+  CHECK(refusal(request({":float32[1,5]", ":float32[1,3]", ":float32[1]"}), features_model(), Loss::mse) ==
+        "there are 3 inputs, the model takes 2: x, target");
+  CHECK(refusal(request({"x:float32[1,5]", "x:float32[1,5]"}), features_model(), Loss::mse) ==
+        "input 'x' is described twice");
+}
+
+TEST_CASE("numbers outside the embedding are refused before they end the process") {
+  CHECK(refusal(request({"tokens:int64[2,3]<17"}), tokens_model(), Loss::next_token) ==
+        "input 'tokens:int64[2,3]<17': the embedding it goes into has 16 rows");
+}
+
+TEST_CASE("next_token without tokens is refused") {
+  CHECK(refusal(request({"x:float32[1,5]"}), features_model(), Loss::next_token) ==
+        "the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or another "
+        "--loss");
+  CHECK(refusal(request({"token:int64[2,3]<16"}), tokens_model(), Loss::next_token) ==
+        "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
+}
+
+TEST_CASE("an input that the model rejects is told with the model's words") {
+  std::string text = refusal(request({"x:float32[4,6]"}), features_model(), Loss::cross_entropy);
+  CHECK(text.starts_with("the model rejects x:float32[4,6]: "));
+  CHECK(text.find('\n') == std::string::npos);
+}
+
+class InputsFile {
+ public:
+  InputsFile(const std::string& header, const std::string& data) {
+    uint64_t length = header.size();
+    std::string bytes(8, '\0');
+    std::memcpy(bytes.data(), &length, 8);
+    std::ofstream(path, std::ios::binary) << bytes + header + data;
+  }
+  ~InputsFile() { std::filesystem::remove(path); }
+  std::string path = std::filesystem::temp_directory_path() / ("memtune-inputs-" + std::to_string(::getpid()));
+};
+
+TEST_CASE("a file's tensors are taken as they are, what it lacks comes from specs") {
+  InputsFile file(R"({"tokens": {"dtype": "U8", "shape": [1, 2], "data_offsets": [0, 2]}})", "\x03\x05");
+  auto asked = request({"mask:float32[1,2]"});
+  asked.inputs_file = file.path;
+  asked.training.batch = 9;
+  Module module = tokens_model();
+  Batch made = batch(asked, module, Loss::returned);
+  CHECK(specs(made) == Texts{"tokens:uint8[1,2]", "mask:float32[9,2]"});
+  CHECK(at::equal(made.tensors[0], at::tensor({3, 5}, at::kByte).view({1, 2})));
+}
+
+TEST_CASE("a file's numbers outside the embedding are refused") {
+  InputsFile file(R"({"tokens": {"dtype": "U8", "shape": [1, 2], "data_offsets": [0, 2]}})", "\x03\x10");
+  auto asked = request({});
+  asked.inputs_file = file.path;
+  CHECK(refusal(asked, tokens_model(), Loss::returned) ==
+        "input 'tokens' has numbers from 3 to 16, the embedding it goes into has 16 rows");
+}
+
+}  // namespace
+}  // namespace memtune::frontend

@@ -1,0 +1,16 @@
+// A module as a program that is ready to run.
+#pragma once
+
+#include <string>
+
+#include "core/frontend/loss.h"
+#include "core/frontend/torchscript/lowering.h"
+
+namespace memtune::tests {
+
+inline program::Program lower(const torch::jit::Module& module, frontend::Loss loss, const std::string& target,
+                              c10::Device device) {
+  return frontend::with_loss(frontend::lower_module(module, device), loss, target);
+}
+
+}  // namespace memtune::tests
