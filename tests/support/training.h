@@ -132,11 +132,11 @@ class Model {
   }
 
   Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
-             step::Tiers tiers) {
+             step::Tiers tiers, device::Device& device = test_device()) {
     at::manual_seed(1);
     clear();
     Step step;
-    step::Executor executor(program, facts, plan, test_device(), std::move(tiers));
+    step::Executor executor(program, facts, plan, device, std::move(tiers));
     program::Interpreter interpreter(program);
     executor.begin_step();
     at::Tensor loss;  // its graph must go before the executor, also when the backward throws
