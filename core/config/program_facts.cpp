@@ -61,7 +61,6 @@ OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& f
   op.op_class = parse_op_class(op_class);
   object.read("source", op.source);
   read_measured(object, op);
-  object.finish();
   return op;
 }
 
@@ -70,7 +69,6 @@ BlockFacts read_block(const json& json, const std::string& path) {
   JsonObject object(json, path);
   object.require({"region"});
   object.read("region", block.region);
-  object.finish();
   return block;
 }
 
@@ -92,6 +90,7 @@ void to_json(json& out, const ProgramFacts& facts) {
          {"owner", facts.owner}};
 }
 
+// A program wrote it: fields that its version had and this one lacks are passed over.
 // Numbers are checked against what they count, so that strategies can index without a check of their own.
 void from_json(const json& json, ProgramFacts& facts) {
   facts = {};
@@ -106,7 +105,6 @@ void from_json(const json& json, ProgramFacts& facts) {
   object.read("parameters", facts.parameters, 0);
   object.read("parameter_bytes", facts.parameter_bytes, 0);
   object.read("notes", facts.notes);
-  object.finish();
 }
 
 }  // namespace memtune::config

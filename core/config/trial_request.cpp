@@ -129,7 +129,8 @@ void to_json(json& out, const TrialRequest& request) {
          {"training", training_json(request.training)},
          {"plan", request.plan},
          {"reference", request.reference},
-         {"trace", request.trace}};
+         {"trace", request.trace},
+         {"command", request.command}};
 }
 
 void from_json(const json& json, TrialRequest& request) {
@@ -145,6 +146,7 @@ void from_json(const json& json, TrialRequest& request) {
   if (const auto* plan = object.find("plan")) from_json(*plan, request.plan);
   object.read("reference", request.reference);
   object.read("trace", request.trace);
+  object.read("command", request.command);
   object.finish();
 }
 

@@ -3,15 +3,14 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/findings/finding_rules.h"
-#include "core/trace/region.h"
 
 namespace memtune::findings {
 namespace {
 
 using trace::Event;
+using trace::EventKind;
 using trace::Interval;
 using trace::Intervals;
-using trace::Kind;
 
 constexpr int64_t kPage = 4096;
 constexpr int64_t kOwnBytes = int64_t{1} << 20;    // a step: the model's own copies, of its loss and the like
@@ -20,21 +19,17 @@ constexpr double kLinkBusy = 0.9, kLinkOfStep = 0.3, kSmallRate = 0.6, kDirectio
 
 std::string rate_text(double gb_per_s) { return fixed(gb_per_s, 1) + " GB/s"; }
 
-const char* direction(Kind kind) { return kind == Kind::copy_out ? "out" : "in"; }
+const char* direction(EventKind kind) { return kind == EventKind::copy_out ? "out" : "in"; }
 
-double link_rate(const Subject& subject, Kind kind) {
+double link_rate(const Subject& subject, EventKind kind) {
   const result::TransferFigures& transfer = subject.measurement.transfer;
-  return kind == Kind::copy_out ? transfer.link_out_gb_per_s : transfer.link_in_gb_per_s;
+  return kind == EventKind::copy_out ? transfer.link_out_gb_per_s : transfer.link_in_gb_per_s;
 }
 
 // Nanoseconds at `gb_per_s`, which are bytes a nanosecond.
 double ns_at(double gb_per_s, int64_t bytes) { return static_cast<double>(bytes) / gb_per_s; }
 
-bool pageable(const Subject& subject, const Event& event) {
-  return subject.trace.names[event.name].find("pageable") != std::string::npos;
-}
-
-bool moves(const Subject& subject, Kind kind) {
+bool moves(const Subject& subject, EventKind kind) {
   int64_t bytes = 0;
   for (const Event& event : subject.trace.events) bytes += event.kind == kind ? event.bytes : 0;
   return bytes / static_cast<int64_t>(std::max<size_t>(1, subject.steps.size())) >= kOwnBytes;
@@ -54,9 +49,9 @@ bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
 }
 
 // A page and more: the loss, which every step copies out at its end, is no engine's.
-Intervals time_of_kind(const Subject& subject, Kind kind) {
+Intervals time_of_kind(const Subject& subject, EventKind kind) {
   return trace::time_of(subject.trace, [&](const Event& event) {
-    return event.kind == kind && (event.bytes >= kPage || kind == Kind::wait);
+    return event.kind == kind && (event.bytes >= kPage || kind == EventKind::wait);
   });
 }
 
@@ -67,50 +62,54 @@ Advice move_less(const Subject& subject, const Intervals& copies, double late_ms
   return advice;
 }
 
-// The region with the most late time, and its share of all of it; "" when the copies know no values.
+// The block, or what is outside of blocks, with the most late time, and its share of all of it; 0 when the copies know
+// no values.
 struct Lateness {
+  int32_t block = trace::kNoBlock;
   std::string region;
   double share = 0;
 };
-Lateness latest_region(const Subject& subject, const Intervals& late, Kind kind) {
-  std::vector<std::pair<std::string, int64_t>> regions;
+Lateness latest_region(const Subject& subject, const Intervals& late, EventKind kind) {
+  std::vector<std::pair<const trace::Value*, int64_t>> regions;  // by the first value of each
   int64_t all = 0;
   for (const Event& event : subject.trace.events) {
-    if (event.kind != kind || event.value == 0) continue;
+    if (event.kind != kind || !event.value) continue;
     const int64_t ns = trace::time_within(event, late);
-    const std::string& region = subject.trace.values[event.value - 1].region;
-    auto found = std::ranges::find(regions, region, &std::pair<std::string, int64_t>::first);
-    if (found == regions.end()) found = regions.insert(found, {region, 0});
+    const trace::Value& value = subject.trace.value(event.value);
+    const auto same = [&](const auto& region) {
+      return region.first->block == value.block && region.first->region == value.region;
+    };
+    auto found = std::ranges::find_if(regions, same);
+    if (found == regions.end()) found = regions.insert(found, {&value, 0});
     found->second += ns;
     all += ns;
   }
   if (all == 0) return {};
-  const auto worst = std::ranges::max_element(regions, {}, &std::pair<std::string, int64_t>::second);
-  return {worst->first, static_cast<double>(worst->second) / static_cast<double>(all)};
+  const auto [value, ns] = *std::ranges::max_element(regions, {}, [](const auto& region) { return region.second; });
+  return {value->block, value->region, static_cast<double>(ns) / static_cast<double>(all)};
 }
 
-// The block whose values are saved last: backward wants them first.
-std::string last_region(const trace::Trace& trace) {
-  for (auto value = trace.values.rbegin(); value != trace.values.rend(); ++value) {
-    const std::string& region = value->region;
-    if (trace::is_block(region)) return region;  // not the head
-  }
-  return "";
+// The block whose values are saved last: backward wants them first. Not what is behind the blocks.
+int32_t last_block(const trace::Trace& trace) {
+  int32_t last = trace::kNoBlock;
+  for (const trace::Value& value : trace.values) last = std::max(last, value.block);
+  return last;
 }
 
 Advice advice_for_late_in(const Subject& subject, const Lateness& where, double late_ms) {
-  const Intervals copies = time_of_kind(subject, Kind::copy_in);
+  const Intervals copies = time_of_kind(subject, EventKind::copy_in);
   if (link_is_the_limit(subject, copies)) return move_less(subject, copies, late_ms);
-  if (where.share >= 0.5 && where.region == last_region(subject.trace)) return subject.knobs.keep_last();
+  const bool in_block = where.block != trace::kNoBlock;
+  if (where.share >= 0.5 && in_block && where.block == last_block(subject.trace)) return subject.knobs.keep_last();
   return subject.knobs.deeper_prefetch();
 }
 
-std::optional<Finding> slow(const Subject& subject, Kind kind) {
+std::optional<Finding> slow(const Subject& subject, EventKind kind) {
   const double link = link_rate(subject, kind);
   if (link <= 0 || !moves(subject, kind)) return {};
   int64_t bytes = 0;
   const Intervals time = trace::time_of(subject.trace, [&](const Event& event) {
-    const bool counts = event.kind == kind && event.bytes >= kSmallBytes && !pageable(subject, event);
+    const bool counts = event.kind == kind && event.bytes >= kSmallBytes && !event.pageable;
     bytes += counts ? event.bytes : 0;
     return counts;
   });
@@ -118,7 +117,7 @@ std::optional<Finding> slow(const Subject& subject, Kind kind) {
   if (ns <= 0 || static_cast<double>(bytes) / ns >= kDirectionRate * link) return {};
   const double rate = static_cast<double>(bytes) / ns;
   const double lost_ms = subject.per_step_ms(static_cast<int64_t>(ns - ns_at(link, bytes)));
-  Finding finding = subject.costs(kind == Kind::copy_out ? "copies-out-slow" : "copies-in-slow", lost_ms,
+  Finding finding = subject.costs(kind == EventKind::copy_out ? "copies-out-slow" : "copies-in-slow", lost_ms,
                                   std::string("copies ") + direction(kind) + " run at " + rate_text(rate) +
                                       " where the idle link does " + rate_text(link),
                                   "memtune doctor shows what else the link and the host's memory are doing");
@@ -132,40 +131,40 @@ std::optional<Finding> slow(const Subject& subject, Kind kind) {
 std::optional<Finding> copies_in_late(const Subject& subject) {
   const Intervals& late = subject.occupation.in;
   const double ms = subject.per_step_ms(trace::total(late));
-  if (subject.share_of_step(ms) < kWorthTelling || !moves(subject, Kind::copy_in)) return {};
-  const Lateness where = latest_region(subject, late, Kind::copy_in);
+  if (subject.share_of_step(ms) < kWorthTelling || !moves(subject, EventKind::copy_in)) return {};
+  const Lateness where = latest_region(subject, late, EventKind::copy_in);
   std::string what = "copies in exposed " + ms_text(ms) + " a step";
   if (where.share >= 0.5 && !where.region.empty()) what += ", most of it for " + where.region;
   Finding finding = subject.costs("copies-in-late", ms, std::move(what), advice_for_late_in(subject, where, ms));
-  finding.evidence = subject.evidence(late, Kind::copy_in);
+  finding.evidence = subject.evidence(late, EventKind::copy_in);
   return finding;
 }
 
 std::optional<Finding> copies_out_late(const Subject& subject) {
   const Intervals& late = subject.occupation.out;
   const double ms = subject.per_step_ms(trace::total(late));
-  if (subject.share_of_step(ms) < kWorthTelling || !moves(subject, Kind::copy_out)) return {};
-  const Intervals copies = time_of_kind(subject, Kind::copy_out);
+  if (subject.share_of_step(ms) < kWorthTelling || !moves(subject, EventKind::copy_out)) return {};
+  const Intervals copies = time_of_kind(subject, EventKind::copy_out);
   const bool limit = link_is_the_limit(subject, copies);
   Finding finding = subject.costs("copies-out-late", ms, "copies out exposed " + ms_text(ms) + " a step",
                                   limit ? move_less(subject, copies, ms) : subject.knobs.larger_stash());
-  finding.evidence = subject.evidence(late, Kind::copy_out);
+  finding.evidence = subject.evidence(late, EventKind::copy_out);
   return finding;
 }
 
 std::optional<Finding> waits(const Subject& subject) {
-  const Intervals recorded = time_of_kind(subject, Kind::wait);
+  const Intervals recorded = time_of_kind(subject, EventKind::wait);
   const Intervals alone = trace::intersect(subject.occupation.wait, recorded);
   const double ms = subject.per_step_ms(trace::total(alone));
   if (subject.share_of_step(ms) < kWorthTelling) return {};
   const Intervals reads =
-      trace::time_of(subject.trace, [](const Event& event) { return event.kind == Kind::disk_read; });
+      trace::time_of(subject.trace, [](const Event& event) { return event.kind == EventKind::disk_read; });
   const bool for_disk = 2 * trace::total(trace::intersect(alone, reads)) >= trace::total(alone);
   Finding finding = subject.costs(
       "waits", ms,
       "compute waits " + ms_text(ms) + " a step while nothing is copied" + (for_disk ? ", for reads of the disk" : ""),
       for_disk ? Advice("a faster --scratch, or a larger --host-budget") : subject.knobs.deeper_prefetch());
-  finding.evidence = subject.evidence(alone, Kind::wait);
+  finding.evidence = subject.evidence(alone, EventKind::wait);
   return finding;
 }
 
@@ -174,8 +173,8 @@ std::optional<Finding> small_copies(const Subject& subject) {
   double lost_ns = 0;
   int64_t bytes = 0, ns = 0;
   for (const Event& event : subject.trace.events) {
-    const bool copy = event.kind == Kind::copy_out || event.kind == Kind::copy_in;
-    if (!copy || event.bytes <= 0 || event.bytes >= kSmallBytes || pageable(subject, event)) continue;
+    const bool copy = event.kind == EventKind::copy_out || event.kind == EventKind::copy_in;
+    if (!copy || event.bytes <= 0 || event.bytes >= kSmallBytes || event.pageable) continue;
     const double at_link = ns_at(std::max(1e-9, link_rate(subject, event.kind)), event.bytes);
     const auto took = static_cast<double>(event.end_ns - event.start_ns);
     if (at_link >= kSmallRate * took) continue;
@@ -193,19 +192,19 @@ std::optional<Finding> small_copies(const Subject& subject) {
                                   subject.knobs.keep_small(kSmallBytes));
   finding.severity = Severity::advice;  // the time may be hidden
   const Intervals united = trace::unite(slow);
-  finding.evidence = subject.evidence(united, Kind::copy_out);
-  if (finding.evidence.events.empty()) finding.evidence = subject.evidence(united, Kind::copy_in);
+  finding.evidence = subject.evidence(united, EventKind::copy_out);
+  if (finding.evidence.events.empty()) finding.evidence = subject.evidence(united, EventKind::copy_in);
   return finding;
 }
 
-std::optional<Finding> slow_out(const Subject& subject) { return slow(subject, Kind::copy_out); }
-std::optional<Finding> slow_in(const Subject& subject) { return slow(subject, Kind::copy_in); }
+std::optional<Finding> slow_out(const Subject& subject) { return slow(subject, EventKind::copy_out); }
+std::optional<Finding> slow_in(const Subject& subject) { return slow(subject, EventKind::copy_in); }
 
 std::optional<Finding> pageable_copies(const Subject& subject) {
   int64_t bytes = 0;
   const Intervals time = trace::time_of(subject.trace, [&](const Event& event) {
-    const bool copy = event.kind == Kind::copy_out || event.kind == Kind::copy_in;
-    const bool counts = copy && pageable(subject, event);
+    const bool copy = event.kind == EventKind::copy_out || event.kind == EventKind::copy_in;
+    const bool counts = copy && event.pageable;
     bytes += counts ? event.bytes : 0;
     return counts;
   });
@@ -216,8 +215,8 @@ std::optional<Finding> pageable_copies(const Subject& subject) {
                     format_bytes(a_step) + " a step are copied through pageable memory", subject.knobs.pinned());
   finding.severity = Severity::advice;  // the time may be hidden
   finding.bytes = a_step;
-  finding.evidence = subject.evidence(time, Kind::copy_in);
-  if (finding.evidence.events.empty()) finding.evidence = subject.evidence(time, Kind::copy_out);
+  finding.evidence = subject.evidence(time, EventKind::copy_in);
+  if (finding.evidence.events.empty()) finding.evidence = subject.evidence(time, EventKind::copy_out);
   return finding;
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "core/trace/region.h"
-
 namespace memtune::findings {
 namespace {
 
@@ -27,9 +25,9 @@ double step_of(const result::Measurement& measurement, const std::vector<trace::
 }
 
 int count_blocks(const trace::Trace& trace) {
-  std::set<std::string> blocks;
+  std::set<int32_t> blocks;
   for (const trace::Value& value : trace.values)
-    if (trace::is_block(value.region)) blocks.insert(value.region);
+    if (value.block != trace::kNoBlock) blocks.insert(value.block);
   return static_cast<int>(blocks.size());
 }
 
@@ -71,7 +69,7 @@ Finding Subject::concerns(const char* rule, int64_t bytes, std::string what, Adv
   return finding;
 }
 
-Evidence Subject::evidence(const trace::Intervals& set, trace::Kind kind) const {
+Evidence Subject::evidence(const trace::Intervals& set, trace::EventKind kind) const {
   Evidence evidence;
   evidence.strategy = measurement.strategy;
   std::vector<std::pair<int64_t, uint32_t>> worst;  // less its time within, so that ties keep the order of events
@@ -88,7 +86,7 @@ Evidence Subject::evidence(const trace::Intervals& set, trace::Kind kind) const 
     evidence.start_ns = longest.start;
     evidence.end_ns = longest.end;
   }
-  if (shown > 0) evidence.value = int64_t{trace.events[evidence.events.front()].value} - 1;
+  if (shown > 0) evidence.value = trace.events[evidence.events.front()].value;
   return evidence;
 }
 

@@ -23,7 +23,7 @@ struct Subject {
   // A finding about `bytes` of the peak.
   Finding concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const;
   // The longest stretch of `set`, and the events of `kind` that lie in `set`, those with most time in it first.
-  Evidence evidence(const trace::Intervals& set, trace::Kind kind) const;
+  Evidence evidence(const trace::Intervals& set, trace::EventKind kind) const;
 
   const trace::Trace& trace;
   const result::Measurement& measurement;
@@ -57,7 +57,7 @@ std::optional<Finding> small_copies(const Subject& subject);
 // The other copies of a direction, their bytes over the union of their time, ran under 80 % of the link's idle rate.
 std::optional<Finding> slow_out(const Subject& subject);
 std::optional<Finding> slow_in(const Subject& subject);
-// Copies whose name says "pageable" move 1 MiB a step or more: they hold up the host and run at a fraction of the rate.
+// Copies of pageable memory move 1 MiB a step or more: they hold up the host and run at a fraction of the rate.
 std::optional<Finding> pageable_copies(const Subject& subject);
 
 // memory_rules.cpp

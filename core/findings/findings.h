@@ -23,7 +23,7 @@ std::string to_string(Severity severity);
 struct Evidence {
   int64_t start_ns = 0, end_ns = 0;  // both 0: nothing in the trace shows it
   std::vector<uint32_t> events;      // indices into Trace::events, the worst first; few
-  int64_t value = -1;                // index into Trace::values; -1: none
+  trace::ValueId value;              // that it is about
   std::string strategy;              // the trial
 };
 

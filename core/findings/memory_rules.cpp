@@ -1,25 +1,24 @@
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
-#include "core/base/text.h"
 #include "core/findings/finding_rules.h"
-#include "core/trace/region.h"
 
 namespace memtune::findings {
 namespace {
 
 using trace::Event;
-using trace::Kind;
+using trace::EventKind;
+using trace::OwnerKind;
 
 constexpr double kUnused = 0.1;  // of the budget
 
 struct Holder {
+  OwnerKind kind = OwnerKind::work_space;
   std::string name = "the work space of ops";
   int64_t bytes = 0;
-  int members = 1;  // owners of the same kind: "layers.*"
+  int members = 1;  // blocks of the same name but for its numbers are one holder: "layers.*"
 };
 
 Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak) {
@@ -28,29 +27,34 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
     if (sample.time_ns <= peak.time_ns) held[sample.owner] = sample.bytes;
   }
   Holder largest{.bytes = peak.allocated_bytes};
-  std::map<std::string, Holder> kinds;
+  std::map<std::pair<OwnerKind, std::string>, Holder> holders;
   for (size_t i = 0; i < held.size(); ++i) {
     largest.bytes -= held[i];
     if (held[i] == 0) continue;
-    const auto [kind, first] = kinds.try_emplace(without_numbers(trace.owners[i]), Holder{trace.owners[i], held[i]});
-    if (!first) kind->second = {kind->first, kind->second.bytes + held[i], kind->second.members + 1};
+    const trace::Owner& owner = trace.owners[i];
+    const std::string name = trace::family(owner);
+    const auto [found, first] = holders.try_emplace({owner.kind, name}, Holder{owner.kind, owner.name, held[i]});
+    Holder& holder = found->second;
+    if (!first) holder = {owner.kind, name, holder.bytes + held[i], holder.members + 1};
   }
-  for (const auto& [name, kind] : kinds)
-    if (kind.bytes > largest.bytes) largest = kind;
+  for (const auto& [key, holder] : holders)
+    if (holder.bytes > largest.bytes) largest = holder;
   return largest;
 }
 
-bool in_block(const trace::Trace& trace, const std::string& owner) {
-  return std::ranges::any_of(trace.values, [&](const trace::Value& value) { return value.region == owner; });
-}
-
 Advice advice_for_holder(const Subject& subject, const Holder& holder) {
-  const std::string& owner = holder.name;
-  const std::set<std::string> state = {"parameters", "gradients", "optimizer"};
-  if (state.contains(owner)) return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
-  if (owner == "outside of blocks") return subject.knobs.move_head();
-  if (holder.members > 1) return "recompute or move more of their values";
-  if (in_block(subject.trace, owner)) return "recompute or move more of this block's values";
+  switch (holder.kind) {
+    case OwnerKind::parameters:
+    case OwnerKind::gradients:
+    case OwnerKind::optimizer: return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
+    case OwnerKind::outside: return subject.knobs.move_head();
+    case OwnerKind::block:
+      return holder.members > 1 ? "recompute or move more of their values"
+                                : "recompute or move more of this block's values";
+    case OwnerKind::inputs:
+    case OwnerKind::ahead:
+    case OwnerKind::work_space: break;
+  }
   return "";
 }
 
@@ -75,7 +79,8 @@ std::optional<Finding> peak_owner(const Subject& subject) {
   const trace::MemorySample peak = *std::ranges::max_element(trace.memory, {}, &trace::MemorySample::allocated_bytes);
   const Holder holder = largest_holder(trace, peak);
   if (holder.bytes <= 0) return {};
-  const std::string region = trace::region_at(trace, peak.time_ns);
+  const Event* at = trace::region_at(trace, peak.time_ns);
+  const std::string region = at ? trace.names[at->name] : "";
   const double percent = 100 * static_cast<double>(holder.bytes) / static_cast<double>(peak.allocated_bytes);
   Finding finding = subject.concerns("peak-owner", holder.bytes,
                                      "the peak of " + format_bytes(peak.allocated_bytes) +
@@ -110,12 +115,12 @@ std::optional<Finding> disk_late(const Subject& subject) {
   const double ms = subject.measurement.stalls.disk_ms;
   if (subject.share_of_step(ms) < kWorthTelling) return {};
   const trace::Intervals reads =
-      trace::time_of(subject.trace, [](const Event& event) { return event.kind == Kind::disk_read; });
+      trace::time_of(subject.trace, [](const Event& event) { return event.kind == EventKind::disk_read; });
   Advice advice = subject.knobs.deeper_prefetch();
   advice.text = "a larger --host-budget, or " + advice.text;
   Finding finding =
       subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step", std::move(advice));
-  if (!reads.empty()) finding.evidence = subject.evidence(reads, Kind::disk_read);
+  if (!reads.empty()) finding.evidence = subject.evidence(reads, EventKind::disk_read);
   return finding;
 }
 
@@ -134,9 +139,9 @@ std::optional<Finding> recompute_dear(const Subject& subject) {
                     "place them on host");
   finding.bytes = static_cast<int64_t>(bytes);
   const trace::Intervals reruns = trace::time_of(subject.trace, [&](const Event& event) {
-    return event.kind == Kind::region && subject.trace.names[event.name].ends_with(" recompute");
+    return event.region.kind != trace::RegionKind::none && event.region.pass == trace::Pass::recompute;
   });
-  if (!reruns.empty()) finding.evidence = subject.evidence(reruns, Kind::region);
+  if (!reruns.empty()) finding.evidence = subject.evidence(reruns, EventKind::region);
   return finding;
 }
 

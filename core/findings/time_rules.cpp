@@ -45,7 +45,7 @@ std::optional<Finding> device_idle(const Subject& subject) {
                                   "the device is idle for " + ms_text(ms) + " a step, in " +
                                       std::to_string(gaps.size() / std::max<size_t>(1, subject.steps.size())) + " gaps",
                                   "the host issues too slowly: a larger --batch, or fewer and larger ops");
-  finding.evidence = subject.evidence(gaps, trace::Kind::op);
+  finding.evidence = subject.evidence(gaps, trace::EventKind::op);
   return finding;
 }
 

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "core/base/layout.h"
-#include "core/trace/region.h"
 
 namespace memtune::findings {
 namespace {
@@ -19,6 +18,7 @@ constexpr double kWorthACause = 0.05;  // ms
 using Times = std::array<double, 5>;   // ms a step, in the order of kDeviceParts
 
 struct RegionTime {
+  std::string name;
   double ms = 0;  // a step
   Times within{};
   Interval first;  // in the aligned step
@@ -26,13 +26,14 @@ struct RegionTime {
 
 std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1) + " ms"; }
 
-// "layers.3 backward" -> "all blocks backward", "layers.3" -> "all blocks forward"; "" for what is no block.
-std::string of_all_blocks(const std::string& region) {
-  const size_t blank = region.find(' ');
-  const std::string block = region.substr(0, blank);
-  if (!trace::is_block(block)) return "";
-  return "all blocks" + (blank == std::string::npos ? " forward" : region.substr(blank));
-}
+constexpr int32_t kAllBlocks = INT32_MAX;
+
+// What regions of two traces have to share to be compared; those of no known kind share their name.
+struct RegionKey {
+  trace::Region region;
+  std::string name;
+  auto operator<=>(const RegionKey&) const = default;
+};
 
 // One side of the comparison.
 class Side {
@@ -53,22 +54,31 @@ class Side {
     return times;
   }
 
-  std::map<std::string, RegionTime> regions() const {
-    std::map<uint32_t, std::vector<Interval>> by_name;
+  std::map<RegionKey, RegionTime> regions() const {
+    struct Stretches {
+      std::string name;
+      std::vector<Interval> all;
+    };
+    std::map<RegionKey, Stretches> found;
+    const auto add = [&](const trace::Region& region, const std::string& name, const Event& event) {
+      const bool known = region.kind != trace::RegionKind::none;
+      Stretches& stretches = found[{region, known ? "" : name}];
+      stretches.name = name;
+      stretches.all.push_back({event.start_ns, event.end_ns});
+    };
     for (const Event& event : trace_.events) {
-      if (event.kind == trace::Kind::region && trace_.names[event.name] != "step")
-        by_name[event.name].push_back({event.start_ns, event.end_ns});
+      if (event.kind != trace::EventKind::region || event.region.kind == trace::RegionKind::step) continue;
+      add(event.region, trace_.names[event.name], event);
+      if (event.region.kind == trace::RegionKind::block)
+        add(trace::Region::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),
+            event);
     }
-    std::map<std::string, std::vector<Interval>> all;
-    for (const auto& [name, stretches] : by_name) {
-      const std::string& text = trace_.names[name];
-      all[text].insert(all[text].end(), stretches.begin(), stretches.end());
-      if (const std::string sum = of_all_blocks(text); !sum.empty())
-        all[sum].insert(all[sum].end(), stretches.begin(), stretches.end());
+    std::map<RegionKey, RegionTime> regions;
+    for (auto& [key, stretches] : found) {
+      RegionTime& time = regions[key];
+      time = measure(trace::intersect(trace::unite(std::move(stretches.all)), trace::unite(steps_)));
+      time.name = stretches.name;
     }
-    std::map<std::string, RegionTime> regions;
-    for (auto& [name, stretches] : all)
-      regions[name] = measure(trace::intersect(trace::unite(std::move(stretches)), trace::unite(steps_)));
     return regions;
   }
 
@@ -121,10 +131,11 @@ TraceDiff diff(const trace::Trace& a, const trace::Trace& b) {
   const Times device_a = side_a.device(), device_b = side_b.device();
   for (size_t i = 0; i < device_a.size(); ++i)
     diff.parts.push_back({kDeviceParts[i], false, device_a[i], device_b[i], "", {}, {}});
-  std::map<std::string, RegionTime> regions_a = side_a.regions(), regions_b = side_b.regions();
-  for (const auto& [name, time] : regions_b) regions_a.try_emplace(name);
-  for (const auto& [name, time] : regions_a) {
-    const RegionTime& other = regions_b[name];
+  std::map<RegionKey, RegionTime> regions_a = side_a.regions(), regions_b = side_b.regions();
+  for (const auto& [key, time] : regions_b) regions_a.try_emplace(key);
+  for (const auto& [key, time] : regions_a) {
+    const RegionTime& other = regions_b[key];
+    const std::string& name = time.name.empty() ? other.name : time.name;
     diff.parts.push_back({name, true, time.ms, other.ms, cause(time, other), time.first, other.first});
   }
   const auto start = [](const Part& part) { return std::max(part.in_a.start, part.in_b.start); };

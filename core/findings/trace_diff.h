@@ -10,8 +10,9 @@
 
 namespace memtune::findings {
 
-// Something that takes time in a step, by its name: a region of the trace ("layers.3 backward", "optimizer"; "all
-// blocks backward" sums those of all blocks), or what the device did over the whole step (kDeviceParts).
+// Something that takes time in a step: a region of the trace ("layers.3 backward", "optimizer"; "all blocks backward"
+// sums those of all blocks; the same in both traces whatever their names), or what the device did over the whole step
+// (kDeviceParts).
 struct Part {
   std::string name;
   bool region = true;
@@ -30,8 +31,8 @@ struct TraceDiff {
   std::vector<Part> parts;         // the largest difference first
 };
 
-// Regions are those of the device where a trace has such, else those of the host; unions, so what nests under one name
-// counts once. An empty trace gives empty steps and no regions.
+// Regions are those of the device where a trace has such, else those of the host; unions, so what nests counts once. An
+// empty trace gives empty steps and no regions.
 TraceDiff diff(const trace::Trace& a, const trace::Trace& b);
 
 // "layers.3 backward +1.8 ms: copies in exposed +1.7 ms".

@@ -9,6 +9,15 @@ namespace {
 using device::Activity;
 using device::Stream;
 
+// The device's tags count from 1.
+uint32_t number_of(trace::ValueId value) { return value ? static_cast<uint32_t>(value.index()) + 1 : 0; }
+trace::ValueId value_of(uint32_t number) { return number > 0 ? trace::ValueId(number - 1) : trace::ValueId(); }
+
+trace::Track track_of(Stream stream) {
+  if (stream == Stream::compute) return {trace::TrackRole::compute};
+  return {stream == Stream::out ? trace::TrackRole::copy_out : trace::TrackRole::copy_in};
+}
+
 class CpuProfiler final : public Profiler {
  public:
   explicit CpuProfiler(device::CpuDevice& device) : device_(device) {}
@@ -19,9 +28,8 @@ class CpuProfiler final : public Profiler {
     start_ns_ = device::activity_clock();
   }
   int64_t now_ns() const override { return device::activity_clock() - start_ns_; }
-  void tag(Tag tag, uint32_t number) override {
-    if (tag == Tag::value) device_.tag_copies(number);
-  }
+  void tag_part(uint32_t) override {}  // host and device have one clock
+  void tag_value(trace::ValueId value) override { device_.tag_copies(number_of(value)); }
   std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
@@ -31,11 +39,6 @@ class CpuProfiler final : public Profiler {
   device::CpuDevice& device_;
   int64_t start_ns_ = 0;
 };
-
-const char* track_name(Stream stream) {
-  if (stream == Stream::compute) return "compute";
-  return stream == Stream::out ? "copy out" : "copy in";
-}
 
 std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   const int64_t end = device::activity_clock();
@@ -50,7 +53,7 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   });
   std::stable_sort(activities.begin(), activities.end(),
                    [](const Activity& a, const Activity& b) { return a.start_ns < b.start_ns; });
-  for (const char* name : {"compute", "copy out", "copy in"}) trace.track(name, true);
+  for (const Stream stream : {Stream::compute, Stream::out, Stream::in}) trace.track(track_of(stream));
   int64_t compute_from = start_ns_;
   for (const auto& activity : activities) {
     if (activity.stream == Stream::compute) {
@@ -64,25 +67,25 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
 }
 
 void CpuProfiler::add(trace::Trace& trace, const Activity& activity) const {
-  const auto kind = activity.kind == Activity::Kind::wait       ? trace::Kind::wait
-                    : activity.kind == Activity::Kind::copy_out ? trace::Kind::copy_out
-                                                                : trace::Kind::copy_in;
+  const auto kind = activity.kind == Activity::Kind::wait       ? trace::EventKind::wait
+                    : activity.kind == Activity::Kind::copy_out ? trace::EventKind::copy_out
+                                                                : trace::EventKind::copy_in;
   trace::Event event;
   event.kind = kind;
-  event.track = trace.track(track_name(activity.stream), true);
+  event.track = trace.track(track_of(activity.stream));
   event.name = trace.name(trace::to_string(kind));
   event.start_ns = activity.start_ns - start_ns_;
   event.end_ns = activity.end_ns - start_ns_;
   event.bytes = activity.bytes;
-  event.value = activity.tag;
+  event.value = value_of(activity.tag);
   trace.events.push_back(event);
 }
 
 void CpuProfiler::add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const {
   if (end_ns <= start_ns) return;
   trace::Event event;
-  event.kind = trace::Kind::kernel;
-  event.track = trace.track("compute", true);
+  event.kind = trace::EventKind::kernel;
+  event.track = trace.track(track_of(Stream::compute));
   event.name = trace.name("compute");
   event.start_ns = start_ns - start_ns_;
   event.end_ns = end_ns - start_ns_;

@@ -59,28 +59,32 @@ void register_callbacks() {
 
 // Page-locked copies and pageable ones have the same kind; the memory on the host side tells them apart.
 struct CopyKind {
-  trace::Kind kind;
+  trace::EventKind kind;
+  bool pageable;
   const char* name;
 };
 CopyKind copy_kind(const CUpti_ActivityMemcpy6& copy) {
   switch (copy.copyKind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-      return {trace::Kind::copy_out,
-              copy.dstKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ? "copy out, pageable" : "copy out"};
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-      return {trace::Kind::copy_in,
-              copy.srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ? "copy in, pageable" : "copy in"};
-    default: return {trace::Kind::copy_device, "copy on device"};
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH: {
+      const bool pageable = copy.dstKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
+      return {trace::EventKind::copy_out, pageable, pageable ? "copy out, pageable" : "copy out"};
+    }
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD: {
+      const bool pageable = copy.srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
+      return {trace::EventKind::copy_in, pageable, pageable ? "copy in, pageable" : "copy in"};
+    }
+    default: return {trace::EventKind::copy_device, false, "copy on device"};
   }
 }
 
 // A stream is named after the most telling thing it did; smaller is more telling.
-int role_rank(trace::Kind kind) {
-  if (kind == trace::Kind::kernel) return 0;
-  if (kind == trace::Kind::copy_out) return 1;
-  return kind == trace::Kind::copy_in ? 2 : 3;
+int role_rank(trace::EventKind kind) {
+  if (kind == trace::EventKind::kernel) return 0;
+  if (kind == trace::EventKind::copy_out) return 1;
+  return kind == trace::EventKind::copy_in ? 2 : 3;
 }
-constexpr const char* kRoles[] = {"compute stream ", "copy out stream ", "copy in stream ", "stream "};
+constexpr trace::TrackRole kRoles[] = {trace::TrackRole::compute, trace::TrackRole::copy_out, trace::TrackRole::copy_in,
+                                       trace::TrackRole::stream};
 
 }  // namespace
 
@@ -168,8 +172,7 @@ int64_t CuptiProfiler::now_ns() const {
   return static_cast<int64_t>(now - base_);
 }
 
-void CuptiProfiler::tag(Tag tag, uint32_t number) {
-  const auto index = static_cast<size_t>(tag);
+void CuptiProfiler::tag(Tag index, uint32_t number) {
   uint32_t& current = tags_[index];
   if (!recording_ || current == number) return;
   uint64_t last = 0;
@@ -183,7 +186,7 @@ void CuptiProfiler::tag(Tag tag, uint32_t number) {
 }
 
 std::vector<uint32_t> CuptiProfiler::finish(trace::Trace& trace) {
-  for (const Tag tag : {Tag::part, Tag::value}) this->tag(tag, 0);
+  for (const Tag index : {kPart, kValue}) tag(index, 0);
   device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check_cupti(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
   stop();
@@ -213,19 +216,20 @@ void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
       const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(activity);
       const auto [name, added] = names_.try_emplace(kernel.name ? kernel.name : "");
       if (added) name->second = trace.name(kernel_name(kernel.name));
-      add(trace::Kind::kernel, kernel.streamId, name->second, kernel.start, kernel.end, 0, kernel.correlationId, trace);
+      add(trace::EventKind::kernel, false, kernel.streamId, name->second, kernel.start, kernel.end, 0,
+          kernel.correlationId, trace);
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(activity);
-      const auto [kind, name] = copy_kind(copy);
-      add(kind, copy.streamId, trace.name(name), copy.start, copy.end, copy.bytes, copy.correlationId, trace);
+      const auto [kind, pageable, name] = copy_kind(copy);
+      add(kind, pageable, copy.streamId, trace.name(name), copy.start, copy.end, copy.bytes, copy.correlationId, trace);
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
       const auto& set = reinterpret_cast<const CUpti_ActivityMemset4&>(activity);
-      add(trace::Kind::memset, set.streamId, trace.name("memset"), set.start, set.end, set.bytes, set.correlationId,
-          trace);
+      add(trace::EventKind::memset, false, set.streamId, trace.name("memset"), set.start, set.end, set.bytes,
+          set.correlationId, trace);
       break;
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
@@ -238,8 +242,8 @@ void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
   }
 }
 
-void CuptiProfiler::add(trace::Kind kind, uint32_t stream, uint32_t name, uint64_t start, uint64_t end, uint64_t bytes,
-                        uint32_t correlation, trace::Trace& trace) {
+void CuptiProfiler::add(trace::EventKind kind, bool pageable, uint32_t stream, uint32_t name, uint64_t start,
+                        uint64_t end, uint64_t bytes, uint32_t correlation, trace::Trace& trace) {
   if (start == 0 || end < start) {  // CUPTI had no memory for its times
     ++trace.lost_records;
     return;
@@ -247,6 +251,7 @@ void CuptiProfiler::add(trace::Kind kind, uint32_t stream, uint32_t name, uint64
   if (end < base_) return;  // left over from before
   Record record;
   record.event.kind = kind;
+  record.event.pageable = pageable;
   record.event.name = name;
   record.event.start_ns = static_cast<int64_t>(start - base_);
   record.event.end_ns = static_cast<int64_t>(end - base_);
@@ -266,22 +271,22 @@ std::vector<uint32_t> CuptiProfiler::place(trace::Trace& trace) {
   std::map<uint32_t, uint32_t> tracks;
   for (int rank = 0; rank < 4; ++rank) {
     for (const auto& [stream, of] : ranks) {
-      if (of == rank) tracks[stream] = trace.track(kRoles[rank] + std::to_string(stream), true);
+      if (of == rank) tracks[stream] = trace.track({kRoles[rank], static_cast<int32_t>(stream)});
     }
   }
   std::stable_sort(records_.begin(), records_.end(),
                    [](const Record& a, const Record& b) { return a.event.start_ns < b.event.start_ns; });
   std::vector<uint32_t> parts;
   for (auto& record : records_) {
-    const auto tagged = [&](Tag tag) {
-      const auto& numbers = tagged_[static_cast<size_t>(tag)];
+    const auto tagged = [&](Tag index) {
+      const auto& numbers = tagged_[index];
       const auto found = numbers.find(static_cast<uint32_t>(record.event.correlation));
       return found == numbers.end() ? 0 : found->second;
     };
     record.event.track = tracks[record.stream];
-    record.event.value = tagged(Tag::value);
+    if (const uint32_t value = tagged(kValue); value > 0) record.event.value = trace::ValueId(value - 1);
     trace.events.push_back(record.event);
-    parts.push_back(tagged(Tag::part));
+    parts.push_back(tagged(kPart));
   }
   records_.clear();
   names_.clear();

@@ -49,20 +49,23 @@ class CuptiProfiler final : public Profiler {
   ~CuptiProfiler() override;
   void start() override;
   int64_t now_ns() const override;
-  void tag(Tag tag, uint32_t number) override;
+  void tag_part(uint32_t part) override { tag(kPart, part); }
+  void tag_value(trace::ValueId value) override { tag(kValue, value ? static_cast<uint32_t>(value.index()) + 1 : 0); }
   std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
+  enum Tag : size_t { kPart, kValue };  // as CUPTI has them: numbers from 1, 0 for none
   struct Record {
     trace::Event event;  // track not set
     uint32_t stream = 0;
   };
 
   void stop() noexcept;  // disables what start enabled
+  void tag(Tag tag, uint32_t number);
   void read(const CuptiBuffers::Filled& buffer, trace::Trace& trace);
   void read(const CUpti_Activity& activity, trace::Trace& trace);
-  void add(trace::Kind kind, uint32_t stream, uint32_t name, uint64_t start, uint64_t end, uint64_t bytes,
-           uint32_t correlation, trace::Trace& trace);
+  void add(trace::EventKind kind, bool pageable, uint32_t stream, uint32_t name, uint64_t start, uint64_t end,
+           uint64_t bytes, uint32_t correlation, trace::Trace& trace);
   std::vector<uint32_t> place(trace::Trace& trace);  // gives the records their tracks and appends them
 
   bool recording_ = false;

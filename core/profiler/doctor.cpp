@@ -38,17 +38,6 @@ std::string decimal(double value) {
   return text;
 }
 
-// "580.65.06" of the kernel's module, or "".
-std::string driver_release() {
-  std::ifstream file("/proc/driver/nvidia/version");
-  for (std::string word; file >> word;) {
-    if (word.size() > 4 && word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != word.npos) {
-      return word;
-    }
-  }
-  return "";
-}
-
 // What the driver's library says (13000: CUDA 13.0), 0 without one.
 int driver_cuda_version() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -94,7 +83,7 @@ Check check_device(const device::Device& device) {
 
 bool has_copy(const trace::Trace& trace, int64_t bytes) {
   for (const auto& event : trace.events) {
-    if (event.kind == trace::Kind::copy_out && event.bytes == bytes) return true;
+    if (event.kind == trace::EventKind::copy_out && event.bytes == bytes) return true;
   }
   return false;
 }
@@ -158,6 +147,16 @@ Check attempt(const std::string& name, const std::string& fix, Run run) {
 }
 
 }  // namespace
+
+std::string driver_release() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;) {
+    if (word.size() > 4 && word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != word.npos) {
+      return word;
+    }
+  }
+  return "";
+}
 
 std::string to_string(Status status) { return status == Status::ok ? "ok" : status == Status::warn ? "warn" : "fail"; }
 

@@ -20,4 +20,7 @@ struct Check {
 // name.
 std::vector<Check> run_doctor(const std::string& device);
 
+// "580.65.06" of the kernel's module; "" without one.
+std::string driver_release();
+
 }  // namespace memtune::profiler

@@ -18,10 +18,10 @@ class Profiler {
   virtual void start() = 0;
   // Nanoseconds since start() on the clock of the events: host-side events (ops, regions) use it too.
   virtual int64_t now_ns() const = 0;
-  // What is enqueued from now on was issued in that part of the step, and is of that value (1 + index into
-  // Trace::values); 0: of none. Between start() and finish().
-  enum class Tag { part, value };
-  virtual void tag(Tag tag, uint32_t number) = 0;
+  // What is enqueued from now on was issued in that part of the step (from 1; 0: in none), and is of that value.
+  // Between start() and finish().
+  virtual void tag_part(uint32_t part) = 0;
+  virtual void tag_value(trace::ValueId value) = 0;
   // Waits for the device, ends recording and appends the events to `trace`. Lost records are counted there. Answers
   // with the part of each appended event; 0 where it is not known.
   virtual std::vector<uint32_t> finish(trace::Trace& trace) = 0;

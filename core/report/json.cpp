@@ -41,7 +41,7 @@ nlohmann::json finding(const findings::Finding& finding) {
             {"start_ns", evidence.start_ns},
             {"end_ns", evidence.end_ns},
             {"events", evidence.events},
-            {"value", evidence.value}}}};
+            {"value", evidence.value ? static_cast<int64_t>(evidence.value.index()) : -1}}}};
 }
 
 }  // namespace

@@ -12,27 +12,30 @@
 namespace memtune::report {
 namespace {
 
+using trace::OwnerKind;
+
 constexpr int kHeight = 340, kLegend = 46;
 
-const char* style_of(Band::Kind kind) {
+const char* style_of(OwnerKind kind) {
   switch (kind) {
-    case Band::Kind::parameters: return "s0";
-    case Band::Kind::optimizer: return "s3";
-    case Band::Kind::gradients: return "s5";
-    case Band::Kind::inputs: return "s6";
-    case Band::Kind::ahead: return "s4";
-    case Band::Kind::block: return "s2";
-    case Band::Kind::other: return "s1";
-    case Band::Kind::work_space: return "s7";
+    case OwnerKind::parameters: return "s0";
+    case OwnerKind::optimizer: return "s3";
+    case OwnerKind::gradients: return "s5";
+    case OwnerKind::inputs: return "s6";
+    case OwnerKind::ahead: return "s4";
+    case OwnerKind::block: return "s2";
+    case OwnerKind::outside: return "s1";
+    case OwnerKind::work_space: return "s7";
   }
   return "s7";
 }
 
 // "layers.3" -> "layers": blocks are one thing in words.
 std::string family(const Band& band) {
-  if (band.kind != Band::Kind::block) return band.owner;
-  const std::string name = band.owner.substr(0, band.owner.find_last_not_of("0123456789.") + 1);
-  return name.empty() ? "blocks" : name;  // of a list they are called "0", "1", ...
+  const std::string name = trace::family(band.owner);
+  if (band.owner.kind != OwnerKind::block) return name;
+  const std::string shared = name.substr(0, name.find_last_not_of("*.") + 1);
+  return shared.empty() ? "blocks" : shared;  // of a list they are called "0", "1", ...
 }
 
 // One entry for all blocks: "layers.0 to layers.15".
@@ -41,12 +44,12 @@ std::vector<Entry> legend_of(const MemoryStack& stack) {
   std::map<std::string, std::pair<size_t, std::string>> blocks;  // where its entry is, its first block
   for (const Band& band : stack.bands) {
     const auto found = blocks.find(family(band));
-    if (band.kind == Band::Kind::block && found != blocks.end()) {
-      entries[found->second.first].text = found->second.second + " to " + band.owner;
+    if (band.owner.kind == OwnerKind::block && found != blocks.end()) {
+      entries[found->second.first].text = found->second.second + " to " + band.owner.name;
       continue;
     }
-    if (band.kind == Band::Kind::block) blocks[family(band)] = {entries.size(), band.owner};
-    entries.push_back({style_of(band.kind), band.owner});
+    if (band.owner.kind == OwnerKind::block) blocks[family(band)] = {entries.size(), band.owner.name};
+    entries.push_back({style_of(band.owner.kind), band.owner.name});
   }
   return entries;
 }
@@ -99,9 +102,9 @@ class MemoryChart {
     const std::vector<Point> upper = steps(below);
     outline.insert(outline.end(), upper.rbegin(), upper.rend());
     const int64_t most = *std::max_element(band.bytes.begin(), band.bytes.end());
-    const bool pale = band.kind == Band::Kind::block && index % 2 == 0;  // neighbours can be told apart
-    svg_.area(outline, std::string(style_of(band.kind)) + (pale ? " pale" : ""),
-              band.owner + ": at most " + format_bytes(most));
+    const bool pale = band.owner.kind == OwnerKind::block && index % 2 == 0;  // neighbours can be told apart
+    svg_.area(outline, std::string(style_of(band.owner.kind)) + (pale ? " pale" : ""),
+              band.owner.name + ": at most " + format_bytes(most));
   }
 
   void put_budget() {

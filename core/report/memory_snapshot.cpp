@@ -5,7 +5,6 @@
 
 #include "core/base/utf8.h"
 #include "core/report/pickle.h"
-#include "core/trace/region.h"
 
 namespace memtune::report {
 namespace {
@@ -18,7 +17,9 @@ struct Block {
 };
 
 // What the viewer colors by; it has few colors.
-std::string category_of(const std::string& owner) { return trace::is_block(owner) ? "activations" : owner; }
+std::string category_of(const trace::Owner& owner) {
+  return owner.kind == trace::OwnerKind::block ? "activations" : owner.name;
+}
 
 struct Entry {
   const char* action;
@@ -61,38 +62,38 @@ class Pile {
   int64_t held_ = 0, most_ = 0;
 };
 
-// What was saved last of a region and size: the likely name of so many bytes that its owner takes.
+// What was saved last of a block and size: the likely name of so many bytes that its owner takes.
 class SavedNames {
  public:
   explicit SavedNames(const trace::Trace& trace) : trace_(trace) {
     for (const trace::Event& event : trace.events) {
-      if (event.kind == trace::Kind::save && event.value > 0) saves_.push_back(&event);
+      if (event.kind == trace::EventKind::save && event.value) saves_.push_back(&event);
     }
     std::stable_sort(saves_.begin(), saves_.end(),
                      [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
   }
 
-  std::string name(const std::string& owner, int64_t bytes, int64_t time_ns) {
+  std::string name(const trace::Owner& owner, int64_t bytes, int64_t time_ns) {
     for (; next_ < saves_.size() && saves_[next_]->start_ns <= time_ns; ++next_) {
-      const trace::Value& value = trace_.values[saves_[next_]->value - 1];
-      latest_[{value.region, value.bytes}] = &value;
+      const trace::Value& value = trace_.value(saves_[next_]->value);
+      latest_[{value.block, value.bytes}] = &value;
     }
-    const auto found = latest_.find({owner, bytes});
-    return found == latest_.end() ? owner : found->second->name;
+    const auto found = owner.kind == trace::OwnerKind::block ? latest_.find({owner.block, bytes}) : latest_.end();
+    return found == latest_.end() ? owner.name : found->second->name;
   }
 
  private:
   const trace::Trace& trace_;
   std::vector<const trace::Event*> saves_;
   size_t next_ = 0;
-  std::map<std::pair<std::string, int64_t>, const trace::Value*> latest_;
+  std::map<std::pair<int32_t, int64_t>, const trace::Value*> latest_;
 };
 
 class Snapshot {
  public:
   explicit Snapshot(const trace::Trace& trace)
       : trace_(trace), owners_(trace.owners), names_(trace), wanted_(owners_.size() + 1), piles_(owners_.size() + 1) {
-    owners_.push_back("work space");
+    owners_.push_back({trace::OwnerKind::work_space, "work space"});
     replay();
     int64_t address = kFirstAddress;
     for (const Pile& pile : piles_) {
@@ -166,7 +167,7 @@ class Snapshot {
     pickle_.begin_list();
     pickle_.begin_dict();
     field("name", valid_utf8(name));
-    field("filename", valid_utf8(owners_[owner]));
+    field("filename", valid_utf8(owners_[owner].name));
     field("line", 0);
     pickle_.end_dict();
     pickle_.end_list();
@@ -198,7 +199,7 @@ class Snapshot {
     pickle_.end_tuple();
     pickle_.text("is_expandable");
     pickle_.boolean(false);
-    put_frames(owners_[owner], owner);
+    put_frames(owners_[owner].name, owner);
     pickle_.text("blocks");
     pickle_.begin_list();
     int64_t address = addresses_[owner];
@@ -207,7 +208,7 @@ class Snapshot {
       address += block.size;
     }
     const int64_t rest = addresses_[owner] + segment_size(pile) - address;
-    if (rest > 0) put_block(address, {rest, owners_[owner]}, owner, false);
+    if (rest > 0) put_block(address, {rest, owners_[owner].name}, owner, false);
     pickle_.end_list();
     pickle_.end_dict();
   }
@@ -233,7 +234,7 @@ class Snapshot {
     const int64_t start_ns = entries_.empty() ? 0 : entries_.front().time_ns;
     for (size_t owner = 0; owner < piles_.size(); ++owner) {
       if (piles_[owner].most() > 0)
-        put_entry("segment_alloc", addresses_[owner], segment_size(piles_[owner]), start_ns, owners_[owner], owner,
+        put_entry("segment_alloc", addresses_[owner], segment_size(piles_[owner]), start_ns, owners_[owner].name, owner,
                   "unknown");
     }
     for (const Entry& entry : entries_)
@@ -244,7 +245,7 @@ class Snapshot {
   }
 
   const trace::Trace& trace_;
-  std::vector<std::string> owners_;
+  std::vector<trace::Owner> owners_;
   SavedNames names_;
   std::vector<int64_t> wanted_;
   std::vector<Pile> piles_;

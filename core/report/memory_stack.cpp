@@ -3,26 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/trace/region.h"
-
 namespace memtune::report {
 namespace {
-
-Band::Kind kind_of(const std::string& owner) {
-  if (owner == "parameters") return Band::Kind::parameters;
-  if (owner == "optimizer") return Band::Kind::optimizer;
-  if (owner == "gradients") return Band::Kind::gradients;
-  if (owner.starts_with("inputs")) return Band::Kind::inputs;
-  if (owner == "copied back ahead") return Band::Kind::ahead;
-  return trace::is_block(owner) ? Band::Kind::block : Band::Kind::other;
-}
 
 // What lives long lies at the bottom.
 std::vector<uint32_t> stacking_order(const trace::Trace& trace) {
   std::vector<uint32_t> order(trace.owners.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return kind_of(trace.owners[a]) < kind_of(trace.owners[b]); });
+                   [&](uint32_t a, uint32_t b) { return trace.owners[a].kind < trace.owners[b].kind; });
   return order;
 }
 
@@ -35,9 +24,8 @@ class Stacker {
     stack_.end_ns = std::max(trace.memory.back().time_ns, stack_.start_ns + 1);
     stack_.total.resize(static_cast<size_t>(columns));
     stack_.bands.resize(order_.size() + 1);
-    for (size_t i = 0; i < order_.size(); ++i)
-      stack_.bands[i] = {kind_of(trace.owners[order_[i]]), trace.owners[order_[i]], {}};
-    stack_.bands.back() = {Band::Kind::work_space, "work space", {}};
+    for (size_t i = 0; i < order_.size(); ++i) stack_.bands[i].owner = trace.owners[order_[i]];
+    stack_.bands.back().owner = {trace::OwnerKind::work_space, "work space"};
     for (Band& band : stack_.bands) band.bytes.resize(stack_.total.size());
     stack_.at_peak.resize(stack_.bands.size());
   }
@@ -63,7 +51,8 @@ class Stacker {
       }
     }
     drop_empty_bands();
-    stack_.phase = trace::region_at(trace_, stack_.peak_ns);
+    if (const trace::Event* region = trace::region_at(trace_, stack_.peak_ns))
+      stack_.phase = trace_.names[region->name];
     return std::move(stack_);
   }
 

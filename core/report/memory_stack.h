@@ -10,9 +10,7 @@
 namespace memtune::report {
 
 struct Band {
-  enum class Kind { parameters, optimizer, gradients, inputs, ahead, block, other, work_space };
-  Kind kind = Kind::other;
-  std::string owner;           // as in Trace::owners, or "work space"
+  trace::Owner owner;          // of Trace::owners, or the work space
   std::vector<int64_t> bytes;  // one a column
 };
 

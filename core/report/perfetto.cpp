@@ -20,12 +20,10 @@ std::string microseconds(int64_t ns) {
   return text;
 }
 
-bool is_moment(trace::Kind kind) {
-  return kind == trace::Kind::save || kind == trace::Kind::use || kind == trace::Kind::mark;
-}
+bool is_moment(trace::EventKind kind) { return kind == trace::EventKind::save || kind == trace::EventKind::use; }
 
 // The slices that are open at the moment, outermost first, of one track of the viewer.
-class Lane {
+class OpenSlices {
  public:
   bool take(const trace::Event& event) {
     while (!open_.empty() && open_.back() <= event.start_ns) open_.pop_back();
@@ -51,7 +49,7 @@ class Writer {
     for (const trace::MemorySample& sample : trace_.memory)
       put_counter("allocated bytes", sample.time_ns, sample.allocated_bytes);
     for (const trace::OwnedSample& sample : trace_.owned)
-      put_counter("bytes of " + trace_.owners[sample.owner], sample.time_ns, sample.bytes);
+      put_counter("bytes of " + trace_.owners[sample.owner].name, sample.time_ns, sample.bytes);
     put_records();
     return std::move(text_) + "\n]}\n";
   }
@@ -68,7 +66,21 @@ class Writer {
             R"(}],"distributedInfo":{"rank":0,"world_size":1},"otherData":{"producer":"memtune","strategy":)" +
             quoted(trace_.strategy) + R"(,"device":)" + quoted(trace_.device) + R"(,"budget_bytes":)" +
             std::to_string(trace_.budget_bytes) + R"(,"lost_records":)" + std::to_string(trace_.lost_records) +
-            "},\n\"traceEvents\":[";
+            origin() + "},\n\"traceEvents\":[";
+  }
+
+  std::string origin() const {
+    std::string text;
+    const trace::Origin& from = trace_.origin;
+    for (const auto& [name, value] : {std::pair("written", &from.written),
+                                      {"command", &from.command},
+                                      {"model", &from.model},
+                                      {"memtune", &from.memtune},
+                                      {"torch", &from.torch},
+                                      {"driver", &from.driver},
+                                      {"machine", &from.machine}})
+      if (!value->empty()) text += ",\"" + std::string(name) + "\":" + quoted(*value);
+    return text;
   }
 
   void put(const std::string& body) {
@@ -96,7 +108,7 @@ class Writer {
     return R"("pid":)" + std::to_string(process) + R"(,"tid":)" + std::to_string(thread);
   }
   int process_of(const trace::Event& event) const {
-    return trace_.tracks[event.track].device ? kDeviceProcess : kHostProcess;
+    return on_device(trace_.tracks[event.track].role) ? kDeviceProcess : kHostProcess;
   }
 
   // Indices, in order of time; the longer first, as it is the outer one.
@@ -112,35 +124,34 @@ class Writer {
     return indices;
   }
 
-  int open_lane(uint32_t track) {
-    const int process = trace_.tracks[track].device ? kDeviceProcess : kHostProcess;
+  int open_thread(uint32_t track) {
+    const int process = on_device(trace_.tracks[track].role) ? kDeviceProcess : kHostProcess;
     const int thread = ++threads_;
-    meta("thread_name", process, thread, R"("name":)" + quoted(trace_.tracks[track].name));
+    meta("thread_name", process, thread, R"("name":)" + quoted(to_string(trace_.tracks[track])));
     meta("thread_sort_index", process, thread, R"("sort_index":)" + std::to_string(thread));
     return thread;
   }
 
   void put_track(uint32_t track, const std::vector<size_t>& indices) {
-    std::vector<Lane> lanes(1);
-    std::vector<int> threads = {open_lane(track)};
-    const int64_t number = stream_of(trace_.tracks[track].name);
+    std::vector<OpenSlices> open(1);
+    std::vector<int> threads = {open_thread(track)};
+    const int32_t number = trace_.tracks[track].stream;
     const int64_t stream = number >= 0 ? number : threads.front();
     for (size_t index : indices) {
       const trace::Event& event = trace_.events[index];
-      size_t lane = 0;
-      while (!is_moment(event.kind) && !lanes[lane].take(event)) {
-        if (++lane < lanes.size()) continue;
-        lanes.emplace_back();
-        threads.push_back(open_lane(track));
+      size_t i = 0;
+      while (!is_moment(event.kind) && !open[i].take(event)) {
+        if (++i < open.size()) continue;
+        open.emplace_back();
+        threads.push_back(open_thread(track));
       }
-      threads_of_[index] = threads[lane];
-      put_event(event, threads[lane], stream);
+      threads_of_[index] = threads[i];
+      put_event(event, threads[i], stream);
     }
   }
 
   void put_event(const trace::Event& event, int thread, int64_t stream) {
-    const bool step = event.kind == trace::Kind::region && !trace_.tracks[event.track].device &&
-                      event.name < trace_.names.size() && trace_.names[event.name] == "step";
+    const bool step = event.region.kind == trace::RegionKind::step;
     const std::string name = step ? "step #" + std::to_string(steps_++) : slice_name(trace_, event);
     const std::string what = R"("cat":")" + std::string(slice_category(event)) + R"(","name":)" + quoted(name) + "," +
                              place(process_of(event), thread) + R"(,"args":{)" +
@@ -154,7 +165,7 @@ class Writer {
   void put_trips() {
     std::vector<size_t> order(trace_.events.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::erase_if(order, [&](size_t i) { return trace_.events[i].value == 0; });
+    std::erase_if(order, [&](size_t i) { return !trace_.events[i].value; });
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       const trace::Event &x = trace_.events[a], &y = trace_.events[b];
       return x.value != y.value ? x.value < y.value : x.start_ns < y.start_ns;
@@ -163,7 +174,7 @@ class Writer {
     size_t last = none;
     for (size_t i = 0; i < order.size(); ++i) {
       const trace::Event& event = trace_.events[order[i]];
-      const bool begins = event.kind == trace::Kind::save || event.kind == trace::Kind::copy_out ||
+      const bool begins = event.kind == trace::EventKind::save || event.kind == trace::EventKind::copy_out ||
                           (i > 0 && trace_.events[order[i - 1]].value != event.value);
       if (begins) last = none;
       if (is_moment(event.kind) || event.end_ns <= event.start_ns) continue;
@@ -174,7 +185,7 @@ class Writer {
 
   void put_arrow(size_t from, size_t to) {
     const trace::Event &first = trace_.events[from], &second = trace_.events[to];
-    const std::string what = R"("cat":"value","name":)" + quoted(trace_.values[first.value - 1].name) + R"(,"id":)" +
+    const std::string what = R"("cat":"value","name":)" + quoted(trace_.value(first.value).name) + R"(,"id":)" +
                              std::to_string(++arrows_) + ",";
     record(first.start_ns, "s", what + place(process_of(first), threads_of_[from]));
     record(second.start_ns, "f", R"("bp":"e",)" + what + place(process_of(second), threads_of_[to]));

@@ -7,18 +7,21 @@
 namespace memtune::report {
 namespace {
 
-bool is_copy(trace::Kind kind) {
-  return kind == trace::Kind::copy_out || kind == trace::Kind::copy_in || kind == trace::Kind::copy_device;
+bool is_copy(trace::EventKind kind) {
+  return kind == trace::EventKind::copy_out || kind == trace::EventKind::copy_in ||
+         kind == trace::EventKind::copy_device;
 }
 
-std::string copy_name(trace::Kind kind, const std::string& recorded) {
-  const std::string host = recorded.find("pageable") == std::string::npos ? "Pinned" : "Pageable";
-  if (kind == trace::Kind::copy_out) return "Memcpy DtoH (Device -> " + host + ")";
-  if (kind == trace::Kind::copy_in) return "Memcpy HtoD (" + host + " -> Device)";
+std::string copy_name(const trace::Event& event) {
+  const std::string host = event.pageable ? "Pageable" : "Pinned";
+  if (event.kind == trace::EventKind::copy_out) return "Memcpy DtoH (Device -> " + host + ")";
+  if (event.kind == trace::EventKind::copy_in) return "Memcpy HtoD (" + host + " -> Device)";
   return "Memcpy DtoD (Device -> Device)";
 }
 
-bool on_stream(trace::Kind kind) { return kind == trace::Kind::kernel || kind == trace::Kind::memset || is_copy(kind); }
+bool on_stream(trace::EventKind kind) {
+  return kind == trace::EventKind::kernel || kind == trace::EventKind::memset || is_copy(kind);
+}
 
 class Arguments {
  public:
@@ -48,35 +51,29 @@ std::string quoted(const std::string& text) {
 
 const char* slice_category(const trace::Event& event) {
   switch (event.kind) {
-    case trace::Kind::kernel: return "kernel";
-    case trace::Kind::copy_out:
-    case trace::Kind::copy_in:
-    case trace::Kind::copy_device: return "gpu_memcpy";
-    case trace::Kind::memset: return "gpu_memset";
-    case trace::Kind::op: return "cpu_op";
-    case trace::Kind::wait:
-    case trace::Kind::region: break;
-    case trace::Kind::disk_write:
-    case trace::Kind::disk_read: return "disk";
-    case trace::Kind::save:
-    case trace::Kind::use: return "value";
-    case trace::Kind::mark: return "mark";
+    case trace::EventKind::kernel: return "kernel";
+    case trace::EventKind::copy_out:
+    case trace::EventKind::copy_in:
+    case trace::EventKind::copy_device: return "gpu_memcpy";
+    case trace::EventKind::memset: return "gpu_memset";
+    case trace::EventKind::op: return "cpu_op";
+    case trace::EventKind::wait:
+    case trace::EventKind::region: break;
+    case trace::EventKind::disk_write:
+    case trace::EventKind::disk_read: return "disk";
+    case trace::EventKind::save:
+    case trace::EventKind::use: return "value";
   }
   return "user_annotation";
 }
 
 std::string slice_name(const trace::Trace& trace, const trace::Event& event) {
   const std::string name = event.name < trace.names.size() ? trace.names[event.name] : to_string(event.kind);
-  if (is_copy(event.kind)) return copy_name(event.kind, name);
-  if (event.kind == trace::Kind::memset) return "Memset (Device)";
-  if (event.kind == trace::Kind::save || event.kind == trace::Kind::use) return to_string(event.kind) + " " + name;
+  if (is_copy(event.kind)) return copy_name(event);
+  if (event.kind == trace::EventKind::memset) return "Memset (Device)";
+  if (event.kind == trace::EventKind::save || event.kind == trace::EventKind::use)
+    return to_string(event.kind) + " " + name;
   return name;
-}
-
-int64_t stream_of(const std::string& track) {
-  const size_t start = track.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
-  const std::string digits = track.substr(start);
-  return digits.empty() || digits.size() > 9 ? -1 : std::stoll(digits);
 }
 
 std::string slice_arguments(const trace::Trace& trace, const trace::Event& event, int64_t stream) {
@@ -92,7 +89,7 @@ std::string slice_arguments(const trace::Trace& trace, const trace::Event& event
     if (ns > 0)
       arguments.put("memory bandwidth (GB/s)", fixed(static_cast<double>(event.bytes) / static_cast<double>(ns), 3));
   }
-  if (event.value > 0 && event.value <= trace.values.size()) put_value(trace.values[event.value - 1], arguments);
+  if (event.value.index() < trace.values.size()) put_value(trace.value(event.value), arguments);
   return std::move(arguments).take();
 }
 

@@ -12,15 +12,11 @@ namespace memtune::report {
 // JSON, with bytes that are no UTF-8 replaced.
 std::string quoted(const std::string& text);
 
-// "kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation" and, for what memtune alone has, "value", "disk",
-// "mark".
+// "kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation" and, for what memtune alone has, "value", "disk".
 const char* slice_category(const trace::Event& event);
 
 // "Memcpy DtoH (Device -> Pinned)" for a copy; everything else has its own name.
 std::string slice_name(const trace::Trace& trace, const trace::Event& event);
-
-// The number in a track's name, "compute stream 7", or -1.
-int64_t stream_of(const std::string& track);
 
 // The members of "args": device, stream, correlation, bytes, rate, and the value that the event is about.
 std::string slice_arguments(const trace::Trace& trace, const trace::Event& event, int64_t stream);

@@ -8,11 +8,11 @@ namespace memtune::result {
 namespace {
 
 using trace::Event;
+using trace::EventKind;
 using trace::Intervals;
-using trace::Kind;
 using trace::Trace;
 
-int64_t bytes_of(const Trace& trace, Kind kind) {
+int64_t bytes_of(const Trace& trace, EventKind kind) {
   int64_t bytes = 0;
   for (const Event& event : trace.events) bytes += event.kind == kind ? event.bytes : 0;
   return bytes;
@@ -27,10 +27,10 @@ double rate(int64_t bytes, const Intervals& copies) {
 }  // namespace
 
 TransferFigures measure_overlap(const Trace& trace, int steps) {
-  const Intervals kernels = time_of_kinds(trace, {Kind::kernel, Kind::memset});
-  const Intervals out = time_of_kinds(trace, {Kind::copy_out}), in = time_of_kinds(trace, {Kind::copy_in});
-  const Intervals copies = time_of_kinds(trace, {Kind::copy_out, Kind::copy_in});
-  const int64_t out_bytes = bytes_of(trace, Kind::copy_out), in_bytes = bytes_of(trace, Kind::copy_in);
+  const Intervals kernels = time_of_kinds(trace, {EventKind::kernel, EventKind::memset});
+  const Intervals out = time_of_kinds(trace, {EventKind::copy_out}), in = time_of_kinds(trace, {EventKind::copy_in});
+  const Intervals copies = time_of_kinds(trace, {EventKind::copy_out, EventKind::copy_in});
+  const int64_t out_bytes = bytes_of(trace, EventKind::copy_out), in_bytes = bytes_of(trace, EventKind::copy_in);
   const int64_t copy_ns = total(copies), hidden_ns = total(intersect(copies, kernels));
   steps = std::max(steps, 1);
 

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/sweep/command_line.h"
 #include "core/sweep/inspection.h"
 #include "core/sweep/interrupt.h"
 #include "core/sweep/journal.h"
@@ -237,6 +238,7 @@ class Sweep {
     for (const char* stale : {"measurement.json", "trace.mttrace"})
       std::filesystem::remove(directory_ / folder / stale);
     trial.request.trace = absolute(folder / "trace.mttrace");
+    trial.request.command = command_line();
     write_file(directory_ / folder / "plan.json", json(trial.request.plan).dump(1, '\t') + "\n");
     write_file(directory_ / folder / "request.json", json(trial.request).dump(1, '\t') + "\n");
   }

@@ -83,7 +83,7 @@ void HostTier::start_write(const PiecePtr& piece) {
   writing_.push_back(piece);
   dirty_bytes_ -= piece->bytes;
   counters_.disk_write_bytes += piece->bytes;
-  if (recording_) io_.push_back({trace::Kind::disk_write, piece->value, piece->bytes, piece->request});
+  if (recording_) io_.push_back({trace::EventKind::disk_write, piece->value, piece->bytes, piece->request});
 }
 
 void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
@@ -91,7 +91,7 @@ void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
   piece.lease = std::move(lease);
   piece.state = State::reading;
   counters_.disk_read_bytes += piece.bytes;
-  if (recording_) io_.push_back({trace::Kind::disk_read, piece.value, piece.bytes, piece.request});
+  if (recording_) io_.push_back({trace::EventKind::disk_read, piece.value, piece.bytes, piece.request});
 }
 
 HostPool::Lease HostTier::room(int64_t bytes) {

@@ -64,7 +64,7 @@ class HostTier {
 
   // A request for the disk, kept from start_recording() on.
   struct Io {
-    trace::Kind kind;  // disk_write, disk_read
+    trace::EventKind kind;  // disk_write, disk_read
     trace::ValueKey value;
     int64_t bytes;
     disk::RequestPtr request;

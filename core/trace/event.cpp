@@ -3,31 +3,50 @@
 #include <algorithm>
 
 namespace memtune::trace {
+namespace {
 
-std::string to_string(Kind kind) {
-  switch (kind) {
-    case Kind::kernel: return "kernel";
-    case Kind::copy_out: return "copy_out";
-    case Kind::copy_in: return "copy_in";
-    case Kind::copy_device: return "copy_device";
-    case Kind::memset: return "memset";
-    case Kind::wait: return "wait";
-    case Kind::op: return "op";
-    case Kind::region: return "region";
-    case Kind::disk_write: return "disk_write";
-    case Kind::disk_read: return "disk_read";
-    case Kind::save: return "save";
-    case Kind::use: return "use";
-    case Kind::mark: return "mark";
+const char* name_of(TrackRole role) {
+  switch (role) {
+    case TrackRole::steps: return "host steps";
+    case TrackRole::phases: return "device phases";
+    case TrackRole::blocks: return "device blocks";
+    case TrackRole::compute: return "compute";
+    case TrackRole::copy_out: return "copy out";
+    case TrackRole::copy_in: return "copy in";
+    case TrackRole::disk_write: return "disk write";
+    case TrackRole::disk_read: return "disk read";
+    case TrackRole::values: return "values";
+    case TrackRole::ops: return "host ops";
+    case TrackRole::reruns: return "host reruns";
+    case TrackRole::host: return "host";
+    case TrackRole::stream: return "";
   }
-  return "?";
+  return "";
 }
 
-uint32_t Trace::track(const std::string& name, bool device) {
-  const auto found = std::find_if(tracks.begin(), tracks.end(),
-                                  [&](const Track& track) { return track.name == name && track.device == device; });
+}  // namespace
+
+std::string to_string(const Track& track) {
+  std::string name = name_of(track.role);
+  if (track.role == TrackRole::stream || track.stream >= 0) name += name.empty() ? "stream" : " stream";
+  if (track.stream >= 0) name += " " + std::to_string(track.stream);
+  return track.rank > 0 ? "rank " + std::to_string(track.rank) + ", " + name : name;
+}
+
+std::string family(const Owner& owner) {
+  if (owner.kind != OwnerKind::block) return owner.name;
+  std::string text;
+  for (const char c : owner.name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || !text.ends_with('*')) text += digit ? '*' : c;
+  }
+  return text;
+}
+
+uint32_t Trace::track(const Track& wanted) {
+  const auto found = std::ranges::find(tracks, wanted);
   const auto index = static_cast<uint32_t>(found - tracks.begin());
-  if (found == tracks.end()) tracks.push_back({name, device});
+  if (found == tracks.end()) tracks.push_back(wanted);
   return index;
 }
 
@@ -37,6 +56,17 @@ uint32_t Trace::name(const std::string& text) {
   const auto [entry, added] = name_index.try_emplace(text, static_cast<uint32_t>(names.size()));
   if (added) names.push_back(text);
   return entry->second;
+}
+
+const Event* region_at(const Trace& trace, int64_t time_ns) {
+  const Event* innermost = nullptr;
+  const auto span = [](const Event& event) { return event.end_ns - event.start_ns; };
+  for (const Event& event : trace.events) {
+    const bool around = event.start_ns <= time_ns && time_ns <= event.end_ns;
+    if (event.kind != EventKind::region || !around || !on_device(trace.tracks[event.track].role)) continue;
+    if (!innermost || span(event) <= span(*innermost)) innermost = &event;
+  }
+  return innermost;
 }
 
 }  // namespace memtune::trace

@@ -6,35 +6,25 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/id.h"
+#include "core/trace/kinds.h"
+
 namespace memtune::trace {
 
-enum class Kind : uint8_t {
-  kernel,    // compute on the device
-  copy_out,  // device to host
-  copy_in,   // host to device
-  copy_device,
-  memset,
-  wait,        // compute held up by a copy
-  op,          // one op of the program as the host issued it
-  region,      // a module or phase: "layers.3", "backward", "optimizer", "step"
-  disk_write,  // host memory to the scratch file
-  disk_read,   // and back
-  save,        // a moment: autograd saved a value
-  use,         // a moment: backward asked for it
-  mark,        // a moment worth a flag: "out of memory"
-};
-std::string to_string(Kind kind);
+using ValueId = Id<struct Value>;  // into Trace::values
 
 // Times are nanoseconds since the trace's start.
 struct Event {
-  Kind kind = Kind::kernel;
+  EventKind kind = EventKind::kernel;
   uint32_t track = 0;  // index into Trace::tracks
   uint32_t name = 0;   // index into Trace::names
   int64_t start_ns = 0;
   int64_t end_ns = 0;  // the same for a moment
   int64_t bytes = 0;   // copies, reads, writes
   uint64_t correlation = 0;
-  uint32_t value = 0;  // 1 + index into Trace::values of what was saved, moved or made again; 0: no value of the plan's
+  ValueId value = {};     // that was saved, moved or made again; none: no value of the plan's
+  Region region = {};     // of events of kind region
+  bool pageable = false;  // of copies: the memory on the host's side is not page-locked
 };
 
 // Allocated bytes at a moment.
@@ -50,7 +40,17 @@ struct Value {
   std::string placement;  // "keep", "recompute", "host", "disk"
   std::string reason;     // why there, in words; may be empty
   int64_t bytes = 0;
+  int32_t block = kNoBlock;  // of the op that made it
 };
+
+struct Owner {
+  OwnerKind kind = OwnerKind::outside;
+  std::string name;          // "parameters", "layers.3"
+  int32_t block = kNoBlock;  // of kind block
+};
+
+// What blocks of one sort are called together, for people: "layers.*" of "layers.3"; of other owners their name.
+std::string family(const Owner& owner);
 
 // From `time_ns` on an owner holds `bytes` of the device's memory.
 struct OwnedSample {
@@ -60,11 +60,25 @@ struct OwnedSample {
 };
 
 struct Track {
-  std::string name;    // "compute stream 7", "copy out", "host"
-  bool device = true;  // false: a host thread
+  TrackRole role = TrackRole::host;
+  int32_t stream = -1;  // the device's number of it; -1: has none
+  int32_t rank = 0;     // of the process, where several train together
+
+  bool operator==(const Track&) const = default;
+};
+std::string to_string(const Track& track);  // "compute stream 7", "copy out", "host ops"
+
+// How a trace came to be; what is not known is empty.
+struct Origin {
+  std::string written;  // "2026-11-22T07:30:00Z"
+  std::string command;  // as a person typed it
+  std::string model;
+  std::string memtune, torch, driver;  // versions
+  std::string machine;
 };
 
 struct Trace {
+  Origin origin;
   std::string strategy;
   std::string device;
   std::vector<Track> tracks;
@@ -72,16 +86,19 @@ struct Trace {
   std::vector<Event> events;
   std::vector<MemorySample> memory;  // in order of time
   std::vector<Value> values;
-  std::vector<std::string> owners;  // "parameters", "optimizer", "inputs and buffers", "gradients", "copied back
-                                    // ahead", "outside of blocks", "layers.3"; the rest is the work space of ops
-  std::vector<OwnedSample> owned;   // in order of time
-  int64_t budget_bytes = 0;         // of the device's memory; 0: none
-  int64_t lost_records = 0;         // the profiler dropped that many; said in every report
+  std::vector<Owner> owners;       // what none of them holds is the work space of ops
+  std::vector<OwnedSample> owned;  // in order of time
+  int64_t budget_bytes = 0;        // of the device's memory; 0: none
+  int64_t lost_records = 0;        // the profiler dropped that many; said in every report
 
   std::unordered_map<std::string, uint32_t> name_index;  // of `names`; name() keeps it
 
-  uint32_t track(const std::string& name, bool device);  // finds or adds; tracks are few
-  uint32_t name(const std::string& text);                // finds or adds, in constant time
+  uint32_t track(const Track& wanted);     // finds or adds; tracks are few
+  uint32_t name(const std::string& text);  // finds or adds, in constant time
+  const Value& value(ValueId id) const { return values[id.index()]; }
 };
+
+// The innermost of the device's regions around the moment; null: there is none.
+const Event* region_at(const Trace& trace, int64_t time_ns);
 
 }  // namespace memtune::trace

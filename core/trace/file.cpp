@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/trace/version2.h"
 
 namespace memtune::trace {
 namespace {
@@ -20,7 +21,8 @@ using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "the trace file is written as the memory holds it");
 
-constexpr std::string_view kMagic = "MTTRACE2";
+constexpr std::string_view kMagic = "MTTRACE";  // and the version up to 3; from then on it stands in the header
+constexpr int kVersion = 3;
 constexpr size_t kRecordBytes = size_t{1} << 20;  // a record is closed once it holds that many
 
 enum class Record : uint8_t { header = 1, names, events, memory, end, owned };
@@ -56,20 +58,29 @@ class RecordWriter {
   std::string payload_;
 };
 
+Json to_json(const Origin& origin) {
+  return {{"written", origin.written}, {"command", origin.command}, {"model", origin.model},
+          {"memtune", origin.memtune}, {"torch", origin.torch},     {"driver", origin.driver},
+          {"machine", origin.machine}};
+}
+
 void write_header(std::string& file, const Trace& trace) {
-  Json tracks = Json::array();
-  for (const Track& track : trace.tracks) tracks.push_back({{"name", track.name}, {"device", track.device}});
-  Json values = Json::array();
+  Json tracks = Json::array(), values = Json::array(), owners = Json::array();
+  for (const Track& track : trace.tracks)
+    tracks.push_back({{"role", to_string(track.role)}, {"stream", track.stream}, {"rank", track.rank}});
   for (const Value& value : trace.values)
     values.push_back({{"name", value.name},
                       {"region", value.region},
                       {"placement", value.placement},
                       {"reason", value.reason},
-                      {"bytes", value.bytes}});
+                      {"bytes", value.bytes},
+                      {"block", value.block}});
+  for (const Owner& owner : trace.owners)
+    owners.push_back({{"kind", to_string(owner.kind)}, {"name", owner.name}, {"block", owner.block}});
   const Json header = {
-      {"strategy", trace.strategy},        {"device", trace.device}, {"tracks", std::move(tracks)},
-      {"values", std::move(values)},       {"owners", trace.owners}, {"budget_bytes", trace.budget_bytes},
-      {"lost_records", trace.lost_records}};
+      {"version", kVersion},         {"origin", to_json(trace.origin)},    {"strategy", trace.strategy},
+      {"device", trace.device},      {"tracks", std::move(tracks)},        {"values", std::move(values)},
+      {"owners", std::move(owners)}, {"budget_bytes", trace.budget_bytes}, {"lost_records", trace.lost_records}};
   RecordWriter record(file, Record::header);
   record.payload() += header.dump(-1, ' ', false, Json::error_handler_t::replace);
   record.close();
@@ -89,6 +100,10 @@ void put_item(std::string& bytes, const Event& event) {
   put(bytes, event.bytes);
   put(bytes, event.correlation);
   put(bytes, event.value);
+  put(bytes, event.region.kind);
+  put(bytes, event.region.pass);
+  put(bytes, event.region.block);
+  put(bytes, static_cast<uint8_t>(event.pageable ? 1 : 0));
 }
 
 void put_item(std::string& bytes, const MemorySample& sample) {
@@ -135,78 +150,147 @@ class Cursor {
   std::string_view rest_;
 };
 
-void get_item(Cursor& payload, const Trace&, std::string& name) {
-  uint32_t size = 0;
-  payload.get(size);
-  name = payload.take(size);
-}
-
 // Differences and sums of a few times stay numbers.
 void check_times(int64_t start_ns, int64_t end_ns) {
   constexpr int64_t kFar = int64_t{1} << 61;
   if (std::min(start_ns, end_ns) < -kFar || std::max(start_ns, end_ns) > kFar) throw Damaged{};
 }
 
-void get_item(Cursor& payload, const Trace& trace, Event& event) {
-  uint8_t kind = 0;
-  payload.get(kind);
-  payload.get(event.track);
-  payload.get(event.name);
-  payload.get(event.start_ns);
-  payload.get(event.end_ns);
-  payload.get(event.bytes);
-  payload.get(event.correlation);
-  payload.get(event.value);
-  event.kind = static_cast<Kind>(kind);
-  check_times(event.start_ns, event.end_ns);
-  // Whoever reads a trace may index with these unchecked.
-  const bool known = kind <= static_cast<uint8_t>(Kind::mark);
-  if (!known || event.track >= trace.tracks.size() || event.name >= trace.names.size() ||
-      event.value > trace.values.size())
-    throw Damaged{};
+template <typename Enum>
+void get_enum(Cursor& payload, Enum last, Enum& value) {
+  uint8_t number = 0;
+  payload.get(number);
+  if (number > static_cast<uint8_t>(last)) throw Damaged{};
+  value = static_cast<Enum>(number);
 }
 
-void get_item(Cursor& payload, const Trace&, MemorySample& sample) {
-  payload.get(sample.time_ns);
-  payload.get(sample.allocated_bytes);
-  check_times(sample.time_ns, sample.time_ns);
+UsageError other_version(int version) {
+  return UsageError("is a trace of version " + std::to_string(version) + ", and this memtune reads versions 2 to " +
+                    std::to_string(kVersion) + (version > kVersion ? ": a later one wrote it" : ": record it again"));
 }
 
-void get_item(Cursor& payload, const Trace& trace, OwnedSample& sample) {
-  payload.get(sample.time_ns);
-  payload.get(sample.owner);
-  payload.get(sample.bytes);
-  check_times(sample.time_ns, sample.time_ns);
-  if (sample.owner >= trace.owners.size()) throw Damaged{};
-}
+// Takes the records in their order. Whoever reads a trace may index with what it holds unchecked.
+class Reader {
+ public:
+  Reader(int version, Trace& trace) : version_(version), trace_(trace) {}
 
-template <typename Item>
-void read_items(Cursor& payload, const Trace& trace, std::vector<Item>& items) {
-  while (!payload.done()) {
-    Item item;
-    get_item(payload, trace, item);
-    items.push_back(std::move(item));
+  // Answers whether it was the end. Types of later versions are passed over.
+  bool read_record(std::string_view payload) {
+    const auto type = static_cast<Record>(payload[0]);
+    payload.remove_prefix(1);
+    Cursor items(payload);
+    switch (type) {
+      case Record::header: read_header(payload); break;
+      case Record::names: read_items(items, trace_.names); break;
+      case Record::events: read_items(items, trace_.events); break;
+      case Record::memory: read_items(items, trace_.memory); break;
+      case Record::owned: read_items(items, trace_.owned); break;
+      case Record::end: return true;
+    }
+    return false;
   }
-}
 
-void read_header(std::string_view payload, Trace& trace) try {
-  // A second one would change what items that were checked refer to.
-  if (!trace.tracks.empty() || !trace.events.empty() || !trace.owned.empty()) throw Damaged{};
-  const Json header = Json::parse(payload);
-  header.at("strategy").get_to(trace.strategy);
-  header.at("device").get_to(trace.device);
-  header.at("lost_records").get_to(trace.lost_records);
-  for (const Json& track : header.at("tracks"))
-    trace.tracks.push_back({track.at("name").get<std::string>(), track.at("device").get<bool>()});
-  for (const Json& value : header.at("values"))
-    trace.values.push_back({value.at("name").get<std::string>(), value.at("region").get<std::string>(),
-                            value.at("placement").get<std::string>(), value.at("reason").get<std::string>(),
-                            value.at("bytes").get<int64_t>()});
-  header.at("owners").get_to(trace.owners);
-  header.at("budget_bytes").get_to(trace.budget_bytes);
-} catch (const Json::exception&) {
-  throw Damaged{};
-}
+ private:
+  void read_header(std::string_view payload) try {
+    // A second one would change what items that were checked refer to.
+    if (!trace_.tracks.empty() || !trace_.events.empty() || !trace_.owned.empty()) throw Damaged{};
+    const Json header = Json::parse(payload);
+    if (version_ > 2 && header.at("version").get<int>() > kVersion)
+      throw other_version(header.at("version").get<int>());
+    header.at("strategy").get_to(trace_.strategy);
+    header.at("device").get_to(trace_.device);
+    header.at("lost_records").get_to(trace_.lost_records);
+    header.at("budget_bytes").get_to(trace_.budget_bytes);
+    version_ == 2 ? read_header_2(header, trace_) : read_tables(header);
+  } catch (const Json::exception&) {
+    throw Damaged{};
+  }
+
+  void read_tables(const Json& header) {
+    const Json& from = header.at("origin");
+    trace_.origin = {from.at("written"), from.at("command"), from.at("model"),  from.at("memtune"),
+                     from.at("torch"),   from.at("driver"),  from.at("machine")};
+    for (const Json& track : header.at("tracks"))
+      trace_.tracks.push_back({known(parse_track_role(track.at("role").get_ref<const std::string&>())),
+                               track.at("stream"), track.at("rank")});
+    for (const Json& value : header.at("values"))
+      trace_.values.push_back({value.at("name"), value.at("region"), value.at("placement"), value.at("reason"),
+                               value.at("bytes"), value.at("block")});
+    for (const Json& owner : header.at("owners"))
+      trace_.owners.push_back({known(parse_owner_kind(owner.at("kind").get_ref<const std::string&>())),
+                               owner.at("name"), owner.at("block")});
+  }
+
+  template <typename Enum>
+  static Enum known(std::optional<Enum> value) {
+    if (!value) throw Damaged{};
+    return *value;
+  }
+
+  template <typename Item>
+  void read_items(Cursor& payload, std::vector<Item>& items) const {
+    while (!payload.done()) {
+      Item item;
+      get_item(payload, item);
+      items.push_back(std::move(item));
+    }
+  }
+
+  void get_item(Cursor& payload, std::string& name) const {
+    uint32_t size = 0;
+    payload.get(size);
+    name = payload.take(size);
+  }
+
+  void get_item(Cursor& payload, Event& event) const {
+    get_enum(payload, EventKind::use, event.kind);
+    payload.get(event.track);
+    payload.get(event.name);
+    payload.get(event.start_ns);
+    payload.get(event.end_ns);
+    payload.get(event.bytes);
+    payload.get(event.correlation);
+    version_ == 2 ? get_number(payload, event.value) : payload.get(event.value);
+    check_times(event.start_ns, event.end_ns);
+    if (event.track >= trace_.tracks.size() || event.name >= trace_.names.size() ||
+        (event.value && event.value.index() >= trace_.values.size()))
+      throw Damaged{};
+    if (version_ > 2) get_types(payload, event);
+  }
+
+  // Values had been counted from 1.
+  static void get_number(Cursor& payload, ValueId& value) {
+    uint32_t number = 0;
+    payload.get(number);
+    value = number == 0 ? ValueId() : ValueId(number - 1);
+  }
+
+  static void get_types(Cursor& payload, Event& event) {
+    get_enum(payload, RegionKind::head, event.region.kind);
+    get_enum(payload, Pass::optimizer, event.region.pass);
+    payload.get(event.region.block);
+    uint8_t flags = 0;
+    payload.get(flags);
+    event.pageable = (flags & 1U) != 0;
+  }
+
+  void get_item(Cursor& payload, MemorySample& sample) const {
+    payload.get(sample.time_ns);
+    payload.get(sample.allocated_bytes);
+    check_times(sample.time_ns, sample.time_ns);
+  }
+
+  void get_item(Cursor& payload, OwnedSample& sample) const {
+    payload.get(sample.time_ns);
+    payload.get(sample.owner);
+    payload.get(sample.bytes);
+    check_times(sample.time_ns, sample.time_ns);
+    if (sample.owner >= trace_.owners.size()) throw Damaged{};
+  }
+
+  const int version_;
+  Trace& trace_;
+};
 
 std::string_view checked_payload(Cursor& file) {
   uint32_t size = 0, check = 0;
@@ -217,26 +301,34 @@ std::string_view checked_payload(Cursor& file) {
   return payload;
 }
 
-// Answers whether it was the end. Types of later versions are passed over.
-bool read_record(std::string_view payload, Trace& trace) {
-  const auto type = static_cast<Record>(payload[0]);
-  payload.remove_prefix(1);
-  Cursor items(payload);
-  switch (type) {
-    case Record::header: read_header(payload, trace); break;
-    case Record::names: read_items(items, trace, trace.names); break;
-    case Record::events: read_items(items, trace, trace.events); break;
-    case Record::memory: read_items(items, trace, trace.memory); break;
-    case Record::owned: read_items(items, trace, trace.owned); break;
-    case Record::end: return true;
+int version_of(Cursor& file) {
+  const char digit = file.left() > kMagic.size() && file.take(kMagic.size()) == kMagic ? file.take(1)[0] : ' ';
+  if (digit < '1' || digit > '9') throw UsageError("is not a trace file of memtune");
+  if (digit < '2' || digit > '3') throw other_version(digit - '0');
+  return digit - '0';
+}
+
+ReadTrace read_content(std::string_view content) {
+  Cursor file(content);
+  const int version = version_of(file);
+  const auto here = [&] { return static_cast<int64_t>(content.size() - file.left()); };
+  ReadTrace read;
+  Reader reader(version, read.trace);
+  int64_t record_at = here();
+  try {
+    while (!reader.read_record(checked_payload(file))) record_at = here();
+    if (!file.done()) read.cut_at = here();
+  } catch (const Damaged&) {
+    read.cut_at = record_at;
   }
-  return false;
+  if (version == 2) derive_types(read.trace);
+  return read;
 }
 
 }  // namespace
 
 void write_trace(const std::filesystem::path& path, const Trace& trace) {
-  std::string file(kMagic);
+  std::string file = std::string(kMagic) + '3';
   write_header(file, trace);
   write_items(file, Record::names, trace.names);
   write_items(file, Record::events, trace.events);
@@ -246,20 +338,10 @@ void write_trace(const std::filesystem::path& path, const Trace& trace) {
   write_file(path, file);
 }
 
-ReadTrace read_trace(const std::filesystem::path& path) {
-  const std::string content = read_file(path);
-  if (!content.starts_with(kMagic)) throw UsageError("'" + path.string() + "' is not a trace file of memtune");
-  ReadTrace read;
-  Cursor file(std::string_view(content).substr(kMagic.size()));
-  const auto here = [&] { return static_cast<int64_t>(content.size() - file.left()); };
-  int64_t record_at = here();
-  try {
-    while (!read_record(checked_payload(file), read.trace)) record_at = here();
-    if (!file.done()) read.cut_at = here();
-  } catch (const Damaged&) {
-    read.cut_at = record_at;
-  }
-  return read;
+ReadTrace read_trace(const std::filesystem::path& path) try {
+  return read_content(read_file(path));
+} catch (const UsageError& error) {
+  throw UsageError("'" + path.string() + "' " + error.what());
 }
 
 }  // namespace memtune::trace

@@ -18,12 +18,9 @@ std::vector<Interval> whole(const Trace& trace) {
 }  // namespace
 
 std::vector<Interval> find_steps(const Trace& trace) {
-  std::vector<bool> is_step;
-  for (const std::string& name : trace.names) is_step.push_back(name == "step");
   std::vector<Interval> steps;
   for (const Event& event : trace.events) {
-    const bool named = event.name < is_step.size() && is_step[event.name];
-    if (event.kind == Kind::region && named && event.end_ns > event.start_ns)
+    if (event.region.kind == RegionKind::step && event.end_ns > event.start_ns)
       steps.push_back({event.start_ns, event.end_ns});
   }
   if (steps.empty()) return whole(trace);
@@ -39,15 +36,15 @@ Occupation find_occupation(const Trace& trace, const std::vector<Interval>& step
     return taken;
   };
   Occupation occupation;
-  occupation.compute = take(time_of_kinds(trace, {Kind::kernel, Kind::memset}));
-  occupation.in = take(time_of_kinds(trace, {Kind::copy_in}));
-  occupation.out = take(time_of_kinds(trace, {Kind::copy_out}));
-  occupation.wait = take(time_of_kinds(trace, {Kind::wait, Kind::copy_device}));
+  occupation.compute = take(time_of_kinds(trace, {EventKind::kernel, EventKind::memset}));
+  occupation.in = take(time_of_kinds(trace, {EventKind::copy_in}));
+  occupation.out = take(time_of_kinds(trace, {EventKind::copy_out}));
+  occupation.wait = take(time_of_kinds(trace, {EventKind::wait, EventKind::copy_device}));
   occupation.idle = std::move(left);
   return occupation;
 }
 
-Intervals time_of_kinds(const Trace& trace, std::initializer_list<Kind> kinds) {
+Intervals time_of_kinds(const Trace& trace, std::initializer_list<EventKind> kinds) {
   return time_of(trace, [&](const Event& event) { return std::ranges::count(kinds, event.kind) > 0; });
 }
 

@@ -10,7 +10,7 @@
 
 namespace memtune::trace {
 
-// In order of time: the regions "step" of a host track; without one the time from the first event to the last end, and
+// In order of time: the regions of kind step; without one the time from the first event to the last end, and
 // nothing of an empty trace.
 std::vector<Interval> find_steps(const Trace& trace);
 
@@ -33,7 +33,7 @@ Intervals time_of(const Trace& trace, Wanted wanted) {
   return unite(std::move(intervals));
 }
 
-Intervals time_of_kinds(const Trace& trace, std::initializer_list<Kind> kinds);
+Intervals time_of_kinds(const Trace& trace, std::initializer_list<EventKind> kinds);
 
 // How much of `stretch` lies in `set`, in nanoseconds; the time this takes does not grow with what lies outside.
 int64_t time_within(const Interval& stretch, const Intervals& set);

@@ -10,7 +10,7 @@ PartClock::PartClock(const std::vector<Part>& parts, const Trace& trace, const s
   for (size_t i = 0; i < part_of.size(); ++i) {
     const Event& event = trace.events[i];
     // Copies run beside the step and end when they may: they do not say where the step is.
-    if (part_of[i] == 0 || event.kind != Kind::kernel) continue;
+    if (part_of[i] == 0 || event.kind != EventKind::kernel) continue;
     Window& window = windows_[part_of[i]];
     window = {std::min(window.begins_ns, event.start_ns), std::max(window.ends_ns, event.end_ns)};
     any = true;
@@ -31,15 +31,16 @@ PartClock::PartClock(const std::vector<Part>& parts, const Trace& trace, const s
 void add_block_regions(const std::vector<Part>& parts, const PartClock& clock, Trace& trace) {
   for (size_t first = 0, next = 0; first < parts.size(); first = next) {
     next = first + 1;
-    while (next < parts.size() && parts[next].label == parts[first].label) ++next;
-    Event region;
-    region.kind = Kind::region;
-    region.start_ns = clock.begins_ns(static_cast<uint32_t>(first + 1));
-    region.end_ns = clock.ends_ns(static_cast<uint32_t>(next));
-    if (parts[first].label.empty() || region.start_ns >= region.end_ns) continue;
-    region.track = trace.track("device blocks", true);
-    region.name = trace.name(parts[first].label);
-    trace.events.push_back(region);
+    while (next < parts.size() && parts[next].region == parts[first].region) ++next;
+    Event event;
+    event.kind = EventKind::region;
+    event.region = parts[first].region;
+    event.start_ns = clock.begins_ns(static_cast<uint32_t>(first + 1));
+    event.end_ns = clock.ends_ns(static_cast<uint32_t>(next));
+    if (event.region.kind == RegionKind::none || event.start_ns >= event.end_ns) continue;
+    event.track = trace.track({TrackRole::blocks});
+    event.name = trace.name(parts[first].name);
+    trace.events.push_back(event);
   }
 }
 

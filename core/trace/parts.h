@@ -1,7 +1,7 @@
 // From the host's clock to the device's. The host issues work long before the device does it; what the host notes about
 // a moment of the step ("so much memory is held after this op") belongs on the device's timeline where the work that it
-// issued then is done. So the host cuts the step into parts, numbered from 1 in order of issue, each with a label
-// ("layers.3 backward"); the profiler tells in which part each piece of work was issued.
+// issued then is done. So the host cuts the step into parts, numbered from 1 in order of issue, each of a region of the
+// step; the profiler tells in which part each piece of work was issued.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 namespace memtune::trace {
 
 struct Part {
-  std::string label;    // of neighbours that belong together the same
+  Region region = {};   // of neighbours that belong together the same; of kind none: nobody wants to see it
+  std::string name;     // of the region, for people
   int64_t host_ns = 0;  // when the host began it
 };
 
@@ -34,8 +35,8 @@ class PartClock {
   std::vector<Window> windows_;  // by number
 };
 
-// One region on track "device blocks" for each run of parts with one label, as long as its work; parts with an empty
-// label and runs without work have none.
+// One region on the track of blocks for each run of parts of one region, as long as its work; parts of kind none and
+// runs without work have none.
 void add_block_regions(const std::vector<Part>& parts, const PartClock& clock, Trace& trace);
 
 }  // namespace memtune::trace

@@ -5,6 +5,8 @@
 namespace memtune::trial {
 namespace {
 
+using trace::OwnerKind;
+
 enum Fixed : size_t { kParameters, kOptimizer, kInputs, kGradients, kAhead, kOutside, kFirstBlock };
 
 }  // namespace
@@ -12,14 +14,17 @@ enum Fixed : size_t { kParameters, kOptimizer, kInputs, kGradients, kAhead, kOut
 MemoryOwners::MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
                            const Optimizer& optimizer, const step::Executor& executor, int64_t allocated_bytes)
     : facts_(facts), parameters_(parameters), executor_(executor), optimizer_bytes_(optimizer.state_bytes()) {
-  names_ = {"parameters", "optimizer", "inputs and buffers", "gradients", "copied back ahead", "outside of blocks"};
-  for (const auto& block : facts.blocks) names_.push_back(block.region);
+  owners_ = {{OwnerKind::parameters, "parameters"},     {OwnerKind::optimizer, "optimizer"},
+             {OwnerKind::inputs, "inputs and buffers"}, {OwnerKind::gradients, "gradients"},
+             {OwnerKind::ahead, "copied back ahead"},   {OwnerKind::outside, "outside of blocks"}};
+  for (int32_t block = 0; const auto& facts_of_block : facts.blocks)
+    owners_.push_back({OwnerKind::block, facts_of_block.region, block++});
   for (const auto& [name, parameter] : parameters) parameter_bytes_ += static_cast<int64_t>(parameter.nbytes());
   input_bytes_ = std::max<int64_t>(0, allocated_bytes - parameter_bytes_ - optimizer_bytes_);
 }
 
 std::vector<int64_t> MemoryOwners::bytes() const {
-  std::vector<int64_t> bytes(names_.size(), 0);
+  std::vector<int64_t> bytes(owners_.size(), 0);
   bytes[kParameters] = parameter_bytes_;
   bytes[kOptimizer] = optimizer_bytes_;
   bytes[kInputs] = input_bytes_;

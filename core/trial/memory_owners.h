@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/step/executor.h"
+#include "core/trace/event.h"
 #include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
@@ -17,15 +18,15 @@ class MemoryOwners {
   MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters, const Optimizer& optimizer,
                const step::Executor& executor, int64_t allocated_bytes);
 
-  const std::vector<std::string>& names() const { return names_; }
-  // Bytes by owner, in the order of names().
+  const std::vector<trace::Owner>& owners() const { return owners_; }
+  // Bytes by owner, in the order of owners().
   std::vector<int64_t> bytes() const;
 
  private:
   const config::ProgramFacts& facts_;
   const NamedParameters& parameters_;
   const step::Executor& executor_;
-  std::vector<std::string> names_;
+  std::vector<trace::Owner> owners_;
   int64_t parameter_bytes_ = 0, optimizer_bytes_ = 0, input_bytes_ = 0;
 };
 

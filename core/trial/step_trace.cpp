@@ -6,7 +6,12 @@
 namespace memtune::trial {
 
 using profiler::Profiler;
-using trace::Kind;
+using trace::EventKind;
+using trace::Pass;
+using trace::Region;
+using trace::RegionKind;
+using trace::TrackRole;
+using trace::ValueId;
 using trace::ValueKey;
 
 namespace {
@@ -19,6 +24,13 @@ std::string cost(const config::OpFacts& op) {
   return "made by a pass over memory: cheap to make again";
 }
 
+Region part_of_model(int block, bool after_blocks, Pass pass) {
+  if (block >= 0) return Region::of_block(block, pass);
+  return {after_blocks ? RegionKind::head : RegionKind::before_blocks, pass};
+}
+
+Region part_of_model(const config::OpFacts& op, Pass pass) { return part_of_model(op.block, op.after_blocks, pass); }
+
 }  // namespace
 
 StepTrace::StepTrace(const config::ProgramFacts& facts, device::Device& device, Profiler& profiler,
@@ -30,9 +42,9 @@ StepTrace::StepTrace(const config::ProgramFacts& facts, device::Device& device, 
 
 StepTrace::~StepTrace() { executor_.set_recorder(nullptr); }
 
-void StepTrace::begin_part(const std::string& label) {
-  parts_.push_back({label, now_ns()});
-  profiler_.tag(Profiler::Tag::part, static_cast<uint32_t>(parts_.size()));
+void StepTrace::begin_part(const Region& region) {
+  parts_.push_back({region, name_of(region), now_ns()});
+  profiler_.tag_part(static_cast<uint32_t>(parts_.size()));
 }
 
 void StepTrace::sample() {
@@ -42,95 +54,91 @@ void StepTrace::sample() {
 }
 
 void StepTrace::before(const program::Op& op, const program::Stack& inputs) {
-  const auto& fact = facts_.ops[op.id];
-  begin_part(block_name(fact.block, fact.after_blocks));
+  begin_part(part_of_model(facts_.ops[op.id], Pass::forward));
   op_start_ = now_ns();
   executor_.before(op, inputs);
 }
 
 void StepTrace::after(const program::Op& op, const program::Stack& outputs) {
   executor_.after(op, outputs);
-  add(Kind::op, "host ops", op.name, op_start_);
+  add(EventKind::op, TrackRole::ops, op.name, op_start_);
   sample();
 }
 
 void StepTrace::saved(const ValueKey& value) {
-  if (value.op >= 0) moments_.push_back({Kind::save, static_cast<uint32_t>(parts_.size()), number_of(value)});
+  if (value.op >= 0) moments_.push_back({EventKind::save, static_cast<uint32_t>(parts_.size()), id_of(value)});
 }
 
 void StepTrace::used(const ValueKey& value, int block) {
   sample();  // as the part before left it
   blocks_behind_ = blocks_behind_ || block >= 0;
-  backward_label_ = block_name(block, !blocks_behind_) + " backward";
-  begin_part(backward_label_);
-  if (phases_.back().name == "forward") begin_phase("backward");
-  if (value.op >= 0) moments_.push_back({Kind::use, static_cast<uint32_t>(parts_.size()), number_of(value)});
+  backward_ = part_of_model(block, !blocks_behind_, Pass::backward);
+  begin_part(backward_);
+  if (phases_.back().pass == Pass::forward) begin_phase(Pass::backward);
+  if (value.op >= 0) moments_.push_back({EventKind::use, static_cast<uint32_t>(parts_.size()), id_of(value)});
 }
 
-void StepTrace::begin_copies(const ValueKey& value) { profiler_.tag(Profiler::Tag::value, number_of(value)); }
-void StepTrace::end_copies() { profiler_.tag(Profiler::Tag::value, 0); }
+void StepTrace::begin_copies(const ValueKey& value) { profiler_.tag_value(id_of(value)); }
+void StepTrace::end_copies() { profiler_.tag_value({}); }
 
 void StepTrace::begin_rerun(const ValueKey& value) {
-  const auto& fact = facts_.ops[value.op];
-  begin_part(block_name(fact.block, fact.after_blocks) + " recompute");
+  begin_part(part_of_model(facts_.ops[value.op], Pass::recompute));
   rerun_start_ = now_ns();
-  rerun_value_ = number_of(value);
-  profiler_.tag(Profiler::Tag::value, rerun_value_);
+  rerun_value_ = id_of(value);
+  profiler_.tag_value(rerun_value_);
 }
 
 void StepTrace::end_rerun() {
-  profiler_.tag(Profiler::Tag::value, 0);
-  add(Kind::op, "host reruns", host_.values[rerun_value_ - 1].name, rerun_start_, rerun_value_);
+  profiler_.tag_value({});
+  add(EventKind::op, TrackRole::reruns, host_.value(rerun_value_).name, rerun_start_).value = rerun_value_;
   sample();
-  begin_part(backward_label_);
+  begin_part(backward_);
 }
 
 void StepTrace::begin_forward() {
   step_start_ = now_ns();
   blocks_behind_ = false;
   device_.reset_peak();
-  begin_part("");
-  begin_phase("forward");
+  begin_part({});
+  begin_phase(Pass::forward);
 }
 
 void StepTrace::begin_optimizer() {
   sample();
-  begin_part("optimizer");
-  begin_phase("optimizer");
+  begin_part(Region::phase(Pass::optimizer));
+  begin_phase(Pass::optimizer);
 }
 
 void StepTrace::end_step() {
   sample();
-  begin_part("");
+  begin_part({});
   end_phase();
-  add(Kind::region, "host steps", "step", step_start_);
+  add(EventKind::region, TrackRole::steps, "step", step_start_).region.kind = RegionKind::step;
 }
 
 // With the part that has just begun; the phase before it ends with the part before that.
-void StepTrace::begin_phase(const std::string& name) {
+void StepTrace::begin_phase(Pass pass) {
   const auto part = static_cast<uint32_t>(parts_.size());
-  if (name != "forward") end_phase();
-  phases_.push_back({name, part, part});
+  if (pass != Pass::forward) end_phase();
+  phases_.push_back({pass, part, part});
 }
 
 void StepTrace::end_phase() { phases_.back().last_part = static_cast<uint32_t>(parts_.size() - 1); }
 
-void StepTrace::add(Kind kind, const std::string& track, const std::string& name, int64_t start_ns, uint32_t value) {
+trace::Event& StepTrace::add(EventKind kind, TrackRole role, const std::string& name, int64_t start_ns) {
   trace::Event event;
   event.kind = kind;
-  event.track = host_.track(track, false);
+  event.track = host_.track({role});
   event.name = host_.name(name);
   event.start_ns = start_ns;
   event.end_ns = now_ns();
-  event.value = value;
-  host_.events.push_back(event);
+  return host_.events.emplace_back(event);
 }
 
-uint32_t StepTrace::number_of(const ValueKey& value) {
-  const auto [entry, added] =
-      values_.try_emplace({value.op, value.output}, static_cast<uint32_t>(host_.values.size() + 1));
+ValueId StepTrace::id_of(const ValueKey& value) {
+  const auto [entry, added] = values_.try_emplace({value.op, value.output}, host_.values.size());
   if (added) host_.values.push_back(describe(value));
-  int64_t& bytes = host_.values[entry->second - 1].bytes;
+  int64_t& bytes = host_.values[entry->second.index()].bytes;
   bytes = std::max(bytes, value.bytes);
   return entry->second;
 }
@@ -144,6 +152,7 @@ trace::Value StepTrace::describe(const ValueKey& key) const {
   if (placement && own) place = placement->saved;
   if (placement && !own && output < placement->outputs.size()) place = placement->outputs[output];
   trace::Value value;
+  value.block = fact.block;
   value.region = block_name(fact.block, fact.after_blocks);
   value.name = config::full_name(fact);
   if (own) value.name += ", saved for itself";
@@ -158,11 +167,18 @@ std::string StepTrace::block_name(int block, bool after_blocks) const {
   return after_blocks ? "head" : "before the blocks";
 }
 
+std::string StepTrace::name_of(const Region& region) const {
+  if (region.kind == RegionKind::none) return "";
+  if (region.kind == RegionKind::phase) return to_string(region.pass);
+  const std::string name = block_name(region.block, region.kind == RegionKind::head);
+  return region.pass == Pass::forward ? name : name + " " + to_string(region.pass);
+}
+
 void StepTrace::finish(trace::Trace& trace) {
   executor_.set_recorder(nullptr);
   add_disk_events();
   trace.values = host_.values;
-  trace.owners = owners_.names();
+  trace.owners = owners_.owners();
   const std::vector<uint32_t> part_of = profiler_.finish(trace);
   const trace::PartClock clock(parts_, trace, part_of);
   trace::add_block_regions(parts_, clock, trace);
@@ -170,7 +186,7 @@ void StepTrace::finish(trace::Trace& trace) {
   add_samples(clock, trace);
   add_moments(clock, trace);
   for (trace::Event event : host_.events) {
-    event.track = trace.track(host_.tracks[event.track].name, false);
+    event.track = trace.track(host_.tracks[event.track]);
     event.name = trace.name(host_.names[event.name]);
     trace.events.push_back(event);
   }
@@ -179,22 +195,24 @@ void StepTrace::finish(trace::Trace& trace) {
 
 // Values were numbered as they came; as the program makes them is what people expect.
 void StepTrace::put_values_in_order(trace::Trace& trace) {
-  std::vector<uint32_t> place(values_.size() + 1, 0);
+  std::vector<ValueId> place(values_.size());
   std::vector<trace::Value> ordered;
-  for (const auto& [key, number] : values_) {
-    ordered.push_back(std::move(trace.values[number - 1]));
-    place[number] = static_cast<uint32_t>(ordered.size());
+  for (const auto& [key, id] : values_) {
+    place[id.index()] = ValueId(ordered.size());
+    ordered.push_back(std::move(trace.values[id.index()]));
   }
   trace.values = std::move(ordered);
-  for (trace::Event& event : trace.events) event.value = place[event.value];
+  for (trace::Event& event : trace.events)
+    if (event.value) event.value = place[event.value.index()];
 }
 
 void StepTrace::add_phases(const trace::PartClock& clock, trace::Trace& trace) const {
-  for (const auto& [name, first, last] : phases_) {
+  for (const auto& [pass, first, last] : phases_) {
     trace::Event event;
-    event.kind = Kind::region;
-    event.track = trace.track("device phases", true);
-    event.name = trace.name(name);
+    event.kind = EventKind::region;
+    event.region = Region::phase(pass);
+    event.track = trace.track({TrackRole::phases});
+    event.name = trace.name(to_string(pass));
     event.start_ns = clock.begins_ns(first);
     event.end_ns = clock.ends_ns(last);
     trace.events.push_back(event);
@@ -218,10 +236,10 @@ void StepTrace::add_moments(const trace::PartClock& clock, trace::Trace& trace) 
   for (const auto& [kind, part, value] : moments_) {
     trace::Event event;
     event.kind = kind;
-    event.track = trace.track("values", false);
-    event.name = trace.name(trace.values[value - 1].name);
+    event.track = trace.track({TrackRole::values});
+    event.name = trace.name(trace.value(value).name);
     event.start_ns = event.end_ns = clock.begins_ns(part);
-    event.bytes = trace.values[value - 1].bytes;
+    event.bytes = trace.value(value).bytes;
     event.value = value;
     trace.events.push_back(event);
   }
@@ -231,15 +249,15 @@ void StepTrace::add_disk_events() {
   using std::chrono::nanoseconds, std::chrono::steady_clock;
   const int64_t offset = now_ns() - nanoseconds(steady_clock::now().time_since_epoch()).count();
   for (const auto& [kind, key, bytes, request] : executor_.stop_recording()) {
-    const std::string track = kind == Kind::disk_write ? "disk write" : "disk read";
+    const trace::Track track{kind == EventKind::disk_write ? TrackRole::disk_write : TrackRole::disk_read};
     trace::Event event;
     event.kind = kind;
-    event.track = host_.track(track, false);
-    event.name = host_.name(track);
+    event.track = host_.track(track);
+    event.name = host_.name(to_string(track));
     event.start_ns = nanoseconds(request->started().time_since_epoch()).count() + offset;
     event.end_ns = nanoseconds(request->ended().time_since_epoch()).count() + offset;
     event.bytes = bytes;
-    event.value = number_of(key);
+    event.value = id_of(key);
     host_.events.push_back(event);
   }
 }

@@ -47,25 +47,27 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
     std::vector<int64_t> owned;
   };
   struct Moment {
-    trace::Kind kind;
-    uint32_t part, value;
+    trace::EventKind kind;
+    uint32_t part;
+    trace::ValueId value;
   };
 
   struct Phase {
-    std::string name;
+    trace::Pass pass;
     uint32_t first_part, last_part;
   };
 
   int64_t now_ns() const { return profiler_.now_ns(); }
-  void begin_phase(const std::string& name);
+  void begin_phase(trace::Pass pass);
   void end_phase();
-  void begin_part(const std::string& label);
+  void begin_part(const trace::Region& region);
   void sample();
-  void add(trace::Kind kind, const std::string& track, const std::string& name, int64_t start_ns, uint32_t value = 0);
-  uint32_t number_of(const trace::ValueKey& value);
+  trace::Event& add(trace::EventKind kind, trace::TrackRole role, const std::string& name, int64_t start_ns);
+  trace::ValueId id_of(const trace::ValueKey& value);
   void put_values_in_order(trace::Trace& trace);
   trace::Value describe(const trace::ValueKey& value) const;
   std::string block_name(int block, bool after_blocks) const;
+  std::string name_of(const trace::Region& region) const;
   void add_disk_events();
   void add_phases(const trace::PartClock& clock, trace::Trace& trace) const;
   void add_samples(const trace::PartClock& clock, trace::Trace& trace) const;
@@ -81,11 +83,11 @@ class StepTrace final : public program::OpObserver, public trace::Recorder {
   std::vector<Sample> samples_;
   std::vector<Moment> moments_;
   std::vector<Phase> phases_;
-  std::map<std::pair<int, int>, uint32_t> values_;  // op, output
+  std::map<std::pair<int, int>, trace::ValueId> values_;  // op, output
   int64_t step_start_ = 0, op_start_ = 0, rerun_start_ = 0;
-  uint32_t rerun_value_ = 0;
+  trace::ValueId rerun_value_;
   bool blocks_behind_ = false;  // backward has come to them
-  std::string backward_label_;
+  trace::Region backward_;      // where it is
 };
 
 }  // namespace memtune::trial

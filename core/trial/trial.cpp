@@ -19,6 +19,7 @@
 #include "core/program/first_line.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
+#include "core/trial/origin.h"
 #include "core/trial/session.h"
 #include "core/trial/step_trace.h"
 
@@ -231,6 +232,7 @@ class Trial {
     executor_->turn_on_timers();
     auto profiler = profiler::make_profiler(session_.device());
     trace::Trace trace;
+    trace.origin = find_origin(request_);
     trace.strategy = request_.plan.strategy;
     trace.device = result_.device;
     trace.budget_bytes = request_.training.memory_cap_bytes;

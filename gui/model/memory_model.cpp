@@ -1,9 +1,7 @@
 #include "gui/model/memory_model.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 namespace memtune::gui {
@@ -17,34 +15,36 @@ int64_t last_not_after(const std::vector<int64_t>& times, int64_t time) {
 }
 
 // Stays put, then block by block, then what comes and goes.
-std::pair<int, int> order_of(const std::string& name) {
-  constexpr std::string_view kSteady[] = {"parameters", "optimizer", "inputs"};
-  const auto* steady = std::find_if(std::begin(kSteady), std::end(kSteady),
-                                    [&](std::string_view begin) { return name.starts_with(begin); });
-  if (steady != std::end(kSteady)) return {0, static_cast<int>(steady - std::begin(kSteady))};
-  if (name == "gradients") return {2, 0};
-  const size_t dot = name.rfind('.');
-  if (dot != std::string::npos) return {1, std::atoi(name.c_str() + dot + 1)};
+std::pair<int, int> order_of(const trace::Owner& owner) {
+  switch (owner.kind) {
+    case trace::OwnerKind::parameters: return {0, 0};
+    case trace::OwnerKind::optimizer: return {0, 1};
+    case trace::OwnerKind::inputs: return {0, 2};
+    case trace::OwnerKind::block: return {1, owner.block};
+    case trace::OwnerKind::gradients: return {2, 0};
+    case trace::OwnerKind::ahead:
+    case trace::OwnerKind::outside:
+    case trace::OwnerKind::work_space: break;
+  }
   return {3, 0};
 }
 
-std::vector<Owner> owners_of(const trace::Trace& trace) {
-  std::vector<Owner> owners;
-  for (const std::string& name : trace.owners) owners.push_back({name, {}, {}});
+std::vector<OwnerCurve> owners_of(const trace::Trace& trace) {
+  std::vector<OwnerCurve> curves;
+  for (const trace::Owner& owner : trace.owners) curves.push_back({owner, {}, {}});
   for (const trace::OwnedSample& sample : trace.owned) {
-    Owner& owner = owners[sample.owner];
-    owner.times_ns.push_back(sample.time_ns);
-    owner.bytes.push_back(std::max<int64_t>(0, sample.bytes));
+    OwnerCurve& curve = curves[sample.owner];
+    curve.times_ns.push_back(sample.time_ns);
+    curve.bytes.push_back(std::max<int64_t>(0, sample.bytes));
   }
-  std::erase_if(owners, [](const Owner& owner) { return owner.times_ns.empty(); });
-  std::stable_sort(owners.begin(), owners.end(),
-                   [](const Owner& a, const Owner& b) { return order_of(a.name) < order_of(b.name); });
-  return owners;
+  std::erase_if(curves, [](const OwnerCurve& curve) { return curve.times_ns.empty(); });
+  std::ranges::stable_sort(curves, {}, [](const OwnerCurve& curve) { return order_of(curve.owner); });
+  return curves;
 }
 
 }  // namespace
 
-int64_t Owner::bytes_at(int64_t time_ns) const {
+int64_t OwnerCurve::bytes_at(int64_t time_ns) const {
   const int64_t index = last_not_after(times_ns, time_ns);
   return index < 0 ? 0 : bytes[static_cast<size_t>(index)];
 }
@@ -58,7 +58,7 @@ Stack MemoryModel::at(int64_t time_ns) const {
   Stack stack;
   const int64_t index = last_not_after(times_ns, time_ns);
   if (index >= 0) stack.allocated_bytes = allocated_bytes[static_cast<size_t>(index)];
-  for (const Owner& owner : owners) stack.owned_bytes.push_back(owner.bytes_at(time_ns));
+  for (const OwnerCurve& owner : owners) stack.owned_bytes.push_back(owner.bytes_at(time_ns));
   return stack;
 }
 

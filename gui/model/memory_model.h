@@ -10,8 +10,8 @@
 
 namespace memtune::gui {
 
-struct Owner {
-  std::string name;
+struct OwnerCurve {
+  trace::Owner owner;
   std::vector<int64_t> times_ns, bytes;  // from each time on
   int64_t bytes_at(int64_t time_ns) const;
 };
@@ -24,7 +24,7 @@ struct Stack {
 };
 
 struct MemoryModel {
-  std::vector<Owner> owners;                       // from the bottom: what changes least comes first
+  std::vector<OwnerCurve> owners;                  // from the bottom: what changes least comes first
   std::vector<int64_t> times_ns, allocated_bytes;  // the curve
   std::vector<int64_t> greatest;                   // of each 256 samples
   size_t peak = 0;                                 // index of the curve's greatest sample; empty(): none

@@ -42,20 +42,21 @@ void add_curve(const LoadedTrace& loaded, const Interval& step, OverlaySide& sid
   }
 }
 
-size_t kind_of_block(const std::string& name) {
-  if (name.ends_with(" backward")) return 1;
-  if (name.ends_with(" recompute")) return 2;
-  return name == "optimizer" || name == "head" ? 3 : 0;
+size_t kind_of_block(const trace::Region& region) {
+  if (region.pass == trace::Pass::backward) return 1;
+  if (region.pass == trace::Pass::recompute) return 2;
+  return region.pass == trace::Pass::optimizer || region.kind == trace::RegionKind::head ? 3 : 0;
 }
 
 // The device's blocks, by its clock.
 void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
   const trace::Trace& trace = loaded.trace;
   for (const Event& event : trace.events) {
-    if (event.kind != trace::Kind::region || trace.tracks[event.track].name != "device blocks") continue;
+    const bool on_track = trace.tracks[event.track].role == trace::TrackRole::blocks;
+    if (event.kind != trace::EventKind::region || !on_track) continue;
     if (event.end_ns <= step.start || event.start_ns >= step.end) continue;
-    const std::string& name = trace.names[event.name];
-    side.blocks.push_back({ms_since(event.start_ns, step), ms_since(event.end_ns, step), kind_of_block(name), name});
+    side.blocks.push_back({ms_since(event.start_ns, step), ms_since(event.end_ns, step), kind_of_block(event.region),
+                           trace.names[event.name]});
   }
 }
 

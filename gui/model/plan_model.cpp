@@ -1,10 +1,7 @@
 #include "gui/model/plan_model.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
-
-#include "core/base/text.h"
 
 namespace memtune::gui {
 namespace {
@@ -62,19 +59,11 @@ class Columns {
   size_t last_ = 0;
 };
 
-bool is_number(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-// "layers.3.attn.wq" -> "layers.3"; "" when no part is a number.
-std::string block_of(const std::string& path) {
-  const std::vector<std::string> parts = split(path, '.');
-  std::string block;
-  for (const std::string& part : parts) {
-    block += (block.empty() ? "" : ".") + part;
-    if (is_number(part)) return block;
-  }
-  return "";
+// Index of the block that holds the module path.
+int32_t block_of(const std::vector<std::string>& blocks, const std::string& path) {
+  const auto found = std::ranges::find_if(
+      blocks, [&](const std::string& block) { return path == block || path.starts_with(block + "."); });
+  return found == blocks.end() ? trace::kNoBlock : static_cast<int32_t>(found - blocks.begin());
 }
 
 }  // namespace
@@ -115,7 +104,7 @@ PlanGrid make_plan_grid(std::vector<trace::Value> values) {
   return grid;
 }
 
-PlanGrid make_plan_grid(const config::Plan& plan) {
+PlanGrid make_plan_grid(const config::Plan& plan, const std::vector<std::string>& blocks) {
   std::vector<trace::Value> values;
   for (const config::OpPlacement& op : plan.placements) {
     const size_t slash = op.name.find('/');
@@ -123,9 +112,10 @@ PlanGrid make_plan_grid(const config::Plan& plan) {
     std::string name = slash == std::string::npos ? op.name : op.name.substr(slash + 1);
     if (const size_t colons = name.rfind("::"); colons != std::string::npos) name = name.substr(colons + 2);
     name = region.empty() ? name : region + " " + name;
-    for (const config::Place place : op.outputs) values.push_back({name, block_of(region), to_string(place), "", 0});
-    if (op.saved != config::Place::keep)
-      values.push_back({name + ", its own", block_of(region), to_string(op.saved), "", 0});
+    const int32_t block = block_of(blocks, region);
+    const std::string row = block == trace::kNoBlock ? "" : blocks[static_cast<size_t>(block)];
+    for (const config::Place place : op.outputs) values.push_back({name, row, to_string(place), "", 0, block});
+    if (op.saved != config::Place::keep) values.push_back({name + ", its own", row, to_string(op.saved), "", 0, block});
   }
   PlanGrid grid = make_plan_grid(std::move(values));
   grid.bytes_known = false;

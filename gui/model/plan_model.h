@@ -37,8 +37,8 @@ struct PlanGrid {
 };
 
 PlanGrid make_plan_grid(std::vector<trace::Value> values);
-// Of a plan alone, where no trace tells bytes and reasons.
-PlanGrid make_plan_grid(const config::Plan& plan);
+// Of a plan alone, where no trace tells bytes and reasons. `blocks`: the names of the model's blocks, in its order.
+PlanGrid make_plan_grid(const config::Plan& plan, const std::vector<std::string>& blocks);
 
 // What the pane remembers between frames.
 struct PlanState {

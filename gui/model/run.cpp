@@ -80,10 +80,12 @@ void Run::add(const fs::path& path) {
   if (!fs::exists(path)) throw UsageError("no such run or trace: '" + path.string() + "'; memtune sweep makes a run");
   const std::string prefix = paths.empty() ? "" : std::string(1, static_cast<char>('A' + paths.size() % 26)) + ": ";
   const size_t index = paths.size();
+  std::vector<std::string> names;
   if (fs::is_directory(path)) {
     const sweep::RunDirectory directory(path);
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
+    for (const config::BlockFacts& block : record.facts.program.blocks) names.push_back(block.region);
     for (const result::Row* row : ranked(reports.back().rows))
       trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
@@ -94,6 +96,7 @@ void Run::add(const fs::path& path) {
     trials.emplace_back(index, prefix + result::label(row), row, path, fs::path(),
                         std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }
+  blocks.push_back(std::move(names));
   paths.push_back(path);
 }
 

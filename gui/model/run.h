@@ -44,8 +44,9 @@ class Trial {
 
 struct Run {
   std::vector<std::filesystem::path> paths;
-  std::vector<report::Report> reports;  // one a path; of a single trace it has one row and no recommendation
-  std::vector<Trial> trials;            // of all paths, in each the best first (result::ranked)
+  std::vector<report::Report> reports;           // one a path; of a single trace it has one row and no recommendation
+  std::vector<std::vector<std::string>> blocks;  // of each path's model, by name; empty where it is not known
+  std::vector<Trial> trials;                     // of all paths, in each the best first (result::ranked)
 
   // UsageError when `path` is neither a run nor a trace; nothing is added then.
   void add(const std::filesystem::path& path);

@@ -32,7 +32,7 @@ void Search::find(const trace::Trace& trace, const std::string& text) {
   });
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const trace::Event& event = trace.events[i];
-    if (names[event.name] || (event.value > 0 && values[event.value - 1])) hits_.push_back(static_cast<uint32_t>(i));
+    if (names[event.name] || (event.value && values[event.value.index()])) hits_.push_back(static_cast<uint32_t>(i));
   }
   std::stable_sort(hits_.begin(), hits_.end(),
                    [&](uint32_t a, uint32_t b) { return trace.events[a].start_ns < trace.events[b].start_ns; });

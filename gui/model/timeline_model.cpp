@@ -1,9 +1,8 @@
 #include "gui/model/timeline_model.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <numeric>
-#include <string_view>
 
 namespace memtune::gui {
 namespace {
@@ -11,37 +10,18 @@ namespace {
 using trace::Event;
 using trace::Trace;
 
-// How tracks begin, as the recorder names them, in the order from the top, and what people read.
-struct KnownTrack {
-  std::string_view begins, shown;
-};
-constexpr std::array<KnownTrack, 12> kTracks = {{{"marks", "marks"},
-                                                 {"host steps", "steps"},
-                                                 {"device phases", "phases"},
-                                                 {"device blocks", "blocks"},
-                                                 {"compute", "compute"},
-                                                 {"copy out", "copies out"},
-                                                 {"copy in", "copies in"},
-                                                 {"disk write", "disk write"},
-                                                 {"disk read", "disk read"},
-                                                 {"values", "saved, used"},
-                                                 {"host ops", "host: ops"},
-                                                 {"host", "host"}}};
-
-size_t rank(const std::string& name) {
-  const auto known = std::find_if(kTracks.begin(), kTracks.end(),
-                                  [&](const KnownTrack& track) { return name.starts_with(track.begins); });
-  return static_cast<size_t>(known - kTracks.begin());
-}
-
-// "copy out stream 20" -> "copies out (20)"
-std::string shown_name(const std::string& name) {
-  const size_t known = rank(name);
-  if (known == kTracks.size()) return name;
-  std::string rest = name.substr(kTracks[known].begins.size());
-  rest.erase(0, rest.starts_with(" stream ") ? 8 : 1);
-  const std::string shown(kTracks[known].shown);
-  return rest.empty() ? shown : shown + " (" + rest + ")";
+// What people read; "copies out (20)" is of stream 20.
+std::string shown_name(const trace::Track& track) {
+  static const std::map<trace::TrackRole, std::string> kShown = {
+      {trace::TrackRole::steps, "steps"},           {trace::TrackRole::phases, "phases"},
+      {trace::TrackRole::blocks, "blocks"},         {trace::TrackRole::compute, "compute"},
+      {trace::TrackRole::copy_out, "copies out"},   {trace::TrackRole::copy_in, "copies in"},
+      {trace::TrackRole::disk_write, "disk write"}, {trace::TrackRole::disk_read, "disk read"},
+      {trace::TrackRole::values, "saved, used"},    {trace::TrackRole::ops, "host: ops"},
+      {trace::TrackRole::reruns, "host (reruns)"}};
+  const auto shown = kShown.find(track.role);
+  if (shown == kShown.end() || track.rank > 0) return to_string(track);
+  return track.stream < 0 ? shown->second : shown->second + " (" + std::to_string(track.stream) + ")";
 }
 
 std::vector<uint32_t> in_order_of_time(const Trace& trace) {
@@ -94,11 +74,11 @@ void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineM
   std::vector<uint32_t> tracks(trace.tracks.size());
   std::iota(tracks.begin(), tracks.end(), 0U);
   std::stable_sort(tracks.begin(), tracks.end(),
-                   [&](uint32_t a, uint32_t b) { return rank(trace.tracks[a].name) < rank(trace.tracks[b].name); });
+                   [&](uint32_t a, uint32_t b) { return trace.tracks[a].role < trace.tracks[b].role; });
   model.row_of_event.resize(trace.events.size());
   for (const uint32_t track : tracks) {
     if (rows[track].empty()) continue;
-    model.lanes.push_back({shown_name(trace.tracks[track].name), track, model.rows.size(), rows[track].size()});
+    model.lanes.push_back({shown_name(trace.tracks[track]), track, model.rows.size(), rows[track].size()});
     for (Row& row : rows[track]) {
       for (const uint32_t index : row.events) model.row_of_event[index] = static_cast<uint32_t>(model.rows.size());
       model.rows.push_back(std::move(row));
@@ -109,13 +89,13 @@ void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineM
 void index_values(const Trace& trace, const std::vector<uint32_t>& order, TimelineModel& model) {
   model.value_first.assign(trace.values.size() + 1, 0);
   for (const Event& event : trace.events) {
-    if (event.value > 0) ++model.value_first[event.value];
+    if (event.value) ++model.value_first[event.value.index() + 1];
   }
   std::partial_sum(model.value_first.begin(), model.value_first.end(), model.value_first.begin());
   model.value_events.resize(model.value_first.back());
   std::vector<uint32_t> next(model.value_first.begin(), model.value_first.end() - 1);
   for (const uint32_t index : order) {
-    if (const uint32_t value = trace.events[index].value; value > 0) model.value_events[next[value - 1]++] = index;
+    if (const trace::ValueId value = trace.events[index].value) model.value_events[next[value.index()]++] = index;
   }
 }
 

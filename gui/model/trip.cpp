@@ -6,12 +6,12 @@ namespace memtune::gui {
 namespace {
 
 // Leaving, coming back, used: within a trip it never goes backwards. Pieces of a large value mix within a phase.
-int phase(trace::Kind kind) {
+int phase(trace::EventKind kind) {
   switch (kind) {
-    case trace::Kind::save:
-    case trace::Kind::copy_out:
-    case trace::Kind::disk_write: return 0;
-    case trace::Kind::use: return 2;
+    case trace::EventKind::save:
+    case trace::EventKind::copy_out:
+    case trace::EventKind::disk_write: return 0;
+    case trace::EventKind::use: return 2;
     default: return 1;
   }
 }
@@ -22,11 +22,11 @@ int64_t distance(const trace::Interval& range, int64_t time) {
 
 }  // namespace
 
-std::vector<Trip> trips_of(const trace::Trace& trace, const TimelineModel& model, uint32_t value) {
+std::vector<Trip> trips_of(const trace::Trace& trace, const TimelineModel& model, trace::ValueId value) {
   std::vector<Trip> trips;
-  if (value == 0 || value >= model.value_first.size()) return trips;
+  if (value.index() + 1 >= model.value_first.size()) return trips;
   int last = 3;
-  for (size_t i = model.value_first[value - 1]; i < model.value_first[value]; ++i) {
+  for (size_t i = model.value_first[value.index()]; i < model.value_first[value.index() + 1]; ++i) {
     const int now = phase(trace.events[model.value_events[i]].kind);
     if (now < last && (trips.empty() || last > 0)) trips.emplace_back();
     trips.back().push_back(model.value_events[i]);
@@ -37,12 +37,12 @@ std::vector<Trip> trips_of(const trace::Trace& trace, const TimelineModel& model
     std::stable_sort(trip.begin(), trip.end(), [&](uint32_t a, uint32_t b) {
       const trace::Event &x = trace.events[a], &y = trace.events[b];
       return x.start_ns != y.start_ns ? x.start_ns < y.start_ns
-                                      : x.kind == trace::Kind::save && y.kind != trace::Kind::save;
+                                      : x.kind == trace::EventKind::save && y.kind != trace::EventKind::save;
     });
   return trips;
 }
 
-Trip trip_near(const trace::Trace& trace, const TimelineModel& model, uint32_t value, int64_t time_ns) {
+Trip trip_near(const trace::Trace& trace, const TimelineModel& model, trace::ValueId value, int64_t time_ns) {
   std::vector<Trip> trips = trips_of(trace, model, value);
   const auto nearest = std::min_element(trips.begin(), trips.end(), [&](const Trip& a, const Trip& b) {
     return distance(extent(trace, a), time_ns) < distance(extent(trace, b), time_ns);
@@ -57,15 +57,15 @@ trace::Interval extent(const trace::Trace& trace, const Trip& trip) {
   return range;
 }
 
-std::string stage_name(trace::Kind kind) {
+std::string stage_name(trace::EventKind kind) {
   switch (kind) {
-    case trace::Kind::save: return "saved";
-    case trace::Kind::copy_out: return "copied out";
-    case trace::Kind::disk_write: return "written to disk";
-    case trace::Kind::disk_read: return "read from disk";
-    case trace::Kind::copy_in: return "copied in";
-    case trace::Kind::use: return "used";
-    case trace::Kind::wait: return "waited for";
+    case trace::EventKind::save: return "saved";
+    case trace::EventKind::copy_out: return "copied out";
+    case trace::EventKind::disk_write: return "written to disk";
+    case trace::EventKind::disk_read: return "read from disk";
+    case trace::EventKind::copy_in: return "copied in";
+    case trace::EventKind::use: return "used";
+    case trace::EventKind::wait: return "waited for";
     default: return "made again";
   }
 }

@@ -53,7 +53,7 @@ void ViewState::mark(int64_t time_ns) {
 
 void ViewState::clear_selection() {
   event.reset();
-  value = 0;
+  value = {};
 }
 
 // At least half of the view lies within the trace: nobody gets lost beside it.

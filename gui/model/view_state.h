@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/trace/event.h"
 #include "core/trace/interval.h"
 
 namespace memtune::gui {
@@ -15,7 +16,7 @@ struct ViewState {
   double start_ns = 0, end_ns = 1;      // what is visible
   trace::Interval whole{0, 1};          // what there is
   std::optional<size_t> event;          // index into Trace::events
-  uint32_t value = 0;                   // 1 + index into Trace::values, as events have it; 0: none
+  trace::ValueId value;                 // of it, or looked for
   std::vector<int64_t> marks;           // times, at most two
   double cursor_ns = 0;                 // under the mouse, or the middle
   std::optional<int64_t> memory_at_ns;  // whose memory is told; not set: the cursor's or the peak's

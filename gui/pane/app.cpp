@@ -86,7 +86,7 @@ void select_event(AppState& state, uint32_t event) {
 }
 
 Trip lit_trip(const AppState& state) {
-  if (!state.has_trial() || state.view.value == 0 || !state.view.event) return {};
+  if (!state.has_trial() || !state.view.value || !state.view.event) return {};
   const LoadedTrace& loaded = state.current().load();
   return trip_near(loaded.trace, loaded.timeline, state.view.value, loaded.trace.events[*state.view.event].start_ns);
 }
@@ -97,7 +97,7 @@ void show_range(AppState& state, size_t trial, trace::Interval range) {
   state.show = ShowRequest{.range = range, .value = {}, .peak = false};
 }
 
-void show_value(AppState& state, size_t trial, uint32_t value) {
+void show_value(AppState& state, size_t trial, trace::ValueId value) {
   if (trial != state.trial) select_trial(state, trial);
   state.tab = Tab::timeline;
   state.show = ShowRequest{.range = {}, .value = value, .peak = false};

@@ -25,7 +25,7 @@ inline const std::vector<std::string> kTabNames = {"timeline", "compare", "plan"
 // What another pane wants the timeline to show.
 struct ShowRequest {
   std::optional<trace::Interval> range;  // nanoseconds of the trace
-  std::optional<uint32_t> value;         // index into Trace::values: selected, its trip lit up and fitted
+  trace::ValueId value;                  // selected, its trip lit up and fitted
   bool peak = false;
 };
 
@@ -61,7 +61,7 @@ struct AppState {
 
 // Both go to the timeline; `trial` is selected first.
 void show_range(AppState& state, size_t trial, trace::Interval range);
-void show_value(AppState& state, size_t trial, uint32_t value);
+void show_value(AppState& state, size_t trial, trace::ValueId value);
 
 void select_trial(AppState& state, size_t trial);
 // `event` of the current trace, and its value with it.

@@ -45,7 +45,7 @@ void value_facts(const trace::Value& value) {
 void event_facts(const trace::Trace& trace, const trace::Event& event) {
   const int64_t length = event.end_ns - event.start_ns;
   fact("kind", to_string(event.kind));
-  fact("lane", trace.tracks[event.track].name);
+  fact("lane", to_string(trace.tracks[event.track]));
   fact("at", format_time(static_cast<double>(event.start_ns), 1000));
   if (length > 0) fact("took", format_time(static_cast<double>(length)));
   fact("bytes", bytes_or_nothing(event.bytes));
@@ -53,7 +53,7 @@ void event_facts(const trace::Trace& trace, const trace::Event& event) {
 }
 
 void draw_event(const trace::Trace& trace, const trace::Event& event) {
-  swatch(event_color(trace, event));
+  swatch(event_color(event));
   ImGui::TextWrapped("%s", trace.names[event.name].c_str());
   if (!begin_facts("event")) return;
   event_facts(trace, event);
@@ -69,10 +69,10 @@ void draw_value(const trace::Value& value) {
   ImGui::EndTable();
 }
 
-void draw_stage(const trace::Trace& trace, const trace::Event& event) {
+void draw_stage(const trace::Event& event) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  swatch(event_color(trace, event));
+  swatch(event_color(event));
   ImGui::TextUnformatted(stage_name(event.kind).c_str());
   ImGui::TableNextColumn();
   right_text(format_time(static_cast<double>(event.start_ns), 10'000));
@@ -85,7 +85,7 @@ void draw_stages(const trace::Trace& trace, const Trip& trip) {
   if (trip.empty()) return faint("nothing of it happens in this trace");
   ImGui::SeparatorText("its trip");
   if (!ImGui::BeginTable("trip", 3, ImGuiTableFlags_SizingStretchProp)) return;
-  for (const uint32_t index : trip) draw_stage(trace, trace.events[index]);
+  for (const uint32_t index : trip) draw_stage(trace.events[index]);
   ImGui::EndTable();
 }
 
@@ -112,7 +112,7 @@ void draw_holders(const MemoryModel& memory, int64_t time_ns) {
   memory_row(owner_color(memory, memory.owners.size()), "work space", stack.work_space_bytes());
   for (const size_t owner : order) {
     if (stack.owned_bytes[owner] > 0)
-      memory_row(owner_color(memory, owner), memory.owners[owner].name, stack.owned_bytes[owner]);
+      memory_row(owner_color(memory, owner), memory.owners[owner].owner.name, stack.owned_bytes[owner]);
   }
   ImGui::EndTable();
 }
@@ -149,6 +149,14 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   if (measured.step_ms.median > 0) fact("step", fixed(measured.step_ms.median, 1) + " ms");
   fact("peak", bytes_or_nothing(measured.peak_bytes.allocated));
   fact("events", format_count(loaded.trace.events.size()));
+  const trace::Origin& origin = loaded.trace.origin;
+  fact("model", origin.model);
+  fact("written", origin.written);
+  fact("memtune", origin.memtune);
+  fact("LibTorch", origin.torch);
+  fact("driver", origin.driver);
+  fact("machine", origin.machine);
+  fact("command", origin.command);
   ImGui::EndTable();
 }
 
@@ -156,8 +164,8 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
 
 void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit, int64_t memory_at_ns) {
   const ViewState& view = state.view;
-  if (view.value > 0) {
-    draw_value(loaded.trace.values[view.value - 1]);
+  if (view.value) {
+    draw_value(loaded.trace.value(view.value));
     draw_stages(loaded.trace, lit);
   } else if (view.event) {
     draw_event(loaded.trace, loaded.trace.events[*view.event]);
@@ -180,9 +188,9 @@ void draw_tooltip(const LoadedTrace& loaded, const Hovered& hovered) {
     ImGui::TextUnformatted(loaded.trace.names[event.name].c_str());
     if (begin_facts("tip")) {
       event_facts(loaded.trace, event);
-      if (event.value > 0) {
-        fact("value", loaded.trace.values[event.value - 1].name);
-        value_facts(loaded.trace.values[event.value - 1]);
+      if (event.value) {
+        fact("value", loaded.trace.value(event.value).name);
+        value_facts(loaded.trace.value(event.value));
       }
       ImGui::EndTable();
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "gui/model/format.h"
 #include "gui/pane/theme.h"
@@ -93,7 +92,7 @@ class LaneDrawing {
       if (!moments) label(frame_, box, "\u00d7" + format_count(bar.count), palette().text);
       return;
     }
-    const ImU32 color = event_color(trace_, event);
+    const ImU32 color = event_color(event);
     frame_.list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, with_alpha(color, shade));
     const ImU32 ink = lit_.empty() ? text_on(color) : palette().faint_text;
     label(frame_, box, trace_.names[event.name], ink);
@@ -108,9 +107,9 @@ class LaneDrawing {
 
 // Where the value was meanwhile: "on disk 158 ms"; "" where it was nowhere for long.
 std::string stay(const trace::Event& before, const trace::Event& after) {
-  const bool disk = before.kind == trace::Kind::disk_write;
-  if (!disk && before.kind != trace::Kind::copy_out && before.kind != trace::Kind::disk_read) return "";
-  if (after.kind == trace::Kind::disk_write || after.kind == trace::Kind::copy_out) return "";
+  const bool disk = before.kind == trace::EventKind::disk_write;
+  if (!disk && before.kind != trace::EventKind::copy_out && before.kind != trace::EventKind::disk_read) return "";
+  if (after.kind == trace::EventKind::disk_write || after.kind == trace::EventKind::copy_out) return "";
   const int64_t length = after.start_ns - before.end_ns;
   return length <= 0 ? "" : (disk ? "on disk " : "on host ") + format_time(static_cast<double>(length));
 }
@@ -135,14 +134,17 @@ void draw_arrow(const LaneFrame& frame, ImVec2 from, ImVec2 to) {
 
 }  // namespace
 
-ImU32 event_color(const trace::Trace& trace, const trace::Event& event) {
-  const std::string_view name = trace.names[event.name];
-  if (event.kind == trace::Kind::region) {
-    if (name.ends_with(" recompute")) return series_color(4);
-    if (name.ends_with("backward") || name == "optimizer") return series_color(name == "optimizer" ? 3 : 1);
-    return name == "step" ? kind_color(event.kind) : series_color(0);
+ImU32 event_color(const trace::Event& event) {
+  if (event.kind == trace::EventKind::region) {
+    if (event.region.kind == trace::RegionKind::step) return kind_color(event.kind);
+    switch (event.region.pass) {
+      case trace::Pass::forward: return series_color(0);
+      case trace::Pass::backward: return series_color(1);
+      case trace::Pass::recompute: return series_color(4);
+      case trace::Pass::optimizer: return series_color(3);
+    }
   }
-  if (event.kind == trace::Kind::kernel || event.kind == trace::Kind::op) return series_color(event.name * 5);
+  if (event.kind == trace::EventKind::kernel || event.kind == trace::EventKind::op) return series_color(event.name * 5);
   return kind_color(event.kind);
 }
 
@@ -184,7 +186,7 @@ void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& tr
     Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
                      static_cast<double>(event.end_ns));
     box.x1 = std::max(box.x1, box.x0 + px(4));
-    const ImU32 color = event_color(loaded.trace, event);
+    const ImU32 color = event_color(event);
     frame.list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, color);
     frame.list->AddRect({box.x0 - 1, box.y0 - 1}, {box.x1 + 1, box.y1 + 1}, palette().selection, 0, px(1.5F));
     label(frame, box, loaded.trace.names[event.name], text_on(color));

@@ -40,6 +40,6 @@ void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& tr
 void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& search);
 void outline_event(const LoadedTrace& loaded, const LaneFrame& frame, uint32_t event);
 
-ImU32 event_color(const trace::Trace& trace, const trace::Event& event);
+ImU32 event_color(const trace::Event& event);
 
 }  // namespace memtune::gui

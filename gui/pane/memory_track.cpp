@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/base/bytes.h"
-#include "core/trace/region.h"
 #include "gui/model/format.h"
 #include "gui/pane/theme.h"
 
@@ -130,14 +129,17 @@ void draw_peak(const MemoryModel& memory, const LaneFrame& frame, const Scale& s
 
 ImU32 owner_color(const MemoryModel& model, size_t index) {
   if (index >= model.owners.size()) return with_alpha(palette().faint_text, 0.55F);
-  const std::string& name = model.owners[index].name;
-  if (name == "parameters") return series_color(10);
-  if (name == "optimizer") return series_color(4);
-  if (name.starts_with("inputs")) return series_color(9);
-  if (name == "copied back ahead") return series_color(2);
-  if (name == "gradients") return series_color(1);
-  if (!trace::is_block(name)) return series_color(3);
-  return with_alpha(series_color(6), index % 2 == 0 ? 1 : 0.72F);  // neighbours differ
+  switch (model.owners[index].owner.kind) {
+    case trace::OwnerKind::parameters: return series_color(10);
+    case trace::OwnerKind::optimizer: return series_color(4);
+    case trace::OwnerKind::inputs: return series_color(9);
+    case trace::OwnerKind::ahead: return series_color(2);
+    case trace::OwnerKind::gradients: return series_color(1);
+    case trace::OwnerKind::block: return with_alpha(series_color(6), index % 2 == 0 ? 1 : 0.72F);  // neighbours differ
+    case trace::OwnerKind::outside:
+    case trace::OwnerKind::work_space: break;
+  }
+  return series_color(3);
 }
 
 void draw_memory(const LoadedTrace& loaded, const LaneFrame& frame) {

@@ -21,10 +21,10 @@ std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(
 
 ImU32 activity_color(size_t kind) {
   switch (kind) {
-    case 0: return kind_color(trace::Kind::kernel);
-    case 1: return kind_color(trace::Kind::copy_in);
-    case 2: return kind_color(trace::Kind::copy_out);
-    case 3: return kind_color(trace::Kind::wait);
+    case 0: return kind_color(trace::EventKind::kernel);
+    case 1: return kind_color(trace::EventKind::copy_in);
+    case 2: return kind_color(trace::EventKind::copy_out);
+    case 3: return kind_color(trace::EventKind::wait);
     default: return palette().grid;
   }
 }

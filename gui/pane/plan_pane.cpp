@@ -19,7 +19,7 @@ const PlanGrid& grid_of(AppState& state) {
   if (!plan.grid || plan.trial != state.trial) {
     const std::vector<trace::Value>& values = state.current().load().trace.values;
     const auto file = values.empty() ? read_plan(state.current()) : std::nullopt;
-    plan.grid = file ? make_plan_grid(*file) : make_plan_grid(values);
+    plan.grid = file ? make_plan_grid(*file, state.run.blocks[state.current().run()]) : make_plan_grid(values);
     plan.trial = state.trial;
     plan.cells.assign(plan.grid->values.size(), {});
   }
@@ -95,7 +95,8 @@ void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low
   list.AddRect(low, high, palette().selection, 0, px(1.5F));
   draw_tip(value, grid.bytes_known);
   // Once the button is up: the timeline would take its release for a click beside everything.
-  if (grid.bytes_known && ImGui::IsMouseReleased(ImGuiMouseButton_Left)) show_value(state, state.trial, index);
+  if (grid.bytes_known && ImGui::IsMouseReleased(ImGuiMouseButton_Left))
+    show_value(state, state.trial, trace::ValueId(index));
 }
 
 float widest(const std::vector<std::string>& texts) {

@@ -38,7 +38,7 @@ void leave(AppState& state) {
     state.help = false;
   } else if (state.search_open) {
     state.search_open = false;
-  } else if (state.view.event || state.view.value > 0) {
+  } else if (state.view.event || state.view.value) {
     state.view.clear_selection();
   } else {
     state.view.marks.clear();

@@ -66,21 +66,20 @@ const Palette& palette() { return applied.palette; }
 ImVec4 ground_color() { return color(applied.palette.lane); }
 float px(float length) { return length * applied.scale; }
 
-ImU32 kind_color(trace::Kind kind) {
+ImU32 kind_color(trace::EventKind kind) {
   switch (kind) {
-    case trace::Kind::kernel: return rgb(0x4e86c6);
-    case trace::Kind::copy_out: return rgb(0xe0904a);
-    case trace::Kind::copy_in: return rgb(0x4fa66b);
-    case trace::Kind::copy_device: return rgb(0x6b7f99);
-    case trace::Kind::memset: return rgb(0x7d8794);
-    case trace::Kind::wait: return rgb(0xd94f5c);
-    case trace::Kind::op: return rgb(0x8a6fc0);
-    case trace::Kind::region: return rgb(0x5b7f95);
-    case trace::Kind::disk_write: return rgb(0xb5763a);
-    case trace::Kind::disk_read: return rgb(0x3f9a95);
-    case trace::Kind::save: return rgb(0xd0a62e);
-    case trace::Kind::use: return rgb(0x3fae74);
-    case trace::Kind::mark: return rgb(0xd94f5c);
+    case trace::EventKind::kernel: return rgb(0x4e86c6);
+    case trace::EventKind::copy_out: return rgb(0xe0904a);
+    case trace::EventKind::copy_in: return rgb(0x4fa66b);
+    case trace::EventKind::copy_device: return rgb(0x6b7f99);
+    case trace::EventKind::memset: return rgb(0x7d8794);
+    case trace::EventKind::wait: return rgb(0xd94f5c);
+    case trace::EventKind::op: return rgb(0x8a6fc0);
+    case trace::EventKind::region: return rgb(0x5b7f95);
+    case trace::EventKind::disk_write: return rgb(0xb5763a);
+    case trace::EventKind::disk_read: return rgb(0x3f9a95);
+    case trace::EventKind::save: return rgb(0xd0a62e);
+    case trace::EventKind::use: return rgb(0x3fae74);
   }
   return rgb(0x7d8794);
 }

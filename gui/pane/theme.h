@@ -20,7 +20,7 @@ const Palette& palette();  // of the theme that was applied last
 // The ground is cleared to, not drawn: in software each pixel counts.
 ImVec4 ground_color();
 
-ImU32 kind_color(trace::Kind kind);
+ImU32 kind_color(trace::EventKind kind);
 ImU32 placement_color(std::string_view placement);  // "keep", "recompute", "host", "disk"
 ImU32 series_color(size_t index);                   // of strategies, owners, blocks: repeats after 12
 ImU32 with_alpha(ImU32 color, float alpha);

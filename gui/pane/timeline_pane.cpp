@@ -26,7 +26,7 @@ void take_request(AppState& state, const LoadedTrace& loaded) {
   if (show.peak) jump_to_peak(state);
   if (!show.value) return;
   const auto middle = static_cast<int64_t>((state.view.start_ns + state.view.end_ns) / 2);
-  state.view.value = *show.value + 1;
+  state.view.value = show.value;
   const Trip trip = trip_near(loaded.trace, loaded.timeline, state.view.value, middle);
   if (trip.empty()) return;
   state.view.event = trip.front();
@@ -95,18 +95,14 @@ void select(AppState& state, const std::optional<Hovered>& hovered) {
   }
 }
 
-// Lines through lanes and memory: the marks of the trace, the person's own, the mouse.
-void draw_time_lines(const AppState& state, const LoadedTrace& loaded, const LaneFrame& frame, float ruler_top) {
+// Lines through lanes and memory: the person's marks, the mouse.
+void draw_time_lines(const AppState& state, const LaneFrame& frame, float ruler_top) {
   ImDrawList& list = *frame.list;
   const auto line = [&](double time_ns, ImU32 color, float width) {
     const float x = std::round(frame.axis.x(time_ns));
     list.AddLine({x, ruler_top}, {x, frame.bottom}, color, width);
     return x;
   };
-  for (const Row& row : loaded.timeline.rows) {
-    if (loaded.trace.events[row.events.front()].kind != trace::Kind::mark || row.events.size() > 200) continue;
-    for (const int64_t time : row.starts_ns) line(static_cast<double>(time), with_alpha(palette().bad, 0.45F), 1);
-  }
   for (const int64_t mark : state.view.marks) line(static_cast<double>(mark), palette().accent, px(1.5F));
   if (state.view.memory_at_ns) line(static_cast<double>(*state.view.memory_at_ns), palette().faint_text, 1);
   if (frame.mouse.x < frame.axis.left) return;
@@ -185,7 +181,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   below.top = place.lanes_bottom + px(8);
   draw_memory(loaded, below);
   frame.list->PushClipRect({frame.axis.left, place.at.y}, {frame.axis.right, frame.bottom}, true);
-  draw_time_lines(state, loaded, frame, place.at.y);
+  draw_time_lines(state, frame, place.at.y);
   draw_measure(view, frame, place.at.y);
   frame.list->PopClipRect();
 

@@ -84,7 +84,7 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
                          [&](const trace::Value& value) { return value.name.find(text) != std::string::npos; });
   if (found == values.end())
     throw UsageError("--at: '" + text + "' is neither a time in milliseconds nor \"peak\" nor a value of the trace");
-  show.value = static_cast<uint32_t>(found - values.begin());
+  show.value = trace::ValueId(static_cast<size_t>(found - values.begin()));
   return show;
 }
 

@@ -78,6 +78,15 @@ TEST_CASE("the facts of nothing are facts") {
   CHECK(facts.owner.empty());
 }
 
+TEST_CASE("fields that another version wrote are passed over") {
+  const json facts = {{"kind", "scripted"},
+                      {"ops", {{{"name", "a"}, {"matmul", true}}}},
+                      {"owner", json::array()},
+                      {"blocks", {{{"region", "layers.0"}, {"size", 3}}}},
+                      {"inputs", json::array()}};
+  CHECK(facts.get<ProgramFacts>().ops[0].name == "a");
+}
+
 TEST_CASE("what was measured of an op has one entry an output") {
   check_refused({{"ops", {{{"name", "a"}, {"outputs", {1}}, {"output_bytes", {1, 2}}}, {{"name", "b"}}}}},
                 "facts.ops[0].output_bytes must have one entry an output, 1, not 2");

@@ -24,6 +24,7 @@ TrialRequest example() {
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
   request.trace = "trace.bin";
+  request.command = "memtune sweep";
   return request;
 }
 
@@ -48,6 +49,7 @@ TEST_CASE("a request survives its file, every field of it") {
   CHECK(request.plan.placements.size() == 1);
   CHECK(request.reference == "reference.bin");
   CHECK(request.trace == "trace.bin");
+  CHECK(request.command == "memtune sweep");
 }
 
 TEST_CASE("training settings survive the file, every field of them") {

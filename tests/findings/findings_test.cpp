@@ -12,7 +12,11 @@
 using namespace memtune::findings;
 using memtune::config::Plan;
 using memtune::result::Measurement;
-using memtune::trace::Kind;
+using memtune::trace::EventKind;
+using memtune::trace::OwnerKind;
+using memtune::trace::Pass;
+using memtune::trace::Region;
+using memtune::trace::ValueId;
 
 namespace {
 
@@ -63,7 +67,7 @@ TEST_CASE("a step that computes from end to end says nothing") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(Kind::copy_in, 10, 30, "", 900 * kMiB);
+  made.add(EventKind::copy_in, 10, 30, "", 900 * kMiB);
   CHECK(find_in(made, measured(100)).empty());
 }
 
@@ -73,8 +77,8 @@ TEST_CASE("copies in that compute waits for are late by what no kernel covers, a
     const double start = late == 10 ? 0 : 100;
     made.step(start, start + 100);
     made.kernel(start, start + 50);
-    made.add(Kind::copy_in, start + 5, start + 15, "", 500 * kMiB);
-    made.add(Kind::copy_in, start + 40, start + 50 + late, "", 1000 * kMiB);
+    made.add(EventKind::copy_in, start + 5, start + 15, "", 500 * kMiB);
+    made.add(EventKind::copy_in, start + 40, start + 50 + late, "", 1000 * kMiB);
     made.kernel(start + 50 + late, start + 100);
   }
   const auto findings = find_in(made, measured(100));
@@ -94,7 +98,7 @@ TEST_CASE("a link that is busy all the time is told to move less, not to begin e
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 60);
-  made.add(Kind::copy_in, 20, 100, "", kGiB);  // 80 ms, half of them late
+  made.add(EventKind::copy_in, 20, 100, "", kGiB);  // 80 ms, half of them late
   const Finding late = find_in(made, measured(100)).front();
   CHECK(late.ms_per_step == doctest::Approx(40));
   CHECK(late.advice == "the link is the limit; fraction=1 -> fraction=0.5");
@@ -104,33 +108,33 @@ TEST_CASE("a single late copy, which is busy all of its own time, is no sign of 
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 70);
-  made.add(Kind::copy_in, 60, 80, "", kGiB);
+  made.add(EventKind::copy_in, 60, 80, "", kGiB);
   made.kernel(80, 100);
   CHECK(find_in(made, measured(100)).front().advice == "prefetch=1GiB -> prefetch=2GiB");
 }
 
 TEST_CASE("copies that are late for the last block are answered by keeping it") {
   MadeUp made;
-  made.value("layers.0", "host", kGiB);
-  const uint32_t last = made.value("layers.1", "host", kGiB);
+  made.value("layers.0", 0, "host", kGiB);
+  const ValueId last = made.value("layers.1", 1, "host", kGiB);
   made.step(0, 100);
   made.kernel(0, 40);
-  made.add(Kind::copy_in, 40, 50, "", kGiB, last);
+  made.add(EventKind::copy_in, 40, 50, "", kGiB, last);
   made.kernel(50, 100);
-  made.add(Kind::copy_in, 80, 90, "", kGiB, 1);
+  made.add(EventKind::copy_in, 80, 90, "", kGiB, ValueId(0));
   const Finding late = find_in(made, measured(100)).front();
   CHECK(sentence(late) ==
         "copies in exposed 10 ms a step, most of it for layers.1: keep_last=0 -> keep_last=1 "
         "(offload:stream,keep_last=1)");
-  CHECK(late.evidence.value == 1);
+  CHECK(late.evidence.value == last);
 }
 
 TEST_CASE("copies out that compute waits for are answered by a larger stash") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 20);
-  made.add(Kind::copy_out, 5, 10, "", kGiB);
-  made.add(Kind::copy_out, 18, 24, "", kGiB);
+  made.add(EventKind::copy_out, 5, 10, "", kGiB);
+  made.add(EventKind::copy_out, 18, 24, "", kGiB);
   made.kernel(24, 100);
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
@@ -143,8 +147,8 @@ TEST_CASE("time under copies of both directions is told once, as copies in") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 50);
-  made.add(Kind::copy_out, 50, 60, "", kGiB);
-  made.add(Kind::copy_in, 50, 60, "", kGiB);
+  made.add(EventKind::copy_out, 50, 60, "", kGiB);
+  made.add(EventKind::copy_in, 50, 60, "", kGiB);
   made.kernel(60, 100);
   const auto findings = find_in(made, measured(100));
   CHECK(of_rule(findings, "copies-in-late"));
@@ -156,7 +160,7 @@ TEST_CASE("less than a hundredth of the step, and the model's own copies, are no
     MadeUp made;
     made.step(0, 100);
     made.kernel(0, 50);
-    made.add(Kind::copy_in, 50, 50 + gap_ms, "", bytes);
+    made.add(EventKind::copy_in, 50, 50 + gap_ms, "", bytes);
     made.kernel(50 + gap_ms, 100);
     return find_in(made, measured(100));
   };
@@ -169,8 +173,8 @@ TEST_CASE("waits count only while nothing is copied, and reads of the disk are n
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 40);
-  made.add(Kind::wait, 40, 60);
-  made.add(Kind::copy_in, 55, 60, "", kGiB);
+  made.add(EventKind::wait, 40, 60);
+  made.add(EventKind::copy_in, 55, 60, "", kGiB);
   made.kernel(60, 100);
   const Finding* waits = nullptr;
   auto findings = find_in(made, measured(100));
@@ -178,7 +182,7 @@ TEST_CASE("waits count only while nothing is copied, and reads of the disk are n
   CHECK(waits->ms_per_step == doctest::Approx(15));
   CHECK(waits->what == "compute waits 15 ms a step while nothing is copied");
   CHECK(waits->advice == "prefetch=1GiB -> prefetch=2GiB");
-  made.add(Kind::disk_read, 35, 55, "", kGiB);
+  made.add(EventKind::disk_read, 35, 55, "", kGiB);
   findings = find_in(made, measured(100));
   REQUIRE((waits = of_rule(findings, "waits")));
   CHECK(waits->what == "compute waits 15 ms a step while nothing is copied, for reads of the disk");
@@ -191,7 +195,7 @@ TEST_CASE("small copies far under the link's rate are gathered") {
   made.step(0, 100);
   made.kernel(0, 100);
   // 1 MB in 0.1 ms is 10 GB/s; at 50 it would take 0.02. 20 of them lose 1.6 ms.
-  for (int i = 0; i < 20; ++i) made.add(Kind::copy_out, i, i + 0.1, "", 1'000'000);
+  for (int i = 0; i < 20; ++i) made.add(EventKind::copy_out, i, i + 0.1, "", 1'000'000);
   const auto findings = find_in(made, measurement);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].rule == "copies-small");
@@ -208,7 +212,7 @@ TEST_CASE("a direction under four fifths of its link says so") {
   measurement.transfer.link_out_gb_per_s = 50;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(Kind::copy_out, 0, 10, "", 300'000'000);  // 30 GB/s: 4 ms more than at 50
+  made.add(EventKind::copy_out, 0, 10, "", 300'000'000);  // 30 GB/s: 4 ms more than at 50
   const auto findings = find_in(made, measurement);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].rule == "copies-out-slow");
@@ -222,9 +226,9 @@ TEST_CASE("pageable copies are told from a mebibyte a step on") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(Kind::copy_in, 10, 12, "copy in, pageable", 512 << 10);
+  made.trace.events[made.add(EventKind::copy_in, 10, 12, "", 512 << 10)].pageable = true;
   CHECK(find_in(made, measured(100)).empty());
-  made.add(Kind::copy_in, 20, 22, "copy in, pageable", 512 << 10);
+  made.trace.events[made.add(EventKind::copy_in, 20, 22, "", 512 << 10)].pageable = true;
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "1 MiB a step are copied through pageable memory");
@@ -232,12 +236,12 @@ TEST_CASE("pageable copies are told from a mebibyte a step on") {
 
 TEST_CASE("the peak names who holds most of it, where it is and what would help") {
   MadeUp made;
-  made.value("layers.3", "keep", kGiB);
+  made.value("layers.3", 3, "keep", kGiB);
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(Kind::region, 50, 60, "layers.3 backward");
+  made.region(50, 60, Region::of_block(3, Pass::backward), "layers.3 backward");
   made.trace.memory = {{10 * kMs, 4 * kGiB}, {55 * kMs, 10 * kGiB}, {90 * kMs, 5 * kGiB}};
-  made.trace.owners = {"parameters", "layers.3"};
+  made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::block, "layers.3", 3}};
   made.trace.owned = {{0, 0, 3 * kGiB}, {50 * kMs, 1, 6 * kGiB}, {80 * kMs, 1, 0}};
   auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
@@ -276,7 +280,7 @@ TEST_CASE("stalls of the engines are told with the budget that would end them") 
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  const uint32_t read = made.add(Kind::disk_read, 20, 40, "", kGiB);
+  const uint32_t read = made.add(EventKind::disk_read, 20, 40, "", kGiB);
   Measurement measurement = measured(100);
   measurement.stalls.room_ms = 12;
   measurement.stalls.disk_ms = 3;
@@ -292,9 +296,9 @@ TEST_CASE("recompute is dear when the link would move the same bytes in less tim
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(Kind::region, 70, 90, "layers.0 recompute");
-  made.value("layers.0", "recompute", 500'000'000);
-  made.value("layers.0", "host", 500'000'000);
+  made.region(70, 90, Region::of_block(0, Pass::recompute), "layers.0 recompute");
+  made.value("layers.0", 0, "recompute", 500'000'000);
+  made.value("layers.0", 0, "host", 500'000'000);
   Measurement measurement = measured(100);
   measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 100;  // 5 ms each way
   measurement.recompute_ms = 9;
@@ -324,7 +328,7 @@ TEST_CASE("doubts about the figures come first") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 96);
-  made.add(Kind::copy_in, 96, 99, "", kGiB);
+  made.add(EventKind::copy_in, 96, 99, "", kGiB);
   made.trace.lost_records = 7;
   Measurement measurement = measured(100);
   measurement.step_ms.samples = {90, 100, 110};

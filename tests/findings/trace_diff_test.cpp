@@ -8,7 +8,9 @@
 #include "tests/findings/made_up.h"
 
 using namespace memtune::findings;
-using memtune::trace::Kind;
+using memtune::trace::EventKind;
+using memtune::trace::Pass;
+using memtune::trace::Region;
 
 namespace {
 
@@ -27,9 +29,9 @@ MadeUp steps_of(double late) {
     const double start = step * (100 + late);
     made.step(start, start + 100 + late);
     made.kernel(start, start + 90);
-    made.add(Kind::copy_in, start + 80, start + 90 + late, "", MadeUp::kMiB);
+    made.add(EventKind::copy_in, start + 80, start + 90 + late, "", MadeUp::kMiB);
     made.kernel(start + 90 + late, start + 100 + late);
-    made.add(Kind::region, start + 90, start + 100 + late, "layers.0 backward");
+    made.region(start + 90, start + 100 + late, Region::of_block(0, Pass::backward), "layers.0 backward");
   }
   return made;
 }
@@ -59,8 +61,8 @@ TEST_CASE("the other way round it is as much less, and the largest difference co
 
 TEST_CASE("what only one of them has counts from nothing") {
   MadeUp b = steps_of(0);
-  b.add(Kind::region, 30, 34, "layers.0 recompute");
-  b.add(Kind::region, 130, 134, "layers.0 recompute");
+  b.region(30, 34, Region::of_block(0, Pass::recompute), "layers.0 recompute");
+  b.region(130, 134, Region::of_block(0, Pass::recompute), "layers.0 recompute");
   const TraceDiff found = diff(steps_of(0).trace, b.trace);
   CHECK(sentence(part(found, "layers.0 recompute")) == "layers.0 recompute +4.0 ms: compute +4.0 ms");
   CHECK(part(found, "layers.0 recompute").in_a.end == 0);
@@ -83,8 +85,9 @@ TEST_CASE("blocks are summed as well: a little in each is a lot in all") {
     for (int block = 0; block < 3; ++block) {
       const double start = 10.0 * block, length = made == &a ? 2 : 3;
       made->kernel(start, start + length);
-      made->add(Kind::region, start, start + length, "layers." + std::to_string(block));
-      made->add(Kind::region, start + 50, start + 51, "layers." + std::to_string(block) + " backward");
+      made->region(start, start + length, Region::of_block(block), "layers." + std::to_string(block));
+      made->region(start + 50, start + 51, Region::of_block(block, Pass::backward),
+                   "layers." + std::to_string(block) + " backward");
     }
   }
   const TraceDiff found = diff(a.trace, b.trace);

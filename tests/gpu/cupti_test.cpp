@@ -12,14 +12,14 @@
 
 using namespace memtune;
 using namespace memtune::device;
-using trace::Kind;
+using trace::EventKind;
 
 namespace {
 
 constexpr int64_t kBytes = int64_t{8} << 20;
 constexpr int64_t kClockSlack = 100'000;  // ns between the device's clock and the host's
 
-std::vector<trace::Event> of_kind(const trace::Trace& trace, Kind kind) {
+std::vector<trace::Event> of_kind(const trace::Trace& trace, EventKind kind) {
   std::vector<trace::Event> events;
   for (const auto& event : trace.events) {
     if (event.kind == kind) events.push_back(event);
@@ -27,8 +27,8 @@ std::vector<trace::Event> of_kind(const trace::Trace& trace, Kind kind) {
   return events;
 }
 
-bool on_track(const trace::Trace& trace, const trace::Event& event, const std::string& prefix) {
-  return trace.tracks.at(event.track).name.rfind(prefix, 0) == 0;
+bool on_stream(const trace::Trace& trace, const trace::Event& event, trace::TrackRole role) {
+  return trace.tracks.at(event.track).role == role && trace.tracks.at(event.track).stream >= 0;
 }
 
 }  // namespace
@@ -53,17 +53,17 @@ TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice
     profiler->finish(trace);
 
     CHECK(trace.lost_records == 0);
-    const auto kernels = of_kind(trace, Kind::kernel), outs = of_kind(trace, Kind::copy_out),
-               ins = of_kind(trace, Kind::copy_in);
+    const auto kernels = of_kind(trace, EventKind::kernel), outs = of_kind(trace, EventKind::copy_out),
+               ins = of_kind(trace, EventKind::copy_in);
     REQUIRE(kernels.size() == 1);
     REQUIRE(outs.size() == 1);
     REQUIRE(ins.size() == 1);
-    CHECK(on_track(trace, kernels[0], "compute stream "));
+    CHECK(on_stream(trace, kernels[0], trace::TrackRole::compute));
     CHECK(trace.names.at(kernels[0].name).find("elementwise") != std::string::npos);
-    CHECK(on_track(trace, outs[0], "copy out stream "));
+    CHECK(on_stream(trace, outs[0], trace::TrackRole::copy_out));
     CHECK(outs[0].bytes == kBytes);
-    CHECK(trace.names.at(outs[0].name) == "copy out");  // page-locked
-    CHECK(on_track(trace, ins[0], "copy in stream "));
+    CHECK_FALSE(outs[0].pageable);
+    CHECK(on_stream(trace, ins[0], trace::TrackRole::copy_in));
     CHECK(ins[0].bytes == kBytes);
 
     CHECK(kernels[0].start_ns >= -kClockSlack);
@@ -82,28 +82,27 @@ TEST_CASE("kernels know the part that they were issued in, and copies their valu
   at::mm(square, square);  // loads what is launched through the driver
   tensor.add_(1);
   const auto profiler = profiler::make_profiler(*device);
-  using Tag = profiler::Profiler::Tag;
   trace::Trace trace;
   profiler->start();
-  profiler->tag(Tag::part, 7);
+  profiler->tag_part(7);
   tensor.add_(1);
-  profiler->tag(Tag::part, 9);
+  profiler->tag_part(9);
   at::mm(square, square);
-  profiler->tag(Tag::value, 3);
+  profiler->tag_value(trace::ValueId(3));
   device->copy(slab->data(), tensor.data_ptr(), kBytes, Direction::to_host, Stream::out);
-  profiler->tag(Tag::value, 0);
+  profiler->tag_value({});
   device->copy(tensor.data_ptr(), slab->data(), kBytes, Direction::to_device, Stream::in);
-  profiler->tag(Tag::part, 0);
+  profiler->tag_part(0);
   tensor.add_(1);
   const auto parts = profiler->finish(trace);
   REQUIRE(parts.size() == trace.events.size());
   std::vector<uint32_t> kernels;
   for (size_t i = 0; i < parts.size(); ++i) {
     const trace::Event& event = trace.events[i];
-    if (event.kind == Kind::kernel) kernels.push_back(parts[i]);
-    if (event.kind == Kind::copy_out) CHECK(event.value == 3);
-    if (event.kind == Kind::copy_in) CHECK(event.value == 0);
-    if (event.kind == Kind::copy_out || event.kind == Kind::copy_in) CHECK(parts[i] == 9);
+    if (event.kind == EventKind::kernel) kernels.push_back(parts[i]);
+    if (event.kind == EventKind::copy_out) CHECK(event.value == trace::ValueId(3));
+    if (event.kind == EventKind::copy_in) CHECK_FALSE(event.value);
+    if (event.kind == EventKind::copy_out || event.kind == EventKind::copy_in) CHECK(parts[i] == 9);
   }
   REQUIRE(kernels.size() >= 3);
   CHECK(kernels.front() == 7);
@@ -119,8 +118,9 @@ TEST_CASE("a copy from ordinary memory is marked as such") {
   profiler->start();
   const auto copy = host.to(torch_device(*device));
   profiler->finish(trace);
-  const auto ins = of_kind(trace, Kind::copy_in);
+  const auto ins = of_kind(trace, EventKind::copy_in);
   REQUIRE_FALSE(ins.empty());
+  CHECK(ins[0].pageable);
   CHECK(trace.names.at(ins[0].name) == "copy in, pageable");
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("many kernels are all there") {
   for (int i = 0; i < 50'000; ++i) tensor.add_(1);
   profiler->finish(trace);
   CHECK(trace.lost_records == 0);
-  CHECK(of_kind(trace, Kind::kernel).size() == 50'000);
+  CHECK(of_kind(trace, EventKind::kernel).size() == 50'000);
 }
 
 TEST_CASE("the link is probed in both directions, and the doctor finds nothing missing") {

@@ -74,7 +74,7 @@ TEST_CASE("an empty trace, one of one event and one of memory alone are shown") 
   test::Screen screen;
   CHECK(opened(screen, bytes_of({}, screen.folder.path / "none")) == "");
   trace::Trace one;
-  test::add_event(one, trace::Kind::kernel, "compute", "k", 5, 5);
+  test::add_event(one, trace::EventKind::kernel, test::kCompute, "k", 5, 5);
   CHECK(opened(screen, bytes_of(one, screen.folder.path / "one")) == "");
   screen.press(ImGuiKey_F);
   screen.press(ImGuiKey_P);
@@ -88,9 +88,9 @@ TEST_CASE("an empty trace, one of one event and one of memory alone are shown") 
 // A step, kernels both ways and memory samples between two times.
 trace::Trace far_apart(int64_t first, int64_t last) {
   trace::Trace trace;
-  test::add_event(trace, trace::Kind::region, "host steps", "step", first, last);
-  test::add_event(trace, trace::Kind::kernel, "compute", "k", first, last);
-  test::add_event(trace, trace::Kind::kernel, "compute", "k", last, first);
+  test::add_region(trace, test::kStep, "step", first, last);
+  test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", first, last);
+  test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", last, first);
   trace.memory = {{last, 1}, {first, INT64_MAX / 2}, {0, -1}};
   return trace;
 }

@@ -17,7 +17,7 @@ namespace {
 gui::TimelineModel spans(int64_t count, int64_t pitch, int64_t length) {
   trace::Trace trace;
   for (int64_t i = 0; i < count; ++i)
-    test::add_event(trace, trace::Kind::kernel, "compute", "k", i * pitch, i * pitch + length);
+    test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", i * pitch, i * pitch + length);
   return gui::make_timeline(trace);
 }
 
@@ -48,10 +48,11 @@ TEST_CASE("what is under a pixel becomes one bar with a count and the share that
 
 TEST_CASE("a wide span among narrow ones stays visible by itself") {
   trace::Trace trace;
-  for (int64_t i = 0; i < 50; ++i) test::add_event(trace, trace::Kind::kernel, "compute", "k", i * 10, i * 10 + 5);
-  test::add_event(trace, trace::Kind::kernel, "compute", "wide", 500, 5500);
   for (int64_t i = 0; i < 50; ++i)
-    test::add_event(trace, trace::Kind::kernel, "compute", "k", 5500 + i * 10, 5500 + i * 10 + 5);
+    test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", i * 10, i * 10 + 5);
+  test::add_event(trace, trace::EventKind::kernel, test::kCompute, "wide", 500, 5500);
+  for (int64_t i = 0; i < 50; ++i)
+    test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", 5500 + i * 10, 5500 + i * 10 + 5);
   const auto model = gui::make_timeline(trace);
   const auto bars = gui::visible_bars(model.rows[0], 0, 6000, 100);
   const auto alone = std::find_if(bars.begin(), bars.end(), [](const gui::Bar& bar) { return bar.count == 1; });

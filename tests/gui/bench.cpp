@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   screen.frame([&] { gui::draw_app(state); });
   std::printf("%-34s %6.0f ms\n", "first frame", ms_since(first));
   measure_frames("all of it", state, screen);
-  gui::show_value(state, 0, 3);
+  gui::show_value(state, 0, trace::ValueId(3));
   measure_frames("all of it, a trip lit up", state, screen, [](gui::ViewState& view) { view.fit_all(); });
   state.view.clear_selection();
   measure_frames("zooming in", state, screen, [](gui::ViewState& view) { view.zoom(1.15, 0.4); });

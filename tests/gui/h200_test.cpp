@@ -6,6 +6,7 @@
 #include "core/findings/findings.h"
 #include "gui/model/plan_model.h"
 #include "gui/model/trip.h"
+#include "gui/pane/memory_track.h"
 #include "tests/gui/screen.h"
 
 using namespace memtune;
@@ -47,12 +48,12 @@ TEST_CASE("every value that went to the host was copied out, then in, and used a
   const Recorded recorded("dear-13");
   const trace::Trace& trace = recorded.loaded->trace;
   int moved = 0, saved = 0;
-  for (uint32_t value = 1; value <= trace.values.size(); ++value) {
-    if (trace.values[value - 1].placement != "host") continue;
-    const auto trips = gui::trips_of(trace, recorded.loaded->timeline, value);
+  for (size_t value = 0; value < trace.values.size(); ++value) {
+    if (trace.values[value].placement != "host") continue;
+    const auto trips = gui::trips_of(trace, recorded.loaded->timeline, trace::ValueId(value));
     REQUIRE(trips.size() == 1);
     const std::string text = stages(trace, trips[0]);
-    CAPTURE(trace.values[value - 1].name);
+    CAPTURE(trace.values[value].name);
     CAPTURE(text);
     const size_t out = text.find("copied out; "), in = text.find("copied in; "), use = text.find("used; ");
     CHECK(out < in);
@@ -102,12 +103,62 @@ TEST_CASE("where the link is the limit the advice is to move less") {
   CHECK(told == 2);
 }
 
-TEST_CASE("each pane draws what was recorded") {
+TEST_CASE("the timeline draws the copies, the moments of values and every holder of memory") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
-  for (const gui::Tab tab : {gui::Tab::timeline, gui::Tab::compare, gui::Tab::plan, gui::Tab::findings}) {
-    screen.state.tab = tab;
-    screen.frames(4);
-    CHECK(ImGui::GetDrawData()->TotalVtxCount > 500);
+  screen.frames(4);
+  for (const auto kind : {trace::EventKind::copy_out, trace::EventKind::copy_in, trace::EventKind::region}) {
+    CAPTURE(to_string(kind));
+    CHECK(screen.rectangles(gui::kind_color(kind)) > 0);
+  }
+  const gui::MemoryModel& memory = screen.state.current().load().timeline.memory;
+  const gui::Stack peak = memory.of_sample(memory.peak);
+  int holders = 0;
+  for (size_t owner = 0; owner < memory.owners.size(); ++owner) {
+    if (peak.owned_bytes[owner] < peak.allocated_bytes / 50) continue;
+    CAPTURE(memory.owners[owner].owner.name);
+    CHECK(screen.rectangles(gui::owner_color(memory, owner)) > 0);
+    ++holders;
+  }
+  CHECK(holders >= 3);
+}
+
+TEST_CASE("compare lists every trial and draws what the device did in both steps") {
+  test::Screen screen;
+  gui::open_path(screen.state, MEMTUNE_H200_RUN);
+  screen.state.tab = gui::Tab::compare;
+  screen.frames(4);
+  for (const auto kind : {trace::EventKind::kernel, trace::EventKind::copy_in, trace::EventKind::copy_out})
+    CHECK(screen.rectangles(gui::kind_color(kind)) > 0);
+  const std::string words = screen.words();
+  for (const gui::Trial& trial : screen.state.run.trials) CHECK(words.find(trial.label()) != std::string::npos);
+}
+
+TEST_CASE("the plan has a cell for each value, in the color of its place") {
+  test::Screen screen;
+  gui::open_path(screen.state, MEMTUNE_H200_RUN);
+  screen.state.tab = gui::Tab::plan;
+  screen.frames(4);
+  REQUIRE(screen.state.plan.grid.has_value());
+  const gui::PlanGrid& grid = *screen.state.plan.grid;
+  for (size_t place = 0; place < 3; ++place) {
+    CAPTURE(gui::kPlacements[place]);
+    CHECK(grid.sums[place].values > 10);
+    CHECK(screen.rectangles(gui::placement_color(gui::kPlacements[place])) >= grid.sums[place].values);
+  }
+}
+
+TEST_CASE("findings are told in their words") {
+  test::Screen screen;
+  gui::open_path(screen.state, MEMTUNE_H200_RUN);
+  gui::select_trial(screen.state, screen.state.run.find_trial("offload:stream"));
+  screen.state.tab = gui::Tab::findings;
+  screen.frames(4);
+  REQUIRE(screen.state.findings.findings.has_value());
+  CHECK(screen.state.findings.findings->size() >= 2);
+  const std::string words = screen.words();
+  for (const auto& finding : *screen.state.findings.findings) {
+    CAPTURE(finding.what);
+    CHECK(words.find(finding.what.substr(0, 20)) != std::string::npos);
   }
 }

@@ -19,7 +19,7 @@ TEST_CASE("W and S zoom at the mouse, A and D move") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ViewState whole = screen.state.view;
-  const ImVec2 at = screen.place_of(screen.find_event(trace::Kind::copy_out));
+  const ImVec2 at = screen.place_of(screen.find_event(trace::EventKind::copy_out));
   screen.point(at.x, at.y);
   const double time = screen.state.view.cursor_ns;
   screen.press(ImGuiKey_W);
@@ -38,10 +38,10 @@ TEST_CASE("F fits the selected event, the whole trip of its value, or all") {
   test::Screen screen;
   screen.open(test::small_trace());
   const double whole = screen.state.view.span_ns();
-  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::Kind::kernel)));
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::EventKind::kernel)));
   screen.press(ImGuiKey_F);
   CHECK(screen.state.view.span_ns() == doctest::Approx(1.08 * test::kMs));
-  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::Kind::copy_in)));
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::EventKind::copy_in)));
   screen.press(ImGuiKey_F);
   CHECK(screen.state.view.span_ns() == doctest::Approx(1.08 * 6 * test::kMs));
   screen.press(ImGuiKey_Escape);
@@ -72,8 +72,8 @@ TEST_CASE("P brings the peak into the middle and tells who holds memory there") 
 TEST_CASE("M marks the time under the mouse, two marks measure, Escape takes them away") {
   test::Screen screen;
   screen.open(test::small_trace());
-  const ImVec2 from = screen.place_of(screen.find_event(trace::Kind::save, 0));
-  const ImVec2 to = screen.place_of(screen.find_event(trace::Kind::use, 0));
+  const ImVec2 from = screen.place_of(screen.find_event(trace::EventKind::save, 0));
+  const ImVec2 to = screen.place_of(screen.find_event(trace::EventKind::use, 0));
   screen.point(from.x, from.y);
   screen.press(ImGuiKey_M);
   screen.point(to.x, to.y);
@@ -95,7 +95,8 @@ TEST_CASE("Ctrl F takes the typing; Enter and Shift Enter go through the hits") 
   CHECK(screen.state.search.text() == "up backward");
   CHECK(screen.state.view.start_ns == before.start_ns);  // the letters a, w, d and p were for the field
   REQUIRE(screen.state.search.hits().size() == 2);
-  const size_t first = screen.find_event(trace::Kind::kernel, 2), second = screen.find_event(trace::Kind::kernel, 5);
+  const size_t first = screen.find_event(trace::EventKind::kernel, 2),
+               second = screen.find_event(trace::EventKind::kernel, 5);
   screen.press(ImGuiKey_Enter);
   CHECK(screen.state.view.event == first);
   CHECK(middle(screen.state.view) == doctest::Approx(8.5 * test::kMs));

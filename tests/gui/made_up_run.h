@@ -16,31 +16,27 @@ using findings::MadeUp;
 // Two steps of 100 + `late` ms: forward of two blocks 0-40, backward 50-100; before the last 10 ms of each step compute
 // waits `late` ms for a copy of the second of two values. Memory peaks at 45 with `peak_gib`.
 inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t peak_gib) {
-  using trace::Kind;
+  using trace::EventKind, trace::Pass, trace::Region;
   MadeUp made;
   made.trace.strategy = strategy;
   made.trace.device = "NVIDIA H200";
-  made.value("layers.0", late > 0 ? "recompute" : "keep", 256 * MadeUp::kMiB);
-  const uint32_t moved = made.value("layers.1", late > 0 ? "host" : "keep", 512 * MadeUp::kMiB);
+  made.value("layers.0", 0, late > 0 ? "recompute" : "keep", 256 * MadeUp::kMiB);
+  const trace::ValueId moved = made.value("layers.1", 1, late > 0 ? "host" : "keep", 512 * MadeUp::kMiB);
   made.trace.values.push_back({"head logits", "", "keep", "", 64 * MadeUp::kMiB});
   for (int step = 0; step < 2; ++step) {
     const double at = step * (100 + late);
     made.step(at, at + 100 + late);
-    made.add(Kind::region, at, at + 20, "layers.0");
-    made.add(Kind::region, at + 20, at + 40, "layers.1");
-    made.add(Kind::region, at + 50, at + 100 + late, "layers.1 backward");
+    made.region(at, at + 20, Region::of_block(0), "layers.0");
+    made.region(at + 20, at + 40, Region::of_block(1), "layers.1");
+    made.region(at + 50, at + 100 + late, Region::of_block(1, Pass::backward), "layers.1 backward");
     made.kernel(at, at + 90);
     made.kernel(at + 90 + late, at + 100 + late);
     if (late > 0) {
-      made.add(Kind::copy_out, at + 30, at + 40, "", 512 * MadeUp::kMiB, moved);
-      made.add(Kind::copy_in, at + 80, at + 90 + late, "", 512 * MadeUp::kMiB, moved);
+      made.add(EventKind::copy_out, at + 30, at + 40, "", 512 * MadeUp::kMiB, moved);
+      made.add(EventKind::copy_in, at + 80, at + 90 + late, "", 512 * MadeUp::kMiB, moved);
     }
     for (const auto& [ms, gib] : {std::pair<double, int64_t>(0, 2), {45, peak_gib}, {95, 3}})
       made.trace.memory.push_back({static_cast<int64_t>((at + ms) * MadeUp::kMs), gib << 30});
-  }
-  for (trace::Event& event : made.trace.events) {
-    if (event.kind == Kind::region && made.trace.names[event.name] != "step")
-      event.track = made.trace.track("device blocks", true);
   }
   return made.trace;
 }
@@ -51,6 +47,7 @@ class MadeUpRun {
     record_.model = "model.pt";
     record_.machine = "NVIDIA H200";
     record_.facts.program.kind = "scripted";
+    for (int block = 0; block < 4; ++block) record_.facts.program.blocks.push_back({"layers." + std::to_string(block)});
     record_.request.model.profile = "{}";
     std::filesystem::create_directories(folder);
   }

@@ -15,7 +15,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 TEST_CASE("the stack at a moment holds each owner's bytes, and the rest is work space") {
   const gui::MemoryModel memory = gui::make_memory(test::small_trace());
   REQUIRE(memory.owners.size() == 2);
-  CHECK(memory.owners[0].name == "parameters");  // at the bottom, though it came second
+  CHECK(memory.owners[0].owner.name == "parameters");  // at the bottom, though it came second
   const gui::Stack stack = memory.at(5 * test::kMs);
   CHECK(stack.allocated_bytes == 5 * kGiB);
   CHECK(stack.owned_bytes == std::vector<int64_t>{2 * kGiB, kGiB});
@@ -50,7 +50,7 @@ TEST_CASE("the greatest moment of any stretch is found, as by looking at every s
 
 TEST_CASE("of samples in one nanosecond the greatest counts, and the last holds on") {
   trace::Trace trace;
-  trace.owners = {"head"};
+  trace.owners = {{trace::OwnerKind::outside, "head"}};
   trace.owned = {{10, 0, 30}};
   trace.memory = {{0, 20}, {10, 100}, {10, 40}, {20, 50}};  // an op's work space was gone with its end
   const gui::MemoryModel memory = gui::make_memory(trace);
@@ -66,7 +66,7 @@ TEST_CASE("of samples in one nanosecond the greatest counts, and the last holds 
 
 TEST_CASE("owners that say more than is allocated leave no negative work space") {
   trace::Trace trace;
-  trace.owners = {"head"};
+  trace.owners = {{trace::OwnerKind::outside, "head"}};
   trace.owned = {{0, 0, 100}};
   trace.memory = {{0, 60}};
   CHECK(gui::make_memory(trace).at(0).work_space_bytes() == 0);

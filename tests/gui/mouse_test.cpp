@@ -4,12 +4,12 @@
 #include "tests/gui/screen.h"
 
 using namespace memtune;
-using trace::Kind;
+using trace::EventKind;
 
 TEST_CASE("the wheel zooms at the mouse; Ctrl is fine, Shift is fast") {
   test::Screen screen;
   screen.open(test::small_trace());
-  const ImVec2 at = screen.place_of(screen.find_event(Kind::disk_read));
+  const ImVec2 at = screen.place_of(screen.find_event(EventKind::disk_read));
   screen.point(at.x, at.y);
   const double time = screen.state.view.cursor_ns, whole = screen.state.view.span_ns();
   screen.wheel(1);
@@ -26,7 +26,7 @@ TEST_CASE("the wheel zooms at the mouse; Ctrl is fine, Shift is fast") {
 TEST_CASE("dragging moves the trace with the mouse and selects nothing") {
   test::Screen screen;
   screen.open(test::small_trace());
-  const ImVec2 at = screen.place_of(screen.find_event(Kind::kernel));
+  const ImVec2 at = screen.place_of(screen.find_event(EventKind::kernel));
   screen.point(at.x, at.y);
   const double time = screen.state.view.cursor_ns;
   screen.button(true);
@@ -40,7 +40,7 @@ TEST_CASE("dragging moves the trace with the mouse and selects nothing") {
 TEST_CASE("a click on any station lights the whole trip of the value up") {
   test::Screen screen;
   screen.open(test::small_trace());
-  for (const Kind kind : {Kind::copy_out, Kind::disk_write, Kind::disk_read, Kind::copy_in}) {
+  for (const EventKind kind : {EventKind::copy_out, EventKind::disk_write, EventKind::disk_read, EventKind::copy_in}) {
     const size_t event = screen.find_event(kind, 1);  // of the second step
     const ImVec2 at = screen.place_of(event);
     screen.point(at.x, at.y);
@@ -55,8 +55,8 @@ TEST_CASE("a click on any station lights the whole trip of the value up") {
 TEST_CASE("a click beside everything clears the selection") {
   test::Screen screen;
   screen.open(test::small_trace());
-  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(Kind::copy_out)));
-  const ImVec2 at = screen.place_of(screen.find_event(Kind::copy_out));
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(EventKind::copy_out)));
+  const ImVec2 at = screen.place_of(screen.find_event(EventKind::copy_out));
   screen.point(at.x - 40, at.y);
   screen.click();
   CHECK_FALSE(screen.state.view.event.has_value());
@@ -67,7 +67,7 @@ TEST_CASE("a click on what is collapsed opens it") {
   test::Screen screen;
   screen.open(test::big_trace(50'000));
   const double whole = screen.state.view.span_ns();
-  const ImVec2 at = screen.place_of(screen.find_event(Kind::kernel, 5000));
+  const ImVec2 at = screen.place_of(screen.find_event(EventKind::kernel, 5000));
   screen.point(at.x, at.y);
   screen.click();
   CHECK(screen.state.view.span_ns() < whole);
@@ -77,7 +77,7 @@ TEST_CASE("a click on what is collapsed opens it") {
 TEST_CASE("a click into the memory tells who holds it at that time") {
   test::Screen screen;
   screen.open(test::small_trace());
-  const ImVec2 at = screen.place_of(screen.find_event(Kind::disk_read));
+  const ImVec2 at = screen.place_of(screen.find_event(EventKind::disk_read));
   screen.point(at.x, screen.state.lanes.bottom - 20);
   screen.click();
   REQUIRE(screen.state.view.memory_at_ns.has_value());
@@ -89,7 +89,7 @@ TEST_CASE("what another pane asks for is shown in the timeline") {
   screen.open(test::small_trace());
   screen.state.tab = gui::Tab::findings;
   screen.frames(2);
-  gui::show_value(screen.state, 0, 1);
+  gui::show_value(screen.state, 0, trace::ValueId(1));
   screen.frames(3);
   CHECK(screen.state.tab == gui::Tab::timeline);
   CHECK(gui::lit_trip(screen.state).size() == 6);
@@ -101,7 +101,10 @@ TEST_CASE("what another pane asks for is shown in the timeline") {
 TEST_CASE("a click on a tab changes the pane") {
   test::Screen screen;
   screen.open(test::small_trace());
-  screen.point(110, 18);  // the second
-  screen.click();
-  CHECK(screen.state.tab == gui::Tab::compare);
+  for (const gui::Tab tab : {gui::Tab::compare, gui::Tab::findings, gui::Tab::plan, gui::Tab::timeline}) {
+    const ImVec2 at = test::Screen::place_of(tab);
+    screen.point(at.x, at.y);
+    screen.click();
+    CHECK(screen.state.tab == tab);
+  }
 }

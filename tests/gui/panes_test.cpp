@@ -131,7 +131,7 @@ TEST_CASE("a click on a value of the plan lights its trip up") {
   CHECK(screen.state.plan.grid->rows.size() == 2);
   screen.click_at(screen.state.plan.cells[1]);
   CHECK(screen.state.tab == Tab::timeline);
-  CHECK(screen.state.view.value == 2);
+  CHECK(screen.state.view.value == trace::ValueId(1));
   CHECK(gui::lit_trip(screen.state).size() == 2);
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("a plan file alone gives the grid without bytes") {
   plan.placements = {
       {0, "embed/aten::embedding", {memtune::config::Place::keep}, memtune::config::Place::keep},
       {1, "layers.0.mlp/aten::linear", {memtune::config::Place::host}, memtune::config::Place::recompute}};
-  const PlanGrid grid = make_plan_grid(plan);
+  const PlanGrid grid = make_plan_grid(plan, {"layers.0", "layers.1"});
   CHECK_FALSE(grid.bytes_known);
   CHECK(grid.columns == Names{"mlp linear", "mlp linear, its own"});
   CHECK(grid.rows[0].block == "layers.0");
@@ -59,7 +59,18 @@ TEST_CASE("a plan file alone gives the grid without bytes") {
   CHECK(grid.outside.size() == 1);
 }
 
+TEST_CASE("a plan file's rows are the model's blocks, whatever they are called") {
+  memtune::config::Plan plan;
+  for (const char* name : {"down.1.attn.out/aten::linear", "down.12.attn/aten::linear", "down.1.norm.0/aten::norm"})
+    plan.placements.push_back({0, name, {memtune::config::Place::host}, memtune::config::Place::keep});
+  const PlanGrid grid = make_plan_grid(plan, {"down.1.attn", "down.12.attn"});
+  REQUIRE(grid.rows.size() == 2);
+  CHECK(grid.rows[0].block == "down.1.attn");
+  CHECK(grid.rows[1].block == "down.12.attn");
+  CHECK(grid.outside.size() == 1);
+}
+
 TEST_CASE("no values make no grid") {
   CHECK(make_plan_grid(std::vector<Value>{}).rows.empty());
-  CHECK(make_plan_grid(memtune::config::Plan{}).values.empty());
+  CHECK(make_plan_grid(memtune::config::Plan{}, {}).values.empty());
 }

@@ -3,6 +3,7 @@
 
 #include <imgui.h>
 #include <imgui_impl_null.h>
+#include <imgui_internal.h>
 
 #include <string>
 
@@ -97,7 +98,20 @@ class Screen {
     const double middle = (static_cast<double>(what.start_ns) + static_cast<double>(what.end_ns)) / 2;
     return {state.lanes.axis.x(middle), state.lanes.row_y[row] + state.lanes.row_height[row] / 2};
   }
-  size_t find_event(trace::Kind kind, int which = 0) const {
+  // Of a tab, in pixels.
+  static ImVec2 place_of(gui::Tab tab) {
+    const ImGuiTabBar& bar = *ImGui::GetCurrentContext()->TabBars.GetByIndex(0);
+    const ImGuiTabItem& item = bar.Tabs[static_cast<int>(tab)];
+    return {bar.BarRect.Min.x + item.Offset + item.Width / 2, bar.BarRect.GetCenter().y};
+  }
+  // How many rectangles of this very color the last frame drew.
+  static size_t rectangles(ImU32 color) {
+    size_t vertices = 0;
+    for (const ImDrawList* list : ImGui::GetDrawData()->CmdLists)
+      for (const ImDrawVert& vertex : list->VtxBuffer) vertices += vertex.col == color ? 1 : 0;
+    return vertices / 4;
+  }
+  size_t find_event(trace::EventKind kind, int which = 0) const {
     const auto& events = state.current().load().trace.events;
     size_t i = 0;
     while (events[i].kind != kind || which-- > 0) ++i;

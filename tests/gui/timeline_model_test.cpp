@@ -46,7 +46,7 @@ TEST_CASE("events need not be in order of time") {
 TEST_CASE("an empty trace and one of a single moment have a length") {
   CHECK(gui::make_timeline({}).whole.end == 1);
   trace::Trace trace;
-  test::add_event(trace, trace::Kind::mark, "marks", "step", 7, 7);
+  test::add_event(trace, trace::EventKind::save, test::kValues, "v", 7, 7);
   const auto model = gui::make_timeline(trace);
   CHECK(model.whole.start == 7);
   CHECK(model.whole.end == 8);
@@ -55,7 +55,7 @@ TEST_CASE("an empty trace and one of a single moment have a length") {
 
 TEST_CASE("what overlaps a hundredfold shares rows instead of filling the screen") {
   trace::Trace trace;
-  for (int i = 0; i < 100; ++i) test::add_event(trace, trace::Kind::disk_read, "disk read", "r", i, 1000 + i);
+  for (int i = 0; i < 100; ++i) test::add_event(trace, trace::EventKind::disk_read, test::kRead, "r", i, 1000 + i);
   const auto model = gui::make_timeline(trace);
   CHECK(model.rows.size() == 24);
   for (const gui::Row& row : model.rows) {
@@ -65,7 +65,7 @@ TEST_CASE("what overlaps a hundredfold shares rows instead of filling the screen
 
 TEST_CASE("an event that ends before it begins is a moment") {
   trace::Trace trace;
-  test::add_event(trace, trace::Kind::kernel, "compute", "k", 100, 50);
+  test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", 100, 50);
   const auto model = gui::make_timeline(trace);
   CHECK(model.rows[0].starts_ns[0] == model.rows[0].ends_ns[0]);
 }

@@ -11,11 +11,11 @@
 using namespace memtune;
 using device::Direction;
 using device::Stream;
-using trace::Kind;
+using trace::EventKind;
 
 namespace {
 
-std::vector<trace::Event> of_kind(const trace::Trace& trace, Kind kind) {
+std::vector<trace::Event> of_kind(const trace::Trace& trace, EventKind kind) {
   std::vector<trace::Event> events;
   for (const auto& event : trace.events) {
     if (event.kind == kind) events.push_back(event);
@@ -23,7 +23,9 @@ std::vector<trace::Event> of_kind(const trace::Trace& trace, Kind kind) {
   return events;
 }
 
-std::string track_of(const trace::Trace& trace, const trace::Event& event) { return trace.tracks.at(event.track).name; }
+std::string track_of(const trace::Trace& trace, const trace::Event& event) {
+  return to_string(trace.tracks.at(event.track));
+}
 
 }  // namespace
 
@@ -35,7 +37,7 @@ TEST_CASE("without copies a trace is one stretch of compute") {
   const int64_t before = profiler->now_ns();
   profiler->finish(trace);
   REQUIRE(trace.events.size() == 1);
-  CHECK(trace.events[0].kind == Kind::kernel);
+  CHECK(trace.events[0].kind == EventKind::kernel);
   CHECK(track_of(trace, trace.events[0]) == "compute");
   CHECK(trace.names.at(trace.events[0].name) == "compute");
   CHECK(trace.events[0].start_ns == 0);
@@ -63,7 +65,7 @@ TEST_CASE("a wait cuts compute in two, and copies are on their own tracks") {
   opener.join();
   profiler->finish(trace);
 
-  const auto waits = of_kind(trace, Kind::wait), computes = of_kind(trace, Kind::kernel);
+  const auto waits = of_kind(trace, EventKind::wait), computes = of_kind(trace, EventKind::kernel);
   REQUIRE(waits.size() == 1);
   REQUIRE(computes.size() == 2);
   CHECK(track_of(trace, waits[0]) == "compute");
@@ -71,7 +73,7 @@ TEST_CASE("a wait cuts compute in two, and copies are on their own tracks") {
   CHECK(computes[0].end_ns == waits[0].start_ns);
   CHECK(computes[1].start_ns == waits[0].end_ns);
 
-  const auto outs = of_kind(trace, Kind::copy_out), ins = of_kind(trace, Kind::copy_in);
+  const auto outs = of_kind(trace, EventKind::copy_out), ins = of_kind(trace, EventKind::copy_in);
   REQUIRE(outs.size() == 1);
   REQUIRE(ins.size() == 1);
   CHECK(track_of(trace, outs[0]) == "copy out");
@@ -90,10 +92,10 @@ TEST_CASE("a copy on the compute stream is no compute") {
   profiler->start();
   device.copy(to.data(), from.data(), 8 << 20, Direction::to_host, Stream::compute);
   profiler->finish(trace);
-  const auto copies = of_kind(trace, Kind::copy_out);
+  const auto copies = of_kind(trace, EventKind::copy_out);
   REQUIRE(copies.size() == 1);
   CHECK(track_of(trace, copies[0]) == "compute");
-  for (const auto& compute : of_kind(trace, Kind::kernel)) {
+  for (const auto& compute : of_kind(trace, EventKind::kernel)) {
     CHECK((compute.end_ns <= copies[0].start_ns || compute.start_ns >= copies[0].end_ns));
   }
 }
@@ -106,10 +108,10 @@ TEST_CASE("a second trace starts at 0 again and knows nothing of the first") {
   profiler->start();
   device.copy(to.data(), from.data(), 4, Direction::to_host, Stream::out);
   profiler->finish(first);
-  CHECK(of_kind(first, Kind::copy_out).size() == 1);
+  CHECK(of_kind(first, EventKind::copy_out).size() == 1);
   profiler->start();
   profiler->finish(second);
-  CHECK(of_kind(second, Kind::copy_out).empty());
+  CHECK(of_kind(second, EventKind::copy_out).empty());
   CHECK(second.events.front().start_ns == 0);
 }
 

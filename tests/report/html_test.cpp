@@ -50,7 +50,7 @@ TEST_CASE("whatever a person or a model calls something cannot become markup") {
   report.findings.push_back({findings::Severity::problem, "rule", nasty, nasty, 0, 0, 0, {}});
   for (result::Row& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
-  trace.owners[0] = trace.names[0] = nasty;
+  trace.owners[0].name = trace.names[0] = nasty;
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
   const std::string page = html(report, traced);
   CHECK(count(page, "<script>") == 1);  // the page's own

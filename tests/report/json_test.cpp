@@ -79,7 +79,7 @@ TEST_CASE("findings carry their rule, their advice and where they are seen") {
                       4.5,
                       7,
                       0.1,
-                      {10, 20, {3, 1}, 2, "offload:stream"},
+                      {10, 20, {3, 1}, memtune::trace::ValueId(2), "offload:stream"},
                       "offload:group,prefetch=2"}};
   CHECK(json::parse(to_json_text(report))["findings"] ==
         json::parse(R"([{"severity": "problem", "rule": "waits", "what": "compute waits", "advice": "prefetch=2",

@@ -18,9 +18,9 @@ class MadeUpTrace {
     trace_.strategy = strategy;
     trace_.device = "NVIDIA H200";
     trace_.budget_bytes = 16 * kGiB;
-    hold("parameters", 2 * kGiB);
-    hold("optimizer", 4 * kGiB);
-    hold("inputs", 1 << 20);
+    hold(parameters_, 2 * kGiB);
+    hold({OwnerKind::optimizer, "optimizer"}, 4 * kGiB);
+    hold({OwnerKind::inputs, "inputs"}, 1 << 20);
     for (int block = 0; block < blocks_; ++block) add_values(block);
     for (int step = 0; step < steps; ++step) run_step();
   }
@@ -31,7 +31,12 @@ class MadeUpTrace {
   }
 
  private:
-  using Kind = trace::Kind;
+  using EventKind = trace::EventKind;
+  using OwnerKind = trace::OwnerKind;
+  using Pass = trace::Pass;
+  using Region = trace::Region;
+  using TrackRole = trace::TrackRole;
+  using ValueId = trace::ValueId;
   static constexpr int64_t kGiB = int64_t{1} << 30, kMiB = 1 << 20, kMs = 1'000'000;
   struct Op {
     const char* name;
@@ -50,17 +55,23 @@ class MadeUpTrace {
     for (const Op& op : kOps) {
       const std::string place = !mixed_ ? "keep" : block + 1 == blocks_ ? "keep" : op.place;
       const std::string reason = place == "host" ? "dear to recompute for its size" : "";
-      trace_.values.push_back({region(block) + " " + op.name, region(block), place, reason, op.mib * kMiB});
+      trace_.values.push_back({region(block) + " " + op.name, region(block), place, reason, op.mib * kMiB, block});
     }
   }
 
-  trace::Event& add(Kind kind, const std::string& track, bool device, const std::string& name, int64_t start,
-                    int64_t end, int64_t bytes = 0, uint32_t value = 0) {
-    trace_.events.push_back({kind, trace_.track(track, device), trace_.name(name), start, end, bytes, 0, value});
-    if (kind == Kind::kernel || kind == Kind::copy_out || kind == Kind::copy_in)
+  trace::Event& add(EventKind kind, const trace::Track& track, const std::string& name, int64_t start, int64_t end,
+                    int64_t bytes = 0, ValueId value = {}) {
+    trace_.events.push_back({kind, trace_.track(track), trace_.name(name), start, end, bytes, 0, value});
+    if (kind == EventKind::kernel || kind == EventKind::copy_out || kind == EventKind::copy_in)
       trace_.events.back().correlation = trace_.events.size();
     return trace_.events.back();
   }
+
+  void add(const Region& region, TrackRole role, const std::string& name, int64_t start, int64_t end) {
+    add(EventKind::region, {role}, name, start, end).region = region;
+  }
+
+  static trace::Owner owner_of(int block) { return {OwnerKind::block, region(block), block}; }
 
   void sample(int64_t work_space = 0) {
     int64_t held = work_space;
@@ -68,55 +79,56 @@ class MadeUpTrace {
     trace_.memory.push_back({now_, held});
   }
 
-  void hold(const std::string& owner, int64_t change) {
-    auto found = std::find(trace_.owners.begin(), trace_.owners.end(), owner);
+  void hold(const trace::Owner& owner, int64_t change) {
+    auto found = std::ranges::find(trace_.owners, owner.name, &trace::Owner::name);
     if (found == trace_.owners.end()) found = trace_.owners.insert(trace_.owners.end(), owner);
     const auto index = static_cast<uint32_t>(found - trace_.owners.begin());
-    trace_.owned.push_back({now_, index, held_[owner] += change});
+    trace_.owned.push_back({now_, index, held_[owner.name] += change});
     sample();
   }
 
-  void kernel(const std::string& name, int64_t us, uint32_t value = 0) {
-    add(Kind::op, "host ops", false, "aten::" + name, now_ - 40'000, now_ - 20'000);
+  void kernel(const std::string& name, int64_t us, ValueId value = {}) {
+    add(EventKind::op, {TrackRole::ops}, "aten::" + name, now_ - 40'000, now_ - 20'000);
     sample(96 * kMiB);
-    add(Kind::kernel, "compute stream 7", true, name, now_, now_ + us * 1000, 0, value);
+    add(EventKind::kernel, kCompute, name, now_, now_ + us * 1000, 0, value);
     now_ += us * 1000;
     sample();
   }
 
   // Copies run behind what their lane already has, requests to the disk beside it; the end.
-  int64_t move(Kind kind, const std::string& track, bool device, uint32_t value, int64_t from, double gb_per_s) {
-    const trace::Value& what = trace_.values[value - 1];
-    const int64_t start = device ? std::max(from, free_at_[track]) : from;
+  int64_t move(EventKind kind, const trace::Track& track, ValueId value, int64_t from, double gb_per_s) {
+    const trace::Value& what = trace_.value(value);
+    const int64_t start = on_device(track.role) ? std::max(from, free_at_[track.role]) : from;
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(what.bytes) / gb_per_s);
-    add(kind, track, device, what.name, start, end, what.bytes, value);
-    return free_at_[track] = end;
+    add(kind, track, what.name, start, end, what.bytes, value);
+    return free_at_[track.role] = end;
   }
 
   void forward(int block) {
     const int64_t start = now_;
     for (size_t i = 0; i < kOps.size(); ++i) {
-      const auto value = static_cast<uint32_t>(block * kOps.size() + i + 1);
-      const std::string place = trace_.values[value - 1].placement;
+      const ValueId value(block * kOps.size() + i);
+      const std::string place = trace_.value(value).placement;
       kernel(kOps[i].name, kOps[i].us);
       if (place == "recompute") continue;
-      add(Kind::save, "values", false, trace_.values[value - 1].name, now_, now_, 0, value);
-      if (place == "keep") hold(region(block), kOps[i].mib * kMiB);
+      add(EventKind::save, {TrackRole::values}, trace_.value(value).name, now_, now_, 0, value);
+      if (place == "keep") hold(owner_of(block), kOps[i].mib * kMiB);
       if (place == "host" || place == "disk")
-        ready_[value] = move(Kind::copy_out, "copy out stream 20", true, value, now_, 55);
-      if (place == "disk") ready_[value] = move(Kind::disk_write, "disk write", false, value, ready_[value], 10);
+        ready_[value] = move(EventKind::copy_out, {TrackRole::copy_out, 20}, value, now_, 55);
+      if (place == "disk")
+        ready_[value] = move(EventKind::disk_write, {TrackRole::disk_write}, value, ready_[value], 10);
     }
-    add(Kind::region, "device blocks", true, region(block), start, now_);
+    add(Region::of_block(block), TrackRole::blocks, region(block), start, now_);
   }
 
   void fetch(int block) {
     for (size_t i = 0; i < kOps.size(); ++i) {
-      const auto value = static_cast<uint32_t>(block * kOps.size() + i + 1);
-      const std::string place = trace_.values[value - 1].placement;
+      const ValueId value(block * kOps.size() + i);
+      const std::string place = trace_.value(value).placement;
       if (place == "disk")
-        ready_[value] = move(Kind::disk_read, "disk read", false, value, std::max(now_, ready_[value]), 10);
+        ready_[value] = move(EventKind::disk_read, {TrackRole::disk_read}, value, std::max(now_, ready_[value]), 10);
       if (place == "disk" || place == "host")
-        ready_[value] = move(Kind::copy_in, "copy in stream 21", true, value, std::max(now_, ready_[value]), 55);
+        ready_[value] = move(EventKind::copy_in, {TrackRole::copy_in, 21}, value, std::max(now_, ready_[value]), 55);
     }
   }
 
@@ -124,49 +136,53 @@ class MadeUpTrace {
     if (block > 0) fetch(block - 1);
     const int64_t start = now_;
     for (int i = static_cast<int>(kOps.size()) - 1; i >= 0; --i) {
-      const auto value = static_cast<uint32_t>(block * kOps.size() + i + 1);
-      const std::string place = trace_.values[value - 1].placement;
+      const ValueId value(block * kOps.size() + i);
+      const std::string place = trace_.value(value).placement;
       if (place == "recompute") {
-        add(Kind::region, "device blocks", true, region(block) + " recompute", now_, now_ + kOps[i].us * 1000);
+        add(Region::of_block(block, Pass::recompute), TrackRole::blocks, region(block) + " recompute", now_,
+            now_ + kOps[i].us * 1000);
         kernel(kOps[i].name, kOps[i].us, value);
       }
       if (ready_[value] > now_) {
-        add(Kind::wait, "compute stream 7", true, "wait", now_, ready_[value]);
+        add(EventKind::wait, kCompute, "wait", now_, ready_[value]);
         now_ = ready_[value];
       }
-      add(Kind::use, "values", false, trace_.values[value - 1].name, now_, now_, 0, value);
+      add(EventKind::use, {TrackRole::values}, trace_.value(value).name, now_, now_, 0, value);
       kernel(std::string(kOps[i].name) + " backward", 2 * kOps[i].us);
-      if (place == "keep") hold(region(block), -kOps[i].mib * kMiB);
+      if (place == "keep") hold(owner_of(block), -kOps[i].mib * kMiB);
       ready_[value] = 0;
     }
-    hold("gradients", 2 * kGiB / blocks_);
-    add(Kind::region, "device blocks", true, region(block) + " backward", start, now_);
+    hold(gradients_, 2 * kGiB / blocks_);
+    add(Region::of_block(block, Pass::backward), TrackRole::blocks, region(block) + " backward", start, now_);
   }
 
   void run_step() {
     const int64_t start = now_;
-    add(Kind::mark, "marks", false, "step", now_, now_);
     for (int block = 0; block < blocks_; ++block) forward(block);
-    hold("head", kGiB);
+    hold(head_, kGiB);
     kernel("head", 2500);
     kernel("head backward", 4000);
-    hold("head", -kGiB);
+    hold(head_, -kGiB);
     for (int block = blocks_ - 1; block >= 0; --block) backward(block);
-    add(Kind::region, "device phases", true, "forward and backward", start, now_);
+    add(Region::phase(Pass::forward), TrackRole::phases, "forward and backward", start, now_);
     const int64_t update = now_;
     kernel("adamw", 3000);
-    hold("gradients", -held_["gradients"]);
-    add(Kind::region, "device phases", true, "optimizer", update, now_);
-    add(Kind::region, "host steps", false, "step", start, now_);
+    hold(gradients_, -held_["gradients"]);
+    add(Region::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
+    add({trace::RegionKind::step}, TrackRole::steps, "step", start, now_);
     now_ += kMs / 4;
   }
 
+  static constexpr trace::Track kCompute{TrackRole::compute, 7};
+  const trace::Owner parameters_{OwnerKind::parameters, "parameters"}, gradients_{OwnerKind::gradients, "gradients"},
+      head_{OwnerKind::outside, "head"};
   const bool mixed_;
   const int blocks_;
   int64_t now_ = kMs;
   trace::Trace trace_;
-  std::map<std::string, int64_t> held_, free_at_;
-  std::map<uint32_t, int64_t> ready_;
+  std::map<std::string, int64_t> held_;
+  std::map<TrackRole, int64_t> free_at_;
+  std::map<ValueId, int64_t> ready_;
 };
 
 inline trace::Trace made_up_trace(const std::string& strategy, int blocks = 16, int steps = 2) {

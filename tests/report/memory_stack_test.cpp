@@ -15,7 +15,7 @@ namespace {
 
 trace::Trace two_owners() {
   trace::Trace trace;
-  trace.owners = {"layers.0", "parameters"};
+  trace.owners = {{trace::OwnerKind::block, "layers.0", 0}, {trace::OwnerKind::parameters, "parameters"}};
   trace.owned = {{0, 1, 100}, {40, 0, 50}, {60, 0, 0}};
   trace.memory = {{0, 100}, {40, 150}, {50, 170}, {60, 100}, {99, 100}};
   return trace;
@@ -23,7 +23,7 @@ trace::Trace two_owners() {
 
 std::vector<std::string> owners_of(const MemoryStack& stack) {
   std::vector<std::string> owners;
-  for (const report::Band& band : stack.bands) owners.push_back(band.owner);
+  for (const report::Band& band : stack.bands) owners.push_back(band.owner.name);
   return owners;
 }
 
@@ -54,10 +54,10 @@ TEST_CASE("the peak survives however few the columns are, with its moment and it
 
 TEST_CASE("the peak is placed in the innermost region of the device") {
   trace::Trace trace = two_owners();
-  const uint32_t device = trace.track("device blocks", true), host = trace.track("host blocks", false);
-  trace.events.push_back({trace::Kind::region, device, trace.name("layers.0 backward"), 30, 80});
-  trace.events.push_back({trace::Kind::region, device, trace.name("layers.0 recompute"), 45, 55});
-  trace.events.push_back({trace::Kind::region, host, trace.name("elsewhere"), 49, 51});
+  const uint32_t device = trace.track({trace::TrackRole::blocks}), host = trace.track({trace::TrackRole::steps});
+  trace.events.push_back({trace::EventKind::region, device, trace.name("layers.0 backward"), 30, 80});
+  trace.events.push_back({trace::EventKind::region, device, trace.name("layers.0 recompute"), 45, 55});
+  trace.events.push_back({trace::EventKind::region, host, trace.name("elsewhere"), 49, 51});
   CHECK(stack_memory(trace, 10).phase == "layers.0 recompute");
 }
 

@@ -9,7 +9,7 @@
 using namespace memtune;
 using nlohmann::json;
 using trace::Event;
-using trace::Kind;
+using trace::EventKind;
 
 namespace {
 
@@ -34,7 +34,7 @@ std::map<int, std::string> thread_names(const trace::Trace& trace) {
 trace::Trace one_track(std::vector<Event> events) {
   trace::Trace trace;
   trace.device = "NVIDIA H200";
-  trace.tracks = {{"compute", true}};
+  trace.tracks = {{trace::TrackRole::compute}};
   trace.names = {"gemm"};
   trace.events = std::move(events);
   return trace;
@@ -43,7 +43,7 @@ trace::Trace one_track(std::vector<Event> events) {
 }  // namespace
 
 TEST_CASE("a slice has its times in microseconds, to the nanosecond") {
-  std::vector<json> slices = records(one_track({{Kind::kernel, 0, 0, 1234567, 1236068, 0, 7}}), "X");
+  std::vector<json> slices = records(one_track({{EventKind::kernel, 0, 0, 1234567, 1236068, 0, 7}}), "X");
   REQUIRE(slices.size() == 1);
   CHECK(slices[0]["name"] == "gemm");
   CHECK(slices[0]["cat"] == "kernel");
@@ -53,20 +53,21 @@ TEST_CASE("a slice has its times in microseconds, to the nanosecond") {
 }
 
 TEST_CASE("a copy says its bytes and its rate: 2000 bytes in 1000 ns are 2 GB/s") {
-  std::vector<json> slices = records(one_track({{Kind::copy_out, 0, 0, 0, 1000, 2000, 0}}), "X");
+  std::vector<json> slices = records(one_track({{EventKind::copy_out, 0, 0, 0, 1000, 2000, 0}}), "X");
   CHECK(slices[0]["cat"] == "gpu_memcpy");
   CHECK(slices[0]["args"] == json{{"device", 0}, {"stream", 1}, {"bytes", 2000}, {"memory bandwidth (GB/s)", 2.0}});
 }
 
 TEST_CASE("a copy that took no time has no rate") {
-  std::vector<json> slices = records(one_track({{Kind::copy_in, 0, 0, 5, 5, 2000, 0}}), "X");
+  std::vector<json> slices = records(one_track({{EventKind::copy_in, 0, 0, 5, 5, 2000, 0}}), "X");
   CHECK_FALSE(slices[0]["args"].contains("memory bandwidth (GB/s)"));
 }
 
 TEST_CASE("every kind has a category that viewers know") {
   std::vector<Event> events;
-  for (Kind kind : {Kind::kernel, Kind::copy_out, Kind::copy_in, Kind::copy_device, Kind::memset, Kind::wait, Kind::op,
-                    Kind::region, Kind::disk_write, Kind::disk_read}) {
+  for (EventKind kind :
+       {EventKind::kernel, EventKind::copy_out, EventKind::copy_in, EventKind::copy_device, EventKind::memset,
+        EventKind::wait, EventKind::op, EventKind::region, EventKind::disk_write, EventKind::disk_read}) {
     events.push_back({kind, 0, 0, int64_t(events.size()) * 10, int64_t(events.size()) * 10 + 5, 0, 0});
   }
   std::vector<std::string> categories;
@@ -76,19 +77,19 @@ TEST_CASE("every kind has a category that viewers know") {
 }
 
 TEST_CASE("tracks have names, the host's in a process of their own") {
-  trace::Trace trace = one_track({{Kind::kernel, 0, 0, 0, 10, 0, 0}, {Kind::op, 1, 0, 0, 10, 0, 0}});
-  trace.tracks.push_back({"main \"thread\"", false});
-  CHECK(thread_names(trace) == std::map<int, std::string>{{1, "compute"}, {2, "main \"thread\""}});
+  trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 0, 10, 0, 0}, {EventKind::op, 1, 0, 0, 10, 0, 0}});
+  trace.tracks.push_back({trace::TrackRole::host});
+  CHECK(thread_names(trace) == std::map<int, std::string>{{1, "compute"}, {2, "host"}});
   std::vector<json> slices = records(trace, "X");
   CHECK(slices[0]["pid"] != slices[1]["pid"]);
   CHECK(records(trace, "M")[0]["args"]["name"] == "NVIDIA H200");
 }
 
 TEST_CASE("nested slices share a track, in the order in which they open") {
-  std::vector<json> slices = records(one_track({{Kind::op, 0, 0, 10, 20, 0, 0},
-                                                {Kind::region, 0, 0, 0, 100, 0, 0},
-                                                {Kind::op, 0, 0, 20, 100, 0, 0},
-                                                {Kind::op, 0, 0, 0, 10, 0, 0}}),
+  std::vector<json> slices = records(one_track({{EventKind::op, 0, 0, 10, 20, 0, 0},
+                                                {EventKind::region, 0, 0, 0, 100, 0, 0},
+                                                {EventKind::op, 0, 0, 20, 100, 0, 0},
+                                                {EventKind::op, 0, 0, 0, 10, 0, 0}}),
                                      "X");
   REQUIRE(slices.size() == 4);
   for (const json& slice : slices) CHECK(slice["tid"] == 1);
@@ -98,8 +99,9 @@ TEST_CASE("nested slices share a track, in the order in which they open") {
 }
 
 TEST_CASE("slices that overlap without nesting get a second track of the same name") {
-  trace::Trace trace = one_track(
-      {{Kind::kernel, 0, 0, 0, 10, 0, 0}, {Kind::kernel, 0, 0, 5, 15, 0, 0}, {Kind::kernel, 0, 0, 12, 20, 0, 0}});
+  trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 0, 10, 0, 0},
+                                  {EventKind::kernel, 0, 0, 5, 15, 0, 0},
+                                  {EventKind::kernel, 0, 0, 12, 20, 0, 0}});
   std::vector<json> slices = records(trace, "X");
   CHECK(slices[0]["tid"] == 1);
   CHECK(slices[1]["tid"] == 2);
@@ -119,7 +121,7 @@ TEST_CASE("allocated memory is a counter") {
 
 TEST_CASE("every owner of memory is a counter of its own") {
   trace::Trace trace;
-  trace.owners = {"parameters", "layers.0"};
+  trace.owners = {{trace::OwnerKind::parameters, "parameters"}, {trace::OwnerKind::block, "layers.0", 0}};
   trace.owned = {{0, 0, 100}, {2000, 1, 50}};
   std::vector<json> counters = records(trace, "C");
   REQUIRE(counters.size() == 2);
@@ -129,10 +131,10 @@ TEST_CASE("every owner of memory is a counter of its own") {
 }
 
 TEST_CASE("copies are named as PyTorch's profiler names them") {
-  std::vector<json> slices = records(one_track({{Kind::copy_out, 0, 0, 0, 5, 1, 0},
-                                                {Kind::copy_in, 0, 0, 5, 6, 1, 0},
-                                                {Kind::copy_device, 0, 0, 6, 7, 1, 0},
-                                                {Kind::memset, 0, 0, 7, 8, 1, 0}}),
+  std::vector<json> slices = records(one_track({{EventKind::copy_out, 0, 0, 0, 5, 1, 0},
+                                                {EventKind::copy_in, 0, 0, 5, 6, 1, 0},
+                                                {EventKind::copy_device, 0, 0, 6, 7, 1, 0},
+                                                {EventKind::memset, 0, 0, 7, 8, 1, 0}}),
                                      "X");
   CHECK(slices[0]["name"] == "Memcpy DtoH (Device -> Pinned)");
   CHECK(slices[1]["name"] == "Memcpy HtoD (Pinned -> Device)");
@@ -140,33 +142,35 @@ TEST_CASE("copies are named as PyTorch's profiler names them") {
   CHECK(slices[3]["name"] == "Memset (Device)");
 }
 
-TEST_CASE("a stream is the number in its track's name") {
-  trace::Trace trace = one_track({{Kind::kernel, 0, 0, 0, 10, 0, 0}});
-  trace.tracks[0].name = "compute stream 7";
+TEST_CASE("a stream is the number of its track") {
+  trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 0, 10, 0, 0}});
+  trace.tracks[0].stream = 7;
   CHECK(records(trace, "X")[0]["args"]["stream"] == 7);
 }
 
 TEST_CASE("what is on no stream of the device says none, as it would be counted as a kernel") {
-  CHECK_FALSE(records(one_track({{Kind::region, 0, 0, 0, 10, 0, 0}}), "X")[0]["args"].contains("stream"));
-  CHECK_FALSE(records(one_track({{Kind::wait, 0, 0, 0, 10, 0, 0}}), "X")[0]["args"].contains("stream"));
+  CHECK_FALSE(records(one_track({{EventKind::region, 0, 0, 0, 10, 0, 0}}), "X")[0]["args"].contains("stream"));
+  CHECK_FALSE(records(one_track({{EventKind::wait, 0, 0, 0, 10, 0, 0}}), "X")[0]["args"].contains("stream"));
 }
 
 TEST_CASE("moments are instants, and steps are numbered") {
-  trace::Trace trace = one_track(
-      {{Kind::mark, 1, 0, 5, 5, 0, 0}, {Kind::region, 1, 1, 0, 10, 0, 0}, {Kind::region, 1, 1, 10, 20, 0, 0}});
-  trace.tracks.push_back({"host steps", false});
+  trace::Trace trace = one_track({{EventKind::use, 1, 0, 5, 5, 0, 0},
+                                  {EventKind::region, 1, 1, 0, 10, 0, 0},
+                                  {EventKind::region, 1, 1, 10, 20, 0, 0}});
+  trace.tracks.push_back({trace::TrackRole::steps});
+  for (size_t step : {1, 2}) trace.events[step].region.kind = trace::RegionKind::step;
   trace.names.push_back("step");
   std::vector<json> moments = records(trace, "i");
   REQUIRE(moments.size() == 1);
   CHECK(moments[0]["s"] == "t");
-  CHECK(moments[0]["name"] == "gemm");
+  CHECK(moments[0]["name"] == "use gemm");
   std::vector<json> steps = records(trace, "X");
   CHECK(steps[0]["name"] == "step #0");
   CHECK(steps[1]["name"] == "step #1");
 }
 
 TEST_CASE("an event tells which value of the plan it is about") {
-  trace::Trace trace = one_track({{Kind::copy_out, 0, 0, 0, 10, 64, 0, 1}});
+  trace::Trace trace = one_track({{EventKind::copy_out, 0, 0, 0, 10, 64, 0, trace::ValueId(0)}});
   trace.values = {{"layers.3 silu", "layers.3", "host", "", 64}};
   json args = records(trace, "X")[0]["args"];
   CHECK(args["value"] == "layers.3 silu");
@@ -175,13 +179,13 @@ TEST_CASE("an event tells which value of the plan it is about") {
 }
 
 TEST_CASE("arrows follow a value from slice to slice, and begin anew in the next step") {
-  trace::Trace trace = one_track({{Kind::save, 0, 0, 0, 0, 0, 0, 1},
-                                  {Kind::copy_out, 0, 0, 0, 10, 64, 0, 1},
-                                  {Kind::disk_write, 1, 0, 10, 20, 64, 0, 1},
-                                  {Kind::copy_in, 0, 0, 30, 40, 64, 0, 1},
-                                  {Kind::copy_out, 0, 0, 50, 60, 64, 0, 1},
-                                  {Kind::copy_out, 0, 0, 70, 80, 64, 0, 2}});
-  trace.tracks.push_back({"disk write", false});
+  trace::Trace trace = one_track({{EventKind::save, 0, 0, 0, 0, 0, 0, trace::ValueId(0)},
+                                  {EventKind::copy_out, 0, 0, 0, 10, 64, 0, trace::ValueId(0)},
+                                  {EventKind::disk_write, 1, 0, 10, 20, 64, 0, trace::ValueId(0)},
+                                  {EventKind::copy_in, 0, 0, 30, 40, 64, 0, trace::ValueId(0)},
+                                  {EventKind::copy_out, 0, 0, 50, 60, 64, 0, trace::ValueId(0)},
+                                  {EventKind::copy_out, 0, 0, 70, 80, 64, 0, trace::ValueId(1)}});
+  trace.tracks.push_back({trace::TrackRole::disk_write});
   trace.values = {{"a", "", "disk", "", 64}, {"b", "", "host", "", 64}};
   std::vector<json> starts = records(trace, "s"), ends = records(trace, "f");
   REQUIRE(starts.size() == 2);
@@ -198,7 +202,7 @@ TEST_CASE("arrows follow a value from slice to slice, and begin anew in the next
 }
 
 TEST_CASE("records are in order of time") {
-  trace::Trace trace = one_track({{Kind::kernel, 0, 0, 500, 600, 0, 0}, {Kind::kernel, 0, 0, 0, 100, 0, 0}});
+  trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 500, 600, 0, 0}, {EventKind::kernel, 0, 0, 0, 100, 0, 0}});
   trace.memory = {{50, 1}, {700, 2}};
   double last = -1;
   const json all = json::parse(report::perfetto(trace));
@@ -217,6 +221,9 @@ TEST_CASE("lost records are said in the file") {
   json other = json::parse(report::perfetto(trace))["otherData"];
   CHECK(other["lost_records"] == 3);
   CHECK(other["strategy"] == "offload:stream");
+  CHECK_FALSE(other.contains("command"));
+  trace.origin.command = "memtune sweep --input 't:int64[4]<9'";
+  CHECK(json::parse(report::perfetto(trace))["otherData"]["command"] == trace.origin.command);
 }
 
 TEST_CASE("an empty trace is valid too") {

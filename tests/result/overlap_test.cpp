@@ -21,14 +21,14 @@ Trace trace_of(std::initializer_list<Event> events_in_ms) {
   return trace;
 }
 
-Event event(Kind kind, int64_t start_ms, int64_t end_ms, int64_t bytes = 0) {
+Event event(EventKind kind, int64_t start_ms, int64_t end_ms, int64_t bytes = 0) {
   return {.kind = kind, .start_ns = start_ms, .end_ns = end_ms, .bytes = bytes};
 }
 
 }  // namespace
 
 TEST_CASE("a trace without copies hides and exposes nothing") {
-  for (const Trace& trace : {Trace{}, trace_of({event(Kind::kernel, 0, 10)})}) {
+  for (const Trace& trace : {Trace{}, trace_of({event(EventKind::kernel, 0, 10)})}) {
     const TransferFigures transfer = measure_overlap(trace, 1);
     CHECK(transfer.hidden == 0);
     CHECK(transfer.exposed_ms == 0);
@@ -40,8 +40,10 @@ TEST_CASE("a trace without copies hides and exposes nothing") {
 
 TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
   // Kernels 0-4 and 6-10; the copy 2-8 lies under them for 2-4 and 6-8.
-  const TransferFigures transfer = measure_overlap(
-      trace_of({event(Kind::copy_out, 2, 8, 60 * kMs), event(Kind::kernel, 0, 4), event(Kind::kernel, 6, 10)}), 1);
+  const TransferFigures transfer =
+      measure_overlap(trace_of({event(EventKind::copy_out, 2, 8, 60 * kMs), event(EventKind::kernel, 0, 4),
+                                event(EventKind::kernel, 6, 10)}),
+                      1);
   CHECK(transfer.hidden == doctest::Approx(4.0 / 6));
   CHECK(transfer.exposed_ms == doctest::Approx(2));
   CHECK(transfer.out_bytes == 60 * kMs);
@@ -50,8 +52,8 @@ TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
 
 TEST_CASE("copies of both directions at once count their time once") {
   const TransferFigures transfer =
-      measure_overlap(trace_of({event(Kind::kernel, 0, 5), event(Kind::copy_out, 0, 10, 100 * kMs),
-                                event(Kind::copy_in, 5, 10, 100 * kMs)}),
+      measure_overlap(trace_of({event(EventKind::kernel, 0, 5), event(EventKind::copy_out, 0, 10, 100 * kMs),
+                                event(EventKind::copy_in, 5, 10, 100 * kMs)}),
                       1);
   CHECK(transfer.hidden == doctest::Approx(0.5));
   CHECK(transfer.exposed_ms == doctest::Approx(5));
@@ -61,17 +63,17 @@ TEST_CASE("copies of both directions at once count their time once") {
 
 TEST_CASE("overlapping kernels and overlapping copies are not counted twice") {
   const TransferFigures transfer =
-      measure_overlap(trace_of({event(Kind::kernel, 0, 6), event(Kind::kernel, 1, 5), event(Kind::copy_in, 2, 8, 4),
-                                event(Kind::copy_in, 4, 10, 4)}),
+      measure_overlap(trace_of({event(EventKind::kernel, 0, 6), event(EventKind::kernel, 1, 5),
+                                event(EventKind::copy_in, 2, 8, 4), event(EventKind::copy_in, 4, 10, 4)}),
                       1);
   CHECK(transfer.hidden == doctest::Approx(0.5));
   CHECK(transfer.exposed_ms == doctest::Approx(4));
 }
 
 TEST_CASE("bytes and exposed time are per step, shares and rates are not") {
-  const Trace trace = trace_of({event(Kind::copy_out, 0, 4, 40 * kMs), event(Kind::kernel, 2, 4),
-                                event(Kind::copy_out, 10, 14, 40 * kMs), event(Kind::kernel, 12, 14),
-                                event(Kind::copy_in, 20, 22, 6 * kMs)});
+  const Trace trace = trace_of({event(EventKind::copy_out, 0, 4, 40 * kMs), event(EventKind::kernel, 2, 4),
+                                event(EventKind::copy_out, 10, 14, 40 * kMs), event(EventKind::kernel, 12, 14),
+                                event(EventKind::copy_in, 20, 22, 6 * kMs)});
   const TransferFigures transfer = measure_overlap(trace, 2);
   CHECK(transfer.out_bytes == 40 * kMs);
   CHECK(transfer.in_bytes == 3 * kMs);
@@ -82,11 +84,11 @@ TEST_CASE("bytes and exposed time are per step, shares and rates are not") {
 }
 
 TEST_CASE("memsets hide copies as kernels do but waits and ops and regions and device copies do not") {
-  const auto hidden_under = [](Kind kind) {
-    return measure_overlap(trace_of({event(Kind::copy_in, 0, 10, 1), event(kind, 0, 10, 99)}), 1);
+  const auto hidden_under = [](EventKind kind) {
+    return measure_overlap(trace_of({event(EventKind::copy_in, 0, 10, 1), event(kind, 0, 10, 99)}), 1);
   };
-  CHECK(hidden_under(Kind::memset).hidden == 1);
-  for (const Kind kind : {Kind::copy_device, Kind::wait, Kind::op, Kind::region}) {
+  CHECK(hidden_under(EventKind::memset).hidden == 1);
+  for (const EventKind kind : {EventKind::copy_device, EventKind::wait, EventKind::op, EventKind::region}) {
     CAPTURE(to_string(kind));
     CHECK(hidden_under(kind).hidden == 0);
     CHECK(hidden_under(kind).exposed_ms == doctest::Approx(10));
@@ -95,7 +97,7 @@ TEST_CASE("memsets hide copies as kernels do but waits and ops and regions and d
 }
 
 TEST_CASE("copies that took no time divide nothing by zero") {
-  const TransferFigures transfer = measure_overlap(trace_of({event(Kind::copy_out, 3, 3, 8)}), 0);
+  const TransferFigures transfer = measure_overlap(trace_of({event(EventKind::copy_out, 3, 3, 8)}), 0);
   CHECK(transfer.out_bytes == 8);
   CHECK(transfer.hidden == 0);
   CHECK(transfer.exposed_ms == 0);

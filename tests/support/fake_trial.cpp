@@ -132,7 +132,8 @@ void write_trace(const config::TrialRequest& request) {
   trace::Trace trace;
   trace.strategy = request.plan.strategy;
   trace.device = "fake device";
-  trace.events.push_back({trace::Kind::kernel, trace.track("compute", true), trace.name("matmul"), 0, 1000});
+  trace.events.push_back(
+      {trace::EventKind::kernel, trace.track({trace::TrackRole::compute}), trace.name("matmul"), 0, 1000});
   trace::write_trace(request.trace, trace);
 }
 

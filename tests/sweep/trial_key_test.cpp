@@ -47,7 +47,7 @@ TEST_CASE("keys follow the content of the model, the settings and the plan, and 
   CHECK(key.size() == 32);
 
   config::TrialRequest moved = request(folder.path / "same.pt");
-  moved.trace = "elsewhere/trace", moved.reference = "elsewhere/reference";
+  moved.trace = "elsewhere/trace", moved.command = "memtune profile", moved.reference = "elsewhere/reference";
   CHECK(TrialKeys(moved, folder.path / "program").trial(moved) == key);
 
   const config::TrialRequest other_model = request(folder.path / "other.pt");

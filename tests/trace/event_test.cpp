@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 
 using namespace memtune::trace;
@@ -34,22 +35,47 @@ TEST_CASE("a hundred thousand names are found in the time of one look each") {
   CHECK(trace.names.size() == 100'000);
 }
 
-TEST_CASE("tracks of one name on host and device are two") {
+TEST_CASE("a track is known by its role, stream and rank") {
   Trace trace;
-  CHECK(trace.track("copy out", true) == 0);
-  CHECK(trace.track("copy out", false) == 1);
-  CHECK(trace.track("copy out", true) == 0);
-  CHECK(trace.tracks.size() == 2);
-  CHECK_FALSE(trace.tracks[1].device);
+  CHECK(trace.track({TrackRole::copy_out, 20}) == 0);
+  CHECK(trace.track({TrackRole::copy_out, 21}) == 1);
+  CHECK(trace.track({TrackRole::copy_out, 20}) == 0);
+  CHECK(trace.track({TrackRole::copy_out, 20, 1}) == 2);
+  CHECK(trace.track({TrackRole::copy_in, 20}) == 3);
+  CHECK(trace.tracks.size() == 4);
 }
 
-TEST_CASE("every kind has its own name") {
-  CHECK(to_string(Kind::kernel) == "kernel");
-  CHECK(to_string(Kind::copy_out) == "copy_out");
-  CHECK(to_string(Kind::copy_in) == "copy_in");
-  CHECK(to_string(Kind::copy_device) == "copy_device");
-  CHECK(to_string(Kind::memset) == "memset");
-  CHECK(to_string(Kind::wait) == "wait");
-  CHECK(to_string(Kind::op) == "op");
-  CHECK(to_string(Kind::region) == "region");
+TEST_CASE("tracks have names for people") {
+  CHECK(to_string(Track{TrackRole::compute, 7}) == "compute stream 7");
+  CHECK(to_string(Track{TrackRole::copy_out}) == "copy out");
+  CHECK(to_string(Track{TrackRole::stream, 5}) == "stream 5");
+  CHECK(to_string(Track{TrackRole::stream}) == "stream");
+  CHECK(to_string(Track{TrackRole::steps}) == "host steps");
+  CHECK(to_string(Track{TrackRole::copy_in, 21, 3}) == "rank 3, copy in stream 21");
+}
+
+TEST_CASE("every kind of event has its own word") {
+  std::set<std::string> words;
+  for (int kind = 0; kind <= static_cast<int>(EventKind::use); ++kind)
+    words.insert(to_string(static_cast<EventKind>(kind)));
+  CHECK(words.size() == 12);
+  CHECK(to_string(EventKind::kernel) == "kernel");
+  CHECK(to_string(EventKind::op) == "op");
+  CHECK(to_string(EventKind::use) == "use");
+}
+
+TEST_CASE("roles and owners are found by their words, and by no others") {
+  for (int role = 0; role <= static_cast<int>(TrackRole::stream); ++role)
+    CHECK(parse_track_role(to_string(static_cast<TrackRole>(role))) == static_cast<TrackRole>(role));
+  for (int kind = 0; kind <= static_cast<int>(OwnerKind::work_space); ++kind)
+    CHECK(parse_owner_kind(to_string(static_cast<OwnerKind>(kind))) == static_cast<OwnerKind>(kind));
+  CHECK_FALSE(parse_track_role("compute stream 7").has_value());
+  CHECK_FALSE(parse_owner_kind("").has_value());
+}
+
+TEST_CASE("no value is no index of any table") {
+  CHECK_FALSE(ValueId());
+  CHECK(ValueId(0));
+  CHECK(ValueId(0) != ValueId());
+  CHECK(ValueId().index() >= UINT32_MAX);
 }

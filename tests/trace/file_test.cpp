@@ -21,23 +21,31 @@ namespace fs = std::filesystem;
 namespace memtune::trace {
 static bool operator==(const Event& a, const Event& b) {
   return a.kind == b.kind && a.track == b.track && a.name == b.name && a.start_ns == b.start_ns &&
-         a.end_ns == b.end_ns && a.bytes == b.bytes && a.correlation == b.correlation && a.value == b.value;
+         a.end_ns == b.end_ns && a.bytes == b.bytes && a.correlation == b.correlation && a.value == b.value &&
+         a.region == b.region && a.pageable == b.pageable;
 }
 static bool operator==(const MemorySample& a, const MemorySample& b) {
   return a.time_ns == b.time_ns && a.allocated_bytes == b.allocated_bytes;
 }
 static bool operator==(const Value& a, const Value& b) {
   return a.name == b.name && a.region == b.region && a.placement == b.placement && a.reason == b.reason &&
-         a.bytes == b.bytes;
+         a.bytes == b.bytes && a.block == b.block;
+}
+static bool operator==(const Owner& a, const Owner& b) {
+  return a.kind == b.kind && a.name == b.name && a.block == b.block;
+}
+static bool operator==(const Origin& a, const Origin& b) {
+  return a.written == b.written && a.command == b.command && a.model == b.model && a.memtune == b.memtune &&
+         a.torch == b.torch && a.driver == b.driver && a.machine == b.machine;
 }
 static bool operator==(const OwnedSample& a, const OwnedSample& b) {
   return a.time_ns == b.time_ns && a.owner == b.owner && a.bytes == b.bytes;
 }
-static bool operator==(const Track& a, const Track& b) { return a.name == b.name && a.device == b.device; }
 static bool operator==(const Trace& a, const Trace& b) {
-  return a.strategy == b.strategy && a.device == b.device && a.tracks == b.tracks && a.names == b.names &&
-         a.events == b.events && a.memory == b.memory && a.values == b.values && a.owners == b.owners &&
-         a.owned == b.owned && a.budget_bytes == b.budget_bytes && a.lost_records == b.lost_records;
+  return a.origin == b.origin && a.strategy == b.strategy && a.device == b.device && a.tracks == b.tracks &&
+         a.names == b.names && a.events == b.events && a.memory == b.memory && a.values == b.values &&
+         a.owners == b.owners && a.owned == b.owned && a.budget_bytes == b.budget_bytes &&
+         a.lost_records == b.lost_records;
 }
 }  // namespace memtune::trace
 
@@ -66,14 +74,18 @@ Trace small() {
   trace.strategy = "offload:stream";
   trace.device = "NVIDIA H200";
   trace.lost_records = 3;
-  const uint32_t compute = trace.track("compute stream 7", true), host = trace.track("host", false);
-  trace.events = {
-      {Kind::kernel, compute, trace.name("gemm"), 10, 20, 0, 1},
-      {Kind::copy_out, compute, trace.name(std::string("odd \0 \xff", 7)), 15, 30, int64_t{1} << 40, ~0ull, 2},
-      {Kind::region, host, trace.name("layers.3"), -5, 40, 0, 0}};
+  trace.origin = {"2026-11-22T07:30:00Z", "memtune sweep", "model.pt", "0.1.0", "2.11.0", "580.65", "16 cores"};
+  const uint32_t compute = trace.track({TrackRole::compute, 7}), host = trace.track({TrackRole::steps, -1, 2});
+  trace.events = {{EventKind::kernel, compute, trace.name("gemm"), 10, 20, 0, 1},
+                  {EventKind::copy_out, compute, trace.name(std::string("odd \0 \xff", 7)), 15, 30, int64_t{1} << 40,
+                   ~0ull, ValueId(1)},
+                  {EventKind::region, host, trace.name("layers.3"), -5, 40, 0, 0}};
+  trace.events[1].pageable = true;
+  trace.events[2].region = Region::of_block(3, Pass::recompute);
   trace.memory = {{0, 100}, {12, int64_t{1} << 37}};
-  trace.values = {{"layers.3 silu", "layers.3", "recompute", "", 7}, {"head mm", "", "host", "dear", int64_t{1} << 40}};
-  trace.owners = {"parameters", "layers.3"};
+  trace.values = {{"layers.3 silu", "layers.3", "recompute", "", 7, 3},
+                  {"head mm", "", "host", "dear", int64_t{1} << 40}};
+  trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::block, "layers.3", 3}};
   trace.owned = {{0, 0, 60}, {12, 1, int64_t{1} << 36}};
   trace.budget_bytes = int64_t{1} << 38;
   return trace;
@@ -97,6 +109,48 @@ void append_record(std::string& file, const std::string& payload) {
   file += payload;
 }
 
+std::string header_of(int version, const std::string& tracks, const std::string& values, const std::string& owners) {
+  return R"({"version":)" + std::to_string(version) +
+         R"(,"strategy":"none","device":"","lost_records":0,"budget_bytes":0,"origin":{"written":"","command":"",)" +
+         R"("model":"","memtune":"","torch":"","driver":"","machine":""},"tracks":)" + tracks + R"(,"values":)" +
+         values + R"(,"owners":)" + owners + "}";
+}
+
+// Blocks "vae.down.attn" and "vae.up.attn".
+std::string header_of_2() {
+  return R"({"strategy":"none","device":"","lost_records":0,"budget_bytes":0,
+    "tracks":[{"name":"device blocks","device":true},{"name":"compute stream 7","device":true},
+              {"name":"copy in stream 21","device":true},{"name":"stream 5","device":true},
+              {"name":"values","device":false},{"name":"a thread","device":false}],
+    "values":[{"name":"a","region":"vae.up.attn","placement":"keep","reason":"","bytes":1},
+              {"name":"b","region":"head","placement":"keep","reason":"","bytes":1}],
+    "owners":["parameters","optimizer","inputs and buffers","gradients","copied back ahead","outside of blocks",
+              "vae.down.attn","vae.up.attn"]})";
+}
+
+template <typename Number>
+void put(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+std::string names_record(const std::vector<std::string>& names) {
+  std::string payload = "\x02";
+  for (const std::string& name : names) {
+    put(payload, static_cast<uint32_t>(name.size()));
+    payload += name;
+  }
+  return payload;
+}
+
+// `number`: 1 + the index of its value.
+void put_event_2(std::string& payload, EventKind kind, uint32_t track, uint32_t name, uint32_t number) {
+  put(payload, kind);
+  put(payload, track);
+  put(payload, name);
+  for (const int64_t start_end_bytes_correlation : {0, 1, 0, 0}) put(payload, start_end_bytes_correlation);
+  put(payload, number);
+}
+
 }  // namespace
 
 TEST_CASE("a trace is read back as it was written, the empty one too") {
@@ -113,7 +167,7 @@ TEST_CASE("a trace of many records is read back, and cut in the middle gives abo
   const TraceFile file;
   Trace trace = small();
   for (int i = 0; i < 100'000; ++i)
-    trace.events.push_back({Kind::kernel, 0, trace.name("k" + std::to_string(i % 500)), i, i + 1, i, 7});
+    trace.events.push_back({EventKind::kernel, 0, trace.name("k" + std::to_string(i % 500)), i, i + 1, i, 7});
   write_trace(file.path, trace);
   CHECK(read_trace(file.path).trace == trace);
   const std::string content = read_file(file.path);
@@ -151,7 +205,7 @@ TEST_CASE("any changed byte is noticed and nothing from behind it is believed") 
       CAPTURE(at);
       std::string damaged = content;
       damaged[at] = static_cast<char>(damaged[at] ^ change);
-      if (at < 8) {
+      if (at < 8 && damaged[at] != '2') {
         CHECK_THROWS_AS(file.read(damaged), UsageError);
         continue;
       }
@@ -172,27 +226,31 @@ TEST_CASE("bytes behind the end are reported as damage") {
 
 TEST_CASE("records with a right check and wrong content are damage, not a crash") {
   const TraceFile file;
-  const std::string header =
-      R"({"strategy":"none","device":"","lost_records":0,"tracks":[{"name":"t","device":true}],"values":[],"owners":["o"],"budget_bytes":0})";
+  const std::string header = header_of(3, R"([{"role":"compute","stream":7,"rank":0}])", "[]",
+                                       R"([{"kind":"outside","name":"o","block":-1}])");
   const std::string name("\x02\x02\0\0\0ab", 7);
-  std::string event(46, '\0');
+  std::string event(53, '\0');
   event[0] = '\x03';
-  std::string good = "MTTRACE2";
+  event.replace(42, 4, "\xff\xff\xff\xff", 4);
+  std::string good = "MTTRACE3";
   append_record(good, "\x01" + header);
   append_record(good, name);
   append_record(good, event);
   REQUIRE(file.read(good).trace.events.size() == 1);
 
-  std::string unknown_kind = event, unknown_track = event, unknown_name = event, unknown_value = event;
-  unknown_kind[1] = 13;
-  unknown_value[42] = 1;
-  unknown_track[2] = 1;
-  unknown_name[6] = 1;
-  std::string far = event;
-  far[25] = '\x7f';  // ends in 292 years
+  const auto changed = [&](size_t at, char byte) {
+    std::string other = event;
+    other[at] = byte;
+    return other;
+  };
+  const std::string unknown_kind = changed(1, 12), unknown_track = changed(2, 1), unknown_name = changed(6, 1),
+                    far = changed(25, '\x7f'),  // ends in 292 years
+      unknown_region = changed(46, 6), unknown_pass = changed(47, 4);
+  std::string unknown_value = event;
+  unknown_value.replace(42, 4, 4, '\0');
   for (const std::string& payload :
-       {unknown_kind, unknown_track, unknown_name, unknown_value, far, event.substr(0, 45),
-        std::string("\x06") + std::string(8, '\0') + "\x01" + std::string(11, '\0'),
+       {unknown_kind, unknown_track, unknown_name, unknown_value, unknown_region, unknown_pass, far,
+        event.substr(0, 52), std::string("\x06") + std::string(8, '\0') + "\x01" + std::string(11, '\0'),
         std::string("\x02\xff\xff\xff\xff", 5) + "ab", "\x01" + header, std::string("\x04short"), std::string("\x01"),
         std::string("\x01[]"), std::string("\x01{\"strategy\":3}"), "\x01" + std::string(100'000, '['),
         std::string()}) {
@@ -205,12 +263,82 @@ TEST_CASE("records with a right check and wrong content are damage, not a crash"
   }
 }
 
+TEST_CASE("a header with a role or owner that its version does not have is damage") {
+  const TraceFile file;
+  for (const std::string& header :
+       {header_of(3, R"([{"role":"cores","stream":7,"rank":0}])", "[]", "[]"),
+        header_of(3, "[]", "[]", R"([{"kind":"nobody","name":"o","block":-1}])"), header_of(3, "[]", "[{}]", "[]")}) {
+    std::string content = "MTTRACE3";
+    append_record(content, "\x01" + header);
+    CHECK(file.read(content).cut_at == 8);
+  }
+}
+
+TEST_CASE("a file of another version is refused by its number, not called damaged") {
+  const TraceFile file;
+  std::string later = "MTTRACE3", earlier = "MTTRACE1";
+  append_record(later, "\x01" + header_of(4, R"([{"role":"unheard of"}])", "[]", "[]"));
+  const std::string is = "'" + file.path.string() + "' is a trace of version ";
+  CHECK_THROWS_WITH_AS(file.read(later),
+                       (is + "4, and this memtune reads versions 2 to 3: a later one wrote it").c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(file.read("MTTRACE7 and whatever that is made of"),
+                       (is + "7, and this memtune reads versions 2 to 3: a later one wrote it").c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(file.read(earlier), (is + "1, and this memtune reads versions 2 to 3: record it again").c_str(),
+                       UsageError);
+}
+
 TEST_CASE("records of an unknown type are passed over") {
   const TraceFile file;
-  std::string content = "MTTRACE2";
+  std::string content = "MTTRACE3";
   append_record(content, "\x63later");
   append_record(content, "\x05");
   CHECK_FALSE(file.read(content).cut());
+}
+
+TEST_CASE("a file of version 2 is read, and what things are is told by the names it has") {
+  const TraceFile file;
+  std::string content = "MTTRACE2";
+  append_record(content, "\x01" + header_of_2());
+  append_record(content, names_record({"step", "forward", "vae.down.attn", "vae.down.attn backward",
+                                       "vae.up.attn recompute", "before the blocks", "head backward", "optimizer",
+                                       "copy in, pageable", "elsewhere backward"}));
+  std::string events = "\x03";
+  for (uint32_t name = 0; name < 8; ++name) put_event_2(events, EventKind::region, 0, name, 0);
+  put_event_2(events, EventKind::copy_in, 2, 8, 2);
+  put_event_2(events, EventKind::region, 0, 9, 0);
+  append_record(content, events);
+  append_record(content, "\x05");
+
+  const ReadTrace read = file.read(content);
+  REQUIRE_FALSE(read.cut());
+  const Trace& trace = read.trace;
+  CHECK(trace.tracks == std::vector<Track>{{TrackRole::blocks},
+                                           {TrackRole::compute, 7},
+                                           {TrackRole::copy_in, 21},
+                                           {TrackRole::stream, 5},
+                                           {TrackRole::values},
+                                           {TrackRole::host}});
+  std::vector<Region> regions;
+  for (const Event& event : trace.events) regions.push_back(event.region);
+  CHECK(regions == std::vector<Region>{{RegionKind::step},
+                                       Region::phase(Pass::forward),
+                                       Region::of_block(0),
+                                       Region::of_block(0, Pass::backward),
+                                       Region::of_block(1, Pass::recompute),
+                                       {RegionKind::before_blocks},
+                                       {RegionKind::head, Pass::backward},
+                                       Region::phase(Pass::optimizer),
+                                       {},
+                                       {RegionKind::none, Pass::backward}});
+  CHECK(trace.events[8].pageable);
+  CHECK(trace.events[8].value == ValueId(1));
+  CHECK_FALSE(trace.events[0].value);
+  CHECK(trace.owners[5].kind == OwnerKind::outside);
+  CHECK(trace.owners[7].kind == OwnerKind::block);
+  CHECK(trace.owners[7].block == 1);
+  CHECK(trace.values[0].block == 1);
+  CHECK(trace.values[1].block == kNoBlock);
+  CHECK(trace.origin.memtune == "");
 }
 
 TEST_CASE("what is no trace file is refused by name") {

@@ -7,7 +7,7 @@ using namespace memtune::trace;
 
 namespace {
 
-Event event(Kind kind, int64_t start, int64_t end) { return {.kind = kind, .start_ns = start, .end_ns = end}; }
+Event event(EventKind kind, int64_t start, int64_t end) { return {.kind = kind, .start_ns = start, .end_ns = end}; }
 
 std::vector<Interval> whole(int64_t start, int64_t end) { return {{start, end}}; }
 
@@ -27,9 +27,10 @@ TEST_CASE("subtract leaves what is not in the second set") {
 
 TEST_CASE("a moment belongs to the first of compute, in, out and wait; the rest is idle") {
   Trace trace;
-  trace.events = {event(Kind::kernel, 0, 40),    event(Kind::copy_in, 30, 50), event(Kind::copy_out, 45, 60),
-                  event(Kind::wait, 35, 70),     event(Kind::memset, 80, 81),  event(Kind::copy_device, 81, 83),
-                  event(Kind::disk_read, 0, 90), event(Kind::op, 0, 90)};
+  trace.events = {event(EventKind::kernel, 0, 40),    event(EventKind::copy_in, 30, 50),
+                  event(EventKind::copy_out, 45, 60), event(EventKind::wait, 35, 70),
+                  event(EventKind::memset, 80, 81),   event(EventKind::copy_device, 81, 83),
+                  event(EventKind::disk_read, 0, 90), event(EventKind::op, 0, 90)};
   const Occupation found = find_occupation(trace, whole(0, 100));
   CHECK(total(found.compute) == 41);
   CHECK(total(found.in) == 10);
@@ -40,24 +41,24 @@ TEST_CASE("a moment belongs to the first of compute, in, out and wait; the rest 
 
 TEST_CASE("what lies outside of steps is nobody's") {
   Trace trace;
-  trace.events = {event(Kind::kernel, 0, 40)};
+  trace.events = {event(EventKind::kernel, 0, 40)};
   const Occupation found = find_occupation(trace, {{10, 20}, {30, 50}});
   CHECK(total(found.compute) == 20);
   CHECK(total(found.idle) == 10);
 }
 
-TEST_CASE("steps are the regions of that name, in order; without one all is a step; an empty trace has none") {
+TEST_CASE("steps are the regions of that kind, in order; without one all is a step; an empty trace has none") {
   Trace trace;
   CHECK(find_steps(trace).empty());
-  trace.events = {event(Kind::kernel, 5, 40), event(Kind::kernel, 2, 3)};
+  trace.events = {event(EventKind::kernel, 5, 40), event(EventKind::kernel, 2, 3)};
   REQUIRE(find_steps(trace).size() == 1);
   CHECK(find_steps(trace)[0].start == 2);
   CHECK(find_steps(trace)[0].end == 40);
   for (const int64_t start : {20, 10}) {
-    trace.events.push_back(event(Kind::region, start, start + 10));
-    trace.events.back().name = trace.name("step");
+    trace.events.push_back(event(EventKind::region, start, start + 10));
+    trace.events.back().region.kind = RegionKind::step;
   }
-  trace.events[0].name = trace.name("other");
+  trace.events[0].name = trace.name("step");  // names say nothing
   const auto steps = find_steps(trace);
   REQUIRE(steps.size() == 2);
   CHECK(steps[0].start == 10);
@@ -66,7 +67,7 @@ TEST_CASE("steps are the regions of that name, in order; without one all is a st
 
 TEST_CASE("an event's time within a set") {
   const Intervals set = {{0, 10}, {20, 30}, {40, 50}};
-  CHECK(time_within(event(Kind::kernel, 5, 45), set) == 20);
-  CHECK(time_within(event(Kind::kernel, 10, 20), set) == 0);
-  CHECK(time_within(event(Kind::kernel, 60, 70), set) == 0);
+  CHECK(time_within(event(EventKind::kernel, 5, 45), set) == 20);
+  CHECK(time_within(event(EventKind::kernel, 10, 20), set) == 0);
+  CHECK(time_within(event(EventKind::kernel, 60, 70), set) == 0);
 }

@@ -10,13 +10,13 @@ namespace {
 struct Work {
   uint32_t part;
   int64_t start_ns, end_ns;
-  Kind kind = Kind::kernel;
+  EventKind kind = EventKind::kernel;
 };
 
 struct Step {
   Step(std::vector<Part> of, const std::vector<Work>& work) : parts(std::move(of)) {
     for (const auto& [part, start, end, kind] : work) {
-      trace.events.push_back({kind, trace.track("compute", true), trace.name("k"), start, end});
+      trace.events.push_back({kind, trace.track({TrackRole::compute}), trace.name("k"), start, end});
       part_of.push_back(part);
     }
   }
@@ -25,6 +25,11 @@ struct Step {
   std::vector<uint32_t> part_of;
 };
 
+// A part of block "a", "b" or "c"; "": of none.
+Part part(const std::string& name, int64_t host_ns) {
+  return {name.empty() ? Region() : Region::of_block(name[0] - 'a'), name, host_ns};
+}
+
 std::string regions(Step step) {
   const PartClock clock(step.parts, step.trace, step.part_of);
   const size_t before = step.trace.events.size();
@@ -32,8 +37,8 @@ std::string regions(Step step) {
   std::string text;
   for (size_t i = before; i < step.trace.events.size(); ++i) {
     const Event& event = step.trace.events[i];
-    CHECK(event.kind == Kind::region);
-    CHECK(step.trace.tracks[event.track].name == "device blocks");
+    CHECK(event.kind == EventKind::region);
+    CHECK(step.trace.tracks[event.track].role == TrackRole::blocks);
     text +=
         step.trace.names[event.name] + " " + std::to_string(event.start_ns) + "-" + std::to_string(event.end_ns) + ";";
   }
@@ -43,7 +48,7 @@ std::string regions(Step step) {
 }  // namespace
 
 TEST_CASE("a part is where its kernels are, one without kernels where the part before it ends") {
-  const Step step({{"a", 1}, {"a", 2}, {"b", 3}}, {{1, 100, 110}, {1, 120, 130}, {3, 140, 150}});
+  const Step step({part("a", 1), part("a", 2), part("b", 3)}, {{1, 100, 110}, {1, 120, 130}, {3, 140, 150}});
   const PartClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(0) == 0);
   CHECK(clock.begins_ns(1) == 100);
@@ -54,7 +59,8 @@ TEST_CASE("a part is where its kernels are, one without kernels where the part b
 }
 
 TEST_CASE("copies run beside the step and do not move its parts, and work of no part neither") {
-  const Step step({{"a", 1}, {"b", 2}}, {{1, 10, 20}, {1, 15, 90, Kind::copy_out}, {0, 0, 500}, {2, 30, 40}});
+  const Step step({part("a", 1), part("b", 2)},
+                  {{1, 10, 20}, {1, 15, 90, EventKind::copy_out}, {0, 0, 500}, {2, 30, 40}});
   const PartClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.ends_ns(1) == 20);
   CHECK(clock.begins_ns(2) == 30);
@@ -62,22 +68,22 @@ TEST_CASE("copies run beside the step and do not move its parts, and work of no 
 }
 
 TEST_CASE("the clock never goes back: what is issued later is not over earlier") {
-  const Step step({{"a", 1}, {"b", 2}}, {{1, 10, 60}, {2, 20, 30}});
+  const Step step({part("a", 1), part("b", 2)}, {{1, 10, 60}, {2, 20, 30}});
   const PartClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(2) == 60);
   CHECK(clock.ends_ns(2) == 60);
 }
 
 TEST_CASE("where nothing tells its part the host's clock is the device's") {
-  const Step step({{"a", 5}, {"b", 8}, {"b", 9}}, {{0, 0, 100}});
+  const Step step({part("a", 5), part("b", 8), part("b", 9)}, {{0, 0, 100}});
   const PartClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(1) == 5);
   CHECK(clock.ends_ns(1) == 8);
   CHECK(clock.ends_ns(3) == 9);
 }
 
-TEST_CASE("neighbouring parts of one label are one region; no label or no work is none") {
-  CHECK(regions({{{"a", 1}, {"a", 2}, {"", 3}, {"b", 4}, {"c", 5}, {"a", 6}},
+TEST_CASE("neighbouring parts of one region are one; those of none and those without work are none") {
+  CHECK(regions({{part("a", 1), part("a", 2), part("", 3), part("b", 4), part("c", 5), part("a", 6)},
                  {{1, 10, 20}, {2, 22, 30}, {3, 31, 32}, {5, 40, 50}, {6, 50, 55}}}) == "a 10-30;c 40-50;a 50-55;");
   CHECK(regions({{}, {}}) == "");
 }

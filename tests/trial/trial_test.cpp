@@ -86,7 +86,7 @@ TEST_CASE("a trial that works says what it measured") {
 }
 
 // The moments of a value's trip within the trace's one step, in order: "save copy_out copy_in use".
-std::string trip(const trace::Trace& trace, uint32_t value) {
+std::string trip(const trace::Trace& trace, trace::ValueId value) {
   std::vector<const trace::Event*> events;
   for (const auto& event : trace.events)
     if (event.value == value) events.push_back(&event);
@@ -109,10 +109,10 @@ trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, 
   return trace::read_trace(asked.trace).trace;
 }
 
-std::set<std::string> names_on(const trace::Trace& trace, const std::string& track) {
+std::set<std::string> names_on(const trace::Trace& trace, trace::TrackRole role) {
   std::set<std::string> names;
   for (const auto& event : trace.events)
-    if (trace.tracks[event.track].name == track) names.insert(trace.names[event.name]);
+    if (trace.tracks[event.track].role == role) names.insert(trace.names[event.name]);
   return names;
 }
 
@@ -120,13 +120,13 @@ TEST_CASE("a trace follows each value through its trip") {
   const trace::Trace moved = traced("offload:sync");
   REQUIRE(moved.values.size() > 10);
   int trips = 0;
-  for (uint32_t value = 1; value <= moved.values.size(); ++value) {
-    const std::string text = trip(moved, value);
+  for (size_t value = 0; value < moved.values.size(); ++value) {
+    const std::string text = trip(moved, trace::ValueId(value));
     CHECK(text.starts_with("save"));
-    CHECK(moved.values[value - 1].bytes > 0);
+    CHECK(moved.values[value].bytes > 0);
     if (text.find("copy_out") == std::string::npos) continue;
     CAPTURE(text);
-    CHECK(moved.values[value - 1].placement == "host");
+    CHECK(moved.values[value].placement == "host");
     const bool in_order = text.find("save") < text.find("use") && text.find("copy_out") < text.find("copy_in");
     CHECK(in_order);
     ++trips;
@@ -138,21 +138,22 @@ TEST_CASE("a trace follows each value through its trip") {
   const trace::Trace again = traced("checkpoint:full");
   int reruns = 0;
   for (const auto& event : again.events) {
-    if (event.kind != trace::Kind::op || event.value == 0) continue;
-    CHECK(again.values[event.value - 1].placement == "recompute");
+    if (event.kind != trace::EventKind::op || !event.value) continue;
+    CHECK(again.value(event.value).placement == "recompute");
     ++reruns;
   }
   CHECK(reruns > 10);
 
   const trace::Trace spilled = traced("offload:sync,tier=disk", 256 << 10);
-  for (const char* track : {"disk write", "disk read"}) CHECK(names_on(spilled, track).size() == 1);
+  for (const auto role : {trace::TrackRole::disk_write, trace::TrackRole::disk_read})
+    CHECK(names_on(spilled, role).size() == 1);
 }
 
 TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who holds memory") {
   int64_t peak_bytes = 0;
   const trace::Trace trace = traced("checkpoint:full", 0, &peak_bytes);
-  CHECK(names_on(trace, "device phases") == std::set<std::string>{"forward", "backward", "optimizer"});
-  const auto blocks = names_on(trace, "device blocks");
+  CHECK(names_on(trace, trace::TrackRole::phases) == std::set<std::string>{"forward", "backward", "optimizer"});
+  const auto blocks = names_on(trace, trace::TrackRole::blocks);
   for (const char* name : {"layers.0", "layers.0 backward", "layers.0 recompute", "head", "head backward", "optimizer"})
     CHECK_MESSAGE(blocks.count(name) == 1, std::string(name));
   std::vector<int64_t> held(trace.owners.size(), 0), most = held;
@@ -168,8 +169,8 @@ TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who 
     }
   }
   for (size_t owner = 0; owner < most.size(); ++owner)
-    if (trace.owners[owner] != "copied back ahead") CHECK_MESSAGE(most[owner] > 0, trace.owners[owner]);
-  CHECK(trace.owners[0] == "parameters");
+    if (trace.owners[owner].kind != trace::OwnerKind::ahead) CHECK_MESSAGE(most[owner] > 0, trace.owners[owner].name);
+  CHECK(trace.owners[0].kind == trace::OwnerKind::parameters);
   CHECK(highest == peak_bytes);  // also what an op took only while it ran
 }
 

@@ -1,0 +1,49 @@
+#include "core/trial/origin.h"
+
+#include <torch/headeronly/version.h>
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/base/text.h"
+#include "core/profiler/doctor.h"
+
+namespace memtune::trial {
+namespace {
+
+// "2026-11-22T07:30:00Z"
+std::string now() {
+  const std::time_t time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%FT%TZ", &utc)};
+}
+
+// "AMD EPYC 9654 96-Core Processor, 192 cores"
+std::string machine() {
+  const std::string cores = std::to_string(std::thread::hardware_concurrency()) + " cores";
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (line.starts_with("model name") && colon != std::string::npos)
+      return trim(line.substr(colon + 1)) + ", " + cores;
+  }
+  return cores;
+}
+
+std::string model(const config::ModelSource& source) {
+  return source.path.empty() ? "a built-in profile" : std::filesystem::path(source.path).filename().string();
+}
+
+}  // namespace
+
+trace::Origin find_origin(const config::TrialRequest& request) {
+  return {now(),    request.command, model(request.model), MEMTUNE_VERSION, TORCH_VERSION, profiler::driver_release(),
+          machine()};
+}
+
+}  // namespace memtune::trial

@@ -1,0 +1,73 @@
+// The viewer takes for a block what the trace says is one, by whatever name.
+#include <doctest/doctest.h>
+
+#include "gui/model/compare_model.h"
+#include "gui/pane/lanes.h"
+#include "gui/pane/memory_track.h"
+#include "tests/gui/screen.h"
+
+using namespace memtune;
+using trace::OwnerKind;
+using trace::Pass;
+using trace::Region;
+using trace::RegionKind;
+
+namespace {
+
+// Owners in an order that no chart wants.
+trace::Trace named(const std::string& first, const std::string& second) {
+  trace::Trace trace;
+  trace.owners = {{OwnerKind::outside, "outside of blocks"},
+                  {OwnerKind::block, second, 1},
+                  {OwnerKind::gradients, "gradients"},
+                  {OwnerKind::block, first, 0},
+                  {OwnerKind::parameters, "parameters"}};
+  for (uint32_t owner = 0; owner < trace.owners.size(); ++owner) trace.owned.push_back({0, owner, 1});
+  trace.memory = {{0, 10}, {10, 10}};
+  test::add_region(trace, test::kStep, "step", 0, 10);
+  test::add_region(trace, Region::of_block(0), first, 0, 2);
+  test::add_region(trace, Region::of_block(1, Pass::backward), second + " backward", 2, 4);
+  test::add_region(trace, Region::of_block(0, Pass::recompute), first + " recompute", 4, 6);
+  test::add_region(trace, {RegionKind::head}, "head", 6, 7);
+  return trace;
+}
+
+const std::vector<std::pair<std::string, std::string>> kNames = {
+    {"layers.0", "layers.1"}, {"down_blocks.2.attn", "down_blocks.1.attn"}, {"layer10", "layer9"}, {"head", "stem"}};
+
+}  // namespace
+
+TEST_CASE("memory is stacked and painted by who holds it, blocks in the model's order whatever their names") {
+  test::Screen screen;  // colors are of a theme
+  screen.frames();
+  for (const auto& [first, second] : kNames) {
+    CAPTURE(first);
+    const gui::MemoryModel memory = gui::make_memory(named(first, second));
+    std::vector<std::string> order;
+    for (const gui::OwnerCurve& curve : memory.owners) order.push_back(curve.owner.name);
+    CHECK(order == std::vector<std::string>{"parameters", first, second, "gradients", "outside of blocks"});
+    // The two shades of blocks differ in nothing but their strength.
+    CHECK((gui::owner_color(memory, 1) & 0xffffffU) == (gui::owner_color(memory, 2) & 0xffffffU));
+    CHECK(gui::owner_color(memory, 1) != gui::owner_color(memory, 2));
+    CHECK((gui::owner_color(memory, 4) & 0xffffffU) != (gui::owner_color(memory, 1) & 0xffffffU));
+  }
+}
+
+TEST_CASE("lanes and the overlay paint a region by its pass") {
+  test::Screen screen;
+  screen.frames();
+  for (const auto& [first, second] : kNames) {
+    CAPTURE(first);
+    gui::LoadedTrace loaded;
+    loaded.trace = named(first, second);
+    loaded.timeline = gui::make_timeline(loaded.trace);
+    const auto color = [&](size_t event) { return gui::event_color(loaded.trace.events[event]); };
+    CHECK(color(1) == gui::series_color(0));
+    CHECK(color(2) == gui::series_color(1));
+    CHECK(color(3) == gui::series_color(4));
+    const gui::Overlay overlay = gui::make_overlay(loaded, loaded);
+    std::vector<size_t> kinds;
+    for (const gui::Stretch& stretch : overlay.a.blocks) kinds.push_back(stretch.kind);
+    CHECK(kinds == std::vector<size_t>{0, 1, 2, 3});
+  }
+}
