@@ -6,8 +6,8 @@
 #include "core/findings/findings.h"
 #include "core/findings/trace_diff.h"
 #include "core/report/chart/memory_chart.h"
-#include "core/report/interchange/memory_snapshot.h"
 #include "core/report/chart/memory_stack.h"
+#include "core/report/interchange/memory_snapshot.h"
 #include "tests/findings/made_up.h"
 
 using namespace memtune;
