@@ -23,9 +23,9 @@ enum class End { right, wrong, device_error, out_of_host_memory, other };
 class FailingTraining {
  public:
   explicit FailingTraining(const std::string& strategy)
-      : program_(program::lower(model_.module(), program::Loss::returned, "", device::torch_device(test_device()))),
+      : program_(tests::lower(model_.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
         facts_(model_.surveyed(program_)),
-        plan_(plan::make_plan(strategy, facts_)),
+        plan_(plan::make_plan(config::Strategy::parse(strategy), facts_)),
         plain_(model_.plain()) {
     plan_.saved_min_bytes = plan_.transfer.min_bytes = 0;
     model_.clear();
