@@ -219,8 +219,9 @@ class Sweep {
 
   bool run_trial(Trial& trial) {
     const std::filesystem::path folder = trial.spec.folder;
-    prepare(trial, folder);
+    // First: whoever goes on after a kill finds the folder by the journal alone.
     journal().start(trial.spec.key, trial.spec.folder, trial.spec.strategy);
+    prepare(trial, folder);
     listener_.started(trial.spec);
     const TrialAnswer answer = run_trial_process({{"run", absolute(folder / "request.json")},
                                                   directory_ / folder / "log.txt",

@@ -33,8 +33,7 @@ std::string canonical(const std::string& text) { return to_string(Strategy::pars
 std::string names(const std::string& text) {
   std::string names;
   const Strategy strategy = Strategy::parse(text);
-  for (const StrategyPart& part : strategy.parts())
-    names += (names.empty() ? "" : " ") + std::string(part.info().name);
+  for (const StrategyPart& part : strategy.parts()) names += (names.empty() ? "" : " ") + std::string(part.info().name);
   return names;
 }
 
