@@ -77,7 +77,8 @@ std::string bytes_of(const at::Tensor& tensor) {
 std::string difference(const Seen& expected, const Seen& seen) {
   for (size_t i = 0; i < std::min(expected.size(), seen.size()); ++i) {
     const auto& [name, bytes] = expected[i];
-    if (seen[i].first != name) return seen[i].first + " instead of " + name;
+    if (seen[i].first != name)
+      return seen[i].first + " instead of " + name + (seen[i].first == "error" ? ": " + seen[i].second : "");
     if (seen[i].second == bytes) continue;
     if (bytes.empty() || seen[i].second.empty()) return name + (bytes.empty() ? " is there" : " is missing");
     return name + " differs";
