@@ -32,9 +32,12 @@ using ObjectPtr = c10::intrusive_ptr<c10::ivalue::Object>;
 // An argument: a value, or what becomes a constant.
 class Argument {
  public:
+  // Both convert on purpose: a front end writes op("aten::add", {x, y, 1}).
+  // NOLINTBEGIN(google-explicit-constructor)
   Argument(Value value) : value_(value) {}
   template <typename T>
   requires std::is_constructible_v<c10::IValue, T> Argument(T constant) : constant_(std::move(constant)) {}
+  // NOLINTEND(google-explicit-constructor)
 
  private:
   friend class Emitter;

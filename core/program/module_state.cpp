@@ -1,6 +1,7 @@
 #include "core/program/module_state.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <unordered_set>
 

@@ -1,6 +1,7 @@
 #include "core/trial/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <map>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "core/trial/reference.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,7 +86,8 @@ void check_model(const Reference& reference, const NamedParameters& parameters, 
     config::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
                                        " parameters, this one has " + std::to_string(parameters.size()));
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [name, parameter] = parameters[i];
+    const std::string& name = parameters[i].first;
+    const at::Tensor& parameter = parameters[i].second;
     const ReferenceGradient& entry = reference.gradients[i];
     if (entry.name != name || entry.dtype != c10::toString(parameter.scalar_type()) ||
         entry.shape != parameter.sizes().vec() || (entry.defined && entry.bytes != parameter.nbytes()))
@@ -104,7 +106,8 @@ void compare(std::istream& file, const fs::path& path, const Reference& referenc
   if (!both_nan && !same_bits(loss, reference.loss))
     told(-1, "loss", {difference(loss, reference.loss), std::abs(reference.loss)});
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [name, parameter] = parameters[i];
+    const std::string& name = parameters[i].first;
+    const at::Tensor& parameter = parameters[i].second;
     const ReferenceGradient& entry = reference.gradients[i];
     const bool found = parameter.grad().defined();
     if (!entry.defined && !found) continue;

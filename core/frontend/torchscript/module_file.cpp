@@ -35,7 +35,7 @@ void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarTy
   std::unordered_set<const void*> seen;
   c10::IValue(module._ivalue()).visit([&](const c10::IValue& value) {
     if (value.isTensor() && value.toTensor().defined() && seen.insert(value.toTensor().unsafeGetTensorImpl()).second) {
-      at::Tensor tensor = value.toTensor();
+      const at::Tensor& tensor = value.toTensor();
       bool cast = dtype && tensor.is_floating_point();
       at::ScalarType wanted = cast ? *dtype : tensor.scalar_type();
       if (tensor.device() != device || tensor.scalar_type() != wanted)
