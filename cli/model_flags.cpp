@@ -15,6 +15,7 @@
 #include "core/config/decoder_profile.h"
 #include "core/config/profile.h"
 #include "core/config/strategy.h"
+#include "core/device/cuda_module.h"
 
 namespace memtune::cli {
 namespace {
@@ -52,7 +53,7 @@ bool cuda_driver_is_there() {
   return driver != nullptr;
 }
 
-bool cuda_is_built() { return fs::exists(sweep::find_trial_program().parent_path() / "libmemtune_cuda.so"); }
+bool cuda_is_built() { return fs::exists(sweep::find_trial_program().parent_path() / device::kCudaModule); }
 
 // One of `choices`, which are canonical names, by any of its names: bf16 is bfloat16.
 std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {

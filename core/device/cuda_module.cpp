@@ -10,8 +10,6 @@
 namespace memtune::device {
 namespace {
 
-constexpr const char* kModule = "libmemtune_cuda.so";
-
 std::string last_error() {
   const char* text = dlerror();
   std::string line = text ? text : "unknown error";
@@ -23,7 +21,7 @@ void* open_module() {
   const auto beside = cuda_module_path();
   const bool there = std::filesystem::exists(beside);
   // Global: LibTorch's CUDA half and ours must see one copy of every symbol.
-  if (void* module = dlopen(there ? beside.c_str() : kModule, RTLD_NOW | RTLD_GLOBAL)) return module;
+  if (void* module = dlopen(there ? beside.c_str() : kCudaModule, RTLD_NOW | RTLD_GLOBAL)) return module;
   const std::string why = last_error();
   if (there) throw DeviceError(beside.string() + " cannot be loaded: " + why);
   throw DeviceError(std::string("no CUDA support here: ") + why +
@@ -32,12 +30,12 @@ void* open_module() {
 
 }  // namespace
 
-std::filesystem::path cuda_module_path() { return executable_path().parent_path() / kModule; }
+std::filesystem::path cuda_module_path() { return executable_path().parent_path() / kCudaModule; }
 
 void* cuda_symbol(const char* name) {
   static void* const module = open_module();
   if (void* symbol = dlsym(module, name)) return symbol;
-  throw DeviceError(std::string(kModule) + " is of another build: " + last_error());
+  throw DeviceError(std::string(kCudaModule) + " is of another build: " + last_error());
 }
 
 }  // namespace memtune::device

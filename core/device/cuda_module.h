@@ -6,6 +6,9 @@
 
 namespace memtune::device {
 
+// The module's file.
+constexpr const char* kCudaModule = "libmemtune_cuda.so";
+
 // Where the module is expected: beside the executable. It need not exist there.
 std::filesystem::path cuda_module_path();
 

@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/device/cuda_module.h"
 
 namespace memtune::sweep {
 namespace {
@@ -61,7 +62,7 @@ std::string machine(const std::string& device) {
 TrialKeys::TrialKeys(const config::TrialRequest& request, const std::filesystem::path& program)
     : model_(request.model.path.empty() ? hash_hex(request.model.profile) : hash_file(request.model.path)),
       inputs_file_(request.inputs_file.empty() ? "" : hash_file(request.inputs_file)),
-      program_(hash_file(program) + hash_if_there(program.parent_path() / "libmemtune_cuda.so")),
+      program_(hash_file(program) + hash_if_there(program.parent_path() / device::kCudaModule)),
       machine_(machine(request.training.device)) {}
 
 std::string TrialKeys::trial(const config::TrialRequest& request) const {

@@ -15,21 +15,14 @@
 
 #include "core/base/error.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/run_program.h"
 
 using namespace memtune;
+using memtune::test::entries;
+using memtune::test::ScratchFolder;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "memtune-file-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-  size_t entries() const { return std::distance(fs::directory_iterator(path), fs::directory_iterator()); }
-  fs::path path;
-};
 
 // Files of this process may not grow past `bytes` while it lives: writes fail as on a full disk.
 struct FileSizeLimit {
@@ -67,20 +60,20 @@ pid_t start_holder(const fs::path& lock) {
 }  // namespace
 
 TEST_CASE("what was written is read back, empty and binary too") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   for (const std::string& content : {std::string(), std::string("text\n"), std::string("\0\xff\n\0", 4),
                                      std::string(4096, 'x'), std::string(1'000'003, 'y')}) {
     write_file(path, content);
     CHECK(read_file(path) == content);
   }
-  CHECK(folder.entries() == 1);
+  CHECK(entries(folder.path) == 1);
 }
 
 TEST_CASE("files without a size are read to their end") { CHECK(read_file("/proc/self/status").starts_with("Name:")); }
 
 TEST_CASE("a missing file is named with the system's reason") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string missing = (folder.path / "no/file").string();
   CHECK_THROWS_WITH_AS(read_file(missing), ("cannot read '" + missing + "': No such file or directory").c_str(),
                        IoError);
@@ -94,7 +87,7 @@ TEST_CASE("a missing file is named with the system's reason") {
 }
 
 TEST_CASE("a failed write keeps the old content and leaves nothing behind") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   write_file(path, "old");
   {
@@ -102,11 +95,11 @@ TEST_CASE("a failed write keeps the old content and leaves nothing behind") {
     CHECK_THROWS_AS(write_file(path, std::string(5000, 'n')), IoError);
   }
   CHECK(read_file(path) == "old");
-  CHECK(folder.entries() == 1);
+  CHECK(entries(folder.path) == 1);
 }
 
 TEST_CASE("a failed append takes its part of a record back") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "journal";
   append_file(path, "one\n");
   {
@@ -118,7 +111,7 @@ TEST_CASE("a failed append takes its part of a record back") {
 }
 
 TEST_CASE("readers see the old or the new content while writers replace it") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   const std::string contents[] = {std::string(200'000, 'a'), std::string(300'000, 'b')};
   write_file(path, contents[0]);
@@ -136,11 +129,11 @@ TEST_CASE("readers see the old or the new content while writers replace it") {
   first.join();
   second.join();
   CHECK(parts == 0);
-  CHECK(folder.entries() == 1);
+  CHECK(entries(folder.path) == 1);
 }
 
 TEST_CASE("writing through a symbolic link replaces the file that it names") {
-  const Folder folder;
+  const ScratchFolder folder;
   write_file(folder.path / "real", "old");
   fs::create_symlink("real", folder.path / "link");
   write_file(folder.path / "link", "new");
@@ -149,7 +142,7 @@ TEST_CASE("writing through a symbolic link replaces the file that it names") {
 }
 
 TEST_CASE("a pipe is written to, not replaced") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   std::string seen;
@@ -161,7 +154,7 @@ TEST_CASE("a pipe is written to, not replaced") {
 }
 
 TEST_CASE("a lock in use names the process that holds it") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "lock";
   const FileLock held(path);
   const std::string message = "'" + path.string() + "' is locked by process " + std::to_string(::getpid()) +
@@ -170,7 +163,7 @@ TEST_CASE("a lock in use names the process that holds it") {
 }
 
 TEST_CASE("a lock is free again after its end or a kill of its process") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "lock";
   { const FileLock first(path); }
   { const FileLock second(path); }
@@ -220,7 +213,7 @@ void walk(std::initializer_list<Fault::Kind> ways, Prepare prepare, Act act, Che
 }  // namespace
 
 TEST_CASE("whichever call of a write fails, the old or the new content is there, and nothing beside it") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   const std::string old(3000, 'o'), fresh(5000, 'n');
   int kept = 0, replaced = 0;
@@ -230,7 +223,7 @@ TEST_CASE("whichever call of a write fails, the old or the new content is there,
       [&](bool threw) {
         const std::string seen = read_file(path);
         CHECK((seen == fresh || (threw && seen == old)));
-        CHECK(folder.entries() == 1);
+        CHECK(entries(folder.path) == 1);
         (seen == old ? kept : replaced) += threw;
       });
   CHECK(kept >= 4);      // open, write, sync, rename
@@ -238,7 +231,7 @@ TEST_CASE("whichever call of a write fails, the old or the new content is there,
 }
 
 TEST_CASE("whichever call of an append fails, the record is there whole or not at all") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "journal";
   for (const std::string& before : {std::string(), std::string("one\n")}) {
     walk(
@@ -252,7 +245,7 @@ TEST_CASE("whichever call of an append fails, the record is there whole or not a
 }
 
 TEST_CASE("a read that fails says so, and one that is cut short goes on") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   const std::string content(9000, 'c');
   write_file(path, content);
@@ -271,7 +264,7 @@ TEST_CASE("a read that fails says so, and one that is cut short goes on") {
 }
 
 TEST_CASE("a lock that cannot be taken is free") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "lock";
   walk(
       {Fault::Kind::refused}, [] {}, [&](FaultyDisk& disk) { const FileLock lock(path, disk); },
@@ -279,24 +272,24 @@ TEST_CASE("a lock that cannot be taken is free") {
 }
 
 TEST_CASE("a file written in parts is there when it is finished, and gone when it never is") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   {
     OutputFile file(path);
     file.write("half");
     CHECK_FALSE(fs::exists(path));
   }
-  CHECK(folder.entries() == 0);
+  CHECK(entries(folder.path) == 0);
   OutputFile file(path);
   file.write("one, ");
   file.write("two");
   file.finish();
   CHECK(read_file(path) == "one, two");
-  CHECK(folder.entries() == 1);
+  CHECK(entries(folder.path) == 1);
 }
 
 TEST_CASE("a part that the file does not have is an error that says where it ends") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   write_file(path, "12345678");
   const InputFile file(path);
@@ -308,7 +301,7 @@ TEST_CASE("a part that the file does not have is an error that says where it end
 }
 
 TEST_CASE("a file is cut where it is said to be") {
-  const Folder folder;
+  const ScratchFolder folder;
   write_file(folder.path / "a", "12345678");
   cut_file(folder.path / "a", 3);
   CHECK(read_file(folder.path / "a") == "123");

@@ -234,7 +234,7 @@ void two_values(LazyDevice& device, Offload& offload, int64_t peak) {
   };
   device.use.peak_allocated = peak;
   unpack(nullptr, 0);
-  CHECK(offload.counters().in_bytes <= 2048);
+  CHECK(offload.counters().in_bytes == 0);  // nothing comes back early in a step that is learned from
   unpack(&*b, 2);
   device.use.peak_allocated = 5000;
   unpack(&*a, 1);
