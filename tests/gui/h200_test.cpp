@@ -107,9 +107,10 @@ TEST_CASE("the timeline draws the copies, the moments of values and every holder
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   screen.frames(4);
+  const float right = screen.state.lanes.axis.right;  // beside it are swatches of the same colors
   for (const auto kind : {trace::EventKind::copy_out, trace::EventKind::copy_in, trace::EventKind::region}) {
     CAPTURE(to_string(kind));
-    CHECK(screen.rectangles(gui::kind_color(kind)) > 0);
+    CHECK(screen.rectangles(gui::kind_color(kind), right) > 0);
   }
   const gui::MemoryModel& memory = screen.state.current().load().timeline.memory;
   const gui::Stack peak = memory.of_sample(memory.peak);
@@ -117,7 +118,7 @@ TEST_CASE("the timeline draws the copies, the moments of values and every holder
   for (size_t owner = 0; owner < memory.owners.size(); ++owner) {
     if (peak.owned_bytes[owner] < peak.allocated_bytes / 50) continue;
     CAPTURE(memory.owners[owner].owner.name);
-    CHECK(screen.rectangles(gui::owner_color(memory, owner)) > 0);
+    CHECK(screen.rectangles(gui::owner_color(memory, owner), right) > 0);
     ++holders;
   }
   CHECK(holders >= 3);

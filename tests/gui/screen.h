@@ -104,11 +104,11 @@ class Screen {
     const ImGuiTabItem& item = bar.Tabs[static_cast<int>(tab)];
     return {bar.BarRect.Min.x + item.Offset + item.Width / 2, bar.BarRect.GetCenter().y};
   }
-  // How many rectangles of this very color the last frame drew.
-  static size_t rectangles(ImU32 color) {
+  // How many rectangles of this very color the last frame drew, and left of `right`.
+  static size_t rectangles(ImU32 color, float right = 1e9F) {
     size_t vertices = 0;
     for (const ImDrawList* list : ImGui::GetDrawData()->CmdLists)
-      for (const ImDrawVert& vertex : list->VtxBuffer) vertices += vertex.col == color ? 1 : 0;
+      for (const ImDrawVert& vertex : list->VtxBuffer) vertices += vertex.col == color && vertex.pos.x <= right ? 1 : 0;
     return vertices / 4;
   }
   size_t find_event(trace::EventKind kind, int which = 0) const {
