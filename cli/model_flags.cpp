@@ -15,18 +15,19 @@
 #include "core/config/decoder_profile.h"
 #include "core/config/profile.h"
 #include "core/config/strategy.h"
+#include "core/config/vocabulary.h"
 #include "core/device/cuda_module.h"
 
 namespace memtune::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using config::kLosses;
+using config::kOptimizers;
 using sweep::SweepSettings;
 
 constexpr char kDefaultModel[] = "small";
 constexpr int64_t kMostSteps = 1'000'000;
-const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
-const std::vector<std::string> kOptimizers = {"adamw", "sgd"};
 
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
@@ -95,9 +96,9 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
   training.learning_rate = parse_learning_rate(flags.learning_rate);
   if (!flags.dtype.empty()) {
-    training.dtype = dtype_flag("--dtype", flags.dtype, {"bfloat16", "float16", "float32", "float64"});
+    training.dtype = dtype_flag("--dtype", flags.dtype, config::kParameterDtypes);
   }
-  if (!flags.autocast.empty()) training.autocast = dtype_flag("--autocast", flags.autocast, {"bfloat16", "float16"});
+  if (!flags.autocast.empty()) training.autocast = dtype_flag("--autocast", flags.autocast, config::kAutocastDtypes);
   training.seed = integer_flag("--seed", flags.seed, 0, std::numeric_limits<int64_t>::max());
   training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
   training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));

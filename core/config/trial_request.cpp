@@ -1,11 +1,13 @@
 #include "core/config/trial_request.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
+#include "core/config/vocabulary.h"
 
 namespace memtune::config {
 namespace {
@@ -33,10 +35,9 @@ void check_device(const std::string& device) {
 void check_floating(const std::string& dtype) {
   if (dtype.empty()) return;
   const std::string name = canonical_dtype(dtype);
-  if (name.find("float") == std::string::npos)
-    throw UsageError("dtype '" + dtype +
-                     "' is not a floating-point one; parameters can be float32, float64, float16, "
-                     "bfloat16");
+  if (std::ranges::find(kParameterDtypes, name) == kParameterDtypes.end())
+    throw UsageError("dtype '" + dtype + "' is not a floating-point one; parameters can be " +
+                     join(kParameterDtypes, ", "));
 }
 
 json model_json(const ModelSource& model) { return {{"path", model.path}, {"profile", model.profile}}; }
@@ -100,13 +101,13 @@ TrainingSettings read_training(const json& json, const std::string& path) {
 }  // namespace
 
 void check_training(const TrainingSettings& training) {
-  if (!training.loss.empty()) check_name("loss", training.loss, {"next_token", "cross_entropy", "mse", "returned"});
-  check_name("optimizer", training.optimizer, {"adamw", "sgd"});
+  if (!training.loss.empty()) check_name("loss", training.loss, kLosses);
+  check_name("optimizer", training.optimizer, kOptimizers);
   if (!std::isfinite(training.learning_rate) || training.learning_rate < 0)
     throw UsageError("learning rate must be a finite number of at least 0, not " +
                      std::to_string(training.learning_rate));
   check_floating(training.dtype);
-  if (!training.autocast.empty()) check_name("autocast dtype", training.autocast, {"bfloat16", "float16"});
+  if (!training.autocast.empty()) check_name("autocast dtype", training.autocast, kAutocastDtypes);
   check_least("steps", training.steps, 1);
   check_least("warmup", training.warmup, 0);
   check_least("traced steps", training.traced_steps, 0);

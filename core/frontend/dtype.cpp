@@ -3,6 +3,8 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/vocabulary.h"
 
 namespace memtune::frontend {
 namespace {
@@ -28,7 +30,7 @@ std::string name_of(at::ScalarType type) {
 at::ScalarType weight_type(const std::string& dtype) {
   auto found = scalar_types().find(dtype);
   if (found == scalar_types().end() || !at::isFloatingType(found->second))
-    throw UsageError("a model cannot be cast to " + dtype + "; valid: float32, float64, float16, bfloat16");
+    throw UsageError("a model cannot be cast to " + dtype + "; valid: " + join(config::kParameterDtypes, ", "));
   return found->second;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/vocabulary.h"
 #include "core/frontend/emitter.h"
 #include "core/program/liveness.h"
 
@@ -9,10 +10,9 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
+using config::kLosses;
 using program::Answer;
 using program::Program;
-
-const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
 
 Value pack(Emitter& emit, const Answer& answer) {
   if (answer.slot >= 0) return {answer.slot};

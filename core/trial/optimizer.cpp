@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/vocabulary.h"
 
 namespace memtune::trial {
 namespace {
@@ -105,8 +106,7 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& name, double learni
                                           std::vector<at::Tensor> parameters) {
   if (name == "adamw") return std::make_unique<AdamW>(learning_rate, std::move(parameters));
   if (name == "sgd") return std::make_unique<Sgd>(learning_rate, std::move(parameters));
-  static const std::vector<std::string> known = {"adamw", "sgd"};
-  throw UsageError(unknown_name("optimizer", name, known));
+  throw UsageError(unknown_name("optimizer", name, config::kOptimizers));
 }
 
 }  // namespace memtune::trial

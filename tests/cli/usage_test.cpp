@@ -33,7 +33,7 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"sweep --lr -1", "--lr: -1 is negative"},
       {"sweep --loss mes", "--loss: unknown value 'mes'; did you mean 'mse'?"},
       {"sweep --optimizer adam", "--optimizer: unknown value 'adam'"},
-      {"sweep --dtype int64", "--dtype: unknown dtype 'int64'. Known: bfloat16, float16, float32, float64"},
+      {"sweep --dtype int64", "--dtype: unknown dtype 'int64'. Known: float32, float64, float16, bfloat16"},
       {"sweep --dtype bf17", "--dtype: "},
       {"sweep --autocast fp32", "--autocast: unknown dtype 'fp32'. Known: bfloat16, float16"},
       {"sweep --device gpu", "--device: unknown device 'gpu'; it takes cpu, cuda or cuda:N"},

@@ -1,0 +1,15 @@
+// The words for a training's settings that people type and files hold. Dtypes: canonical_dtype (trial_request.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace memtune::config {
+
+// In the order of frontend::Loss, behind its none.
+inline const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
+inline const std::vector<std::string> kOptimizers = {"adamw", "sgd"};
+inline const std::vector<std::string> kParameterDtypes = {"float32", "float64", "float16", "bfloat16"};
+inline const std::vector<std::string> kAutocastDtypes = {"bfloat16", "float16"};
+
+}  // namespace memtune::config
