@@ -12,22 +12,22 @@
 
 #include "core/autograd/autocast.h"
 #include "core/autograd/geometry.h"
+#include "core/autograd/saved_value.h"
 #include "core/program/program.h"
-#include "core/value/value.h"
 
 namespace memtune::checkpoint {
 
 class Recompute;
 
 struct TensorInput {
-  value::Use use;               // none: `direct` is used as it is
+  autograd::Use use;            // none: `direct` is used as it is
   autograd::Geometry geometry;  // of the view
   bool requires_grad = false;
   at::Tensor direct;  // parameters, tensors of other kinds, undefined ones
 };
 
 // One argument: a plain value, a tensor, or a list of tensors (optional ones too).
-struct Argument {
+struct RecordedArgument {
   enum class Form { plain, tensor, list, optional_list };
   c10::IValue value;  // where it is plain
   Form form = Form::plain;
@@ -35,18 +35,18 @@ struct Argument {
 };
 
 struct Output {
-  std::weak_ptr<value::Value> value;
+  std::weak_ptr<autograd::SavedValue> value;
   int index = 0;           // among the op's tensors, lists flattened; negative: -1 - (number of the written argument)
   caffe2::TypeMeta dtype;  // for the check that a rerun makes the same
   int64_t elements = 0;
 };
 
-struct Instance final : value::Maker {
+struct Instance final : autograd::Maker {
   explicit Instance(Recompute& engine) : engine(engine) {}
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  at::Storage make(value::Value& value) override;
+  at::Storage make(autograd::SavedValue& value) override;
 
   bool writes() const {
     return std::any_of(outputs.begin(), outputs.end(), [](const Output& output) { return output.index < 0; });
@@ -55,7 +55,7 @@ struct Instance final : value::Maker {
   Recompute& engine;
   const program::Op* op = nullptr;
   int block = -1;  // the op's; -1: outside of blocks
-  c10::SmallVector<Argument, 6> arguments;
+  c10::SmallVector<RecordedArgument, 6> arguments;
   c10::SmallVector<TensorInput, 2> inputs;  // of all arguments
   c10::SmallVector<Output, 1> outputs;      // that are made again
   at::Tensor generator_state;               // undefined: the op draws nothing

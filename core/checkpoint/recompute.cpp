@@ -13,9 +13,9 @@
 namespace memtune::checkpoint {
 namespace {
 
+using autograd::SavedValue;
 using c10::IValue;
 using program::Stack;
-using value::Value;
 
 class GeneratorScope {
  public:
@@ -56,20 +56,20 @@ class Capture final : public autograd::Packer {
 
 }  // namespace
 
-at::Storage Instance::make(Value& value) { return engine.make(*this, value); }
+at::Storage Instance::make(SavedValue& value) { return engine.make(*this, value); }
 
 at::Tensor PrivateUse::tensor() const { return instance_->engine.saved_by(*instance_, save_); }
 
-at::Storage Recompute::make(Instance& instance, Value& value) {
+at::Storage Recompute::make(Instance& instance, SavedValue& value) {
   if (at::Storage storage = passed(value)) return storage;
   run(instance, &value);
   if (at::Storage storage = passed(value)) return storage;
-  if (value.state() != Value::State::held)
+  if (value.state() != SavedValue::State::held)
     throw Error("running " + instance.op->name + " again did not make its value");
   return value.on_device();
 }
 
-at::Storage Recompute::passed(const Value& value) const {
+at::Storage Recompute::passed(const SavedValue& value) const {
   const auto block = passed_.find(value.block());
   if (block == passed_.end()) return {};
   const auto found = block->second.find(&value);
@@ -84,7 +84,7 @@ at::Tensor Recompute::saved_by(Instance& instance, int save) {
   return instance.captured[save];
 }
 
-void Recompute::run(Instance& instance, const Value* wanted) {
+void Recompute::run(Instance& instance, const SavedValue* wanted) {
   // What the block made in passing goes when the value that it was passed for is there.
   const bool enters = passes(instance) && passed_.try_emplace(instance.block).second;
   struct Leave {
@@ -98,7 +98,7 @@ void Recompute::run(Instance& instance, const Value* wanted) {
   rerun(instance, wanted);
 }
 
-void Recompute::rerun(Instance& instance, const Value* wanted) {
+void Recompute::rerun(Instance& instance, const SavedValue* wanted) {
   const bool captures = !instance.captured.empty() && !passes(instance);
   Stack stack = make_stack(instance);
   const Stack arguments = instance.writes() ? stack : Stack();
@@ -133,7 +133,7 @@ Stack Recompute::make_stack(const Instance& instance) {
   Stack stack;
   stack.reserve(instance.arguments.size() + 1);
   for (size_t i = 0; i < instance.arguments.size(); ++i) {
-    const Argument& argument = instance.arguments[i];
+    const RecordedArgument& argument = instance.arguments[i];
     const bool written = i < writes.size() && writes[i];
     // The forward has moved them; a rerun must not move them again.
     const bool statistics = std::find(moved.begin(), moved.end(), static_cast<int>(i)) != moved.end();
@@ -143,8 +143,8 @@ Stack Recompute::make_stack(const Instance& instance) {
   return stack;
 }
 
-IValue Recompute::make_argument(const Argument& argument, const TensorInput* inputs, bool written) {
-  using Form = Argument::Form;
+IValue Recompute::make_argument(const RecordedArgument& argument, const TensorInput* inputs, bool written) {
+  using Form = RecordedArgument::Form;
   if (argument.form == Form::plain) return argument.value;
   if (argument.form == Form::tensor) return make_input(*inputs, written);
   c10::List<at::Tensor> list;
@@ -175,7 +175,7 @@ at::Tensor Recompute::make_input(const TensorInput& input, bool written) {
 }
 
 // Outputs that somebody waits for keep their bytes; what an in-place op wrote is the written argument's.
-void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack& results, const Value* wanted) {
+void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack& results, const SavedValue* wanted) {
   const auto made = program::tensors_in(results);
   for (Output& output : instance.outputs) {
     auto value = output.value.lock();
@@ -186,7 +186,7 @@ void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack
       throw Error("running " + instance.op->name + " again made another tensor than before");
     if (passes(instance) && !value->crosses())
       passed_[instance.block][value.get()] = tensor.storage();
-    else if (value->state() == Value::State::dropped)
+    else if (value->state() == SavedValue::State::dropped)
       value->hold(tensor.storage());
   }
 }

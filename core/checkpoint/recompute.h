@@ -28,7 +28,7 @@ class Recompute {
   void enter_block(int block) { block_ = block; }
 
   // The value's bytes, made by running `instance` again. Throws Error when it does not make them as before.
-  at::Storage make(Instance& instance, value::Value& value);
+  at::Storage make(Instance& instance, autograd::SavedValue& value);
 
   // The `save`-th tensor that autograd saved while `instance` ran.
   at::Tensor saved_by(Instance& instance, int save);
@@ -39,20 +39,20 @@ class Recompute {
   device::Stopwatch& timer() { return timer_; }                      // of the ops that were run again
 
  private:
-  void run(Instance& instance, const value::Value* wanted);
-  void rerun(Instance& instance, const value::Value* wanted);
-  at::Storage passed(const value::Value& value) const;
+  void run(Instance& instance, const autograd::SavedValue* wanted);
+  void rerun(Instance& instance, const autograd::SavedValue* wanted);
+  at::Storage passed(const autograd::SavedValue& value) const;
   program::Stack make_stack(const Instance& instance);
-  c10::IValue make_argument(const Argument& argument, const TensorInput* inputs, bool written);
+  c10::IValue make_argument(const RecordedArgument& argument, const TensorInput* inputs, bool written);
   at::Tensor make_input(const TensorInput& input, bool written);
   void hand_out(Instance& instance, const program::Stack& arguments, const program::Stack& results,
-                const value::Value* wanted);
+                const autograd::SavedValue* wanted);
   bool passes(const Instance& instance) const { return nested_ && instance.block != block_; }
 
   c10::Device device_;
   bool nested_;
   int block_ = -1;
-  std::map<int, std::unordered_map<const value::Value*, at::Storage>> passed_;  // by block that is being passed
+  std::map<int, std::unordered_map<const autograd::SavedValue*, at::Storage>> passed_;  // by block that is being passed
   device::Stopwatch timer_;
   trace::Recorder* recorder_ = nullptr;
   int64_t reruns_ = 0;

@@ -6,7 +6,7 @@ namespace memtune::checkpoint {
 namespace {
 
 using c10::IValue;
-using Form = Argument::Form;
+using Form = RecordedArgument::Form;
 using program::Stack;
 
 // A list of plain numbers says so sooner than its type can be asked.
@@ -33,7 +33,7 @@ void add_input(Instance& instance, const at::Tensor& tensor, UseOf use) {
 }
 
 void add_argument(Instance& instance, const IValue& value, UseOf use) {
-  Argument& argument = instance.arguments.emplace_back();
+  RecordedArgument& argument = instance.arguments.emplace_back();
   argument.form = form_of(value);
   const size_t before = instance.inputs.size();
   if (argument.form == Form::plain) {
@@ -64,7 +64,7 @@ const program::Op& cast_op() {
 
 }  // namespace
 
-InstancePtr Recorder::begin(const program::Op& op, int block) const {
+InstancePtr OpRecorder::begin(const program::Op& op, int block) const {
   auto instance = std::make_shared<Instance>(engine_);
   instance->op = &op;
   instance->block = block;
@@ -72,7 +72,7 @@ InstancePtr Recorder::begin(const program::Op& op, int block) const {
 }
 
 // State is cheap: nothing is copied for ops that draw no random numbers.
-InstancePtr Recorder::record(const program::Op& op, const Stack& inputs, int block, UseOf use) const {
+InstancePtr OpRecorder::record(const program::Op& op, const Stack& inputs, int block, UseOf use) const {
   InstancePtr instance = begin(op, block);
   instance->autocast = autograd::Autocast::now(device_.type());
   if (op.random) instance->generator_state = at::globalContext().defaultGenerator(device_).get_state();
@@ -80,7 +80,7 @@ InstancePtr Recorder::record(const program::Op& op, const Stack& inputs, int blo
   return instance;
 }
 
-InstancePtr Recorder::record_cast(const at::Tensor& source, at::ScalarType to, int block, UseOf use) const {
+InstancePtr OpRecorder::record_cast(const at::Tensor& source, at::ScalarType to, int block, UseOf use) const {
   InstancePtr instance = begin(cast_op(), block);
   add_argument(*instance, source, use);
   add_argument(*instance, to, use);

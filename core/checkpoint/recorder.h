@@ -9,12 +9,12 @@ namespace memtune::checkpoint {
 
 // Who keeps the tensor's bytes for a rerun: a use of its value. None for what is no value (a parameter), which is used
 // as it is.
-using UseOf = c10::function_ref<value::Use(const at::Tensor&)>;
+using UseOf = c10::function_ref<autograd::Use(const at::Tensor&)>;
 
-class Recorder {
+class OpRecorder {
  public:
   // The engine runs again what is recorded, and must outlive it.
-  Recorder(Recompute& engine, c10::Device device) : engine_(engine), device_(device) {}
+  OpRecorder(Recompute& engine, c10::Device device) : engine_(engine), device_(device) {}
 
   InstancePtr record(const program::Op& op, const program::Stack& inputs, int block, UseOf use) const;
   // Of a cast that autocast put in front of an op: no op of the program.

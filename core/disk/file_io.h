@@ -18,7 +18,7 @@ constexpr int64_t kAlignment = 4096;
 constexpr int64_t round_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // One read or write between a file and memory.
-struct Transfer {
+struct DiskTransfer {
   enum class Kind { read, write } kind = Kind::read;
   int64_t offset = 0;  // in the file
   char* data = nullptr;
@@ -36,7 +36,7 @@ class FileIo {
   virtual ~FileIo() = default;
   // Starts a transfer and returns at once: 0, or -errno when it was not started. From any thread; never more than
   // `depth` between their submit() and their reap().
-  virtual int submit(const Transfer& transfer, size_t tag) = 0;
+  virtual int submit(const DiskTransfer& transfer, size_t tag) = 0;
   // Waits for one of those that were started. From one thread, and only when there is one.
   virtual Completion reap() = 0;
   // Many transfers will come from and go to these bytes, which outlive this. A hint: may do nothing.

@@ -35,7 +35,7 @@ class Noise {
 };
 
 // Moves the whole file once.
-double gb_per_s(const ScratchFile& file, Backend backend, Transfer::Kind kind, Noise& noise) {
+double gb_per_s(const ScratchFile& file, Backend backend, DiskTransfer::Kind kind, Noise& noise) {
   FirstFailure failure;
   RequestQueue queue(file, file.start_io(kDepth, backend), kDepth, failure);
   std::vector<RequestPtr> requests;
@@ -56,11 +56,11 @@ DiskSpeed probe_disk(const std::filesystem::path& directory, int64_t bytes, bool
   ScratchFile file(system, directory, allow_memory);
   file.grow(round_up(bytes));
   Noise noise;
-  gb_per_s(file, backend, Transfer::Kind::write, noise);  // slower: the file system notes what is no longer empty
+  gb_per_s(file, backend, DiskTransfer::Kind::write, noise);  // slower: the file system notes what is no longer empty
   DiskSpeed speed;
   speed.how = file.describe(*file.start_io(1, backend));
-  speed.write_gb_per_s = gb_per_s(file, backend, Transfer::Kind::write, noise);
-  speed.read_gb_per_s = gb_per_s(file, backend, Transfer::Kind::read, noise);
+  speed.write_gb_per_s = gb_per_s(file, backend, DiskTransfer::Kind::write, noise);
+  speed.read_gb_per_s = gb_per_s(file, backend, DiskTransfer::Kind::read, noise);
   return speed;
 }
 

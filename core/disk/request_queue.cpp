@@ -14,7 +14,7 @@ constexpr int kPatience = 100;  // interruptions and empty results in a row
 bool passing(int64_t error) { return error == EINTR || error == EAGAIN; }
 
 // What is left of `transfer` when `moved` bytes of it are done.
-Transfer rest_of(const Transfer& transfer, int64_t moved) {
+DiskTransfer rest_of(const DiskTransfer& transfer, int64_t moved) {
   return {transfer.kind, transfer.offset + moved, transfer.data + moved, transfer.bytes - moved};
 }
 
@@ -164,7 +164,7 @@ bool RequestQueue::arrive(const Completion& completion) {
     if (flight.job.check) flight.job.check();
     land(place, nullptr);
   } catch (...) {
-    if (flight.job.transfer.kind == Transfer::Kind::read && !flight.read_again) return read_again(place);
+    if (flight.job.transfer.kind == DiskTransfer::Kind::read && !flight.read_again) return read_again(place);
     land(place, std::current_exception());
   }
   return true;
@@ -172,7 +172,7 @@ bool RequestQueue::arrive(const Completion& completion) {
 
 // True: every byte has moved.
 bool RequestQueue::advance(Flight& flight, int64_t result) const {
-  const Transfer rest = rest_of(flight.job.transfer, flight.moved);
+  const DiskTransfer rest = rest_of(flight.job.transfer, flight.moved);
   if (result >= rest.bytes) return true;
   if (result < 0 && !passing(-result)) std::rethrow_exception(file_.failure(static_cast<int>(-result), rest));
   const int64_t progress = std::max<int64_t>(0, result) / kAlignment * kAlignment;
@@ -203,7 +203,7 @@ bool RequestQueue::read_again(size_t place) {
 // --- both ---
 
 void RequestQueue::submit(size_t place) {
-  const Transfer transfer = rest(place);
+  const DiskTransfer transfer = rest(place);
   int result = 0;
   for (int tries = 0; tries < kPatience; ++tries) {
     result = io_->submit(transfer, place);
@@ -218,7 +218,7 @@ RequestQueue::Flight& RequestQueue::at(size_t place) {
   return *places_[place];
 }
 
-Transfer RequestQueue::rest(size_t place) {
+DiskTransfer RequestQueue::rest(size_t place) {
   std::lock_guard lock(mutex_);
   return rest_of(places_[place]->job.transfer, places_[place]->moved);
 }

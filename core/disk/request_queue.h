@@ -69,7 +69,7 @@ struct Traffic {
 class RequestQueue {
  public:
   struct Job {
-    Transfer transfer;
+    DiskTransfer transfer;
     std::function<void()> prepare;  // before the transfer starts, in the order of push(); may wait
     std::function<void()> check;    // once the bytes are there
     RequestPtr request = std::make_shared<Request>();
@@ -106,7 +106,7 @@ class RequestQueue {
 
   void submit(size_t place);
   Flight& at(size_t place);
-  Transfer rest(size_t place);
+  DiskTransfer rest(size_t place);
   void land(size_t place, std::exception_ptr error);
   void end(Job job, std::exception_ptr error);
   void count_flights(int change);

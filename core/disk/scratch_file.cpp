@@ -162,7 +162,7 @@ void ScratchFile::allocate(int64_t bytes) {
   std::rethrow_exception(error);
 }
 
-void ScratchFile::forget(const Transfer& transfer) const {
+void ScratchFile::forget(const DiskTransfer& transfer) const {
   if (!direct_) ::posix_fadvise(descriptor(), transfer.offset, transfer.bytes, POSIX_FADV_DONTNEED);
 }
 
@@ -189,8 +189,8 @@ std::exception_ptr ScratchFile::failure(int error, const std::string& doing) con
       DiskFull(what + free + "; free some, name a larger disk with --scratch, or lower --disk-budget"));
 }
 
-std::exception_ptr ScratchFile::failure(int error, const Transfer& transfer) const {
-  const std::string verb = transfer.kind == Transfer::Kind::read ? "reading " : "writing ";
+std::exception_ptr ScratchFile::failure(int error, const DiskTransfer& transfer) const {
+  const std::string verb = transfer.kind == DiskTransfer::Kind::read ? "reading " : "writing ";
   return failure(error, verb + format_bytes(transfer.bytes) + " at offset " + std::to_string(transfer.offset));
 }
 

@@ -26,7 +26,7 @@ class ScratchFile {
   void grow(int64_t bytes);
 
   // Without direct I/O the page cache would fill with what nobody reads twice.
-  void forget(const Transfer& transfer) const;
+  void forget(const DiskTransfer& transfer) const;
 
   // Throws DiskError where `backend` is refused.
   std::unique_ptr<FileIo> start_io(int depth, Backend backend) const;
@@ -35,7 +35,7 @@ class ScratchFile {
 
   // DiskFull or DiskError for `error`, an errno.
   std::exception_ptr failure(int error, const std::string& doing) const;
-  std::exception_ptr failure(int error, const Transfer& transfer) const;
+  std::exception_ptr failure(int error, const DiskTransfer& transfer) const;
 
  private:
   void open();

@@ -70,12 +70,12 @@ struct Lateness {
   double share = 0;
 };
 Lateness latest_region(const Subject& subject, const Intervals& late, EventKind kind) {
-  std::vector<std::pair<const trace::Value*, int64_t>> regions;  // by the first value of each
+  std::vector<std::pair<const trace::TracedValue*, int64_t>> regions;  // by the first value of each
   int64_t all = 0;
   for (const Event& event : subject.trace.events) {
     if (event.kind != kind || !event.value) continue;
     const int64_t ns = trace::time_within(event, late);
-    const trace::Value& value = subject.trace.value(event.value);
+    const trace::TracedValue& value = subject.trace.value(event.value);
     const auto same = [&](const auto& region) {
       return region.first->block == value.block && region.first->region == value.region;
     };
@@ -92,7 +92,7 @@ Lateness latest_region(const Subject& subject, const Intervals& late, EventKind 
 // The block whose values are saved last: backward wants them first. Not what is behind the blocks.
 int32_t last_block(const trace::Trace& trace) {
   int32_t last = trace::kNoBlock;
-  for (const trace::Value& value : trace.values) last = std::max(last, value.block);
+  for (const trace::TracedValue& value : trace.values) last = std::max(last, value.block);
   return last;
 }
 

@@ -26,7 +26,7 @@ double step_of(const result::Measurement& measurement, const std::vector<trace::
 
 int count_blocks(const trace::Trace& trace) {
   std::set<int32_t> blocks;
-  for (const trace::Value& value : trace.values)
+  for (const trace::TracedValue& value : trace.values)
     if (value.block != trace::kNoBlock) blocks.insert(value.block);
   return static_cast<int>(blocks.size());
 }

@@ -67,7 +67,7 @@ Advice do_less(const Subject& subject, int64_t unused) {
 
 int64_t recomputed_bytes(const trace::Trace& trace) {
   int64_t bytes = 0;
-  for (const trace::Value& value : trace.values) bytes += value.placement == "recompute" ? value.bytes : 0;
+  for (const trace::TracedValue& value : trace.values) bytes += value.placement == "recompute" ? value.bytes : 0;
   return bytes;
 }
 

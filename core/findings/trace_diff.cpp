@@ -138,15 +138,15 @@ TraceDiff diff(const trace::Trace& a, const trace::Trace& b) {
     const std::string& name = time.name.empty() ? other.name : time.name;
     diff.parts.push_back({name, true, time.ms, other.ms, cause(time, other), time.first, other.first});
   }
-  const auto start = [](const Part& part) { return std::max(part.in_a.start, part.in_b.start); };
-  std::stable_sort(diff.parts.begin(), diff.parts.end(), [&](const Part& left, const Part& right) {
+  const auto start = [](const StepPart& part) { return std::max(part.in_a.start, part.in_b.start); };
+  std::stable_sort(diff.parts.begin(), diff.parts.end(), [&](const StepPart& left, const StepPart& right) {
     const double by = std::abs(left.delta_ms()) - std::abs(right.delta_ms());
     return by != 0 ? by > 0 : start(left) < start(right);
   });
   return diff;
 }
 
-std::string sentence(const Part& part) {
+std::string sentence(const StepPart& part) {
   return part.name + " " + signed_ms(part.delta_ms()) + (part.cause.empty() ? "" : ": " + part.cause);
 }
 

@@ -13,7 +13,7 @@ namespace memtune::findings {
 // Something that takes time in a step: a region of the trace ("layers.3 backward", "optimizer"; "all blocks backward"
 // sums those of all blocks; the same in both traces whatever their names), or what the device did over the whole step
 // (kDeviceParts).
-struct Part {
+struct StepPart {
   std::string name;
   bool region = true;
   double a_ms = 0, b_ms = 0;   // a step; 0 in the trace that has none
@@ -28,7 +28,7 @@ inline const std::vector<std::string> kDeviceParts = {"compute", "copies in expo
 struct TraceDiff {
   trace::Interval a_step, b_step;  // the steps to lay over each other: of median length
   double a_ms = 0, b_ms = 0;       // a step, on average
-  std::vector<Part> parts;         // the largest difference first
+  std::vector<StepPart> parts;     // the largest difference first
 };
 
 // Regions are those of the device where a trace has such, else those of the host; unions, so what nests counts once. An
@@ -36,6 +36,6 @@ struct TraceDiff {
 TraceDiff diff(const trace::Trace& a, const trace::Trace& b);
 
 // "layers.3 backward +1.8 ms: copies in exposed +1.7 ms".
-std::string sentence(const Part& part);
+std::string sentence(const StepPart& part);
 
 }  // namespace memtune::findings

@@ -5,7 +5,6 @@
 namespace memtune::offload {
 namespace {
 
-using State = Transfer::State;
 using device::Direction;
 using device::Stream;
 
@@ -72,22 +71,6 @@ void Offload::begin_unpack() {
   if (!schedule_.learning()) return schedule_.begin_unpack();
   schedule_.begin_unpack(device_.memory().peak_allocated);
   device_.reset_peak();
-}
-
-// Whatever the state, nothing may touch freed memory: compute, which reuses it, waits for copies in flight.
-void Offload::forget(Transfer& transfer) noexcept {
-  if (transfer.number_ < order_.size() && order_[transfer.number_] == &transfer) order_[transfer.number_] = nullptr;
-  if (transfer.state_ == State::gathered) leave_gathered(transfer);
-  if (transfer.state_ == State::stashed) {
-    std::erase(stash_, &transfer);
-    stash_bytes_ -= transfer.bytes_;
-  }
-  if (transfer.source_ && transfer.out_done_) device_.wait_quietly(Stream::compute, transfer.out_done_);
-  if (transfer.state_ == State::coming_back) {
-    if (transfer.in_done_) device_.wait_quietly(Stream::compute, transfer.in_done_);
-    ahead_bytes_ -= transfer.bytes_;
-  }
-  for (const tier::PiecePtr& piece : transfer.pieces_) tier_.drop(piece);
 }
 
 }  // namespace memtune::offload

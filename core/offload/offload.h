@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "core/autograd/saved_value.h"
 #include "core/config/plan.h"
 #include "core/device/device.h"
 #include "core/device/stopwatch.h"
@@ -20,7 +21,6 @@
 #include "core/offload/transfer.h"
 #include "core/tier/host_tier.h"
 #include "core/trace/recorder.h"
-#include "core/value/value.h"
 
 namespace memtune::offload {
 
@@ -41,7 +41,7 @@ class Offload {
   void begin_step();  // forgets the order of the step before; counters start at 0
   // Copies the value's storage, which the step holds, out to the tier that value.place() says; returns at once. Smaller
   // values than min_bytes are simply held. By blocks, copies start when the block ends.
-  void send(value::Value& value);
+  void send(autograd::SavedValue& value);
   void end_block();
   // Issues copies back (and reads) that come next, within the settings and without raising the peak.
   void prefetch();

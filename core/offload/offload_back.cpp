@@ -1,4 +1,4 @@
-// The way back: when backward asks for a value, or ahead of that.
+// The way back: when backward asks for a value, or ahead of that. And the end of a trip, in any state.
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
@@ -21,6 +21,10 @@ at::Storage new_storage(const device::Device& device, int64_t bytes) {
 }
 
 }  // namespace
+
+at::Storage Transfer::bring_back() { return offload_.bring_back(*this); }
+
+Transfer::~Transfer() { offload_.forget(*this); }
 
 at::Storage Offload::bring_back(Transfer& transfer) {
   group_wanted_ = transfer.group_;
@@ -129,6 +133,22 @@ void Offload::read_ahead() {
     for (size_t i = transfer->pieces_back_; i < transfer->pieces_.size(); ++i)
       if (!tier_.read_ahead(transfer->pieces_[i])) return;
   }
+}
+
+// Whatever the state, nothing may touch freed memory: compute, which reuses it, waits for copies in flight.
+void Offload::forget(Transfer& transfer) noexcept {
+  if (transfer.number_ < order_.size() && order_[transfer.number_] == &transfer) order_[transfer.number_] = nullptr;
+  if (transfer.state_ == State::gathered) leave_gathered(transfer);
+  if (transfer.state_ == State::stashed) {
+    std::erase(stash_, &transfer);
+    stash_bytes_ -= transfer.bytes_;
+  }
+  if (transfer.source_ && transfer.out_done_) device_.wait_quietly(Stream::compute, transfer.out_done_);
+  if (transfer.state_ == State::coming_back) {
+    if (transfer.in_done_) device_.wait_quietly(Stream::compute, transfer.in_done_);
+    ahead_bytes_ -= transfer.bytes_;
+  }
+  for (const tier::PiecePtr& piece : transfer.pieces_) tier_.drop(piece);
 }
 
 }  // namespace memtune::offload

@@ -13,7 +13,7 @@ using device::Stream;
 
 }  // namespace
 
-void Offload::send(value::Value& value) {
+void Offload::send(autograd::SavedValue& value) {
   at::Storage source = value.alive();
   const int64_t bytes = value.size_bytes();
   if (bytes < settings_.min_bytes || bytes == 0) return value.hold(std::move(source));
@@ -138,6 +138,8 @@ void Offload::make_room(int64_t bytes) {
   if (!by_blocks()) start_gathered();
   retire([&](const Transfer&) { return fits(); });
 }
+
+void Transfer::before_overwrite() { offload_.before_overwrite(*this); }
 
 void Offload::before_overwrite(Transfer& transfer) {
   if (transfer.state_ == State::gathered) {

@@ -11,20 +11,27 @@
 
 #include <vector>
 
+#include "core/autograd/saved_value.h"
 #include "core/device/device.h"
 #include "core/tier/host_tier.h"
-#include "core/value/value.h"
 
 namespace memtune::offload {
 
 class Offload;
 
-class Transfer final : public value::Away {
+class Transfer final : public autograd::Away {
  public:
   enum class State { gathered, stashed, away, coming_back, returned };
 
   // `group`: blocks ended before it; `number`: transfers sent before it.
-  Transfer(Offload& offload, const value::Value& value, int group, size_t number);
+  Transfer(Offload& offload, const autograd::SavedValue& value, int group, size_t number)
+      : offload_(offload),
+        key_(value.key()),
+        bytes_(value.size_bytes()),
+        piece_bytes_(value.place() == config::Place::disk ? kDiskPieceBytes : bytes_),
+        on_disk_(value.place() == config::Place::disk),
+        group_(group),
+        number_(number) {}
   ~Transfer() override;
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;

@@ -22,7 +22,7 @@ using Slot = int;
 using Stack = std::vector<c10::IValue>;  // an op takes its inputs from it and leaves its outputs on it
 
 // One run of a module's body. Regions form a tree; an op belongs to the innermost one.
-struct Region {
+struct ModuleRegion {
   std::string path;  // module path, "layers.3.attn"; functions have their caller's
   std::string type;  // class name as the author wrote it: "Block"
   int parent = -1;
@@ -108,7 +108,7 @@ struct Program {
   Answer answer;                       // of the model, before any loss
   std::vector<c10::IValue> constants;  // by slot; None where the slot is no constant
   std::vector<bool> is_constant;
-  std::vector<Region> regions;
+  std::vector<ModuleRegion> regions;
   std::vector<std::string> notes;  // what the person should know
   int slots = 0;
   int ops = 0;

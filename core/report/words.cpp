@@ -56,7 +56,7 @@ std::vector<std::string> legend(const Report& report) {
   return parts;
 }
 
-Advice advice(const Report& report) {
+Verdict verdict(const Report& report) {
   const result::Recommendation& advice = report.recommendation;
   if (advice.strategy.empty() && advice.reason.empty()) return {};
   if (!advice.fits || advice.strategy.empty()) return {"No recommendation", advice.reason, false};

@@ -17,12 +17,12 @@ std::string device_text(const Report& report);
 // What the marks of the table mean: "* recommended", "• no other is both faster and smaller".
 std::vector<std::string> legend(const Report& report);
 
-struct Advice {
+struct Verdict {
   std::string head;  // "Recommended", "No recommendation"; "": nothing to say
   std::string text;
   bool good = true;
 };
-Advice advice(const Report& report);
+Verdict verdict(const Report& report);
 
 // The report's notes and what its rows give reason for: times that vary, gradients that differ, an emulation.
 std::vector<std::string> notes(const Report& report);

@@ -1,6 +1,7 @@
-// The figures of a step's copies out of a trace's events. With C the union of copy intervals (out and in) and K the union of
-// kernel and memset intervals: hidden = |C ∩ K| / |C|, exposed = |C \ K|; both 0 without copies. A direction's rate is
-// its bytes over the union of its own copies. Copies within the device are neither: they use its memory, not the link.
+// The figures of a step's copies out of a trace's events. With C the union of copy intervals (out and in) and K the
+// union of kernel and memset intervals: hidden = |C ∩ K| / |C|, exposed = |C \ K|; both 0 without copies. A direction's
+// rate is its bytes over the union of its own copies. Copies within the device are neither: they use its memory, not
+// the link.
 #pragma once
 
 #include "core/result/measurement.h"

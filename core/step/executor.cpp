@@ -8,13 +8,13 @@
 
 namespace memtune::step {
 
+using autograd::SavedValue;
+using autograd::Use;
+using autograd::ValuePtr;
 using checkpoint::InstancePtr;
 using config::Place;
 using program::Stack;
 using trace::ValueKey;
-using value::Use;
-using value::Value;
-using value::ValuePtr;
 
 namespace {
 
@@ -132,7 +132,7 @@ Use Executor::use_for_rerun(const at::Tensor& tensor) {
 Use Executor::use(ValuePtr value, Use::By by) {
   Use use(std::move(value), by);
   use->wanted_in(block_);
-  if (use->state() != Value::State::passing) return use;
+  if (use->state() != SavedValue::State::passing) return use;
   if (use->place() == Place::keep)
     use->hold(use->alive());
   else
@@ -175,13 +175,13 @@ void Executor::add_outputs(const OpPlan& plan, const Stack& outputs) {
 // `maker` can make the value again, as the result that `index` counts; null: it cannot be.
 ValuePtr Executor::add_value(const at::Tensor& tensor, int op, int output, Place place, const InstancePtr& maker,
                              int index) {
-  const Value::Origin origin{op, output, block_};
+  const SavedValue::Origin origin{op, output, block_};
   ValuePtr value;
   if (place == Place::recompute && maker) {
-    value = std::make_shared<Value>(tensor.storage(), origin, maker);
+    value = std::make_shared<SavedValue>(tensor.storage(), origin, maker);
     maker->outputs.push_back({value, index, tensor.dtype(), tensor.numel()});
   } else {
-    value = std::make_shared<Value>(tensor.storage(), origin, place == Place::recompute ? Place::keep : place);
+    value = std::make_shared<SavedValue>(tensor.storage(), origin, place == Place::recompute ? Place::keep : place);
   }
   values_.add(ValueTable::storage_of(tensor), value);
   return value;

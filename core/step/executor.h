@@ -66,7 +66,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   void start_recording() { tier_.start_recording(); }
   std::vector<tier::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
   const config::OpPlacement* placement(int op) const { return ops_[op].placement; }  // null: all stays
-  std::vector<Owner> largest_owners(size_t most) const { return step::largest_owners(values_, facts_, most); }
+  std::vector<Holder> largest_holders(size_t most) const { return step::largest_holders(values_, facts_, most); }
 
  private:
   at::Tensor unpack(const SavedTensor& saved) override;
@@ -75,13 +75,13 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   void enter(const OpPlan& op);
   void overwrite(const at::Tensor& tensor);
   void record(const program::Op& op, const program::Stack& inputs);
-  value::Use use(value::ValuePtr value, value::Use::By by);
-  value::Use use_for_rerun(const at::Tensor& tensor);
+  autograd::Use use(autograd::ValuePtr value, autograd::Use::By by);
+  autograd::Use use_for_rerun(const at::Tensor& tensor);
   void replace_written(const OpPlan& plan);
   void add_outputs(const OpPlan& plan, const program::Stack& outputs);
-  value::ValuePtr add_value(const at::Tensor& tensor, int op, int output, config::Place place,
-                            const checkpoint::InstancePtr& maker, int index);
-  void become(SavedTensor& saved, value::ValuePtr value);
+  autograd::ValuePtr add_value(const at::Tensor& tensor, int op, int output, config::Place place,
+                               const checkpoint::InstancePtr& maker, int index);
+  void become(SavedTensor& saved, autograd::ValuePtr value);
   void resolve(const RunningOp::Waiting& waiting);
   void resolve_private(const RunningOp::Waiting& waiting);
 
@@ -93,7 +93,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   tier::HostTier tier_;
   offload::Offload offload_;
   checkpoint::Recompute recompute_;
-  checkpoint::Recorder recorder_;
+  checkpoint::OpRecorder recorder_;
   ValueTable values_;
   RunningOp running_;
   bool head_begun_ = false;

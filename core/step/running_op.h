@@ -19,8 +19,8 @@ class RunningOp {
     Storage storage;
     int argument;
     at::Tensor tensor;
-    uint32_t version;       // before the op
-    value::ValuePtr value;  // before the op; null: none
+    uint32_t version;          // before the op
+    autograd::ValuePtr value;  // before the op; null: none
     bool from_outside() const { return !value || value->key().op < 0; }
   };
 

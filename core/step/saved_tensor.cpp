@@ -2,9 +2,9 @@
 
 namespace memtune::step {
 
+using autograd::Use;
 using checkpoint::PrivateUse;
 using trace::ValueKey;
-using value::Use;
 
 // The tensor itself would be a cycle: its history holds what is saved here.
 SavedTensor::SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number)

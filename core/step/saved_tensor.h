@@ -11,8 +11,8 @@
 
 #include "core/autograd/geometry.h"
 #include "core/autograd/hooks.h"
+#include "core/autograd/saved_value.h"
 #include "core/checkpoint/instance.h"
-#include "core/value/value.h"
 
 namespace memtune::step {
 
@@ -34,7 +34,7 @@ class SavedTensor final : public autograd::Ticket {
 
   at::Tensor unpack() override { return unpacker_.unpack(*this); }
 
-  void become(value::Use use) { bytes_ = std::move(use); }
+  void become(autograd::Use use) { bytes_ = std::move(use); }
   void become(checkpoint::PrivateUse use) { bytes_ = std::move(use); }
 
   bool stays() const { return bytes_.index() <= 1; }
@@ -56,7 +56,7 @@ class SavedTensor final : public autograd::Ticket {
   c10::VariableVersion counter_;
   uint32_t version_;
   int block_, number_;
-  std::variant<at::Storage, Other, value::Use, checkpoint::PrivateUse> bytes_;
+  std::variant<at::Storage, Other, autograd::Use, checkpoint::PrivateUse> bytes_;
 };
 
 }  // namespace memtune::step

@@ -9,8 +9,8 @@
 
 namespace memtune::step {
 
-using value::Value;
-using value::ValuePtr;
+using autograd::SavedValue;
+using autograd::ValuePtr;
 
 ValueTable::ValueTable(c10::Device device, const std::vector<at::Tensor>& parameters) : device_(device) {
   for (const at::Tensor& parameter : parameters) parameters_.insert(storage_of(parameter));
@@ -33,7 +33,7 @@ ValuePtr ValueTable::find(Storage storage) const {
 
 ValuePtr ValueTable::find_or_add(const at::Tensor& tensor) {
   ValuePtr& value = values_[storage_of(tensor)];
-  if (!value) value = std::make_shared<Value>(tensor.storage(), Value::Origin{}, config::Place::keep);
+  if (!value) value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, config::Place::keep);
   return value;
 }
 
@@ -49,7 +49,7 @@ void ValueTable::overwritten(Storage storage) {
   values_.erase(found);
 }
 
-void ValueTable::visit_held(const std::function<void(const Value&, int64_t bytes)>& visit) const {
+void ValueTable::visit_held(const std::function<void(const SavedValue&, int64_t bytes)>& visit) const {
   std::unordered_set<Storage> counted;
   for (const auto& weak : all_) {
     const ValuePtr value = weak.lock();
@@ -60,17 +60,17 @@ void ValueTable::visit_held(const std::function<void(const Value&, int64_t bytes
   }
 }
 
-std::vector<Owner> largest_owners(const ValueTable& values, const config::ProgramFacts& facts, size_t most) {
+std::vector<Holder> largest_holders(const ValueTable& values, const config::ProgramFacts& facts, size_t most) {
   std::map<std::string, int64_t> bytes;
-  values.visit_held([&](const Value& value, int64_t held) {
+  values.visit_held([&](const SavedValue& value, int64_t held) {
     const auto& fact = facts.ops[value.key().op];
     bytes[without_numbers(fact.region) + "/" + fact.name] += held;
   });
-  std::vector<Owner> owners;
-  for (auto& [name, count] : bytes) owners.push_back({name, count});
-  std::sort(owners.begin(), owners.end(), [](const Owner& a, const Owner& b) { return a.bytes > b.bytes; });
-  if (owners.size() > most) owners.resize(most);
-  return owners;
+  std::vector<Holder> holders;
+  for (auto& [name, count] : bytes) holders.push_back({name, count});
+  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  if (holders.size() > most) holders.resize(most);
+  return holders;
 }
 
 }  // namespace memtune::step

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/autograd/saved_value.h"
 #include "core/config/program_facts.h"
-#include "core/value/value.h"
 
 namespace memtune::step {
 
@@ -29,30 +29,30 @@ class ValueTable {
   // Whether the tensor is bytes on the device, but no parameter's: what has a value, or gets one.
   bool covers(const at::Tensor& tensor) const;
   // Null: none.
-  value::ValuePtr find(Storage storage) const;
+  autograd::ValuePtr find(Storage storage) const;
   // The value of a tensor that comes from outside of the step stays.
-  value::ValuePtr find_or_add(const at::Tensor& tensor);
+  autograd::ValuePtr find_or_add(const at::Tensor& tensor);
   // The storage's value from now on.
-  void add(Storage storage, value::ValuePtr value);
+  void add(Storage storage, autograd::ValuePtr value);
   bool has(Storage storage) const { return values_.find(storage) != values_.end(); }
   // An op has written into the storage: what it held is gone.
   void overwritten(Storage storage);
 
   // Calls with every value of this step that holds device memory now, and how much; each storage once.
-  void visit_held(const std::function<void(const value::Value&, int64_t bytes)>& visit) const;
+  void visit_held(const std::function<void(const autograd::SavedValue&, int64_t bytes)>& visit) const;
 
  private:
   c10::Device device_;
   ska::flat_hash_set<Storage> parameters_;
-  ska::flat_hash_map<Storage, value::ValuePtr> values_;  // of this forward
-  std::vector<std::weak_ptr<value::Value>> all_;         // of this step
+  ska::flat_hash_map<Storage, autograd::ValuePtr> values_;  // of this forward
+  std::vector<std::weak_ptr<autograd::SavedValue>> all_;    // of this step
 };
 
-struct Owner {
+struct Holder {
   std::string name;  // "layers.*.w1/aten::linear": the same op of all blocks
   int64_t bytes = 0;
 };
 // Who holds most device memory now.
-std::vector<Owner> largest_owners(const ValueTable& values, const config::ProgramFacts& facts, size_t most);
+std::vector<Holder> largest_holders(const ValueTable& values, const config::ProgramFacts& facts, size_t most);
 
 }  // namespace memtune::step

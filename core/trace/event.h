@@ -11,7 +11,7 @@
 
 namespace memtune::trace {
 
-using ValueId = Id<struct Value>;  // into Trace::values
+using ValueId = Id<struct TracedValue>;  // into Trace::values
 
 // Times are nanoseconds since the trace's start.
 struct Event {
@@ -34,7 +34,7 @@ struct MemorySample {
 };
 
 // What one op made and backward needs: one row of the plan, and the trip that events with its index tell.
-struct Value {
+struct TracedValue {
   std::string name;       // "layers.3.mlp silu"
   std::string region;     // "layers.3"; outside of blocks "before the blocks", "head"
   std::string placement;  // "keep", "recompute", "host", "disk"
@@ -85,7 +85,7 @@ struct Trace {
   std::vector<std::string> names;
   std::vector<Event> events;
   std::vector<MemorySample> memory;  // in order of time
-  std::vector<Value> values;
+  std::vector<TracedValue> values;
   std::vector<Owner> owners;       // what none of them holds is the work space of ops
   std::vector<OwnedSample> owned;  // in order of time
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
@@ -95,7 +95,7 @@ struct Trace {
 
   uint32_t track(const Track& wanted);     // finds or adds; tracks are few
   uint32_t name(const std::string& text);  // finds or adds, in constant time
-  const Value& value(ValueId id) const { return values[id.index()]; }
+  const TracedValue& value(ValueId id) const { return values[id.index()]; }
 };
 
 // The innermost of the device's regions around the moment; null: there is none.

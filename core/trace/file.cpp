@@ -68,7 +68,7 @@ void write_header(std::string& file, const Trace& trace) {
   Json tracks = Json::array(), values = Json::array(), owners = Json::array();
   for (const Track& track : trace.tracks)
     tracks.push_back({{"role", to_string(track.role)}, {"stream", track.stream}, {"rank", track.rank}});
-  for (const Value& value : trace.values)
+  for (const TracedValue& value : trace.values)
     values.push_back({{"name", value.name},
                       {"region", value.region},
                       {"placement", value.placement},

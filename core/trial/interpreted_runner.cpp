@@ -11,10 +11,10 @@ struct LastOwners final : program::OpObserver {
   void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
   void after(const program::Op& op, const program::Stack& outputs) override {
     executor.after(op, outputs);
-    owners = executor.largest_owners(3);
+    holders = executor.largest_holders(3);
   }
   step::Executor& executor;
-  std::vector<step::Owner> owners;
+  std::vector<step::Holder> holders;
 };
 
 }  // namespace
@@ -105,7 +105,7 @@ std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
   }
   drop_gradients();
   std::vector<Owner> owners;
-  for (const auto& owner : last.owners) owners.push_back({owner.name, owner.bytes});
+  for (const auto& holder : last.holders) owners.push_back({holder.name, holder.bytes});
   return owners;
 }
 

@@ -31,7 +31,7 @@ std::vector<int64_t> MemoryOwners::bytes() const {
   for (const auto& [name, parameter] : parameters_)
     if (parameter.grad().defined()) bytes[kGradients] += static_cast<int64_t>(parameter.grad().nbytes());
   bytes[kAhead] = executor_.offload().ahead_bytes();
-  executor_.values().visit_held([&](const value::Value& value, int64_t held) {
+  executor_.values().visit_held([&](const autograd::SavedValue& value, int64_t held) {
     const int block = facts_.ops[value.key().op].block;
     bytes[block < 0 ? kOutside : kFirstBlock + static_cast<size_t>(block)] += held;
   });

@@ -143,7 +143,7 @@ ValueId StepTrace::id_of(const ValueKey& value) {
   return entry->second;
 }
 
-trace::Value StepTrace::describe(const ValueKey& key) const {
+trace::TracedValue StepTrace::describe(const ValueKey& key) const {
   const auto& fact = facts_.ops[key.op];
   const auto* placement = executor_.placement(key.op);
   const bool own = key.output == kPrivate;
@@ -151,7 +151,7 @@ trace::Value StepTrace::describe(const ValueKey& key) const {
   config::Place place = config::Place::keep;
   if (placement && own) place = placement->saved;
   if (placement && !own && output < placement->outputs.size()) place = placement->outputs[output];
-  trace::Value value;
+  trace::TracedValue value;
   value.block = fact.block;
   value.region = block_name(fact.block, fact.after_blocks);
   value.name = config::full_name(fact);
@@ -196,7 +196,7 @@ void StepTrace::finish(trace::Trace& trace) {
 // Values were numbered as they came; as the program makes them is what people expect.
 void StepTrace::put_values_in_order(trace::Trace& trace) {
   std::vector<ValueId> place(values_.size());
-  std::vector<trace::Value> ordered;
+  std::vector<trace::TracedValue> ordered;
   for (const auto& [key, id] : values_) {
     place[id.index()] = ValueId(ordered.size());
     ordered.push_back(std::move(trace.values[id.index()]));

@@ -66,7 +66,7 @@ class StepTrace final : public program::OpObserver, public trace::Recorder, publ
   trace::Event& add(trace::EventKind kind, trace::TrackRole role, const std::string& name, int64_t start_ns);
   trace::ValueId id_of(const trace::ValueKey& value);
   void put_values_in_order(trace::Trace& trace);
-  trace::Value describe(const trace::ValueKey& value) const;
+  trace::TracedValue describe(const trace::ValueKey& value) const;
   std::string block_name(int block, bool after_blocks) const;
   std::string name_of(const trace::Region& region) const;
   void add_disk_events();

@@ -11,7 +11,7 @@ constexpr double kShades = 10;    // bars that are busy to the same tenth melt i
 
 double shade(double busy) { return std::ceil(std::clamp(busy, 0.0, 1.0) * kShades) / kShades; }
 
-Bar collapsed(const Row& row, size_t first, size_t end, double bar_ns) {
+Bar collapsed(const SpanRow& row, size_t first, size_t end, double bar_ns) {
   const auto busy = static_cast<double>(row.busy_before_ns[end] - row.busy_before_ns[first]);
   const int64_t bar_end = row.starts_ns[first] + static_cast<int64_t>(bar_ns);
   return {row.starts_ns[first], std::max(row.ends_ns[end - 1], bar_end), first, end - first, shade(busy / bar_ns)};
@@ -30,7 +30,7 @@ void add(std::vector<Bar>& bars, const Bar& bar, double bar_ns) {
 
 }  // namespace
 
-std::vector<Bar> visible_bars(const Row& row, double start_ns, double end_ns, double ns_per_pixel) {
+std::vector<Bar> visible_bars(const SpanRow& row, double start_ns, double end_ns, double ns_per_pixel) {
   std::vector<Bar> bars;
   const double bar_ns = kBarPixels * ns_per_pixel;
   const auto width = [&](size_t i) { return static_cast<double>(row.ends_ns[i] - row.starts_ns[i]); };

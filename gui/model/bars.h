@@ -16,6 +16,6 @@ struct Bar {
 };
 
 // In order of time, those that overlap [start, end).
-std::vector<Bar> visible_bars(const Row& row, double start_ns, double end_ns, double ns_per_pixel);
+std::vector<Bar> visible_bars(const SpanRow& row, double start_ns, double end_ns, double ns_per_pixel);
 
 }  // namespace memtune::gui

@@ -49,13 +49,13 @@ std::vector<const result::Row*> rows_that_worked(const Run& run) {
 }
 
 // Nothing: what the column says is no figure of a measurement.
-const result::Figure* figure_of(Column column, const std::vector<const result::Row*>& rows) {
+const result::Figure* figure_of(CompareColumn column, const std::vector<const result::Row*>& rows) {
   switch (column) {
-    case Column::step: return &result::figure("step_ms");
-    case Column::peak: return &result::figure("peak_allocated_bytes");
-    case Column::hidden: return &result::figure("hidden");
-    case Column::exposed: return &result::figure("exposed_ms");
-    case Column::rate: return &result::rate_figure(rows);
+    case CompareColumn::step: return &result::figure("step_ms");
+    case CompareColumn::peak: return &result::figure("peak_allocated_bytes");
+    case CompareColumn::hidden: return &result::figure("hidden");
+    case CompareColumn::exposed: return &result::figure("exposed_ms");
+    case CompareColumn::rate: return &result::rate_figure(rows);
     default: return nullptr;
   }
 }
@@ -64,44 +64,44 @@ const result::Figure* figure_of(Column column, const std::vector<const result::R
 
 std::vector<ColumnInfo> columns(const Run& run) {
   const std::vector<const result::Row*> rows = rows_that_worked(run);
-  std::vector<ColumnInfo> all = {{Column::trial, "trial", true}};
-  for (const Column column :
-       {Column::step, Column::times, Column::peak, Column::hidden, Column::exposed, Column::rate}) {
+  std::vector<ColumnInfo> all = {{CompareColumn::trial, "trial", true}};
+  for (const CompareColumn column : {CompareColumn::step, CompareColumn::times, CompareColumn::peak,
+                                     CompareColumn::hidden, CompareColumn::exposed, CompareColumn::rate}) {
     const result::Figure* figure = figure_of(column, rows);
     all.push_back({column, figure ? result::FigureColumn(*figure, rows).head() : "× ref"});
   }
-  all.push_back({Column::gradients, "gradients", true});
+  all.push_back({CompareColumn::gradients, "gradients", true});
   return all;
 }
 
-std::optional<double> cell_value(const Run& run, size_t index, Column column) {
+std::optional<double> cell_value(const Run& run, size_t index, CompareColumn column) {
   const Trial& trial = run.trials[index];
   if (!worked(trial.row())) return {};
-  if (column == Column::times) return times_reference(run, trial);
+  if (column == CompareColumn::times) return times_reference(run, trial);
   const result::Figure* figure = figure_of(column, rows_that_worked(run));
   const Measurement& m = trial.row().measurement;
   return figure && figure->known(m) ? std::optional(figure->get(m)) : std::nullopt;
 }
 
-std::string cell_text(const Run& run, size_t index, Column column) {
+std::string cell_text(const Run& run, size_t index, CompareColumn column) {
   const Trial& trial = run.trials[index];
-  if (column == Column::trial) return trial.label();
-  if (column == Column::gradients) return gradients_text(trial.row());
+  if (column == CompareColumn::trial) return trial.label();
+  if (column == CompareColumn::gradients) return gradients_text(trial.row());
   const std::optional<double> value = cell_value(run, index, column);
   if (!value) return result::kNothing;
-  if (column == Column::times) return fixed(*value, 2);
+  if (column == CompareColumn::times) return fixed(*value, 2);
   const std::vector<const result::Row*> rows = rows_that_worked(run);
   return result::FigureColumn(*figure_of(column, rows), rows).text(trial.row().measurement);
 }
 
-std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Column by, bool ascending) {
+std::vector<size_t> compare_rows(const Run& run, const std::string& filter, CompareColumn by, bool ascending) {
   std::vector<std::string> words;
   for (const std::string& word : split(lower(filter), ' ')) words.push_back(word);
   std::vector<size_t> rows;
   for (size_t i = 0; i < run.trials.size(); ++i) {
     if (matches(run.trials[i], words)) rows.push_back(i);
   }
-  const bool in_words = by == Column::trial || by == Column::gradients;
+  const bool in_words = by == CompareColumn::trial || by == CompareColumn::gradients;
   std::vector<std::optional<double>> values(run.trials.size());
   for (const size_t row : rows) values[row] = cell_value(run, row, by);
   std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
@@ -122,7 +122,7 @@ Scatter make_scatter(const Run& run) {
   Scatter scatter;
   scatter.time_label = ranking.title();
   scatter.time_unit = ranking.unit();
-  std::map<const result::Row*, Point> points;
+  std::map<const result::Row*, ParetoDot> points;
   std::vector<std::vector<const result::Row*>> by_run(run.reports.size());
   for (size_t i = 0; i < run.trials.size(); ++i) {
     const result::Row& row = run.trials[i].row();
@@ -138,7 +138,7 @@ Scatter make_scatter(const Run& run) {
     }
   }
   if (!scatter.points.empty() && ranking.work() != result::Work::step)
-    scatter.time_digits = digits_for(std::ranges::min(scatter.points, {}, &Point::time).time);
+    scatter.time_digits = digits_for(std::ranges::min(scatter.points, {}, &ParetoDot::time).time);
   return scatter;
 }
 

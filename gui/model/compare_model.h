@@ -13,35 +13,35 @@
 namespace memtune::gui {
 
 // A column of the table: a figure of result::figures, or what is told otherwise.
-enum class Column { trial, step, times, peak, hidden, exposed, rate, gradients };
+enum class CompareColumn { trial, step, times, peak, hidden, exposed, rate, gradients };
 struct ColumnInfo {
-  Column column;
+  CompareColumn column;
   std::string head;
   bool words = false;
 };
 std::vector<ColumnInfo> columns(const Run& run);  // in their order
 
 // Nothing where the trial did not get so far, or moved nothing.
-std::optional<double> cell_value(const Run& run, size_t trial, Column column);
-std::string cell_text(const Run& run, size_t trial, Column column);  // "–" for nothing
+std::optional<double> cell_value(const Run& run, size_t trial, CompareColumn column);
+std::string cell_text(const Run& run, size_t trial, CompareColumn column);  // "–" for nothing
 
 // Indices into Run::trials whose label or outcome holds every word of `filter`, upper or lower case. Trials without the
 // figure come last whichever way it is sorted.
-std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Column by, bool ascending);
+std::vector<size_t> compare_rows(const Run& run, const std::string& filter, CompareColumn by, bool ascending);
 
 // A trial as a point; time is for the same work, as result::Ranking says.
-struct Point {
+struct ParetoDot {
   size_t trial = 0;
   double peak_gib = 0, time = 0;
   bool pareto = false, recommended = false;
 };
 struct Front {
-  size_t run = 0;             // index into Run::reports
-  std::vector<Point> points;  // from the smallest peak up
+  size_t run = 0;                 // index into Run::reports
+  std::vector<ParetoDot> points;  // from the smallest peak up
 };
 struct Scatter {
-  std::vector<Point> points;  // of trials that worked
-  std::vector<Front> fronts;  // one a report, batch and sequence
+  std::vector<ParetoDot> points;  // of trials that worked
+  std::vector<Front> fronts;      // one a report, batch and sequence
   std::string time_label = "step ms", time_unit = "ms";
   int time_digits = 1;
 };
@@ -67,7 +67,7 @@ Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);
 // What the pane remembers between frames.
 struct CompareState {
   std::string filter;
-  Column sort_by = Column::step;
+  CompareColumn sort_by = CompareColumn::step;
   bool ascending = true;
   std::optional<Overlay> overlay;  // of the trials below
   size_t overlay_a = 0, overlay_b = 0;

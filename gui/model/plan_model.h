@@ -28,7 +28,7 @@ struct PlanRow {
 };
 
 struct PlanGrid {
-  std::vector<trace::Value> values;
+  std::vector<trace::TracedValue> values;
   std::vector<std::string> columns;  // "mlp silu"; a second of one name is "mlp silu 2"
   std::vector<PlanRow> rows;
   std::vector<uint32_t> outside;  // values of no block, in their order
@@ -36,7 +36,7 @@ struct PlanGrid {
   bool bytes_known = true;
 };
 
-PlanGrid make_plan_grid(std::vector<trace::Value> values);
+PlanGrid make_plan_grid(std::vector<trace::TracedValue> values);
 // Of a plan alone, where no trace tells bytes and reasons. `blocks`: the names of the model's blocks, in its order.
 PlanGrid make_plan_grid(const config::Plan& plan, const std::vector<std::string>& blocks);
 

@@ -38,7 +38,7 @@ std::vector<uint32_t> in_order_of_time(const Trace& trace) {
 // Damaged and foreign traces may hold anything: an event that ends before it begins is a moment.
 int64_t end_of(const Event& event) { return std::max(event.start_ns, event.end_ns); }
 
-void append(Row& row, uint32_t index, const Event& event) {
+void append(SpanRow& row, uint32_t index, const Event& event) {
   if (row.busy_before_ns.empty()) row.busy_before_ns.push_back(0);
   row.events.push_back(index);
   row.starts_ns.push_back(event.start_ns);
@@ -49,13 +49,13 @@ void append(Row& row, uint32_t index, const Event& event) {
 constexpr size_t kMostRows = 24;  // of a lane: what overlaps more often shares the last
 
 // Each event goes into the first row of its track where it overlaps nothing.
-std::vector<std::vector<Row>> make_rows(const Trace& trace, const std::vector<uint32_t>& order) {
-  std::vector<std::vector<Row>> rows(trace.tracks.size());
+std::vector<std::vector<SpanRow>> make_rows(const Trace& trace, const std::vector<uint32_t>& order) {
+  std::vector<std::vector<SpanRow>> rows(trace.tracks.size());
   for (const uint32_t index : order) {
     const Event& event = trace.events[index];
-    std::vector<Row>& own = rows[event.track];
+    std::vector<SpanRow>& own = rows[event.track];
     const auto free =
-        std::find_if(own.begin(), own.end(), [&](const Row& row) { return row.ends_ns.back() <= event.start_ns; });
+        std::find_if(own.begin(), own.end(), [&](const SpanRow& row) { return row.ends_ns.back() <= event.start_ns; });
     if (free != own.end()) {
       append(*free, index, event);
     } else if (own.size() < kMostRows) {
@@ -70,7 +70,7 @@ std::vector<std::vector<Row>> make_rows(const Trace& trace, const std::vector<ui
 }
 
 void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineModel& model) {
-  std::vector<std::vector<Row>> rows = make_rows(trace, order);
+  std::vector<std::vector<SpanRow>> rows = make_rows(trace, order);
   std::vector<uint32_t> tracks(trace.tracks.size());
   std::iota(tracks.begin(), tracks.end(), 0U);
   std::stable_sort(tracks.begin(), tracks.end(),
@@ -79,7 +79,7 @@ void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineM
   for (const uint32_t track : tracks) {
     if (rows[track].empty()) continue;
     model.lanes.push_back({shown_name(trace.tracks[track]), track, model.rows.size(), rows[track].size()});
-    for (Row& row : rows[track]) {
+    for (SpanRow& row : rows[track]) {
       for (const uint32_t index : row.events) model.row_of_event[index] = static_cast<uint32_t>(model.rows.size());
       model.rows.push_back(std::move(row));
     }

@@ -13,7 +13,7 @@
 namespace memtune::gui {
 
 // Spans in order of time; the arrays have one element a span, `busy_before` one more.
-struct Row {
+struct SpanRow {
   std::vector<uint32_t> events;  // index into Trace::events
   std::vector<int64_t> starts_ns, ends_ns;
   std::vector<int64_t> busy_before_ns;  // total length of the spans before this one
@@ -29,7 +29,7 @@ struct Lane {
 struct TimelineModel {
   trace::Interval whole{0, 1};
   std::vector<Lane> lanes;  // from the top: steps, blocks, compute, copies, disk, values, the host
-  std::vector<Row> rows;
+  std::vector<SpanRow> rows;
   std::vector<uint32_t> row_of_event;  // index into rows
   MemoryModel memory;
 

@@ -36,7 +36,7 @@ bool begin_facts(const char* id) {
 
 std::string bytes_or_nothing(int64_t bytes) { return bytes > 0 ? format_bytes(bytes) : ""; }
 
-void value_facts(const trace::Value& value) {
+void value_facts(const trace::TracedValue& value) {
   fact("region", value.region);
   fact("placement", value.placement);
   fact("why", value.reason);
@@ -60,7 +60,7 @@ void draw_event(const trace::Trace& trace, const trace::Event& event) {
   ImGui::EndTable();
 }
 
-void draw_value(const trace::Value& value) {
+void draw_value(const trace::TracedValue& value) {
   swatch(placement_color(value.placement));
   ImGui::TextWrapped("%s", value.name.c_str());
   if (!begin_facts("value")) return;
@@ -119,7 +119,7 @@ void draw_holders(const MemoryModel& memory, int64_t time_ns) {
 
 // Of one lane between two times: the share that its first row fills, and its bytes.
 void draw_lane_between(const LoadedTrace& loaded, const Lane& lane, trace::Interval range) {
-  const Row& row = loaded.timeline.rows[lane.first_row];
+  const SpanRow& row = loaded.timeline.rows[lane.first_row];
   int64_t busy = 0, bytes = 0;
   for (size_t i = 0; i < row.events.size(); ++i) {
     const int64_t inside = std::min(row.ends_ns[i], range.end) - std::max(row.starts_ns[i], range.start);

@@ -13,7 +13,7 @@ constexpr float kRowHeight = 20, kThinRowHeight = 14, kLaneGap = 5;
 constexpr float kFaded = 0.28F;  // of what is not on the lit trip
 
 bool thin(const TimelineModel& model, const Lane& lane, size_t row) {
-  const Row& spans = model.rows[row];
+  const SpanRow& spans = model.rows[row];
   return row > lane.first_row || spans.busy_before_ns.back() == 0;  // what lies inside another, and moments
 }
 
@@ -72,7 +72,7 @@ class LaneDrawing {
   void draw_row(size_t row) {
     frame_.list->PushClipRect({frame_.axis.left, frame_.row_y[row]},
                               {frame_.axis.right, frame_.row_y[row] + frame_.row_height[row]}, true);
-    const Row& spans = model_.rows[row];
+    const SpanRow& spans = model_.rows[row];
     for (const Bar& bar : visible_bars(spans, frame_.axis.start_ns, frame_.axis.end_ns, frame_.axis.ns_per_pixel()))
       draw_bar(row, bar);
     frame_.list->PopClipRect();

@@ -144,14 +144,14 @@ void draw_plots(AppState& state, const Overlay& overlay) {
   ImPlot::EndAlignedPlots();
 }
 
-void show_part(AppState& state, const findings::Part& part) {
+void show_part(AppState& state, const findings::StepPart& part) {
   if (part.in_b.end > part.in_b.start)
     show_range(state, *state.other_trial, part.in_b);
   else if (part.in_a.end > part.in_a.start)
     show_range(state, state.trial, part.in_a);
 }
 
-void draw_part(AppState& state, const findings::Part& part, Spot& spot) {
+void draw_part(AppState& state, const findings::StepPart& part, Spot& spot) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   const ImVec2 at = ImGui::GetCursorScreenPos();

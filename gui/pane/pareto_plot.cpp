@@ -22,13 +22,13 @@ struct Box {
 
 ImVec4 color(ImU32 packed) { return ImGui::ColorConvertU32ToFloat4(packed); }
 
-ImVec2 pixels(const Point& point) { return ImPlot::PlotToPixels(point.peak_gib, point.time); }
+ImVec2 pixels(const ParetoDot& point) { return ImPlot::PlotToPixels(point.peak_gib, point.time); }
 
 void draw_fronts(const Scatter& scatter) {
   for (size_t i = 0; i < scatter.fronts.size(); ++i) {
     const Front& front = scatter.fronts[i];
     std::vector<double> x, y;
-    for (const Point& point : front.points) {
+    for (const ParetoDot& point : front.points) {
       x.push_back(point.peak_gib);
       y.push_back(point.time);
     }
@@ -40,7 +40,7 @@ void draw_fronts(const Scatter& scatter) {
   }
 }
 
-ImU32 point_color(const Point& point) {
+ImU32 point_color(const ParetoDot& point) {
   if (point.recommended) return palette().good;
   return point.pareto ? palette().accent : palette().faint_text;
 }
@@ -59,8 +59,8 @@ std::vector<double> log_ticks(double low, double high) {
 // With room around the points, so that no marker is cut. Times far apart (of an offload that waits for the link) are on
 // a logarithmic axis: they would press all others together.
 void set_up_axes(const Scatter& scatter) {
-  const auto [least, most] = std::ranges::minmax(scatter.points, {}, &Point::peak_gib);
-  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &Point::time);
+  const auto [least, most] = std::ranges::minmax(scatter.points, {}, &ParetoDot::peak_gib);
+  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &ParetoDot::time);
   const double x = std::max(0.08 * (most.peak_gib - least.peak_gib), 0.02 * most.peak_gib);
   double low = fastest.time - std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
   double high = slowest.time + std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
@@ -79,7 +79,7 @@ void set_up_axes(const Scatter& scatter) {
 void draw_points(AppState& state, const Scatter& scatter) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   ImPlot::PushPlotClipRect();
-  for (const Point& point : scatter.points) {
+  for (const ParetoDot& point : scatter.points) {
     const ImVec2 at = pixels(point);
     list.AddCircleFilled(at, px(kMarker), point_color(point));
     state.compare.points[point.trial] = {at.x, at.y};
@@ -94,13 +94,13 @@ void draw_labels(const AppState& state, const Scatter& scatter) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   std::vector<Box> taken;
   const float reach = px(kMarker + 2);
-  for (const Point& point : scatter.points) {
+  for (const ParetoDot& point : scatter.points) {
     const ImVec2 at = pixels(point);
     taken.push_back({{at.x - reach, at.y - reach}, {at.x + reach, at.y + reach}});
   }
   const ImVec2 corner = ImPlot::GetPlotPos(), extent = ImPlot::GetPlotSize();
   for (const bool front : {true, false}) {
-    for (const Point& point : scatter.points) {
+    for (const ParetoDot& point : scatter.points) {
       if ((point.pareto || point.recommended) != front) continue;
       const std::string& text = state.run.trials[point.trial].label();
       const ImVec2 at = pixels(point), size = ImGui::CalcTextSize(text.c_str());
@@ -118,11 +118,11 @@ void draw_labels(const AppState& state, const Scatter& scatter) {
   }
 }
 
-const Point* nearest(const Scatter& scatter) {
+const ParetoDot* nearest(const Scatter& scatter) {
   const ImVec2 mouse = ImGui::GetMousePos();
-  const Point* best = nullptr;
+  const ParetoDot* best = nullptr;
   float least = px(kReach);
-  for (const Point& point : scatter.points) {
+  for (const ParetoDot& point : scatter.points) {
     const ImVec2 at = pixels(point);
     const float distance = std::hypot(at.x - mouse.x, at.y - mouse.y);
     if (distance > least) continue;
@@ -132,7 +132,7 @@ const Point* nearest(const Scatter& scatter) {
   return best;
 }
 
-void draw_tip(const AppState& state, const Scatter& scatter, const Point& point) {
+void draw_tip(const AppState& state, const Scatter& scatter, const ParetoDot& point) {
   ImGui::SetTooltip("%s\n%s GiB at the peak, %s %s", state.run.trials[point.trial].label().c_str(),
                     fixed(point.peak_gib, 2).c_str(), fixed(point.time, scatter.time_digits).c_str(),
                     scatter.time_unit.c_str());
@@ -151,7 +151,7 @@ void draw_pareto(AppState& state) {
   state.compare.points.assign(state.run.trials.size(), {});
   draw_points(state, scatter);
   draw_labels(state, scatter);
-  const Point* hovered = ImPlot::IsPlotHovered() ? nearest(scatter) : nullptr;
+  const ParetoDot* hovered = ImPlot::IsPlotHovered() ? nearest(scatter) : nullptr;
   if (hovered) draw_tip(state, scatter, *hovered);
   if (hovered && clicked()) {
     select_trial(state, hovered->trial);

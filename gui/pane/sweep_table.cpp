@@ -30,9 +30,9 @@ void set_up_columns(const Run& run, const std::vector<ColumnInfo>& columns) {
   ImGui::TableSetupColumn("", ImGuiTableColumnFlags_NoSort | ImGuiTableColumnFlags_WidthFixed, px(46));
   for (const ColumnInfo& info : columns) {
     ImGuiTableColumnFlags flags = ImGuiTableColumnFlags_WidthFixed;
-    if (info.column == Column::step) flags |= ImGuiTableColumnFlags_DefaultSort;
+    if (info.column == CompareColumn::step) flags |= ImGuiTableColumnFlags_DefaultSort;
     ImGui::TableSetupColumn(info.head.c_str(), flags,
-                            info.column == Column::trial ? std::clamp(widest, px(90), px(215)) : 0);
+                            info.column == CompareColumn::trial ? std::clamp(widest, px(90), px(215)) : 0);
   }
   ImGui::TableHeadersRow();
 }
@@ -90,14 +90,14 @@ void draw_row(AppState& state, size_t trial, const std::vector<ColumnInfo>& colu
     ImGui::TableNextColumn();
     const std::string text = cell_text(state.run, trial, info.column);
     if (!worked) ImGui::PushStyleColor(ImGuiCol_Text, palette().faint_text);
-    if (!worked && info.column == Column::gradients) ImGui::PushStyleColor(ImGuiCol_Text, palette().bad);
-    if (info.column == Column::trial)
+    if (!worked && info.column == CompareColumn::gradients) ImGui::PushStyleColor(ImGuiCol_Text, palette().bad);
+    if (info.column == CompareColumn::trial)
       draw_name(state, trial);
     else if (info.words)
       ImGui::TextUnformatted(text.c_str());
     else
       right_text(text);
-    if (!worked) ImGui::PopStyleColor(info.column == Column::gradients ? 2 : 1);
+    if (!worked) ImGui::PopStyleColor(info.column == CompareColumn::gradients ? 2 : 1);
   }
 }
 

@@ -76,12 +76,12 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
     show.range = trace::Interval{static_cast<int64_t>(middle - reach), static_cast<int64_t>(middle + reach)};
     return show;
   }
-  const std::vector<trace::Value>& values = loaded.trace.values;
+  const std::vector<trace::TracedValue>& values = loaded.trace.values;
   auto found =
-      std::find_if(values.begin(), values.end(), [&](const trace::Value& value) { return value.name == text; });
+      std::find_if(values.begin(), values.end(), [&](const trace::TracedValue& value) { return value.name == text; });
   if (found == values.end())
     found = std::find_if(values.begin(), values.end(),
-                         [&](const trace::Value& value) { return value.name.find(text) != std::string::npos; });
+                         [&](const trace::TracedValue& value) { return value.name.find(text) != std::string::npos; });
   if (found == values.end())
     throw UsageError("--at: '" + text + "' is neither a time in milliseconds nor \"peak\" nor a value of the trace");
   show.value = trace::ValueId(static_cast<size_t>(found - values.begin()));

@@ -86,8 +86,8 @@ TEST_CASE("an op that makes another tensor the second time is an error, not a wr
   auto instance = std::make_shared<checkpoint::Instance>(recompute);
   instance->op = &op;
   at::Tensor first = at::ones({2}, options);
-  auto value = std::make_shared<value::Value>(first.storage(), value::Value::Origin{}, instance);
-  const value::Use use(value, value::Use::By::backward);
+  auto value = std::make_shared<autograd::SavedValue>(first.storage(), autograd::SavedValue::Origin{}, instance);
+  const autograd::Use use(value, autograd::Use::By::backward);
   instance->outputs.push_back({value, 0, first.dtype(), first.numel()});
   first.reset();
   CHECK_THROWS_WITH_AS(value->bytes(), "running test::grows again made another tensor than before", Error);

@@ -12,16 +12,16 @@
 namespace memtune::checkpoint {
 namespace {
 
-using Form = Argument::Form;
-using value::Use;
-using value::Value;
+using Form = RecordedArgument::Form;
+using autograd::SavedValue;
+using autograd::Use;
 
 // Every tensor but `parameter` has a value.
 struct Recording {
   Use use(const at::Tensor& tensor) {
     if (tensor.is_same(parameter)) return {};
     auto& value = values[tensor.storage().unsafeGetStorageImpl()];
-    if (!value) value = std::make_shared<Value>(tensor.storage(), Value::Origin{}, config::Place::keep);
+    if (!value) value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, config::Place::keep);
     Use use(value, Use::By::rerun);
     use->hold(tensor.storage());
     return use;
@@ -31,10 +31,10 @@ struct Recording {
   }
 
   at::Tensor parameter = at::ones({4}, at::TensorOptions(device::torch_device(tests::test_device()))).requires_grad_();
-  std::map<const c10::StorageImpl*, value::ValuePtr> values;
+  std::map<const c10::StorageImpl*, autograd::ValuePtr> values;
   program::Op op;
   Recompute recompute{tests::test_device(), /*nested=*/false};
-  Recorder recorder{recompute, device::torch_device(tests::test_device())};
+  OpRecorder recorder{recompute, device::torch_device(tests::test_device())};
 };
 
 at::Tensor made(float content) {
@@ -103,7 +103,7 @@ TEST_CASE("a cast is run again as a cast") {
   const at::Tensor cast = source.to(at::kBFloat16);
   const auto instance = recording.recorder.record_cast(source, at::kBFloat16, 3,
                                                        [&](const at::Tensor& tensor) { return recording.use(tensor); });
-  const auto value = std::make_shared<Value>(cast.storage(), Value::Origin{}, instance);
+  const auto value = std::make_shared<SavedValue>(cast.storage(), SavedValue::Origin{}, instance);
   const Use use(value, Use::By::backward);
   instance->outputs.push_back({value, 0, cast.dtype(), cast.numel()});
   value->overwritten();

@@ -173,7 +173,7 @@ TEST_CASE("transfers start in the order of the calls, at most `depth` of them un
   Stage stage;
   stage.settings.depth = 2;
   std::vector<int64_t> offsets;
-  stage.disk.on_submit = [&](const Transfer& transfer) { offsets.push_back(transfer.offset); };
+  stage.disk.on_submit = [&](const DiskTransfer& transfer) { offsets.push_back(transfer.offset); };
   BlockStore& store = stage.open();
   std::vector<std::unique_ptr<Written>> blocks;
   for (uint64_t i = 0; i < 20; ++i) blocks.push_back(std::make_unique<Written>(store, kPage, i));
@@ -245,7 +245,7 @@ TEST_CASE("a store that ends waits for what is in flight; what still waits to be
     const Watchdog watchdog("the end of a store");
     Stage stage(backend);
     Gate gate, entered;
-    stage.disk.on_submit = [&](const Transfer&) {
+    stage.disk.on_submit = [&](const DiskTransfer&) {
       entered.open();
       gate.pass();
     };

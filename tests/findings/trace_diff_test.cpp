@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kMs = MadeUp::kMs;
 
-const Part& part(const TraceDiff& diff, const std::string& name) {
-  const auto found = std::ranges::find(diff.parts, name, &Part::name);
+const StepPart& part(const TraceDiff& diff, const std::string& name) {
+  const auto found = std::ranges::find(diff.parts, name, &StepPart::name);
   REQUIRE(found != diff.parts.end());
   return *found;
 }
@@ -42,7 +42,7 @@ TEST_CASE("a block that waits for a copy is named with what it waits for") {
   const TraceDiff found = diff(steps_of(0).trace, steps_of(6).trace);
   CHECK(found.a_ms == doctest::Approx(100));
   CHECK(found.b_ms == doctest::Approx(106));
-  const Part& block = part(found, "layers.0 backward");
+  const StepPart& block = part(found, "layers.0 backward");
   CHECK(block.a_ms == doctest::Approx(10));
   CHECK(block.b_ms == doctest::Approx(16));
   CHECK(sentence(block) == "layers.0 backward +6.0 ms: copies in exposed +6.0 ms");

@@ -30,20 +30,20 @@ struct Opened {
 
 TEST_CASE("rows are sorted by any figure, those without it last either way") {
   const Opened opened;
-  CHECK(compare_rows(opened.run, "", Column::step, true) == Rows{kNone, kStream, kFull, kSync});
-  CHECK(compare_rows(opened.run, "", Column::step, false) == Rows{kFull, kStream, kNone, kSync});
-  CHECK(compare_rows(opened.run, "", Column::peak, true) == Rows{kStream, kFull, kNone, kSync});
-  CHECK(compare_rows(opened.run, "", Column::hidden, true) == Rows{kStream, kNone, kFull, kSync});
-  CHECK(compare_rows(opened.run, "", Column::trial, true) == Rows{kFull, kNone, kStream, kSync});
-  CHECK(compare_rows(opened.run, "", Column::trial, false) == Rows{kSync, kStream, kNone, kFull});
+  CHECK(compare_rows(opened.run, "", CompareColumn::step, true) == Rows{kNone, kStream, kFull, kSync});
+  CHECK(compare_rows(opened.run, "", CompareColumn::step, false) == Rows{kFull, kStream, kNone, kSync});
+  CHECK(compare_rows(opened.run, "", CompareColumn::peak, true) == Rows{kStream, kFull, kNone, kSync});
+  CHECK(compare_rows(opened.run, "", CompareColumn::hidden, true) == Rows{kStream, kNone, kFull, kSync});
+  CHECK(compare_rows(opened.run, "", CompareColumn::trial, true) == Rows{kFull, kNone, kStream, kSync});
+  CHECK(compare_rows(opened.run, "", CompareColumn::trial, false) == Rows{kSync, kStream, kNone, kFull});
 }
 
 TEST_CASE("a filter keeps what holds all its words, in any case, outcomes included") {
   const Opened opened;
-  CHECK(compare_rows(opened.run, "OFFLOAD", Column::step, true) == Rows{kStream, kSync});
-  CHECK(compare_rows(opened.run, "off str", Column::step, true) == Rows{kStream});
-  CHECK(compare_rows(opened.run, "oom", Column::step, true) == Rows{kSync});
-  CHECK(compare_rows(opened.run, "nothing", Column::step, true).empty());
+  CHECK(compare_rows(opened.run, "OFFLOAD", CompareColumn::step, true) == Rows{kStream, kSync});
+  CHECK(compare_rows(opened.run, "off str", CompareColumn::step, true) == Rows{kStream});
+  CHECK(compare_rows(opened.run, "oom", CompareColumn::step, true) == Rows{kSync});
+  CHECK(compare_rows(opened.run, "nothing", CompareColumn::step, true).empty());
 }
 
 TEST_CASE("trials of several batches are named as reports name them") {
@@ -56,17 +56,17 @@ TEST_CASE("trials of several batches are named as reports name them") {
   run.add(folder.path / "run");
   CHECK(run.trials[0].label() == "none, batch 4, seq 1024");
   CHECK(run.find_trial("none, batch 4, seq 1024") == 0);
-  CHECK(compare_rows(run, "none batch 4", Column::step, true) == Rows{0});
+  CHECK(compare_rows(run, "none batch 4", CompareColumn::step, true) == Rows{0});
 }
 
 TEST_CASE("figures are told as in the table of the terminal") {
   const Opened opened;
-  CHECK(cell_text(opened.run, kStream, Column::step) == "110.0");
-  CHECK(cell_text(opened.run, kStream, Column::times) == "1.10");
-  CHECK(cell_text(opened.run, kStream, Column::peak) == "4.00");
-  CHECK(cell_text(opened.run, kNone, Column::hidden) == "–");
-  CHECK(cell_text(opened.run, kSync, Column::step) == "–");
-  CHECK(cell_text(opened.run, kSync, Column::gradients) == "device_oom");
+  CHECK(cell_text(opened.run, kStream, CompareColumn::step) == "110.0");
+  CHECK(cell_text(opened.run, kStream, CompareColumn::times) == "1.10");
+  CHECK(cell_text(opened.run, kStream, CompareColumn::peak) == "4.00");
+  CHECK(cell_text(opened.run, kNone, CompareColumn::hidden) == "–");
+  CHECK(cell_text(opened.run, kSync, CompareColumn::step) == "–");
+  CHECK(cell_text(opened.run, kSync, CompareColumn::gradients) == "device_oom");
 }
 
 TEST_CASE("the front goes from the smallest peak up, and trials that failed are no points") {
@@ -146,7 +146,7 @@ TEST_CASE("trials of several lengths are points of time for the same work, each 
   CHECK(scatter.points[1].time == doctest::Approx(97.65625));
   REQUIRE(scatter.fronts.size() == 2);
   CHECK(scatter.fronts[0].points.size() == 1);
-  CHECK(cell_text(run, 0, Column::rate) == "13653");
+  CHECK(cell_text(run, 0, CompareColumn::rate) == "13653");
 }
 
 TEST_CASE("trials of several batch sizes are points of time a sample") {

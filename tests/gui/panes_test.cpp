@@ -64,7 +64,7 @@ TEST_CASE("rows come fastest first, and a click on a head sorts them anew") {
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kNone, kStream, kFull, kSync});
   const gui::Spot first = screen.state.compare.rows[kNone];
   screen.click_at({first.x, first.y - 25});  // "trial"
-  CHECK(screen.state.compare.sort_by == gui::Column::trial);
+  CHECK(screen.state.compare.sort_by == gui::CompareColumn::trial);
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kFull, kNone, kStream, kSync});
   screen.click_at({first.x, first.y - 25});
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kSync, kStream, kNone, kFull});
@@ -100,7 +100,7 @@ TEST_CASE("a click on a difference shows it in the second trial's timeline") {
   Opened screen(Tab::compare);
   REQUIRE(screen.state.compare.overlay.has_value());
   const auto& parts = screen.state.compare.overlay->diff.parts;
-  const auto found = std::ranges::find(parts, "layers.1 backward", &findings::Part::name);
+  const auto found = std::ranges::find(parts, "layers.1 backward", &findings::StepPart::name);
   REQUIRE(found != parts.end());
   CHECK(found->delta_ms() == doctest::Approx(10));
   const double start = static_cast<double>(found->in_b.start), end = static_cast<double>(found->in_b.end);

@@ -4,13 +4,13 @@
 #include <doctest/doctest.h>
 
 using namespace memtune::gui;
-using memtune::trace::Value;
+using memtune::trace::TracedValue;
 
 namespace {
 
 using Names = std::vector<std::string>;
 
-Value value(const std::string& block, const std::string& name, const std::string& placement, int64_t bytes) {
+TracedValue value(const std::string& block, const std::string& name, const std::string& placement, int64_t bytes) {
   return {block.empty() ? name : block + name, block, placement, "", bytes};
 }
 
@@ -71,6 +71,6 @@ TEST_CASE("a plan file's rows are the model's blocks, whatever they are called")
 }
 
 TEST_CASE("no values make no grid") {
-  CHECK(make_plan_grid(std::vector<Value>{}).rows.empty());
+  CHECK(make_plan_grid(std::vector<TracedValue>{}).rows.empty());
   CHECK(make_plan_grid(memtune::config::Plan{}, {}).values.empty());
 }

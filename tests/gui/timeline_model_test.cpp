@@ -38,7 +38,7 @@ TEST_CASE("events need not be in order of time") {
   trace::Trace trace = test::small_trace();
   std::reverse(trace.events.begin(), trace.events.end());
   const auto model = gui::make_timeline(trace);
-  for (const gui::Row& row : model.rows) CHECK(std::is_sorted(row.starts_ns.begin(), row.starts_ns.end()));
+  for (const gui::SpanRow& row : model.rows) CHECK(std::is_sorted(row.starts_ns.begin(), row.starts_ns.end()));
   CHECK(model.whole.start == 0);
   CHECK(model.whole.end == 20 * test::kMs);
 }
@@ -58,7 +58,7 @@ TEST_CASE("what overlaps a hundredfold shares rows instead of filling the screen
   for (int i = 0; i < 100; ++i) test::add_event(trace, trace::EventKind::disk_read, test::kRead, "r", i, 1000 + i);
   const auto model = gui::make_timeline(trace);
   CHECK(model.rows.size() == 24);
-  for (const gui::Row& row : model.rows) {
+  for (const gui::SpanRow& row : model.rows) {
     for (size_t i = 1; i < row.events.size(); ++i) CHECK(row.starts_ns[i] >= row.ends_ns[i - 1]);
   }
 }

@@ -17,7 +17,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OFFLOAD, TIER, DISK = "*tests/offload/*", "*tests/tier/*", "*tests/conformance/disk_faults*"
-ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*,*tests/value/*,*tests/step/*"
+ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*,*tests/step/*"
 
 # Trap, file, what stands there, what stands there instead, the tests that have to fail.
 MUTANTS = [
@@ -25,7 +25,7 @@ MUTANTS = [
      "compute_waits(transfer.out_done_);", "", OFFLOAD),
     ("2, 3 the same, from the oldest on", "core/offload/offload_out.cpp",
      "if (!ended) compute_waits(oldest.out_done_);", "", OFFLOAD),
-    ("2 source freed with its transfer, before its copy out ended", "core/offload/offload.cpp",
+    ("2 source freed with its transfer, before its copy out ended", "core/offload/offload_back.cpp",
      "device_.wait_quietly(Stream::compute, transfer.out_done_);", "return;", OFFLOAD),
     ("4 host memory reused in flight", "core/offload/offload_out.cpp",
      "for (const auto& event : piece->lease.free_after()) device_.wait(out_, event);", "", OFFLOAD),
@@ -48,13 +48,13 @@ MUTANTS = [
      "set_sizes_and_strides(sizes, strides, offset)", "set_sizes_contiguous(sizes)", ENGINES),
     ("10 write after the save not noticed", "core/step/saved_tensor.cpp",
      "counter_.current_version() == version_,", "true,", ENGINES),
-    ("10 rerun starts from overwritten bytes", "core/value/value.cpp",
+    ("10 rerun starts from overwritten bytes", "core/autograd/saved_value.cpp",
      "return live.clone().storage();", "return live.storage();", ENGINES),
-    ("11 a use that ends is not taken from the count", "core/value/value.cpp",
+    ("11 a use that ends is not taken from the count", "core/autograd/saved_value.cpp",
      "--value_->uses(by_);", "", ENGINES),
-    ("11 a use counts twice when it is moved", "core/value/value.cpp",
+    ("11 a use counts twice when it is moved", "core/autograd/saved_value.cpp",
      "counts_(std::exchange(other.counts_, false)) {}", "counts_(other.counts_) {}", ENGINES),
-    ("11 the last use keeps the bytes", "core/value/value.cpp",
+    ("11 the last use keeps the bytes", "core/autograd/saved_value.cpp",
      "if (!value_->used()) value_->let_go();", "", ENGINES),
     ("11 a rerun's inputs are held on when it was run", "core/checkpoint/recompute.cpp",
      "for (TensorInput& input : instance.inputs) input.use.end();", "", ENGINES),

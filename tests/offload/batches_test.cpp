@@ -12,9 +12,9 @@
 namespace memtune::offload {
 namespace {
 
+using autograd::SavedValue;
+using autograd::Use;
 using device::Stream;
-using value::Use;
-using value::Value;
 
 constexpr int64_t kBytes = 1024, kFar = 1 << 20;
 
@@ -63,7 +63,7 @@ struct Engine {
   // The i-th holds i everywhere.
   Use send_one(float content, int64_t bytes = kBytes, config::Place place = config::Place::host) {
     const at::Tensor tensor = at::full({bytes / 4}, content);
-    Use use(std::make_shared<Value>(tensor.storage(), Value::Origin{}, place), Use::By::backward);
+    Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, place), Use::By::backward);
     offload.send(*use);
     return use;
   }

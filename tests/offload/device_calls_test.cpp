@@ -10,7 +10,7 @@
 namespace memtune::offload {
 namespace {
 
-using value::Use;
+using autograd::Use;
 
 constexpr int64_t kBytes = 1024, kFar = 1 << 30;
 constexpr int kValues = 32;
@@ -28,8 +28,9 @@ tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_u
     for (int i = 0; i < kValues; ++i, device.now_us += 1) {
       offload.make_room(0);
       const at::Tensor tensor = at::empty({kBytes}, at::kByte);
-      values.emplace_back(std::make_shared<value::Value>(tensor.storage(), value::Value::Origin{}, config::Place::host),
-                          Use::By::backward);
+      values.emplace_back(
+          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, config::Place::host),
+          Use::By::backward);
       offload.send(*values.back());
     }
     device.now_us += kValues * copy_us;  // the head: all that was sent has left

@@ -12,8 +12,8 @@
 namespace memtune::offload {
 namespace {
 
+using autograd::Use;
 using device::Stream;
-using value::Use;
 
 class FailingDevice final : public tests::QueueDevice {
  public:
@@ -48,8 +48,9 @@ void step(Offload& offload, std::vector<Use>& values) {
   offload.begin_step();
   for (int i = 0; i < 6; ++i) {
     const at::Tensor tensor = at::full({256}, i);
-    values.emplace_back(std::make_shared<value::Value>(tensor.storage(), value::Value::Origin{}, config::Place::host),
-                        Use::By::backward);
+    values.emplace_back(
+        std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, config::Place::host),
+        Use::By::backward);
     offload.send(*values.back());
   }
   offload.begin_head();

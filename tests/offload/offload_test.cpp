@@ -12,9 +12,9 @@
 namespace memtune::offload {
 namespace {
 
+using autograd::SavedValue;
+using autograd::Use;
 using device::Stream;
-using value::Use;
-using value::Value;
 
 // Streams run when somebody waits for them, at the latest moment that is allowed: a copy that is not waited for has not
 // happened.
@@ -33,7 +33,7 @@ config::TransferSettings settings(int64_t stash, int64_t prefetch) {
 // A value of 1 KiB whose every element is `value`, sent and then dropped by the step.
 Use sent(Offload& offload, float content, at::Tensor* keep = nullptr) {
   at::Tensor tensor = at::full({256}, content);
-  Use use(std::make_shared<Value>(tensor.storage(), Value::Origin{}, config::Place::host), Use::By::backward);
+  Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, config::Place::host), Use::By::backward);
   offload.send(*use);
   if (keep) *keep = tensor;
   return use;
@@ -181,7 +181,7 @@ TEST_CASE("small storages are held, not moved") {
   tier::HostTier tier(device, 4096, 0, nullptr);
   Offload offload(device, small, tier);
   auto value = sent(offload, 3);
-  CHECK(value->state() == Value::State::held);
+  CHECK(value->state() == SavedValue::State::held);
   CHECK(offload.counters().out_bytes == 0);
 }
 
@@ -227,7 +227,7 @@ void two_values(LazyDevice& device, Offload& offload, int64_t peak) {
   auto a = sent(offload, 1), b = sent(offload, 2);
   offload.begin_head();
   offload.end_forward();
-  const auto unpack = [&](Value* value, float content) {
+  const auto unpack = [&](SavedValue* value, float content) {
     offload.begin_unpack();
     if (value) CHECK(holds(value->bytes(), content));
     offload.prefetch();

@@ -13,10 +13,10 @@
 namespace memtune::offload {
 namespace {
 
+using autograd::Use;
 using device::Stream;
 using tests::QueueDevice;
 using tests::Random;
-using value::Use;
 using Compute = QueueDevice::Compute;
 
 // As a caching allocator hands it out: the one who had a block, and the one who gets it next, may use it until, and as
@@ -103,7 +103,8 @@ class Steps {
       const at::Tensor tensor = at::empty({64 * (1 + random_.below(20))});
       const auto content = static_cast<float>(++contents_);
       fill(tensor, content);
-      auto value = std::make_shared<value::Value>(tensor.storage(), value::Value::Origin{}, config::Place::host);
+      auto value =
+          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, config::Place::host);
       values_.push_back({Use(std::move(value), Use::By::backward), tensor, content});
       offload_.send(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);

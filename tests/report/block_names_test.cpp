@@ -117,7 +117,7 @@ TEST_CASE("all blocks are summed, and blocks are compared by their place though 
     CAPTURE(names[0]);
     const findings::TraceDiff diff = findings::diff(blocks_named(kNames[0], 0).trace, blocks_named(names, 10).trace);
     const auto part = [&](const std::string& name) {
-      const auto found = std::ranges::find(diff.parts, name, &findings::Part::name);
+      const auto found = std::ranges::find(diff.parts, name, &findings::StepPart::name);
       REQUIRE(found != diff.parts.end());
       return found->delta_ms();
     };

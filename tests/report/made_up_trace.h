@@ -97,7 +97,7 @@ class MadeUpTrace {
 
   // Copies run behind what their lane already has, requests to the disk beside it; the end.
   int64_t move(EventKind kind, const trace::Track& track, ValueId value, int64_t from, double gb_per_s) {
-    const trace::Value& what = trace_.value(value);
+    const trace::TracedValue& what = trace_.value(value);
     const int64_t start = on_device(track.role) ? std::max(from, free_at_[track.role]) : from;
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(what.bytes) / gb_per_s);
     add(kind, track, what.name, start, end, what.bytes, value);

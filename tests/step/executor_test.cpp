@@ -81,11 +81,11 @@ TEST_CASE("held values are told from the forward's, and nobody holds any when th
   at::Tensor loss = forward.run(model.input());
   const auto held = [&] {
     int64_t sum = 0;
-    forward.executor->values().visit_held([&](const value::Value&, int64_t bytes) { sum += bytes; });
+    forward.executor->values().visit_held([&](const autograd::SavedValue&, int64_t bytes) { sum += bytes; });
     return sum;
   };
   CHECK(held() > 0);
-  CHECK_FALSE(forward.executor->largest_owners(3).empty());
+  CHECK_FALSE(forward.executor->largest_holders(3).empty());
   loss.reset();
   CHECK(held() == 0);
 }

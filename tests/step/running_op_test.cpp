@@ -41,7 +41,8 @@ TEST_CASE("what its schema says is written is, with the version and the value be
   const at::Tensor a = at::ones({4}), b = at::ones({4});
   const program::Op op = op_that_writes({false, true});
   ValueTable values(c10::kCPU, {});
-  const auto value = std::make_shared<value::Value>(b.storage(), value::Value::Origin{7, 0, -1}, config::Place::keep);
+  const auto value =
+      std::make_shared<autograd::SavedValue>(b.storage(), autograd::SavedValue::Origin{7, 0, -1}, config::Place::keep);
   values.add(storage_of(b), value);
   b.add_(1);
   RunningOp running;

@@ -7,8 +7,8 @@
 namespace memtune::step {
 namespace {
 
-using value::Use;
-using value::Value;
+using autograd::SavedValue;
+using autograd::Use;
 
 struct Unpacker final : SavedTensor::Unpacker {
   at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
@@ -16,8 +16,8 @@ struct Unpacker final : SavedTensor::Unpacker {
   int forgotten = 0;
 };
 
-value::ValuePtr value_of(const at::Tensor& tensor) {
-  return std::make_shared<Value>(tensor.storage(), Value::Origin{5, 1, 2}, config::Place::keep);
+autograd::ValuePtr value_of(const at::Tensor& tensor) {
+  return std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{5, 1, 2}, config::Place::keep);
 }
 
 TEST_CASE("what becomes nothing is the same view of the same bytes, without history") {

@@ -7,19 +7,19 @@
 namespace memtune::step {
 namespace {
 
-using value::Value;
+using autograd::SavedValue;
 
 at::Tensor floats(int64_t count) { return at::ones({count}); }
 
-value::ValuePtr add(ValueTable& values, const at::Tensor& tensor, int op) {
-  const auto value = std::make_shared<Value>(tensor.storage(), Value::Origin{op, 0, -1}, config::Place::keep);
+autograd::ValuePtr add(ValueTable& values, const at::Tensor& tensor, int op) {
+  const auto value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{op, 0, -1}, config::Place::keep);
   values.add(ValueTable::storage_of(tensor), value);
   return value;
 }
 
 std::vector<int64_t> held(const ValueTable& values) {
   std::vector<int64_t> bytes;
-  values.visit_held([&](const Value&, int64_t count) { bytes.push_back(count); });
+  values.visit_held([&](const SavedValue&, int64_t count) { bytes.push_back(count); });
   return bytes;
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("an address that comes back is not the value that was there") {
 TEST_CASE("at the end of the forward only values that somebody uses are left, and with the next step none") {
   ValueTable values(c10::kCPU, {});
   const at::Tensor used = floats(8), unused = floats(4);
-  value::Use use(add(values, used, 1), value::Use::By::backward);
+  autograd::Use use(add(values, used, 1), autograd::Use::By::backward);
   add(values, unused, 2);
   CHECK(held(values) == std::vector<int64_t>{32, 16});
   values.end_forward();
@@ -85,7 +85,7 @@ TEST_CASE("a storage is counted once, and not where it comes from outside") {
   CHECK(held(values) == std::vector<int64_t>{32});
 }
 
-TEST_CASE("the largest owners are named, the same op of all blocks as one") {
+TEST_CASE("the largest holders are named, the same op of all blocks as one") {
   config::ProgramFacts facts;
   for (const char* region : {"layers.0.w1", "layers.1.w1", "norm"}) {
     facts.ops.emplace_back();
@@ -97,12 +97,12 @@ TEST_CASE("the largest owners are named, the same op of all blocks as one") {
   add(values, a, 0);
   add(values, b, 1);
   add(values, c, 2);
-  const auto owners = largest_owners(values, facts, 2);
-  REQUIRE(owners.size() == 2);
-  CHECK(owners[0].name == "layers.*.w1/aten::linear");
-  CHECK(owners[0].bytes == 64);
-  CHECK(owners[1].bytes == 36);
-  CHECK(largest_owners(values, facts, 1).size() == 1);
+  const auto holders = largest_holders(values, facts, 2);
+  REQUIRE(holders.size() == 2);
+  CHECK(holders[0].name == "layers.*.w1/aten::linear");
+  CHECK(holders[0].bytes == 64);
+  CHECK(holders[1].bytes == 36);
+  CHECK(largest_holders(values, facts, 1).size() == 1);
 }
 
 }  // namespace

@@ -60,13 +60,13 @@ class FaultyDisk final : public disk::DiskSystem {
     std::lock_guard lock(mutex_);
     return calls_;
   }
-  std::atomic<int> pins = 0;                               // so often memory was made known
-  std::atomic<bool> misdirect = false;                     // every transfer goes to the start of the file
-  std::function<int(int flags)> on_open;                   // -errno: refused so
-  std::function<void(struct statfs&)> on_status;           // may lie
-  std::function<std::optional<int64_t>()> on_alignment;    // may lie
-  std::function<void(const disk::Transfer&)> on_submit;    // looks on
-  std::function<std::optional<int>(int64_t)> on_allocate;  // may refuse
+  std::atomic<int> pins = 0;                                 // so often memory was made known
+  std::atomic<bool> misdirect = false;                       // every transfer goes to the start of the file
+  std::function<int(int flags)> on_open;                     // -errno: refused so
+  std::function<void(struct statfs&)> on_status;             // may lie
+  std::function<std::optional<int64_t>()> on_alignment;      // may lie
+  std::function<void(const disk::DiskTransfer&)> on_submit;  // looks on
+  std::function<std::optional<int>(int64_t)> on_allocate;    // may refuse
 
   int open(const std::filesystem::path& path, int flags, unsigned mode) override {
     if (const int refusal = on_open ? on_open(flags) : 0; refusal < 0) return refusal;
@@ -134,7 +134,7 @@ class FaultyDisk final : public disk::DiskSystem {
  private:
   // A transfer on its way, with what will be wrong about it.
   struct Flight {
-    disk::Transfer asked;
+    disk::DiskTransfer asked;
     Fault::Kind fault = Fault::Kind::none;
     int error = 0;
     std::shared_ptr<AlignedMemory> aside;  // moved instead of the caller's
@@ -144,12 +144,12 @@ class FaultyDisk final : public disk::DiskSystem {
    public:
     FaultyIo(FaultyDisk& disk, std::unique_ptr<disk::FileIo> real) : disk_(disk), real_(std::move(real)) {}
 
-    int submit(const disk::Transfer& transfer, size_t tag) override {
+    int submit(const disk::DiskTransfer& transfer, size_t tag) override {
       if (disk_.on_submit) disk_.on_submit(transfer);
       const Fault fault = disk_.count();
       if (fault.kind == Fault::Kind::refused) return -fault.error;
       Flight flight{transfer, fault.kind, fault.error, nullptr};
-      const disk::Transfer changed = disk_.change(flight);
+      const disk::DiskTransfer changed = disk_.change(flight);
       {
         std::lock_guard lock(mutex_);
         flights_[tag] = flight;
@@ -197,15 +197,15 @@ class FaultyDisk final : public disk::DiskSystem {
   }
 
   // What is really done: for a transfer that is to fail, a harmless read elsewhere.
-  disk::Transfer change(Flight& flight) {
-    disk::Transfer transfer = flight.asked;
+  disk::DiskTransfer change(Flight& flight) {
+    disk::DiskTransfer transfer = flight.asked;
     if (misdirect) transfer.offset = 0;
     if (flight.fault == Fault::Kind::none) return transfer;
-    const bool write = transfer.kind == disk::Transfer::Kind::write;
+    const bool write = transfer.kind == disk::DiskTransfer::Kind::write;
     if (halved(flight.fault) && write) transfer.bytes = transfer.bytes / 2 / disk::kAlignment * disk::kAlignment;
     if (transfer.bytes == 0 || !(halved(flight.fault) || flipped(flight.fault))) {
       flight.aside = std::make_shared<AlignedMemory>(disk::kAlignment);
-      return {disk::Transfer::Kind::read, 0, flight.aside->data(), disk::kAlignment};
+      return {disk::DiskTransfer::Kind::read, 0, flight.aside->data(), disk::kAlignment};
     }
     if (flipped(flight.fault) && write) {
       flight.aside = std::make_shared<AlignedMemory>(transfer.bytes);
@@ -219,8 +219,8 @@ class FaultyDisk final : public disk::DiskSystem {
   int64_t falsify(const Flight& flight, int64_t result) {
     if (flight.fault == Fault::Kind::failed) return -flight.error;
     if (flight.fault == Fault::Kind::nothing) return 0;
-    const disk::Transfer& asked = flight.asked;
-    const bool read = asked.kind == disk::Transfer::Kind::read;
+    const disk::DiskTransfer& asked = flight.asked;
+    const bool read = asked.kind == disk::DiskTransfer::Kind::read;
     if (flipped(flight.fault) && read) flip(asked.data, asked.bytes);
     if (!halved(flight.fault)) return result;
     // Whoever takes half for the whole shall notice.

@@ -27,7 +27,7 @@ static bool operator==(const Event& a, const Event& b) {
 static bool operator==(const MemorySample& a, const MemorySample& b) {
   return a.time_ns == b.time_ns && a.allocated_bytes == b.allocated_bytes;
 }
-static bool operator==(const Value& a, const Value& b) {
+static bool operator==(const TracedValue& a, const TracedValue& b) {
   return a.name == b.name && a.region == b.region && a.placement == b.placement && a.reason == b.reason &&
          a.bytes == b.bytes && a.block == b.block;
 }

@@ -140,7 +140,7 @@ std::string overlap_chart(const Report& report) {
     put_bytes(svg, bytes, middle_of(i), rows[i]->measurement.transfer);
   }
   put_legend(svg, {times.left, times.bottom + 56}, middle, {{"s2", "hidden"}, {"s5", "exposed"}});
-  std::vector<Entry> directions = {{"s0", "out"}, {"s1", "in"}};
+  std::vector<LegendEntry> directions = {{"s0", "out"}, {"s1", "in"}};
   if (disk) directions.insert(directions.end(), {{"s3", "to disk"}, {"s6", "from disk"}});
   put_legend(svg, {sizes.left, sizes.bottom + 56}, kChartWidth, directions);
   return std::move(svg).finish();

@@ -22,10 +22,10 @@ void put_y_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::str
   svg.text({8, frame.top - 12}, title, Anchor::start, "name");
 }
 
-double put_legend(Svg& svg, Point at, double right, const std::vector<Entry>& entries) {
+double put_legend(Svg& svg, Point at, double right, const std::vector<LegendEntry>& entries) {
   constexpr double kSquare = 11, kGap = 18, kLine = 18;
   Point next = at;
-  for (const Entry& entry : entries) {
+  for (const LegendEntry& entry : entries) {
     const double width = kSquare + 6 + text_width(entry.text);
     if (next.x > at.x && next.x + width > right) next = {at.x, next.y + kLine};
     svg.bar({next.x, next.y - kSquare + 2}, kSquare, kSquare, entry.style);

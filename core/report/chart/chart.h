@@ -14,7 +14,7 @@ struct Frame {
   double left = 64, top = 28, right = kChartWidth - 16, bottom = 300;
 };
 
-struct Entry {
+struct LegendEntry {
   std::string style, text;
 };
 
@@ -23,6 +23,6 @@ void put_x_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::str
 void put_y_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::string& title);
 
 // Squares with words from `at` on, broken at `right`; the y of its last line.
-double put_legend(Svg& svg, Point at, double right, const std::vector<Entry>& entries);
+double put_legend(Svg& svg, Point at, double right, const std::vector<LegendEntry>& entries);
 
 }  // namespace memtune::report

@@ -39,8 +39,8 @@ std::string family(const Band& band) {
 }
 
 // One entry for all blocks: "layers.0 to layers.15".
-std::vector<Entry> legend_of(const MemoryStack& stack) {
-  std::vector<Entry> entries;
+std::vector<LegendEntry> legend_of(const MemoryStack& stack) {
+  std::vector<LegendEntry> entries;
   std::map<std::string, std::pair<size_t, std::string>> blocks;  // where its entry is, its first block
   for (const Band& band : stack.bands) {
     const auto found = blocks.find(family(band));

@@ -74,7 +74,7 @@ class Page {
   void close_section() { text_ += "</section>\n"; }
 
   void put_advice() {
-    const Advice said = advice(report_);
+    const Verdict said = verdict(report_);
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";

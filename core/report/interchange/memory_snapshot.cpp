@@ -75,7 +75,7 @@ class SavedNames {
 
   std::string name(const trace::Owner& owner, int64_t bytes, int64_t time_ns) {
     for (; next_ < saves_.size() && saves_[next_]->start_ns <= time_ns; ++next_) {
-      const trace::Value& value = trace_.value(saves_[next_]->value);
+      const trace::TracedValue& value = trace_.value(saves_[next_]->value);
       latest_[{value.block, value.bytes}] = &value;
     }
     const auto found = owner.kind == trace::OwnerKind::block ? latest_.find({owner.block, bytes}) : latest_.end();
@@ -86,7 +86,7 @@ class SavedNames {
   const trace::Trace& trace_;
   std::vector<const trace::Event*> saves_;
   size_t next_ = 0;
-  std::map<std::pair<int32_t, int64_t>, const trace::Value*> latest_;
+  std::map<std::pair<int32_t, int64_t>, const trace::TracedValue*> latest_;
 };
 
 class Snapshot {

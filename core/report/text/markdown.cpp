@@ -70,7 +70,7 @@ std::string markdown(const Report& report) {
   std::string text = "## " + plain(report.model.empty() ? "memtune" : report.model) + "\n\n";
   if (!report.device.empty()) text += plain(device_text(report)) + "  \n";
   if (!report.settings.empty()) text += plain(report.settings) + "\n";
-  const Advice said = advice(report);
+  const Verdict said = verdict(report);
   if (!said.head.empty()) text += "\n**" + said.head + ":** " + plain(said.text) + "\n";
   std::vector<const Row*> fine;
   std::vector<std::string> failed, found, said_notes;

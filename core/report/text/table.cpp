@@ -102,7 +102,7 @@ class Table {
   }
 
   void put_recommendation() {
-    const Advice said = advice(report_);
+    const Verdict said = verdict(report_);
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);

@@ -18,10 +18,10 @@
 #include "core/config/plan.h"
 #include "core/trace/recorder.h"
 
-namespace memtune::value {
+namespace memtune::autograd {
 
-class Value;
-using ValuePtr = std::shared_ptr<Value>;
+class SavedValue;
+using ValuePtr = std::shared_ptr<SavedValue>;
 
 // The value's bytes are elsewhere. Dies in any state, with the last use of the value.
 class Away {
@@ -38,7 +38,7 @@ class Maker {
  public:
   virtual ~Maker() = default;
   // The bytes on the device, in the order of the compute stream. Holds in `value` what has to outlive the call.
-  virtual at::Storage make(Value& value) = 0;
+  virtual at::Storage make(SavedValue& value) = 0;
 };
 
 // Somebody who will want a value's bytes; counted for as long as it lives. With the last one the value lets its bytes
@@ -58,8 +58,8 @@ class Use {
 
   explicit operator bool() const { return value_ != nullptr; }
   const ValuePtr& value() const { return value_; }
-  Value& operator*() const { return *value_; }
-  Value* operator->() const { return value_.get(); }
+  SavedValue& operator*() const { return *value_; }
+  SavedValue* operator->() const { return value_.get(); }
 
  private:
   ValuePtr value_;
@@ -67,7 +67,7 @@ class Use {
   bool counts_ = false;
 };
 
-class Value {
+class SavedValue {
  public:
   enum class State { passing, held, away, dropped };
 
@@ -77,11 +77,11 @@ class Value {
     int block = -1;  // that op's
   };
 
-  Value(const at::Storage& storage, const Origin& origin, config::Place place);
+  SavedValue(const at::Storage& storage, const Origin& origin, config::Place place);
   // Dropped from the beginning.
-  Value(const at::Storage& storage, const Origin& origin, std::shared_ptr<Maker> maker);
-  Value(const Value&) = delete;
-  Value& operator=(const Value&) = delete;
+  SavedValue(const at::Storage& storage, const Origin& origin, std::shared_ptr<Maker> maker);
+  SavedValue(const SavedValue&) = delete;
+  SavedValue& operator=(const SavedValue&) = delete;
 
   State state() const;
   trace::ValueKey key() const { return {origin_.op, origin_.output, bytes_}; }
@@ -127,4 +127,4 @@ class Value {
   std::shared_ptr<Maker> maker_;
 };
 
-}  // namespace memtune::value
+}  // namespace memtune::autograd

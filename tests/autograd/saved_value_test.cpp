@@ -1,6 +1,6 @@
 // A value is known by its storage, not by its address: addresses come back. What it holds goes with its last use,
 // whatever state it is in and however the use ends.
-#include "core/value/value.h"
+#include "core/autograd/saved_value.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -9,13 +9,13 @@
 
 #include "core/base/error.h"
 
-namespace memtune::value {
+namespace memtune::autograd {
 namespace {
 
-using State = Value::State;
+using State = SavedValue::State;
 
 ValuePtr value_of(const at::Tensor& tensor, int block = -1) {
-  return std::make_shared<Value>(tensor.storage(), Value::Origin{3, 0, block}, config::Place::keep);
+  return std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{3, 0, block}, config::Place::keep);
 }
 
 bool holds(const at::Storage& storage, float content) {
@@ -37,7 +37,7 @@ struct Elsewhere final : Away {
 };
 
 struct Fill final : Maker {
-  at::Storage make(Value& value) override {
+  at::Storage make(SavedValue& value) override {
     ++runs;
     value.hold(at::full({4}, 7.0F).storage());
     return value.on_device();
@@ -137,7 +137,7 @@ TEST_CASE("the last use takes the trip along, also when nobody asked for the val
 TEST_CASE("a dropped value is made again, held for its uses, and dropped again") {
   at::Tensor tensor = at::ones({4});
   const auto fill = std::make_shared<Fill>();
-  const auto value = std::make_shared<Value>(tensor.storage(), Value::Origin{}, fill);
+  const auto value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, fill);
   CHECK(value->place() == config::Place::recompute);
   CHECK(value->state() == State::dropped);
   CHECK(holds(value->bytes(), 1));  // the step holds it still
@@ -174,4 +174,4 @@ TEST_CASE("a value crosses when another block than its own wants it") {
 }
 
 }  // namespace
-}  // namespace memtune::value
+}  // namespace memtune::autograd

@@ -1,4 +1,4 @@
-#include "core/value/value.h"
+#include "core/autograd/saved_value.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-namespace memtune::value {
+namespace memtune::autograd {
 namespace {
 
 at::Storage copy_of(const at::Storage& bytes) {
@@ -37,30 +37,30 @@ void Use::end() noexcept {
   if (!value_->used()) value_->let_go();
 }
 
-Value::Value(const at::Storage& storage, const Origin& origin, config::Place place)
+SavedValue::SavedValue(const at::Storage& storage, const Origin& origin, config::Place place)
     : storage_(storage.getWeakStorageImpl()),
       bytes_(static_cast<int64_t>(storage.nbytes())),
       origin_(origin),
       place_(place) {}
 
-Value::Value(const at::Storage& storage, const Origin& origin, std::shared_ptr<Maker> maker)
-    : Value(storage, origin, config::Place::recompute) {
+SavedValue::SavedValue(const at::Storage& storage, const Origin& origin, std::shared_ptr<Maker> maker)
+    : SavedValue(storage, origin, config::Place::recompute) {
   maker_ = std::move(maker);
 }
 
-Value::State Value::state() const {
+SavedValue::State SavedValue::state() const {
   if (held_) return State::held;
   if (away_) return State::away;
   return maker_ ? State::dropped : State::passing;
 }
 
-at::Storage Value::alive() const {
+at::Storage SavedValue::alive() const {
   if (overwritten_) return {};
   auto impl = storage_.lock();
   return impl ? at::Storage(std::move(impl)) : at::Storage();
 }
 
-at::Storage Value::bytes() {
+at::Storage SavedValue::bytes() {
   switch (state()) {
     case State::held: return held_;
     case State::away: return held_ = away_->bring_back();
@@ -75,14 +75,14 @@ at::Storage Value::bytes() {
   return storage;
 }
 
-void Value::before_overwrite() {
+void SavedValue::before_overwrite() {
   if (away_) away_->before_overwrite();
   if (rerun_uses_ > 0 && held_) held_ = copy_of(held_);
 }
 
-void Value::let_go() noexcept {
+void SavedValue::let_go() noexcept {
   held_ = at::Storage();
   away_.reset();
 }
 
-}  // namespace memtune::value
+}  // namespace memtune::autograd
