@@ -29,6 +29,9 @@ std::vector<int64_t> integers_flag(const std::string& flag, const std::vector<st
 }
 
 int64_t bytes_flag(const std::string& flag, const std::string& text) try {
+  const std::string number = trim(text);
+  if (!number.empty() && number.find_first_not_of("0123456789.") == std::string::npos)
+    throw UsageError("'" + text + "' has no unit; did you mean " + number + "GiB? (" + number + "B is bytes)");
   const int64_t bytes = parse_bytes(text);
   if (bytes == 0) throw UsageError("'" + text + "' is nothing; give a size such as 16GiB");
   return bytes;

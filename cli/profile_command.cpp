@@ -43,6 +43,7 @@ int run_command(const ProfileFlags& flags) {
   sweep::SweepSettings settings = flags.model.settings();
   settings.plans = plans;
   if (plans.empty()) settings.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
+  settings.rounds = 1;  // there is nothing to take turns with
   settings.reuse = sweep::Reuse::nothing;
   const sweep::SweepResult result = sweep::run_sweep(settings, progress);
   progress.clear();

@@ -45,15 +45,15 @@ void Progress::noted(const std::string& note) {
 
 void Progress::inspecting(const sweep::Phase& phase) { draw("looking at the model", phase); }
 
-void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reused) {
-  to_run_ = trials.size() - reused;
+void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) {
+  to_run_ = ended_ + runs;
   if (reused == 0) return;
   noted("going on: " + std::to_string(reused) + " of " + std::to_string(trials.size()) + " trials are here already");
 }
 
-void Progress::started(const sweep::TrialSpec& trial) {
+void Progress::started(const sweep::TrialSpec& trial, int round) {
   if (ended_ == 0) first_start_ = Clock::now();
-  current_ = describe(trial);
+  current_ = describe(trial) + (round > 1 ? ", round " + std::to_string(round) : "");
   draw(current_, {"start", 0, 0});
 }
 

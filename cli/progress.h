@@ -18,8 +18,8 @@ class Progress : public sweep::SweepListener {
 
   void noted(const std::string& note) override;
   void inspecting(const sweep::Phase& phase) override;
-  void planned(const std::vector<sweep::TrialSpec>& trials, size_t reused) override;
-  void started(const sweep::TrialSpec& trial) override;
+  void planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) override;
+  void started(const sweep::TrialSpec& trial, int round) override;
   void phase(const sweep::Phase& phase) override;
   void ended(const result::Measurement& measurement) override;
 

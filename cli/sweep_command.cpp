@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -6,10 +7,12 @@
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "cli/progress.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
 #include "core/report/text/csv.h"
 #include "core/report/text/json.h"
+#include "core/trainer/trainer.h"
 
 namespace memtune::cli {
 namespace {
@@ -24,14 +27,15 @@ Examples:
   memtune sweep --strategy 'none; checkpoint:cheap+offload:stream,fraction=0.4' --plan mine.json
   memtune sweep --model small --device cpu --memory-cap 200MiB
 
-The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked, 2 usage, 130 stopped.)";
+The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked or none fits, 2
+usage, 130 stopped.)";
 
 constexpr char kDefaultOut[] = "./memtune-run";
 
 struct SweepFlags {
   ModelFlags model;
   std::vector<std::string> strategies, plans;
-  std::string sweep, budget, goal = "throughput", json, csv;
+  std::string sweep, budget, goal = "throughput", rounds = "3", json, csv;
   bool retry = false, dry_run = false;
 };
 
@@ -59,6 +63,7 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   settings.plans = plans;
   settings.budget_bytes = budget;
   settings.goal = goal;
+  settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
   settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
   settings.dry_run = flags.dry_run;
   return settings;
@@ -84,14 +89,37 @@ void write_results(const SweepFlags& flags, report::Report report) {
   if (!stdout_taken) write_output("-", report::table(report, table_style(flags.model.console)));
 }
 
+// The first trainer that there are keys for; "": none.
+std::string trainer_for(const report::Report& report) {
+  for (const std::string& trainer : trainer::trainers()) try {
+      trainer::export_config(trainer, find_row(report, ""), report);
+      return trainer;
+    } catch (const UsageError&) {
+    }
+  return "";
+}
+
+// When no trial worked, or none within the budget: what would let one.
+std::string way_out(const SweepFlags& flags, const report::Report& report) {
+  using result::Outcome;
+  const auto all_ended_in = [&](Outcome outcome) {
+    return !report.rows.empty() &&
+           std::ranges::all_of(report.rows, [&](const result::Row& row) { return row.measurement.outcome == outcome; });
+  };
+  if (!report.recommendation.strategy.empty()) return "a larger --budget, or a smaller --batch or --seq";
+  if (all_ended_in(Outcome::device_oom)) return "a larger --memory-cap or device, or a smaller --batch or --seq";
+  if (all_ended_in(Outcome::timeout)) return "a longer --timeout (now " + flags.model.timeout + ")";
+  return "memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt";
+}
+
 void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   const std::string run = flags.model.out == kDefaultOut ? "" : " " + flags.model.out;
   const ConsoleFlags& console = flags.model.console;
   if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
-  if (result.report.recommendation.strategy.empty()) {
-    return say(console, "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
-  }
-  say(console, "next: memtune export" + run + " --trainer torchtune, or memtune view" + run);
+  if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
+  const std::string trainer = trainer_for(result.report);
+  say(console, "next: " + (trainer.empty() ? "" : "memtune export" + run + " --trainer " + trainer + ", or ") +
+                   "memtune view" + run);
 }
 
 int run_command(const SweepFlags& flags) {
@@ -107,7 +135,7 @@ int run_command(const SweepFlags& flags) {
   if (!result.report.rows.empty() || !result.interrupted) write_results(flags, result.report);
   say_next(flags, result);
   if (result.interrupted) return kInterrupted;
-  return result.report.recommendation.strategy.empty() ? kFailed : kDone;
+  return result.report.recommendation.fits ? kDone : kFailed;
 }
 
 }  // namespace
@@ -129,6 +157,8 @@ void add_sweep(CLI::App& app, Action& action) {
   offer(command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)"),
         {"throughput", "memory"})
       ->type_name("GOAL");
+  command->add_option("--rounds", flags->rounds, "turns that each trial takes, --steps measured in each (default: 3)")
+      ->type_name("N");
   command->add_flag("--retry", flags->retry, "run failed trials of an earlier sweep again");
   command->add_flag("--dry-run", flags->dry_run, "list the trials and stop");
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");

@@ -184,6 +184,7 @@ void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack
     if (tensor.dtype() != output.dtype || tensor.numel() != output.elements ||
         static_cast<int64_t>(tensor.storage().nbytes()) < value->size_bytes())
       throw Error("running " + instance.op->name + " again made another tensor than before");
+    made_bytes_ += value->size_bytes();
     if (passes(instance) && !value->crosses())
       passed_[instance.block][value.get()] = tensor.storage();
     else if (value->state() == SavedValue::State::dropped)

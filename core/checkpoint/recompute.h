@@ -35,6 +35,7 @@ class Recompute {
 
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
+  int64_t made_bytes() const { return made_bytes_; }                 // of values that were wanted, in all
   std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves, in all
   device::Stopwatch& timer() { return timer_; }                      // of the ops that were run again
 
@@ -55,7 +56,7 @@ class Recompute {
   std::map<int, std::unordered_map<const autograd::SavedValue*, at::Storage>> passed_;  // by block that is being passed
   device::Stopwatch timer_;
   trace::Recorder* recorder_ = nullptr;
-  int64_t reruns_ = 0;
+  int64_t reruns_ = 0, made_bytes_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };
 

@@ -30,6 +30,7 @@ double link_rate(const Subject& subject, EventKind kind) {
 double ns_at(double gb_per_s, int64_t bytes) { return static_cast<double>(bytes) / gb_per_s; }
 
 bool moves(const Subject& subject, EventKind kind) {
+  if (!subject.moves_values()) return false;
   int64_t bytes = 0;
   for (const Event& event : subject.trace.events) bytes += event.kind == kind ? event.bytes : 0;
   return bytes / static_cast<int64_t>(std::max<size_t>(1, subject.steps.size())) >= kOwnBytes;
@@ -156,7 +157,7 @@ std::optional<Finding> waits(const Subject& subject) {
   const Intervals recorded = time_of_kind(subject, EventKind::wait);
   const Intervals alone = trace::intersect(subject.occupation.wait, recorded);
   const double ms = subject.per_step_ms(trace::total(alone));
-  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  if (subject.share_of_step(ms) < kWorthTelling || !subject.moves_values()) return {};
   const Intervals reads =
       trace::time_of(subject.trace, [](const Event& event) { return event.kind == EventKind::disk_read; });
   const bool for_disk = 2 * trace::total(trace::intersect(alone, reads)) >= trace::total(alone);
@@ -184,7 +185,7 @@ std::optional<Finding> small_copies(const Subject& subject) {
     slow.push_back({event.start_ns, event.end_ns});
   }
   const double ms = subject.per_step_ms(static_cast<int64_t>(lost_ns));
-  if (slow.empty() || subject.share_of_step(ms) < kWorthTelling) return {};
+  if (slow.empty() || subject.share_of_step(ms) < kWorthTelling || !subject.moves_values()) return {};
   const size_t count = slow.size() / std::max<size_t>(1, subject.steps.size());
   Finding finding = subject.costs("copies-small", ms,
                                   std::to_string(count) + " small copies a step run at " +

@@ -43,6 +43,15 @@ Subject::Subject(const trace::Trace& trace, const result::Measurement& measureme
       peak_bytes(peak_of(trace, measurement)),
       step_ms(step_of(measurement, steps)) {}
 
+bool Subject::moves_values() const {
+  const result::TransferFigures& transfer = measurement.transfer;
+  const auto is_copy = [](const trace::Event& event) {
+    return event.kind == trace::EventKind::copy_out || event.kind == trace::EventKind::copy_in;
+  };
+  if (measurement.step_ms.median > 0) return transfer.out_bytes + transfer.in_bytes > 0;
+  return std::ranges::any_of(trace.events, is_copy);
+}
+
 double Subject::per_step_ms(int64_t ns) const {
   return static_cast<double>(ns) / 1e6 / static_cast<double>(std::max<size_t>(1, steps.size()));
 }

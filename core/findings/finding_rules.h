@@ -16,6 +16,8 @@ namespace memtune::findings {
 struct Subject {
   Subject(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan);
 
+  // Its plan has copies to schedule: measured ones, or those of the trace where nothing was measured.
+  bool moves_values() const;
   double per_step_ms(int64_t ns) const;
   double share_of_step(double ms) const;  // 0 when the step was not timed
   // A finding that costs `ms` of each step, its severity and weight set.
@@ -40,7 +42,8 @@ constexpr double kGrave = 0.05;         // of the step
 
 using Rule = std::optional<Finding> (*)(const Subject&);
 
-// copy_rules.cpp. Copies of less than 1 MiB a step altogether are the model's own and pass all of these.
+// copy_rules.cpp. Copies of less than 1 MiB a step altogether are the model's own and pass all of these. Of a trial
+// that moves no values nothing is late: there is no copy whose schedule could be changed.
 //
 // Occupation::in is at least kWorthTelling: backward stood still while what it needs was on its way. When the copies in
 // fill 90 % of the time between the first and the last of a step, and 30 % of the step, the link is the limit and a

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/findings/finding_rules.h"
+#include "core/result/effect.h"
 
 namespace memtune::findings {
 
@@ -24,12 +25,14 @@ std::string sentence(const Finding& finding) {
 }
 
 std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan) {
+  if (did_nothing(measurement)) return {};
   const Subject subject(trace, measurement, plan);
   std::vector<Finding> findings;
   for (const Rule rule : all_rules()) {
     if (std::optional<Finding> finding = rule(subject)) findings.push_back(std::move(*finding));
   }
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    if (a.of_figures != b.of_figures) return b.of_figures;
     return a.severity != b.severity ? a.severity > b.severity : a.weight > b.weight;
   });
   return findings;

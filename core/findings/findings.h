@@ -37,6 +37,7 @@ struct Finding {
   double weight = 0;       // share of the step's time or of the peak: what findings of one severity are sorted by
   Evidence evidence;
   std::string instead = {};  // the whole strategy with what is advised; empty where no strategy makes the change
+  bool of_figures = false;   // it is about how far the figures can be trusted, not about the step
 };
 
 // "<advice> (<instead>)".
@@ -45,7 +46,8 @@ std::string advice_text(const Finding& finding);
 // "<what>: <advice> (<instead>)".
 std::string sentence(const Finding& finding);
 
-// Heaviest first. `plan` may be null: then advice names what to turn without its present setting.
+// Heaviest first, and last what is about the figures themselves. Of a trial that did nothing there is nothing to say:
+// it is the baseline. `plan` may be null: then advice names what to turn without its present setting.
 std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan);
 
 }  // namespace memtune::findings

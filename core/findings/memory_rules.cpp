@@ -45,8 +45,9 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
 Advice advice_for_holder(const Subject& subject, const Holder& holder) {
   switch (holder.kind) {
     case OwnerKind::parameters:
-    case OwnerKind::gradients:
-    case OwnerKind::optimizer: return "no strategy moves that; --optimizer sgd or a smaller --dtype does";
+    case OwnerKind::gradients: return "no strategy moves that; a smaller --dtype does";
+    case OwnerKind::optimizer:
+      return "no strategy moves that; --optimizer sgd, which has none, or a smaller --dtype does";
     case OwnerKind::outside: return subject.knobs.move_head();
     case OwnerKind::block:
       return holder.members > 1 ? "recompute or move more of their values"

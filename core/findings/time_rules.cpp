@@ -17,6 +17,7 @@ Finding doubt(const Subject& subject, const char* rule, double weight, std::stri
   Finding finding = subject.costs(rule, 0, std::move(what), std::move(advice));
   finding.severity = Severity::problem;
   finding.weight = weight;
+  finding.of_figures = true;
   return finding;
 }
 

@@ -18,7 +18,9 @@ struct Report {
   std::string reference = "none";  // strategy whose rows the others are compared with
   bool emulated = false;           // the CPU played the device
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
-  std::vector<result::Row> rows;   // in any order
+  result::Goal goal = result::Goal::throughput;
+  int blocks = 0;                 // of the model; 0: not known
+  std::vector<result::Row> rows;  // in any order
   result::Recommendation recommendation;
   std::vector<findings::Finding> findings;  // in the recommended trial's trace, heaviest first; empty without a trace
   std::vector<std::string> notes;           // what the person should know, a line each

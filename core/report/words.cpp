@@ -5,6 +5,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/text/columns.h"
+#include "core/result/effect.h"
 #include "core/result/ranking.h"
 
 namespace memtune::report {
@@ -27,6 +28,49 @@ std::string noisy_times(const std::vector<const Row*>& rows) {
          " %: times that differ by less may be the same";
 }
 
+constexpr double kBusy = 0.25;  // of the cores: from there on others slow a step by more than strategies differ
+
+// Of the round in which others took the most.
+std::string busy_cores(const Report& report) {
+  const result::Round* most = nullptr;
+  for (const Row& row : report.rows)
+    for (const result::Round& round : row.measurement.rounds)
+      if (round.cores > 0 && (!most || round.other_cores > most->other_cores)) most = &round;
+  if (!most) return "";
+  const auto cores = static_cast<double>(most->cores);
+  if (most->other_cores < kBusy * cores && most->load < 2 * kBusy * cores) return "";
+  return "the machine was busy: other processes kept up to " + fixed(most->other_cores, 1) + " of " + fixed(cores, 0) +
+         " cores busy during trials, and its load average was " + fixed(most->load, 1) +
+         " before them; differences between strategies may be theirs";
+}
+
+std::string busy_gpu(const Report& report) {
+  int64_t most = 0;
+  for (const Row& row : report.rows)
+    for (const result::Round& round : row.measurement.rounds) most = std::max(most, round.gpu_processes);
+  if (most == 0) return "";
+  return std::to_string(most) + (most == 1 ? " other process was" : " other processes were") +
+         " on the GPU during trials; times and free memory may be theirs";
+}
+
+// "offload:sync; offload:stream did nothing: every value is below min=1MiB", a line a reason.
+std::vector<std::string> without_effect(const Report& report) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const Row& row : report.rows) {
+    if (!did_nothing(row.measurement)) continue;
+    auto found =
+        std::ranges::find(reasons, row.measurement.no_effect, &std::pair<std::string, std::vector<std::string>>::first);
+    if (found == reasons.end()) found = reasons.insert(found, {row.measurement.no_effect, {}});
+    found->second.push_back(label(row));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [reason, names] : reasons)
+    lines.push_back(join(names, "; ") + (names.size() > 1 ? " are " : " is ") + report.reference +
+                    " by another name here: nothing moved, nothing was recomputed" +
+                    (reason.empty() ? "" : "; " + reason));
+  return lines;
+}
+
 std::vector<const Row*> rows_that_worked(const Report& report) {
   std::vector<const Row*> rows = ranked(report.rows);
   std::erase_if(rows, [](const Row* row) { return !worked(*row); });
@@ -34,6 +78,17 @@ std::vector<const Row*> rows_that_worked(const Report& report) {
 }
 
 }  // namespace
+
+std::string shown_name(const Report& report, const Row& row) {
+  return row.measurement.strategy + (did_nothing(row.measurement) ? " = " + report.reference : "");
+}
+
+std::vector<std::string> warnings(const Report& report) {
+  std::vector<std::string> lines;
+  for (std::string line : {busy_cores(report), busy_gpu(report)})
+    if (!line.empty()) lines.push_back(std::move(line));
+  return lines;
+}
 
 std::string failure_text(const Row& row) {
   const result::Measurement& m = row.measurement;
@@ -66,7 +121,8 @@ Verdict verdict(const Report& report) {
 
 std::vector<std::string> notes(const Report& report) {
   const std::vector<const Row*> rows = rows_that_worked(report);
-  std::vector<std::string> notes = report.notes;
+  std::vector<std::string> notes = without_effect(report);
+  notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   if (std::string noisy = noisy_times(rows); !noisy.empty()) notes.push_back(std::move(noisy));
   const auto nearly_equal = [](const Row* row) {
     return row->measurement.gradients.compared && !row->measurement.gradients.equal;

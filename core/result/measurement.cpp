@@ -53,6 +53,17 @@ void fields(StepTime& time, Visit visit) {
 }
 
 template <typename Visit>
+void fields(Round& round, Visit visit) {
+  visit("step_ms", round.step_ms);
+  visit("base", round.base);
+  visit("base_ms", round.base_ms);
+  visit("load", round.load);
+  visit("other_cores", round.other_cores);
+  visit("cores", round.cores);
+  visit("gpu_processes", round.gpu_processes);
+}
+
+template <typename Visit>
 void fields(Peak& peak, Visit visit) {
   visit("allocated", peak.allocated);
   visit("reserved", peak.reserved);
@@ -94,7 +105,9 @@ void fields(Measurement& measurement, Visit visit) {
   visit("strategy", measurement.strategy);
   visit("outcome", measurement.outcome);
   visit("reason", measurement.reason);
+  visit("no_effect", measurement.no_effect);
   visit("step_ms", measurement.step_ms);
+  visit("rounds", measurement.rounds);
   visit("noisy", measurement.noisy);
   visit("peak_bytes", measurement.peak_bytes);
   visit("floor_bytes", measurement.floor_bytes);
@@ -106,6 +119,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("transfer", measurement.transfer);
   visit("stalls", measurement.stalls);
   visit("recomputed_ops", measurement.recomputed_ops);
+  visit("recomputed_bytes", measurement.recomputed_bytes);
   visit("recompute_ms", measurement.recompute_ms);
   visit("engine_ms", measurement.engine_ms);
   visit("loss", measurement.loss);
@@ -124,6 +138,8 @@ Json encode(Outcome outcome) { return to_string(outcome); }
 // JSON has no NaN: null stands for every number that is not finite.
 Json encode(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+Json encode(std::optional<int64_t> value) { return value ? Json(*value) : Json(nullptr); }
+
 Json encode(const std::vector<double>& values) {
   Json array = Json::array();
   for (const double value : values) array.push_back(encode(value));
@@ -134,6 +150,8 @@ Json encode(const std::vector<double>& values) {
 Json encode(const std::string& any) {
   return Json::parse(Json(any).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
+
+Json encode(std::vector<Round>& rounds);
 
 template <typename Object>
 requires std::is_aggregate_v<Object> Json encode(Object& object) {
@@ -151,10 +169,16 @@ void decode(const Json& json, double& value) {
   value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
 }
 
+void decode(const Json& json, std::optional<int64_t>& value) {
+  value = json.is_null() ? std::nullopt : std::optional(json.get<int64_t>());
+}
+
 void decode(const Json& json, std::vector<double>& values) {
   values.clear();
   for (const Json& element : json) decode(element, values.emplace_back());
 }
+
+void decode(const Json& json, std::vector<Round>& rounds);
 
 // A key that is absent leaves its member at the default.
 template <typename Object>
@@ -164,6 +188,17 @@ void decode(const Json& json, Object& object) {
   fields(object, [&](const char* key, auto& member) {
     if (const auto found = members.find(key); found != members.end()) decode(found->second, member);
   });
+}
+
+Json encode(std::vector<Round>& rounds) {
+  Json array = Json::array();
+  for (Round& round : rounds) array.push_back(encode(round));
+  return array;
+}
+
+void decode(const Json& json, std::vector<Round>& rounds) {
+  rounds.clear();
+  for (const Json& element : json) decode(element, rounds.emplace_back());
 }
 
 }  // namespace
@@ -197,6 +232,8 @@ double spread(const StepTime& time) {
   const auto [low, high] = std::minmax_element(time.samples.begin(), time.samples.end());
   return (*high - *low) / time.median;
 }
+
+bool is_noisy(const StepTime& time) { return spread(time) > 0.05; }
 
 void to_json(Json& json, const Measurement& measurement) {
   Measurement visited = measurement;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,19 @@ struct StepTime {
   std::vector<double> samples;           // ms
 };
 StepTime summarize(std::vector<double> samples_ms);
-// (max - min) / median of the samples; a trial over 0.05 is marked noisy.
-double spread(const StepTime& time);
+double spread(const StepTime& time);  // (max - min) / median of the samples
+bool is_noisy(const StepTime& time);  // its spread is over 0.05
+
+// A trial's share of one round, in which all trials take their turn.
+struct Round {
+  StepTime step_ms;
+  std::string base;           // strategy that the others are compared with; "": none has worked yet
+  double base_ms = 0;         // its median step in this round
+  double load = 0;            // the machine's load average before the sweep began
+  double other_cores = 0;     // cores that other processes kept busy while it ran, on average
+  int64_t cores = 0;          // that there are
+  int64_t gpu_processes = 0;  // others on the GPU before it began, where the driver tells
+};
 
 struct Peak {
   int64_t allocated = 0;  // bytes held by tensors, highest in the measured steps
@@ -67,8 +79,10 @@ struct Gradients {
 struct Measurement {
   std::string strategy;
   Outcome outcome = Outcome::ok;
-  std::string reason;  // why not ok: one line, with bytes, phase and owners where they matter
-  StepTime step_ms;
+  std::string reason;     // why not ok: one line, with bytes, phase and owners where they matter
+  std::string no_effect;  // why nothing was moved or made again: one line, of facts; "" where something was
+  StepTime step_ms;       // over all rounds
+  std::vector<Round> rounds;
   bool noisy = false;
   Peak peak_bytes;
   int64_t floor_bytes = 0;      // allocated before a step: parameters, optimizer state, inputs
@@ -79,10 +93,11 @@ struct Measurement {
   double tokens_per_s = 0;  // 0 when the model has no sequence dimension
   TransferFigures transfer;
   Stalls stalls;
-  int64_t recomputed_ops = 0;  // per step
-  double engine_ms = 0;        // of the host, that engines took of a step; ops that were run again are not in it
-  double recompute_ms = 0;     // of the device, per step; taken in the traced steps
-  std::vector<double> loss;    // [0]: the untouched model's; then one a measured step
+  int64_t recomputed_ops = 0;               // per step
+  std::optional<int64_t> recomputed_bytes;  // that they made, per step; nothing: not counted
+  double engine_ms = 0;      // of the host, that engines took of a step; ops that were run again are not in it
+  double recompute_ms = 0;   // of the device, per step; taken in the traced steps
+  std::vector<double> loss;  // [0]: the untouched model's; then one a measured step
   Gradients gradients;
   double profiler_overhead = 0;  // traced step / measured step - 1
   bool emulated = false;         // the CPU played the device

@@ -58,12 +58,12 @@ void mark_front(std::span<Row> rows) {
   const Ranking ranking{std::span<const Row>(rows)};
   const auto beats = [&](const Row& a, const Row& b) {  // as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
-    return usable(a.measurement) && same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) &&
+    return can_be_chosen(a.measurement) && same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) &&
            (time_a < time_b || peak(a) < peak(b));
   };
   for (Row& row : rows) {
-    row.pareto =
-        usable(row.measurement) && std::ranges::none_of(rows, [&](const Row& other) { return beats(other, row); });
+    row.pareto = can_be_chosen(row.measurement) &&
+                 std::ranges::none_of(rows, [&](const Row& other) { return beats(other, row); });
   }
 }
 
@@ -89,7 +89,7 @@ ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes) {
   for (const Row& row : rows) largest = std::max(largest, peak(row));
   plot.unit = unit_for(largest);
   for (const Row* row : ranked(rows)) {
-    if (!usable(row->measurement)) continue;
+    if (!can_be_chosen(row->measurement)) continue;
     plot.points.push_back({row, static_cast<double>(peak(*row)) / plot.unit.bytes, ranking.time(*row), false});
   }
   if (plot.points.empty()) return plot;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/result/effect.h"
+
 namespace memtune::result {
 namespace {
 
@@ -36,17 +38,36 @@ double work_time(const Measurement& m, Work work) {
 
 bool usable(const Measurement& m) { return m.outcome == Outcome::ok && std::isfinite(work_time(m, Work::step)); }
 
+bool can_be_chosen(const Measurement& m) { return usable(m) && !did_nothing(m); }
+
 Ranking::Ranking(std::span<const Row* const> rows) {
-  std::vector<const Row*> compared;
-  std::ranges::copy_if(rows, std::back_inserter(compared), [](const Row* row) { return usable(row->measurement); });
-  work_ = common_work(compared);
+  std::ranges::copy_if(rows, std::back_inserter(rows_), [](const Row* row) { return usable(row->measurement); });
+  work_ = common_work(rows_);
 }
 
 const char* Ranking::title() const { return kWorks[static_cast<size_t>(work_)].title; }
 const char* Ranking::unit() const { return kWorks[static_cast<size_t>(work_)].unit; }
 
-double Ranking::time(const Row& row) const {
-  return work_time(row.measurement, work_) * kWorks[static_cast<size_t>(work_)].per_ms;
+// What the row's rounds were measured beside; itself where there is nothing.
+const Row* Ranking::base_of(const Row& row) const {
+  const std::vector<Round>& rounds = row.measurement.rounds;
+  const auto found = std::ranges::find_if(rows_, [&](const Row* other) {
+    return !rounds.empty() && same_axes(*other, row) && other->measurement.strategy == rounds.front().base;
+  });
+  return found == rows_.end() ? &row : *found;
+}
+
+Ratio Ranking::interval(const Row& row) const {
+  const Measurement& base = (usable(row.measurement) ? base_of(row) : &row)->measurement;
+  const double time = work_time(base, work_) * kWorks[static_cast<size_t>(work_)].per_ms;
+  if (!usable(base)) return {time, time, time};
+  const Ratio ratio = ratio_of(row.measurement, base);
+  return {time * ratio.value, time * ratio.low, time * ratio.high};
+}
+
+bool Ranking::as_fast(const Row& a, const Row& b) const {
+  const Ratio of_a = interval(a), of_b = interval(b);
+  return of_a.low <= of_b.high && of_b.low <= of_a.high;
 }
 
 bool Ranking::faster(const Row& a, const Row& b) const {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/result/rounds.h"
 #include "core/result/row.h"
 
 namespace memtune::result {
@@ -16,6 +17,8 @@ double work_time(const Measurement& measurement, Work work);
 
 // Worked, with gradients that are the reference's (or as near to them as its own two runs), in a time that is a number.
 bool usable(const Measurement& measurement);
+// Usable, and something else than the baseline: see did_nothing.
+bool can_be_chosen(const Measurement& measurement);
 
 // The work that can be compared over some rows: a step where all that are usable have the same batch and sequence, else
 // a token where all count tokens, else a sample, else a step.
@@ -28,13 +31,20 @@ class Ranking {
   // "step ms", "ms a sample", "µs a token": what time() counts, and its unit alone.
   const char* title() const;
   const char* unit() const;
-  double time(const Row& row) const;
+  // Of rounds, the baseline's time times the ratio to it.
+  double time(const Row& row) const { return interval(row).value; }
+  Ratio interval(const Row& row) const;  // in the same unit
+  // No difference can be told.
+  bool as_fast(const Row& a, const Row& b) const;
 
   bool faster(const Row& a, const Row& b) const;   // of two as fast, the one with the smaller peak
   bool smaller(const Row& a, const Row& b) const;  // by allocated peak; of two as small, the faster
 
  private:
+  const Row* base_of(const Row& row) const;
+
   Work work_ = Work::step;
+  std::vector<const Row*> rows_;  // usable ones
 };
 
 // Rows as people want to read them: those that worked, fastest first, then those that failed, in their order.

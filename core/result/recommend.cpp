@@ -8,13 +8,13 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/result/effect.h"
 #include "core/result/pareto.h"
 
 namespace memtune::result {
 namespace {
-
-constexpr double kAsFast = 1.01;  // closer than steps are measured: the smaller peak decides
 
 const std::array<std::string, 2> kGoals = {"throughput", "memory"};
 
@@ -32,12 +32,11 @@ std::string format_ms(double ms) {
   return text;
 }
 
-std::string more_time(double from, double to) {
+// "24 % more time", and for what where it is not a step.
+std::string more_time(double from, double to, Work work) {
   const double percent = (to / from - 1) * 100;
-  char text[48];
-  if (percent < 0.5) return "next to no time";
-  std::snprintf(text, sizeof text, "%.0f %% more time", percent);
-  return text;
+  const std::string what = work == Work::step ? "" : work == Work::sample ? " a sample" : " a token";
+  return (percent < 0.5 ? "next to no more time" : fixed(percent, 0) + " % more time") + what;
 }
 
 std::string figures(const Row& row) {
@@ -48,27 +47,46 @@ Recommendation answer(const Row& row, std::string reason, bool fits) {
   return {row.measurement.strategy, std::move(reason), fits, row.batch, row.sequence};
 }
 
+using Better = bool (Ranking::*)(const Row&, const Row&) const;
+
+const Row& best_of(std::span<const Row* const> rows, const Ranking& ranking, Better better) {
+  return **std::ranges::min_element(rows, [&](const Row* a, const Row* b) { return (ranking.*better)(*a, *b); });
+}
+
 class Recommender {
  public:
   Recommender(std::span<const Row> rows, int64_t budget, Goal goal)
       : rows_(rows), budget_(budget), goal_(goal), ranking_(rows) {
     for (const Row& row : rows) {
-      if (!usable(row.measurement)) continue;
+      if (!can_be_chosen(row.measurement)) continue;
       candidates_.push_back(&row);
       if (budget <= 0 || peak(row) <= budget) fitting_.push_back(&row);
     }
+    keep_the_longest();
   }
 
   Recommendation recommend() const {
     if (candidates_.empty()) return nothing_worked();
     if (fitting_.empty()) return nothing_fits();
-    const Row& chosen = choose();
+    const Row& chosen = choose(fitting_, ranking_, goal_);
     std::string reason = headline(chosen) + ": " + figures(chosen) + why_not_none(chosen);
     if (goal_ == Goal::throughput) reason += next_price(chosen);
     return answer(chosen, reason + wrong_but_faster(chosen), true);
   }
 
  private:
+  // A shorter sequence is other training, not a way to the same: only the longest that fits is chosen from.
+  void keep_the_longest() {
+    const auto length = [](const Row* row) { return row->sequence.value_or(0); };
+    if (fitting_.empty()) return;
+    const auto [shortest, longest] = std::ranges::minmax(fitting_, {}, length);
+    if (length(shortest) == length(longest)) return;
+    shorter_left_out_ = true;
+    const int64_t most = length(longest);
+    std::erase_if(fitting_, [&](const Row* row) { return length(row) < most; });
+    std::erase_if(candidates_, [&](const Row* row) { return length(row) < most; });
+  }
+
   Recommendation nothing_worked() const {
     const auto ended = [](const Row& row) { return row.measurement.outcome != Outcome::interrupted; };
     return {"", std::ranges::any_of(rows_, ended) ? "no trial worked" : "no trial has run to its end", false, {}, {}};
@@ -82,19 +100,7 @@ class Recommender {
                   false);
   }
 
-  const Row& best(const std::vector<const Row*>& rows, bool (Ranking::*better)(const Row&, const Row&) const) const {
-    return **std::ranges::min_element(rows, [&](const Row* a, const Row* b) { return (ranking_.*better)(*a, *b); });
-  }
-
-  const Row& choose() const {
-    if (goal_ == Goal::memory) return best(fitting_, &Ranking::smaller);
-    const Row& fastest = best(fitting_, &Ranking::faster);
-    const Row* chosen = &fastest;
-    for (const Row* row : fitting_) {
-      if (ranking_.time(*row) <= ranking_.time(fastest) * kAsFast && ranking_.smaller(*row, *chosen)) chosen = row;
-    }
-    return *chosen;
-  }
+  const Row& best(const std::vector<const Row*>& rows, Better better) const { return best_of(rows, ranking_, better); }
 
   std::string headline(const Row& chosen) const {
     const Row& fastest = best(fitting_, &Ranking::faster);
@@ -106,10 +112,23 @@ class Recommender {
     } else if (&chosen == &fastest) {
       text = "the fastest";
     } else {
-      text = "as fast as " + spoken(fastest) + " with " + format_bytes(peak(fastest) - peak(chosen)) + " less";
+      text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(fastest) + ", and changes less;";
     }
-    if (fitting_.size() > 1) text += " of " + std::to_string(fitting_.size());
-    return budget_ > 0 ? text + " within " + format_bytes(budget_) : text + " that worked";
+    if (fitting_.size() > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(fitting_.size());
+    text += budget_ > 0 ? " within " + format_bytes(budget_) : " that worked";
+    if (shorter_left_out_) text += " at the longest sequence" + std::string(budget_ > 0 ? " that fits" : "");
+    return text;
+  }
+
+  // " (0.93 to 1.04 × none)": where rounds tell.
+  std::string interval_text(const Row& row) const {
+    for (const Row& base : rows_) {
+      const std::vector<Round>& rounds = row.measurement.rounds;
+      if (rounds.size() < 2 || base.measurement.strategy != rounds.front().base || !same_axes(base, row)) continue;
+      const Ratio ratio = ratio_of(row.measurement, base.measurement);
+      return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × " + base.measurement.strategy + ")";
+    }
+    return "";
   }
 
   // Why the baseline, the usual first choice, is not the answer.
@@ -134,7 +153,7 @@ class Recommender {
     }
     if (!best) return candidates_.size() > 1 ? "; nothing needs less memory" : "";
     return "; " + spoken(*best) + " saves " + format_bytes(peak(from) - peak(*best)) + " for " +
-           more_time(ranking_.time(from), ranking_.time(*best));
+           more_time(ranking_.time(from), ranking_.time(*best), ranking_.work());
   }
 
   // Wrong results must not be chosen for their speed, and whoever reads the table should know why they were not.
@@ -151,6 +170,7 @@ class Recommender {
   Goal goal_;
   Ranking ranking_;
   std::vector<const Row*> candidates_, fitting_;  // that could be chosen; that also keep the budget
+  bool shorter_left_out_ = false;                 // sequences
 };
 
 }  // namespace
@@ -163,6 +183,17 @@ Goal parse_goal(const std::string& text) {
   return static_cast<Goal>(found - kGoals.begin());
 }
 
+// Of those that are as fast as the fastest within the noise, the one that changes a step least.
+const Row& choose(std::span<const Row* const> fitting, const Ranking& ranking, Goal goal) {
+  if (goal == Goal::memory) return best_of(fitting, ranking, &Ranking::smaller);
+  const Row& fastest = best_of(fitting, ranking, &Ranking::faster);
+  const Row* chosen = &fastest;
+  for (const Row* row : fitting) {
+    if (ranking.as_fast(*row, fastest) && changes_less(*row, *chosen)) chosen = row;
+  }
+  return *chosen;
+}
+
 Recommendation recommend(std::span<const Row> rows, int64_t budget_bytes, Goal goal) {
   return Recommender(rows, budget_bytes, goal).recommend();
 }
@@ -170,8 +201,8 @@ Recommendation recommend(std::span<const Row> rows, int64_t budget_bytes, Goal g
 void mark_rows(std::span<Row> rows, const Recommendation& recommendation) {
   mark_front(rows);
   for (Row& row : rows) {
-    row.recommended = row.measurement.strategy == recommendation.strategy && row.batch == recommendation.batch &&
-                      row.sequence == recommendation.sequence;
+    row.recommended = recommendation.fits && row.measurement.strategy == recommendation.strategy &&
+                      row.batch == recommendation.batch && row.sequence == recommendation.sequence;
   }
 }
 

@@ -55,6 +55,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   const offload::Offload& offload() const { return offload_; }
   const tier::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
+  int64_t recomputed_bytes() const { return recompute_.made_bytes(); }
   double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; the device is idle
   // What the engines took of the host's time in all, without the ops that were run again.
   std::chrono::nanoseconds host_time() const { return host_time_ - recompute_.host_time(); }

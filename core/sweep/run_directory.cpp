@@ -76,15 +76,37 @@ std::string slug(const std::string& strategy) {
   return text.substr(0, 60);
 }
 
-std::string settings_line(const SweepRecord& record) {
+// "1|2|4" where an axis has several values.
+std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialSpec::*axis) {
+  std::vector<std::string> values;
+  for (const TrialSpec& trial : record.trials)
+    if (trial.*axis && std::ranges::count(values, std::to_string(*(trial.*axis))) == 0)
+      values.push_back(std::to_string(*(trial.*axis)));
+  return join(values, "|");
+}
+
+// "tokens:int64[4,4096]<32000" is of the first setting: others have other sizes.
+std::string with_axes(const std::string& input, const std::string& batches, const std::string& sequences) {
+  const size_t open = input.find('['), close = input.find(']');
+  if (open == std::string::npos || close == std::string::npos) return input;
+  std::vector<std::string> sizes = split(input.substr(open + 1, close - open - 1), ',');
+  if (!batches.empty() && !sizes.empty()) sizes[0] = batches;
+  if (!sequences.empty() && sizes.size() > 1) sizes[1] = sequences;
+  return input.substr(0, open + 1) + join(sizes, ",") + input.substr(close);
+}
+
+std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   const config::TrainingSettings& training = record.request.training;
-  std::vector<std::string> parts = record.facts.inputs;
+  const std::string batches = axis_text(record, &TrialSpec::batch), sequences = axis_text(record, &TrialSpec::sequence);
+  std::vector<std::string> parts;
+  for (const std::string& input : record.facts.inputs) parts.push_back(with_axes(input, batches, sequences));
   if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
   parts.push_back(training.optimizer);
   if (!training.dtype.empty()) parts.push_back(training.dtype);
   if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
   if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));
-  parts.push_back(std::to_string(training.steps) + " steps after " + std::to_string(training.warmup));
+  const std::string rounds = most_rounds > 1 ? " in each of " + std::to_string(most_rounds) + " rounds" : "";
+  parts.push_back(std::to_string(training.steps) + " steps after " + std::to_string(training.warmup) + rounds);
   return join(parts, ", ");
 }
 
@@ -174,8 +196,9 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.version = MEMTUNE_VERSION;
   report.model = record.model;
   report.device = record.machine;
-  report.settings = settings_line(record);
   report.budget_bytes = record.budget_bytes;
+  report.goal = record.goal;
+  report.blocks = static_cast<int>(record.facts.program.blocks.size());
   report.notes = record.facts.program.notes;
   for (const TrialSpec& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {
@@ -184,6 +207,9 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
       report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence});
     }
   }
+  size_t most_rounds = 0;
+  for (const result::Row& row : report.rows) most_rounds = std::max(most_rounds, row.measurement.rounds.size());
+  report.settings = settings_line(record, most_rounds);
   const size_t missing = record.trials.size() - report.rows.size();
   if (missing > 0) {
     report.notes.push_back(std::to_string(missing) + " of " + std::to_string(record.trials.size()) +

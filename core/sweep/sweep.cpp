@@ -5,13 +5,18 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/config/reference_file.h"
+#include "core/plan/no_effect.h"
+#include "core/result/effect.h"
+#include "core/sweep/baselines.h"
 #include "core/sweep/command_line.h"
 #include "core/sweep/inspection.h"
 #include "core/sweep/interrupt.h"
 #include "core/sweep/journal.h"
+#include "core/sweep/machine_load.h"
 #include "core/sweep/trial_key.h"
 
 namespace memtune::sweep {
@@ -83,8 +88,9 @@ class Sweep {
     const int64_t cap = settings_.request.training.memory_cap_bytes;
     record_.budget_bytes = settings_.budget_bytes > 0 ? settings_.budget_bytes : cap;
     if (!inspect_all()) return {record_, {}, true};
+    check_limits();
     const std::unique_ptr<Proposer> proposer = make_proposer(candidates_, points_);
-    const bool finished = run_rounds(*proposer);
+    const bool finished = run_proposals(*proposer);
     if (settings_.dry_run) return {record_, {}, false};
     return {record_, make_report(directory_, record_), !finished};
   }
@@ -94,7 +100,10 @@ class Sweep {
     size_t setting = 0;
     TrialSpec spec;
     config::TrialRequest request;
-    bool reused = false;
+    bool reused = false;  // its first round is here
+    Measurement measurement;
+
+    std::string key(size_t round) const { return spec.key + (round == 0 ? "" : "-" + std::to_string(round + 1)); }
   };
 
   std::string absolute(const std::filesystem::path& relative) const {
@@ -117,6 +126,20 @@ class Sweep {
       }
     record_.facts = points_.front().facts;
     return true;
+  }
+
+  // What no strategy can keep is told before any trial.
+  void check_limits() const {
+    const int64_t parameters = record_.facts.program.parameter_bytes;
+    const config::TrainingSettings& training = settings_.request.training;
+    const int64_t all = parameters * (training.optimizer == "adamw" ? 4 : 2);
+    for (const auto& [flag, bytes] :
+         {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", settings_.budget_bytes)})
+      if (bytes > 0 && bytes < parameters)
+        throw UsageError(flag + format_bytes(bytes) + " is less than the parameters alone, which take " +
+                         format_bytes(parameters) + " under every strategy; a step that trains all of them holds " +
+                         format_bytes(all) + " with gradients and what " + training.optimizer +
+                         " keeps, and its values beside that");
   }
 
   // Fills the setting's facts; false when a signal came. That one of several cannot be looked at need not be the end:
@@ -145,22 +168,35 @@ class Sweep {
     throw Error("cannot look at the model: " + reason);
   }
 
-  // False when a signal came. A round that brings nothing new is the last.
-  bool run_rounds(Proposer& proposer) {
-    std::vector<Proposal> round = proposer.next({});
+  // False when a signal came. Proposals that bring nothing new are the last.
+  bool run_proposals(Proposer& proposer) {
+    std::vector<Proposal> proposals = proposer.next({});
     say_notes();
     size_t begin = 0;
     do {
       begin = trials_.size();
-      for (Proposal& proposal : round) add_trial(std::move(proposal));
-      listener_.planned(record_.trials, static_cast<size_t>(std::ranges::count_if(trials_, &Trial::reused)));
+      for (Proposal& proposal : proposals) add_trial(std::move(proposal));
+      tell_plan(begin);
       if (settings_.dry_run) return true;
       directory_.write_record(record_);
       if (!run_trials(begin)) return false;
-      round = proposer.next(tried_);
-    } while (!round.empty() && begin < trials_.size());
+      proposals = proposer.next(tried_);
+    } while (!proposals.empty() && begin < trials_.size());
     return true;
   }
+
+  void tell_plan(size_t begin) {
+    size_t reused = 0, runs = 0;
+    for (size_t i = 0; i < trials_.size(); ++i) {
+      size_t missing = 0;
+      for (size_t round = 0; round < rounds(); ++round) missing += has_round(trials_[i], round) ? 0 : 1;
+      reused += missing == 0 ? 1 : 0;
+      runs += i < begin ? 0 : missing;
+    }
+    listener_.planned(record_.trials, reused, runs);
+  }
+
+  size_t rounds() const { return static_cast<size_t>(std::max(1, settings_.rounds)); }
 
   void say_notes() {
     for (const auto& notes : {settings_.notes, candidates_.notes(), inspection_notes_})
@@ -183,6 +219,7 @@ class Sweep {
     const JournalEntry* known = journal().find(trial.spec.key);
     if (known) trial.spec.folder = known->folder;
     trial.reused = known && can_reuse(*known, trial);
+    if (trial.reused) trial.measurement = *directory_.read_measurement(known->folder);
     any_worked_ |= trial.reused;
     trials_.push_back(trial);
     record_.trials.push_back(trial.spec);
@@ -200,42 +237,113 @@ class Sweep {
     return worked || settings_.reuse == Reuse::finished;
   }
 
-  // Those from `begin` on; false when a signal came.
+  // The first that worked at the setting, or may still: what the others are compared with.
+  const Trial* base_of(const Trial& trial) const {
+    const auto found = std::ranges::find_if(trials_, [&](const Trial& other) {
+      return other.setting == trial.setting && (&other == &trial || other.measurement.outcome == Outcome::ok);
+    });
+    return &*found;
+  }
+
+  // Measured, and beside what the others of its setting are.
+  bool has_round(const Trial& trial, size_t round) {
+    if (trial.measurement.outcome != Outcome::ok) return trial.reused || round > 0;
+    const std::vector<result::Round>& rounds = trial.measurement.rounds;
+    if (round >= rounds.size() || rounds[round].base != base_of(trial)->spec.strategy) return false;
+    const JournalEntry* known = journal().find(trial.key(round));
+    return known && !known->outcome.empty();
+  }
+
+  // Those from `begin` on, in turns; false when a signal came.
   bool run_trials(size_t begin) {
-    for (size_t i = begin; i < trials_.size(); ++i) {
-      Trial& trial = trials_[i];
-      if (trial.reused) {
-        tried_.push_back({trial.spec.strategy, trial.setting, *directory_.read_measurement(trial.spec.folder)});
-        continue;
-      }
-      if (interrupted()) return false;
-      if (trial.spec.folder.empty()) trial.spec.folder = directory_.new_folder(trial.spec);
-      record_.trials[i] = trial.spec;
-      directory_.write_record(record_);
-      if (!run_trial(trial)) return false;
-    }
+    for (size_t round = 0; round < rounds(); ++round)
+      for (size_t i = begin; i < trials_.size(); ++i)
+        if (!has_round(trials_[i], round) && !run_round(i, round)) return false;
+    for (size_t i = begin; i < trials_.size(); ++i)
+      tried_.push_back({trials_[i].spec.strategy, trials_[i].setting, trials_[i].measurement});
     return true;
   }
 
-  bool run_trial(Trial& trial) {
-    const std::filesystem::path folder = trial.spec.folder;
-    // First: whoever goes on after a kill finds the folder by the journal alone.
-    journal().start(trial.spec.key, trial.spec.folder, trial.spec.strategy);
-    prepare(trial, folder);
-    listener_.started(trial.spec);
-    const TrialAnswer answer = run_trial_process({{"run", absolute(folder / "request.json")},
-                                                  directory_ / folder / "log.txt",
-                                                  settings_.limit,
-                                                  [this](const Phase& phase) { listener_.phase(phase); }});
-    const Measurement measurement = complete(answer, trial);
-    directory_.write_measurement(trial.spec.folder, measurement);
-    open_.used = true;
-    listener_.ended(measurement);
-    if (measurement.outcome == Outcome::interrupted) return false;  // without an end it runs again
-    journal().end(trial.spec.key, to_string(measurement.outcome));
-    any_worked_ |= measurement.outcome == Outcome::ok;
-    tried_.push_back({trial.spec.strategy, trial.setting, measurement});
+  bool run_round(size_t i, size_t round) {
+    Trial& trial = trials_[i];
+    if (interrupted()) return false;
+    if (trial.spec.folder.empty()) {
+      trial.spec.folder = directory_.new_folder(trial.spec);
+      record_.trials[i] = trial.spec;
+      directory_.write_record(record_);
+    }
+    if (!measure_base(trial, round)) return false;
+    return run_trial(trial, round);
+  }
+
+  // Whoever goes on with an earlier run's trials measures the baseline anew beside those that are still to run.
+  bool measure_base(const Trial& trial, size_t round) {
+    const Trial& base = *base_of(trial);
+    if (&base == &trial || baselines_.find(trial.setting, round)) return true;
+    const Measurement measurement = measure(base, false);
+    if (measurement.outcome == Outcome::interrupted) return false;
+    const double step_ms = usable(measurement) ? measurement.step_ms.median : 0;
+    baselines_.add(trial.setting, round, {base.spec.strategy, step_ms});
     return true;
+  }
+
+  // False when a signal came: without an end in the journal it runs again.
+  bool run_trial(Trial& trial, size_t round) {
+    const bool first = round == 0 && !trial.reused;
+    // Before the folder is made: whoever goes on after a kill finds it by the journal alone.
+    journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
+    if (first) prepare(trial, trial.spec.folder);
+    result::Round beside;
+    beside.load = load_;
+    beside.cores = usable_cores();
+    beside.gpu_processes = gpu_processes(settings_.request.training.device);
+    const LoadWatch watch;
+    listener_.started(trial.spec, static_cast<int>(round) + 1);
+    const Measurement measurement = measure(trial, first);
+    beside.other_cores = watch.other_cores();
+    open_.used = true;
+    if (first) trial.measurement = measurement;
+    if (measurement.outcome != Outcome::interrupted) add_round(measurement, beside, round, trial);
+    if (measurement.outcome != Outcome::interrupted || first)
+      directory_.write_measurement(trial.spec.folder, trial.measurement);
+    listener_.ended(trial.measurement);
+    if (measurement.outcome == Outcome::interrupted) return false;
+    journal().end(trial.key(round), to_string(measurement.outcome));
+    any_worked_ |= measurement.outcome == Outcome::ok;
+    return true;
+  }
+
+  Measurement measure(const Trial& trial, bool first) {
+    const std::filesystem::path folder = trial.spec.folder;
+    const std::string name = first ? "request.json" : "round.json";
+    if (!first) {
+      config::TrialRequest request = trial.request;
+      request.round = 1;
+      request.trace = "";
+      write_file(directory_ / folder / name, json(request).dump(1, '\t') + "\n");
+    }
+    return complete(run_trial_process({{"run", absolute(folder / name)},
+                                       directory_ / folder / (first ? "log.txt" : "round.txt"),
+                                       settings_.limit,
+                                       [this](const Phase& phase) { listener_.phase(phase); }}),
+                    trial);
+  }
+
+  void add_round(const Measurement& measurement, result::Round beside, size_t round, Trial& trial) {
+    if (measurement.outcome != Outcome::ok) {
+      trial.measurement.outcome = measurement.outcome;
+      trial.measurement.reason = measurement.reason;
+      if (round > 0) trial.measurement.reason += " (in round " + std::to_string(round + 1) + ")";
+      return;
+    }
+    const Trial& base = *base_of(trial);
+    if (&base == &trial) baselines_.add(trial.setting, round, {trial.spec.strategy, measurement.step_ms.median});
+    const Baseline baseline = baselines_.find(trial.setting, round).value_or(Baseline{});
+    beside.base = baseline.strategy;
+    beside.base_ms = baseline.step_ms;
+    result::add_round(round, measurement, beside, trial.measurement);
+    if (did_nothing(trial.measurement))
+      trial.measurement.no_effect = plan::why_no_effect(trial.request.plan, points_.at(trial.setting).facts.program);
   }
 
   void prepare(Trial& trial, const std::filesystem::path& folder) const {
@@ -294,6 +402,8 @@ class Sweep {
   std::vector<std::string> inspection_notes_;
   std::vector<Trial> trials_;
   std::vector<Tried> tried_;
+  Baselines baselines_;
+  double load_ = load_average();  // before the first trial
   bool any_worked_ = false;
 };
 

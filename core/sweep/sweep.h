@@ -1,5 +1,5 @@
-// The loop: look at the model at each setting, run the trials that a Proposer asks for, keep everything on disk as it
-// comes.
+// The loop: look at the model at each setting, run the trials that a Proposer asks for in rounds, keep everything on
+// disk as it comes. The first round of a trial checks gradients and records the trace, later ones only measure.
 #pragma once
 
 #include <chrono>
@@ -27,6 +27,7 @@ struct SweepSettings {
   result::Goal goal = result::Goal::throughput;
   std::filesystem::path directory;
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
+  int rounds = 3;                                             // in which all trials take their turn; at least 1
   Reuse reuse = Reuse::finished;
   bool dry_run = false;            // list the trials only
   std::vector<std::string> notes;  // for the listener, once nothing is left to be refused
@@ -38,11 +39,12 @@ class SweepListener {
   virtual ~SweepListener() = default;
   virtual void noted(const std::string& /*note*/) {}
   virtual void inspecting(const Phase&) {}
-  // All trials so far, once before each round of them.
-  virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/) {}
-  virtual void started(const TrialSpec&) {}
+  // All trials so far, of which so many are here already, and the processes that are still to be run for the others;
+  // whenever trials were proposed.
+  virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
+  virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
   virtual void phase(const Phase&) {}
-  virtual void ended(const result::Measurement&) {}
+  virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
 };
 
 struct SweepResult {

@@ -68,6 +68,7 @@ TrialKeys::TrialKeys(const config::TrialRequest& request, const std::filesystem:
 std::string TrialKeys::trial(const config::TrialRequest& request) const {
   config::TrialRequest content = request;
   content.model = {};
+  content.round = 0;
   content.inputs_file = content.reference = content.trace = content.command = "";
   const nlohmann::json key = {{"model", model_},     {"inputs_file", inputs_file_}, {"program", program_},
                               {"machine", machine_}, {"version", MEMTUNE_VERSION},  {"request", content}};

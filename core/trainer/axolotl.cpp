@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "core/base/text.h"
 #include "core/trainer/config.h"
@@ -10,21 +11,40 @@ using config::Parameter;
 using config::Strategy;
 using config::StrategyKind;
 
-// What axolotl has to keep for one name of memtune's list: it looks below autograd, where linear is mm or addmm.
-std::vector<std::string> ops_for(const std::string& name) {
+// What axolotl keeps for a name of memtune's list: it looks below autograd, where linear is mm or addmm. `same`: it
+// keeps what memtune does, no more and no less.
+struct Kept {
+  std::string name;  // in memtune's words: what axolotl's list amounts to
+  std::vector<std::string> ops;
+  bool same = false;
+};
+
+// Names that models of Hugging Face dispatch; any other would be accepted and keep nothing, or, since axolotl looks for
+// parts of names, too much ("aten::add" is in "aten::addmm").
+std::optional<Kept> kept_for(const std::string& name) {
   const std::string bare = name.starts_with("aten::") ? name.substr(6) : name;
-  if (bare == "attention" || bare == "scaled_dot_product_attention") return {"attention"};
-  if (bare == "matmul" || bare == "matmul-all" || bare == "linear") return {"\"aten::mm\"", "\"aten::addmm\""};
-  return {"\"aten::" + bare + "\""};
+  if (bare == "attention" || bare == "scaled_dot_product_attention") return Kept{"attention", {"attention"}, true};
+  if (bare == "matmul" || bare == "matmul-all" || bare == "linear" || bare == "mm" || bare == "addmm")
+    return Kept{"matmul-all", {"\"aten::mm\"", "\"aten::addmm\""}, bare == "matmul-all"};
+  if (bare == "silu" || bare == "gelu" || bare == "bmm") return Kept{bare, {"\"aten::" + bare + "\""}, true};
+  return {};
 }
 
-std::string save_list(const std::vector<std::string>& names) {
-  std::vector<std::string> ops;
-  for (const std::string& name : names)
-    for (const std::string& op : ops_for(name))
-      if (std::ranges::count(ops, op) == 0) ops.push_back(op);
-  return "[" + join(ops, ", ") + "]";
-}
+// A list of names as axolotl's, and what that amounts to.
+struct SaveList {
+  explicit SaveList(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      const std::optional<Kept> kept = kept_for(name);
+      if (!kept) unknown.push_back(name);
+      same = same && kept && kept->same;
+      if (!kept || std::ranges::count(amounts_to, kept->name) > 0) continue;
+      amounts_to.push_back(kept->name);
+      ops.insert(ops.end(), kept->ops.begin(), kept->ops.end());
+    }
+  }
+  std::vector<std::string> ops, amounts_to, unknown;
+  bool same = true;
+};
 
 Config keys(const std::string& offloading, const std::string& kwargs) {
   return {{"gradient_checkpointing: true", "gradient_checkpointing_kwargs:", "  use_reentrant: false" + kwargs,
@@ -37,15 +57,24 @@ Config checkpoint(const Wanted& wanted) {
               wanted.every_nth() ? "\n  every_n_layers: " + std::to_string(wanted.part.every()) : "");
 }
 
+std::string inputs_of(const Wanted& wanted) { return wanted.moves_inputs() ? ",inputs=host" : ""; }
+
 Config selective(const Wanted& wanted) {
   const std::vector<std::string>& names = wanted.part.names(Parameter::save);
-  const std::string list = save_list(names);
+  const SaveList list(names);
   Config config = checkpoint(wanted);
-  config.keys.back() = "selective_checkpointing:";
-  config.keys.push_back("  save: " + list);
+  if (!list.ops.empty()) {
+    config.keys.back() = "selective_checkpointing:";
+    config.keys.push_back("  save: [" + join(list.ops, ", ") + "]");
+  }
+  if (!list.same)
+    config.nearest = list.ops.empty() ? Strategy::parse("checkpoint:full" + inputs_of(wanted))
+                                      : without_losses(wanted).with(Parameter::save, join(list.amounts_to, "+"));
   if (std::ranges::count(names, "matmul") > 0)
     config.notes.push_back("axolotl keeps every matmul where memtune recomputes each second one: expect a higher peak");
-  if (list.find("aten::mm") != std::string::npos)
+  if (!list.unknown.empty())
+    config.notes.push_back(join(list.unknown, ", ") + ": no name by which axolotl finds it, so it is not kept");
+  if (std::ranges::count(list.ops, "\"aten::mm\"") > 0)
     config.notes.push_back("with a LoRA or QLoRA adapter axolotl refuses to keep matmuls: leave [attention]");
   return config;
 }
@@ -55,21 +84,21 @@ Config by_cost(const Wanted& wanted) {
   const Strategy op = Strategy(wanted.part)
                           .with(StrategyKind::checkpoint_cheap, StrategyKind::checkpoint_op)
                           .with(Parameter::save, "matmul-all+attention");
-  const Wanted instead(op.parts().front(), wanted.joined);
+  const Wanted instead(op.parts().front(), wanted.joined, wanted.blocks);
   Config config = selective(instead);
   config.nearest = without_losses(instead);
   config.notes.push_back("axolotl chooses by the names of ops, not by their cost");
   return config;
 }
 
+// Its engines are tied to checkpointing: what is left to move are the inputs of blocks.
 Config offload(const Wanted& wanted) {
-  const bool sync = wanted.is(StrategyKind::offload_sync);
-  Config config = keys(sync ? "legacy" : "true", "");
-  config.nearest = Strategy::parse("checkpoint:full,inputs=host");
+  const Strategy nearest = Strategy::parse("checkpoint:full,inputs=host");
+  Config config = checkpoint(Wanted(nearest));
+  config.nearest = nearest;
   config.notes.push_back(
-      "in a full fine-tune axolotl recomputes every block as well, so only what checkpointing keeps is moved");
-  if (sync) config.notes.push_back("legacy is its engine without streams: no copy is hidden");
-  note_fixed_settings(wanted, "axolotl moves values from 1 KiB on, holds five, fetches none ahead", config);
+      "axolotl offloads only while it recomputes every block, so only what checkpointing keeps is moved");
+  note_fixed_settings(wanted, "axolotl has no settings for what it moves", config);
   return config;
 }
 

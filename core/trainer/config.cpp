@@ -11,7 +11,8 @@ using config::Place;
 using config::Strategy;
 using config::StrategyPart;
 
-Wanted::Wanted(const Strategy& strategy) : part(strategy.parts().front()), joined(strategy.parts()) {
+Wanted::Wanted(const Strategy& strategy, int blocks)
+    : part(strategy.parts().front()), joined(strategy.parts()), blocks(blocks) {
   const auto chosen = std::ranges::find_if_not(joined, &StrategyPart::is_offload);
   std::rotate(joined.begin(), chosen == joined.end() ? joined.begin() : chosen, joined.end());
   part = joined.front();

@@ -13,9 +13,9 @@ namespace memtune::trainer {
 
 // What of a strategy a trainer can have keys for: one part, of joined ones the first that does not offload.
 struct Wanted {
-  explicit Wanted(const config::Strategy& strategy);
-  Wanted(config::StrategyPart part, std::vector<config::StrategyPart> joined)
-      : part(std::move(part)), joined(std::move(joined)) {}
+  explicit Wanted(const config::Strategy& strategy, int blocks = 0);
+  Wanted(config::StrategyPart part, std::vector<config::StrategyPart> joined, int blocks)
+      : part(std::move(part)), joined(std::move(joined)), blocks(blocks) {}
 
   bool is(config::StrategyKind kind) const { return part.kind() == kind; }
   bool every_nth() const { return part.every() > 1; }  // not every block
@@ -24,12 +24,15 @@ struct Wanted {
 
   config::StrategyPart part;
   std::vector<config::StrategyPart> joined;  // the other parts
+  int blocks = 0;                            // of the model; 0: not known
 };
 
 struct Config {
-  std::vector<std::string> keys;                 // lines of YAML
-  std::vector<std::string> notes;                // what was rounded, and what the person must see to
-  std::optional<config::Strategy> nearest = {};  // what the keys amount to, when it is another strategy
+  std::vector<std::string> keys;   // lines of YAML
+  std::vector<std::string> notes;  // what was rounded, and what the person must see to
+  // What the keys amount to, when it is another strategy, or the same one with other blocks: the trial's figures are
+  // not theirs then.
+  std::optional<config::Strategy> nearest = {};
 };
 
 struct Trainer {

@@ -13,19 +13,28 @@ Config keys(bool checkpointing, bool offloading, const std::string& ac_mode = "n
                  std::string("enable_activation_offloading: ") + word(offloading), "ac_mode: " + ac_mode};
   if (checkpointing)
     config.notes.push_back("ac_mode has to stay null: with it set, torchtune would checkpoint nothing");
-  if (offloading) config.notes.push_back("offloading needs device: cuda");
+  if (offloading)
+    config.notes.push_back(
+        "offloading needs device: cuda; the recipes knowledge_distillation_*, ppo_* and dev/grpo_* do not read its "
+        "key");
   return config;
 }
 
-Config every_nth(int64_t n) {
+Config every_nth(const Wanted& wanted) {
+  const int64_t n = wanted.part.every();
   Config config = keys(false, false, "selective");
   const std::string count = std::to_string(n);
   config.keys.push_back("ac_option: " + count);
   config.notes = {
-      "ac_mode acts in the recipes full_finetune_distributed and qat_distributed only, and only while "
-      "enable_activation_checkpointing is False; elsewhere nothing would be checkpointed",
+      "ac_mode acts in the recipes full_finetune_distributed, qat_distributed and dev/early_exit_finetune_distributed "
+      "only, and only while enable_activation_checkpointing is False; elsewhere nothing would be checkpointed",
       "torchtune checkpoints blocks " + count + ", " + std::to_string(2 * n) + ", ... where memtune took 1, " +
           std::to_string(n + 1) + ", ...; it does not restore the random state: with dropout the gradients are wrong"};
+  if (wanted.blocks % n == 0) return config;
+  config.nearest = Strategy(wanted.part);
+  config.notes.push_back("of " + std::to_string(wanted.blocks) + " blocks torchtune checkpoints " +
+                         std::to_string(wanted.blocks / n) + " where memtune measured " +
+                         std::to_string(wanted.blocks / n + 1) + ": its peak is higher");
   return config;
 }
 
@@ -58,7 +67,7 @@ Config rounded(const Wanted& wanted) {
 
 Config config(const Wanted& wanted) {
   Config config = wanted.is(StrategyKind::none)                  ? keys(false, false)
-                  : wanted.every_nth() && !wanted.moves_inputs() ? every_nth(wanted.part.every())
+                  : wanted.every_nth() && !wanted.moves_inputs() ? every_nth(wanted)
                                                                  : rounded(wanted);
   note_losses(wanted, "torchtune", config);
   return config;

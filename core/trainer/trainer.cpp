@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/result/effect.h"
 #include "core/trainer/config.h"
 
 namespace memtune::trainer {
@@ -35,7 +37,8 @@ std::string step_text(const Row& row, const Row* base) {
   std::string text =
       "step " + fixed(step.median, 1) + " ms (" + fixed(step.low, 1) + " to " + fixed(step.high, 1) + ")";
   if (base && base != &row && base->measurement.step_ms.median > 0) {
-    text += ", " + fixed(step.median / base->measurement.step_ms.median, 2) + " x " + base->measurement.strategy;
+    const double ratio = ratio_of(row.measurement, base->measurement).value;
+    text += ", " + fixed(ratio, 2) + " x " + base->measurement.strategy;
   }
   return text;
 }
@@ -61,16 +64,6 @@ std::string gradients_text(const Measurement& m) {
          ", by no more than its own runs do";
 }
 
-std::string nearest_text(const std::string& nearest, const Row& row, const Report& report) {
-  for (const Row& other : report.rows) {
-    if (other.measurement.strategy == nearest && other.measurement.outcome == result::Outcome::ok &&
-        other.batch == row.batch && other.sequence == row.sequence) {
-      return measured(other, report);
-    }
-  }
-  return "not measured yet; memtune sweep --strategy " + nearest + " does";
-}
-
 void put_comment(std::string& text, const std::string& label, const std::string& value) {
   if (value.empty()) return;
   std::string lead = "# " + label;
@@ -86,36 +79,112 @@ const Trainer& find_trainer(const std::string& name) {
   throw UsageError(unknown_name("trainer", name, trainers()));
 }
 
-Wanted read(const Measurement& m) {
-  if (m.outcome != result::Outcome::ok)
-    throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) +
-                     "): export a strategy that did");
-  try {
-    return Wanted(config::Strategy::parse(m.strategy));
-  } catch (const UsageError&) {
-    std::vector<std::string> known;
-    for (const config::StrategyInfo& info : config::strategies()) known.emplace_back(info.name);
-    throw UsageError("'" + m.strategy + "' has no counterpart in trainers; these have: " + join(known, ", "));
-  }
+std::optional<Config> config_of(const Trainer& trainer, const Row& row, const Report& report) try {
+  return trainer.config(Wanted(config::Strategy::parse(row.measurement.strategy), report.blocks));
+} catch (const UsageError&) {
+  return {};  // a plan that a person wrote
 }
 
-std::string write(const Trainer& trainer, const Config& config, const Row& row, const Report& report) {
+bool is_exact(const std::optional<Config>& config) { return config && !config->nearest; }
+
+bool fits(const Row& row, const Report& report) { return report.budget_bytes <= 0 || peak(row) <= report.budget_bytes; }
+
+std::string needs(const Row& row) { return row.measurement.strategy + " with " + format_bytes(peak(row)); }
+
+// What the trainer can do and was measured as that, at the row's batch and sequence.
+std::vector<const Row*> expressible(const Trainer& trainer, const Row& row, const Report& report) {
+  std::vector<const Row*> rows;
+  for (const Row& other : report.rows)
+    if (can_be_chosen(other.measurement) && same_axes(other, row) && is_exact(config_of(trainer, other, report)))
+      rows.push_back(&other);
+  return rows;
+}
+
+[[noreturn]] void refuse(const Trainer& trainer, const Row& row, const std::vector<const Row*>& rows,
+                         const Report& report) {
+  const std::string name(trainer.name);
+  std::string text = "'" + row.measurement.strategy + "' is nothing that " + name + " can do, and of what it can ";
+  if (rows.empty())
+    throw UsageError(text + "nothing was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
+                     "checkpoint:full,inputs=host' does, into the same folder with the same --model");
+  const Row& least = **std::ranges::min_element(rows, {}, [](const Row* row) { return peak(*row); });
+  throw UsageError(text + "nothing keeps the budget of " + format_bytes(report.budget_bytes) + ": the least is " +
+                   needs(least));
+}
+
+// Of those that keep the budget, or need no more than the row where there is none, the best.
+const Row& instead_of(const Trainer& trainer, const Row& row, const Report& report) {
+  const std::vector<const Row*> rows = expressible(trainer, row, report);
+  std::vector<const Row*> fitting;
+  const int64_t most = report.budget_bytes > 0 ? report.budget_bytes : peak(row);
+  std::ranges::copy_if(rows, std::back_inserter(fitting), [&](const Row* other) { return peak(*other) <= most; });
+  const result::Ranking ranking{std::span<const Row>(report.rows)};
+  if (!fitting.empty()) return result::choose(fitting, ranking, report.goal);
+  if (rows.empty() || report.budget_bytes > 0) refuse(trainer, row, rows, report);
+  return result::choose(rows, ranking, result::Goal::memory);
+}
+
+void check(const Row& row) {
+  const Measurement& m = row.measurement;
+  if (m.outcome == result::Outcome::ok) return;
+  throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) + "): export a strategy that did");
+}
+
+// The row whose keys are written.
+const Row& written(const Trainer& trainer, const Row& row, const Report& report) {
+  check(row);
+  if (did_nothing(row.measurement))
+    if (const Row* reference = reference_row(report, row)) return written(trainer, *reference, report);
+  if (!is_exact(config_of(trainer, row, report))) return instead_of(trainer, row, report);
+  if (fits(row, report)) return row;
+  throw UsageError("'" + row.measurement.strategy + "' needs " + format_bytes(peak(row)) +
+                   ", more than the sweep's budget of " + format_bytes(report.budget_bytes) +
+                   "; without --strategy the best that keeps it is written");
+}
+
+// Why it is not the one that was asked for, and what that one would have had.
+void put_instead(const Trainer& trainer, const Row& asked, const Row& row, const Report& report, std::string& text) {
+  const Measurement& m = asked.measurement;
+  if (&asked == &row) return;
+  put_comment(text, "asked for: ", m.strategy + ", " + measured(asked, report));
+  if (did_nothing(m)) {
+    put_comment(text, "but:       ",
+                "it moved nothing and made nothing again, so it is " + row.measurement.strategy +
+                    (m.no_effect.empty() ? "" : ": " + m.no_effect));
+    return;
+  }
+  const std::string name(trainer.name), budget = report.budget_bytes > 0 ? format_bytes(report.budget_bytes) : "";
+  const bool more = budget.empty() && peak(row) > peak(asked);
+  put_comment(
+      text, "but:       ",
+      name + " has no keys for it; written is " + row.measurement.strategy + ", of what " + name +
+          " can do and was measured " +
+          (more ? "the least, which needs more memory" : "the best" + (budget.empty() ? "" : " within " + budget)));
+  const std::optional<Config> lost = config_of(trainer, asked, report);
+  const Config own = *config_of(trainer, row, report);
+  for (const std::string& note : lost ? lost->notes : std::vector<std::string>())
+    if (std::ranges::count(own.notes, note) == 0) put_comment(text, "           ", note);
+}
+
+std::string write(const Trainer& trainer, const Row& asked, const Row& row, const Report& report) {
   const Measurement& m = row.measurement;
   const std::string name(trainer.name);
+  Config config = *config_of(trainer, row, report);
+  put_axes(trainer, row, config);
   std::string text;
   put_comment(
       text, "",
       "memtune " + report.version + ": " + m.strategy + " in keys of " + name + " " + std::string(trainer.version));
+  put_instead(trainer, asked, row, report, text);
   put_comment(text, "model:     ", report.model);
   put_comment(text, "settings:  ", report.settings);
   put_comment(text, "device:    ", report.device + (report.emulated ? " (played by the CPU: no times of a GPU)" : ""));
   put_comment(text, "measured:  ", measured(row, report));
+  put_comment(text, "whose:     ",
+              "memtune's own figures of " + m.strategy + " with the loss and optimizer above; " + name +
+                  "'s own loss, optimizer and data give others");
+  if (report.budget_bytes > 0) put_comment(text, "budget:    ", format_bytes(report.budget_bytes));
   put_comment(text, "gradients: ", m.strategy == report.reference ? "the reference" : gradients_text(m));
-  if (config.nearest) {
-    const std::string nearest = to_string(*config.nearest);
-    put_comment(text, "rounded:   ", "to " + nearest + ", the nearest that " + name + " can do");
-    put_comment(text, "nearest:   ", nearest_text(nearest, row, report));
-  }
   for (const std::string& note : config.notes) put_comment(text, "note:      ", note);
   for (const std::string& key : config.keys) text += key + "\n";
   return text;
@@ -134,9 +203,7 @@ std::span<const std::string> trainers() {
 
 std::string export_config(const std::string& trainer_name, const result::Row& row, const report::Report& report) {
   const Trainer& trainer = find_trainer(trainer_name);
-  Config config = trainer.config(read(row.measurement));
-  put_axes(trainer, row, config);
-  return write(trainer, config, row, report);
+  return write(trainer, row, written(trainer, row, report), report);
 }
 
 }  // namespace memtune::trainer

@@ -1,5 +1,5 @@
 // A trial as the keys of the trainer in use. Only keys that the named version really acts on; where it has no
-// counterpart the nearest is written, and a comment says what was rounded.
+// counterpart the best measured one that fits is written, and comments say so.
 #pragma once
 
 #include <span>
@@ -11,9 +11,11 @@ namespace memtune::trainer {
 
 std::span<const std::string> trainers();  // "torchtune", "axolotl"
 
-// YAML to be merged into a config: comments on what was measured, then the keys. `row` is one of the report's, of any
-// strategy that core/plan knows. UsageError for an unknown trainer, for what has no counterpart at all (a plan that a
-// person wrote), and for a trial that failed.
+// YAML to be merged into a config: comments on what was measured, then the keys. `row` is one of the report's. Keys are
+// written for a strategy that was measured, that they amount to exactly, and that keeps the report's budget: the row's
+// own, else the best of the others at its batch and sequence (a plan that a person wrote has no keys of its own). A
+// trial that did nothing is written as what it is, the reference. UsageError for an unknown trainer, a trial that
+// failed and where nothing can be written so, with the way out.
 std::string export_config(const std::string& trainer, const result::Row& row, const report::Report& report);
 
 }  // namespace memtune::trainer

@@ -49,14 +49,17 @@ void InterpretedRunner::end_warm_up(int i) {
 void InterpretedRunner::begin_measuring() {
   if (!executor_) return;
   reruns_before_ = executor_->reruns();
+  recomputed_before_ = executor_->recomputed_bytes();
   host_time_before_ = executor_->host_time();
 }
 
 // Bytes are the last step's: every step moves the same.
 void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
+  to.recomputed_bytes = 0;
   if (!executor_) return;
   to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;
   to.recomputed_ops = (executor_->reruns() - reruns_before_) / steps;
+  to.recomputed_bytes = (executor_->recomputed_bytes() - recomputed_before_) / steps;
   to.transfer.out_bytes = executor_->offload().counters().out_bytes;
   to.transfer.in_bytes = executor_->offload().counters().in_bytes;
   const tier::HostTier& tier = executor_->tier();

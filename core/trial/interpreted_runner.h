@@ -49,7 +49,7 @@ class InterpretedRunner final : public Runner {
   std::optional<step::Executor> executor_;
   std::optional<MemoryOwners> owners_;  // both while steps are traced
   std::optional<StepTrace> step_trace_;
-  int64_t reruns_before_ = 0;
+  int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0};
 };
 

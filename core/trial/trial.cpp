@@ -59,7 +59,7 @@ class Trial {
 
   Measurement run() {
     try {
-      reference();
+      if (request_.round == 0) reference();
       device_.empty_cache();  // what the allocator keeps would not be capped
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
@@ -67,7 +67,7 @@ class Trial {
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
-      if (request_.training.traced_steps > 0) trace_steps();
+      if (request_.round == 0 && request_.training.traced_steps > 0) trace_steps();
     } catch (const c10::OutOfMemoryError& error) {
       out_of_memory(error);
     } catch (const OutOfHostMemory& error) {
@@ -180,7 +180,7 @@ class Trial {
     const device::MemoryUse memory = device_.memory();
     result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved, device_.used_bytes()};
     result_.step_ms = result::summarize(samples);
-    result_.noisy = result::spread(result_.step_ms) > 0.05;
+    result_.noisy = result::is_noisy(result_.step_ms);
     double seconds = result_.step_ms.median / 1e3;
     const Runner::Work work = runner_.work();
     result_.samples_per_s = static_cast<double>(work.samples) / seconds;

@@ -29,7 +29,7 @@ bool matches(const Trial& trial, const std::vector<std::string>& words) {
 std::optional<double> times_reference(const Run& run, const Trial& trial) {
   const result::Row* base = report::reference_row(run.reports[trial.run()], trial.row());
   if (!base || base->measurement.step_ms.median <= 0) return {};
-  return trial.row().measurement.step_ms.median / base->measurement.step_ms.median;
+  return ratio_of(trial.row().measurement, base->measurement).value;
 }
 
 std::string gradients_text(const result::Row& row) {

@@ -37,6 +37,8 @@ Measurement full() {
   m.recomputed_ops = 7;
   m.loss = {10.5, 10.25};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
+  m.recomputed_bytes = 70;
+  m.rounds = {{{12.5, 12.5, 12.5, {12.5}}, "none", 10, 1.5, 0.25, 4, 2}};
   m.profiler_overhead = 0.01;
   m.emulated = true;
   m.device = "NVIDIA H200";
@@ -51,6 +53,9 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
   const Json expected = Json::parse(R"({
     "strategy": "offload:stream", "outcome": "mismatch", "reason": "gradients differ",
     "step_ms": {"median": 12.5, "low": 12.25, "high": 13.0, "samples": [13.0, 12.25, 12.5]}, "noisy": true,
+    "no_effect": "", "recomputed_bytes": 70,
+    "rounds": [{"step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]}, "base": "none",
+                "base_ms": 10.0, "load": 1.5, "other_cores": 0.25, "cores": 4, "gpu_processes": 2}],
     "peak_bytes": {"allocated": 1000, "reserved": 2000, "device": 3000}, "floor_bytes": 400, "host_bytes": 500,
     "host_peak_bytes": 450, "disk_peak_bytes": 8, "stalls": {"room_ms": 1.5, "disk_ms": 2.5, "copy_ms": 3.5},
     "samples_per_s": 320.0, "tokens_per_s": 1.5e6,

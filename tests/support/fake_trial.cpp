@@ -1,8 +1,10 @@
 // Plays memtune-trial's side of the protocol, well or badly, so that the sweep is tested without LibTorch.
 //
 //   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor,
-//                                                      inspect-b2: with that batch); others: ok
-//   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, or inspect
+//                                                      inspect-b2: with that batch; "none again": in later
+//                                                      rounds); others: ok
+//   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds, or
+//   inspect
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -183,6 +185,7 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
   send_phase("measure", 1, request.training.steps);
   misbehave(behaviour);
   result::Measurement measurement = measure(request);
+  if (behaviour == "idle") measurement.recomputed_bytes = 0;
   if (behaviour == "nan") {
     measurement.outcome = result::Outcome::nan;
     measurement.loss = {2.5, std::nan("")};
@@ -191,7 +194,7 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
     measurement = {};
     measurement.outcome = result::Outcome::device_oom;
     measurement.reason = "asked for 2 GiB, 1 GiB free";
-  } else {
+  } else if (request.round == 0) {
     compare(request, measurement);
     write_trace(request);
   }
@@ -233,12 +236,13 @@ int main(int argc, char** argv) {
   }
   const auto request = json::parse(read_file(argv[2])).get<config::TrialRequest>();
   const std::string name = command == "inspect" ? command : request.plan.strategy;
-  log_start(name);
+  log_start(name + (request.round > 0 ? " again" : ""));
   if (command == "inspect") {
     misbehave(behaviour_of(name));
     misbehave(behaviour_of(name + "-b" + std::to_string(request.training.batch)));
     inspect(request);
   } else {
-    run(request, behaviour_of(name));
+    const std::string again = behaviour_of(name + " again");
+    run(request, request.round > 0 && again != "ok" ? again : behaviour_of(name));
   }
 }

@@ -21,9 +21,9 @@ namespace {
 
 struct Notes : SweepListener {
   void noted(const std::string& note) override { notes.push_back(note); }
-  void planned(const std::vector<TrialSpec>& trials, size_t) override { rounds.push_back(trials.size()); }
+  void planned(const std::vector<TrialSpec>& trials, size_t, size_t) override { proposed.push_back(trials.size()); }
   std::vector<std::string> notes;
-  std::vector<size_t> rounds;  // trials so far
+  std::vector<size_t> proposed;  // trials so far
 };
 
 struct Bench {
@@ -39,6 +39,7 @@ struct Bench {
     settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
     settings.strategies = {"checkpoint:full", "none", "offload:stream"};
     settings.directory = folder.path / "run";
+    settings.rounds = 1;
   }
 
   SweepResult run(const std::string& behaviour = "") {
@@ -358,7 +359,7 @@ TEST_CASE("a proposer is asked again with what was measured, until it has nothin
   const SweepResult result = sweep();
   CHECK(bench.starts() == "inspect\noffload:stream\noffload:stream,fraction=0.5\noffload:stream,fraction=0.25\n");
   CHECK(Halving::rows_ == std::vector<size_t>{0, 1, 2, 3});
-  CHECK(bench.listener.rounds == std::vector<size_t>{1, 2, 3});
+  CHECK(bench.listener.proposed == std::vector<size_t>{1, 2, 3});
   CHECK(result.report.rows.size() == 3);
   CHECK_FALSE(result.interrupted);
   Halving::rows_.clear();

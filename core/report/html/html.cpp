@@ -65,6 +65,8 @@ class Page {
         escape(title) + "</title>\n<style>" + kHtmlStyle + "</style>\n</head>\n<body>\n<main>\n<h1>" +
         escape(report_.model.empty() ? "memtune" : report_.model) + "</h1>\n<p class=\"soft\">" +
         escape(device_text(report_)) + (report_.settings.empty() ? "" : "<br>") + escape(report_.settings) + "</p>\n";
+    for (const std::string& line : warnings(report_))
+      text_ += "<p class=\"doubtful\"><b>Warning:</b> " + escape(line) + "</p>\n";
   }
 
   void open_section(const std::string& title, const char* style = "") {
@@ -92,7 +94,7 @@ class Page {
     const Row* base = reference_row(report_, row);
     if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
       const std::string of = "of " + report_.reference;
-      put_figure(fixed(m.step_ms.median / base->measurement.step_ms.median, 2) + " ×", "the time " + of);
+      put_figure(fixed(ratio_of(m, base->measurement).value, 2) + " ×", "the time " + of);
       put_figure(fixed(static_cast<double>(m.peak_bytes.allocated) /
                            static_cast<double>(base->measurement.peak_bytes.allocated),
                        2) +

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "core/base/layout.h"
+#include "core/report/words.h"
+#include "core/result/effect.h"
 #include "core/result/figures.h"
+#include "core/result/ranking.h"
 
 namespace memtune::report {
 namespace {
@@ -22,8 +26,9 @@ class Columns {
     add(" ", Column::kAlways, true, [](const Row& row) {
       return row.recommended ? Cell{"*", Paint::good} : row.pareto ? Cell{"•", Paint::bold} : Cell{""};
     });
-    add("strategy", Column::kAlways, true, [](const Row& row) {
-      return Cell{row.measurement.strategy, row.recommended ? Paint::good : Paint::plain};
+    add("strategy", Column::kAlways, true, [this](const Row& row) {
+      const Paint paint = did_nothing(row.measurement) ? Paint::dim : Paint::plain;
+      return Cell{shown_name(report_, row), row.recommended ? Paint::good : paint};
     });
     auto axis = [](std::optional<int64_t> value) { return Cell{value ? std::to_string(*value) : kNothing}; };
     add("batch", Column::kAlways, false, [&](const Row& row) { return axis(row.batch); });
@@ -62,11 +67,26 @@ class Columns {
       return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
                   row.measurement.noisy ? Paint::doubtful : Paint::plain};
     });
-    add("× " + reference_label(report_), 7, false, [&](const Row& row) {
-      const Row* base = reference_row(report_, row);
-      if (!base || base->measurement.step_ms.median <= 0) return Cell{kNothing};
-      return Cell{fixed(row.measurement.step_ms.median / base->measurement.step_ms.median, 2)};
-    });
+    add_time_for_work();
+    add("× " + reference_label(report_), 7, false, [&](const Row& row) { return ratio(row); });
+  }
+
+  // What rows are sorted by, where that is not the step.
+  void add_time_for_work() {
+    const result::Ranking ranking(rows_);
+    if (ranking.work() == result::Work::step) return;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Row* row : rows_) least = std::min(least, ranking.time(*row));
+    add(ranking.title(), Column::kAlways, false,
+        [&](const Row& row) { return Cell{fixed(ranking.time(row), digits_for(least))}; });
+  }
+
+  Cell ratio(const Row& row) const {
+    const Row* base = reference_row(report_, row);
+    if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
+    const result::Ratio ratio = ratio_of(row.measurement, base->measurement);
+    const bool has_interval = row.measurement.rounds.size() > 1 && base != &row;
+    return {fixed(ratio.value, 2) + (has_interval ? " ± " + fixed((ratio.high - ratio.low) / 2, 2) : "")};
   }
 
   void add_memory() {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/report/words.h"
 
 namespace memtune::report {
 namespace {
@@ -63,6 +64,8 @@ std::string to_json_text(const Report& report) {
                          {"settings", report.settings},
                          {"reference", report.reference},
                          {"emulated", report.emulated},
+                         {"warnings", warnings(report)},
+                         {"budget_bytes", report.budget_bytes},
                          {"notes", report.notes}};
   // File names need not be UTF-8; a report with a replacement character is better than none.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

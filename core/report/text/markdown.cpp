@@ -68,6 +68,7 @@ std::string list_of(const std::vector<std::string>& lines) {
 
 std::string markdown(const Report& report) {
   std::string text = "## " + plain(report.model.empty() ? "memtune" : report.model) + "\n\n";
+  for (const std::string& line : warnings(report)) text += "**Warning:** " + plain(line) + "\n\n";
   if (!report.device.empty()) text += plain(device_text(report)) + "  \n";
   if (!report.settings.empty()) text += plain(report.settings) + "\n";
   const Verdict said = verdict(report);

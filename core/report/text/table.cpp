@@ -23,11 +23,13 @@ class Table {
   Table(const Report& report, TableStyle style) : report_(report), style_(style) {
     for (const Row* row : ranked(report.rows)) {
       (worked(*row) ? worked_ : failed_).push_back(row);
-      strategy_width_ = std::max(strategy_width_, display_width(row->measurement.strategy));
+      strategy_width_ = std::max(strategy_width_, display_width(shown_name(report, *row)));
     }
   }
 
   std::string print() {
+    for (const std::string& line : warnings(report_))
+      put_text(std::string(kIndent) + "Warning: ", line, Paint::doubtful);
     put_title();
     if (report_.rows.empty()) text_ += std::string(kIndent) + "no trials\n";
     if (!worked_.empty()) put_worked();
@@ -57,7 +59,7 @@ class Table {
         report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + device_text(report_);
     if (!title.empty()) put_text(kIndent, title, Paint::plain, Paint::bold);
     if (!report_.settings.empty()) put_text(kIndent, report_.settings, Paint::plain, Paint::dim);
-    if (!text_.empty()) text_ += "\n";
+    if (!title.empty() || !report_.settings.empty()) text_ += "\n";
   }
 
   void put_worked() {

@@ -1,0 +1,65 @@
+#include "core/plan/no_effect.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/plan/plan_summary.h"
+#include "core/plan/strategy.h"
+
+namespace memtune::plan {
+namespace {
+
+using config::Parameter;
+using config::Place;
+using config::Strategy;
+using config::StrategyPart;
+
+constexpr int64_t kLeastMin = 1024, kMinStep = 4;
+
+std::optional<Strategy> parse(const std::string& name) try { return Strategy::parse(name); } catch (const UsageError&) {
+  return {};  // a plan that a person wrote
+}
+
+int64_t moved_bytes(const config::Plan& plan, const config::ProgramFacts& facts) {
+  const SummaryRow total = summarize(plan, facts).total;
+  return total.sums[static_cast<size_t>(Place::host)].bytes + total.sums[static_cast<size_t>(Place::disk)].bytes;
+}
+
+int64_t moved_with(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
+  return moved_bytes(make_plan(strategy.with(Parameter::min, std::to_string(min)), facts), facts);
+}
+
+// "; min=64KiB would move 11 MiB": the largest with which most of what can move does.
+std::string smaller_min(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
+  const int64_t all = moved_with(strategy, 1, facts);
+  if (all == 0) return "";
+  do {
+    min = std::max<int64_t>(1, min / kMinStep);
+  } while (min > kLeastMin && 2 * moved_with(strategy, min, facts) < all);
+  const Strategy smaller = strategy.with(Parameter::min, std::to_string(min));
+  const StrategyPart& part = *std::ranges::find_if(smaller.parts(), &StrategyPart::is_offload);
+  return part.setting(Parameter::min) + " would move " + format_bytes(moved_with(strategy, min, facts));
+}
+
+std::string of_small_values(const Strategy& strategy, const config::ProgramFacts& facts) {
+  const auto& parts = strategy.parts();
+  const auto part = std::ranges::find_if(parts, &StrategyPart::is_offload);
+  if (part == parts.end() || part->bytes(Parameter::min) <= 1) return "";
+  const std::string smaller = smaller_min(strategy, part->bytes(Parameter::min), facts);
+  return smaller.empty() ? "" : "every value is below " + part->setting(Parameter::min) + "; " + smaller;
+}
+
+}  // namespace
+
+std::string why_no_effect(const config::Plan& plan, const config::ProgramFacts& facts) {
+  if (const std::optional<Strategy> strategy = parse(plan.strategy)) {
+    std::string reason = of_small_values(*strategy, facts);
+    if (!reason.empty()) return reason;
+  }
+  return plan.keeps_everything() ? "it finds no value of this model to place elsewhere"
+                                 : "backward needs none of the values that it places elsewhere";
+}
+
+}  // namespace memtune::plan

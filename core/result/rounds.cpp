@@ -1,0 +1,67 @@
+#include "core/result/rounds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace memtune::result {
+namespace {
+
+// Of Student's t, two-sided 95 %, by degrees of freedom from 1 on.
+constexpr std::array<double, 15> kStudent = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                             2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131};
+constexpr double kNormal = 1.96;
+
+double quantile(size_t freedom) { return freedom <= kStudent.size() ? kStudent[freedom - 1] : kNormal * 1.08; }
+
+std::vector<double> log_ratios(const Measurement& m, const std::string& base) {
+  std::vector<double> logs;
+  for (const Round& round : m.rounds)
+    if (round.base == base && round.base_ms > 0 && round.step_ms.median > 0)
+      logs.push_back(std::log(round.step_ms.median / round.base_ms));
+  return logs;
+}
+
+Ratio of_medians(const StepTime& step, double base_ms) {
+  const double low = step.low > 0 ? step.low : step.median, high = step.high > 0 ? step.high : step.median;
+  return {step.median / base_ms, low / base_ms, high / base_ms};
+}
+
+void take_higher(int64_t& most, int64_t other) { most = std::max(most, other); }
+
+void scale_rates(double before_ms, Measurement& m) {
+  const double factor = before_ms / m.step_ms.median;
+  m.samples_per_s *= factor;
+  m.tokens_per_s *= factor;
+}
+
+}  // namespace
+
+Ratio ratio_of(const Measurement& m, const Measurement& base) {
+  const std::vector<double> logs = log_ratios(m, base.strategy);
+  if (logs.size() < 2) return of_medians(m.step_ms, base.step_ms.median);
+  const auto count = static_cast<double>(logs.size());
+  double mean = 0, squares = 0;
+  for (const double log : logs) mean += log / count;
+  for (const double log : logs) squares += (log - mean) * (log - mean);
+  const double half = quantile(logs.size() - 1) * std::sqrt(squares / (count - 1) / count);
+  return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
+}
+
+void add_round(size_t index, const Measurement& round, const Round& beside, Measurement& to) {
+  to.rounds.resize(std::max(to.rounds.size(), index + 1));
+  to.rounds[index] = beside;
+  to.rounds[index].step_ms = round.step_ms;
+  std::vector<double> samples;
+  for (const Round& each : to.rounds)
+    samples.insert(samples.end(), each.step_ms.samples.begin(), each.step_ms.samples.end());
+  const double before_ms = to.step_ms.median;
+  to.step_ms = summarize(std::move(samples));
+  to.noisy = is_noisy(to.step_ms);
+  if (before_ms > 0 && to.step_ms.median > 0) scale_rates(before_ms, to);
+  take_higher(to.peak_bytes.allocated, round.peak_bytes.allocated);
+  take_higher(to.peak_bytes.reserved, round.peak_bytes.reserved);
+  take_higher(to.peak_bytes.device, round.peak_bytes.device);
+}
+
+}  // namespace memtune::result

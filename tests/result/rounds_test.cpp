@@ -1,0 +1,109 @@
+// Ratios of rounds, with intervals that were worked out by hand.
+#include "core/result/rounds.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/result/recommend.h"
+#include "tests/result/rows.h"
+
+using namespace memtune::result;
+
+namespace {
+
+// A round each: the trial's step and the baseline's.
+Row measured(const std::string& strategy, const std::vector<std::pair<double, double>>& rounds, int64_t peak_gib = 1) {
+  Row made = row(strategy, rounds.front().first, peak_gib);
+  Measurement round = made.measurement;
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    round.step_ms = summarize({rounds[i].first});
+    Round beside;
+    beside.base = "none";
+    beside.base_ms = rounds[i].second;
+    add_round(i, round, beside, made.measurement);
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("the ratio of rounds is their geometric mean with Student's interval of the logarithms") {
+  const Row none = measured("none", {{100, 100}, {200, 200}, {400, 400}});
+  const Row slower = measured("a", {{110, 100}, {240, 200}, {440, 400}});  // 1.1, 1.2, 1.1
+  const Ratio ratio = ratio_of(slower.measurement, none.measurement);
+  CHECK(ratio.value == doctest::Approx(1.1324).epsilon(1e-4));
+  CHECK(ratio.low == doctest::Approx(0.9997).epsilon(1e-3));  // deviation 0.05024, half interval 4.303 / sqrt(3) of it
+  CHECK(ratio.high == doctest::Approx(1.2828).epsilon(1e-3));
+  const Ratio own = ratio_of(none.measurement, none.measurement);
+  CHECK(own.low == doctest::Approx(1));
+  CHECK(own.high == doctest::Approx(1));
+}
+
+TEST_CASE("a machine that slows down under all trials alike changes no ratio") {
+  const std::vector<Row> rows = {measured("none", {{100, 100}, {300, 300}, {900, 900}}, 9),
+                                 measured("faster", {{90, 100}, {270, 300}, {810, 900}}, 9)};
+  CHECK(recommend(rows, 0, Goal::throughput).strategy == "faster");
+}
+
+TEST_CASE("none wins where nothing is measurably faster, and that is said with the interval") {
+  const std::vector<Row> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
+                                 measured("maybe", {{80, 100}, {101, 100}, {90, 100}}, 5)};
+  const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  CHECK(advice.strategy == "none");
+  CHECK(advice.reason.starts_with(
+      "as fast as maybe within the noise (0.67 to 1.20 × none), and changes less; one of 2 that worked: 100 ms"));
+  CHECK(recommend(rows, 8 * (int64_t{1} << 30), Goal::throughput).strategy == "maybe");  // none does not fit
+}
+
+TEST_CASE("of those that fit and are as fast, the one that changes less wins") {
+  std::vector<Row> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
+                           measured("more", {{110, 100}, {112, 100}, {111, 100}}, 5),
+                           measured("less", {{111, 100}, {113, 100}, {112, 100}}, 6)};
+  rows[1].measurement.recomputed_bytes = 2000;
+  rows[2].measurement.recomputed_bytes = 1000;
+  const int64_t budget = 8 * (int64_t{1} << 30);
+  CHECK(recommend(rows, budget, Goal::throughput).strategy == "less");
+  rows[2] = measured("less", {{131, 100}, {133, 100}, {132, 100}}, 6);
+  rows[2].measurement.recomputed_bytes = 1000;
+  CHECK(recommend(rows, budget, Goal::throughput).strategy == "more");  // now it is measurably slower
+}
+
+TEST_CASE("rounds beside another baseline, and a single one, count as steps do") {
+  Row none = measured("none", {{100, 100}, {100, 100}});
+  Row once = measured("a", {{120, 100}});
+  once.measurement.step_ms = {120, 118, 125, {}};
+  CHECK(ratio_of(once.measurement, none.measurement).low == doctest::Approx(1.18));
+  CHECK(ratio_of(once.measurement, none.measurement).high == doctest::Approx(1.25));
+  Row other = measured("b", {{120, 1000}, {120, 1000}});
+  for (Round& round : other.measurement.rounds) round.base = "first";
+  CHECK(ratio_of(other.measurement, none.measurement).value == doctest::Approx(1.2));
+}
+
+TEST_CASE("a round that comes again replaces itself; samples of all make the step, rates follow") {
+  Row made = row("a", 100);
+  made.measurement.samples_per_s = 10;
+  Measurement round = made.measurement;
+  round.step_ms = summarize({100});
+  add_round(0, round, {}, made.measurement);
+  round.step_ms = summarize({300});
+  add_round(1, round, {}, made.measurement);
+  round.step_ms = summarize({200});
+  round.peak_bytes.allocated = int64_t{2} << 30;
+  add_round(1, round, {}, made.measurement);
+  CHECK(made.measurement.rounds.size() == 2);
+  CHECK(made.measurement.step_ms.samples == std::vector<double>{100, 200});
+  CHECK(made.measurement.samples_per_s == doctest::Approx(1000.0 / 150));
+  CHECK(made.measurement.peak_bytes.allocated == int64_t{2} << 30);
+}
+
+TEST_CASE("a measurement keeps its rounds as JSON") {
+  const Row made = measured("a", {{110, 100}, {120, 100}});
+  const nlohmann::json json = made.measurement;
+  const auto read = json.get<Measurement>();
+  REQUIRE(read.rounds.size() == 2);
+  CHECK(read.rounds[1].base == "none");
+  CHECK(read.rounds[1].base_ms == 100);
+  CHECK(read.rounds[1].step_ms.median == 120);
+  CHECK_FALSE(read.recomputed_bytes);
+}

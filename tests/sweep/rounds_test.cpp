@@ -1,0 +1,177 @@
+// Trials take turns: in which order, what later rounds do, and what stays of them.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "core/base/file.h"
+#include "core/sweep/machine_load.h"
+#include "core/sweep/sweep.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using memtune::result::Outcome;
+
+namespace {
+
+struct Plans : SweepListener {
+  void planned(const std::vector<TrialSpec>&, size_t here, size_t more) override { reused = here, runs = more; }
+  size_t reused = 0, runs = 0;
+};
+
+struct Turns {
+  test::ScratchFolder folder;
+  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
+  test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
+  SweepSettings settings;
+  Plans listener;
+
+  Turns() {
+    settings.model = "tiny";
+    settings.request.model.profile = "{}";
+    settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
+    settings.strategies = {"none", "checkpoint:full"};
+    settings.directory = folder.path / "run";
+  }
+
+  SweepResult run(const std::string& behaviour = "") {
+    const test::Variable rules("FAKE_TRIAL", behaviour);
+    return run_sweep(settings, listener);
+  }
+  std::string starts() {
+    std::string text = test::slurp(folder.path / "starts");
+    std::filesystem::remove(folder.path / "starts");
+    return text;
+  }
+};
+
+const result::Measurement& second(const SweepResult& result) { return result.report.rows.at(1).measurement; }
+
+}  // namespace
+
+TEST_CASE("every trial takes its turn in every round; only the first compares gradients and is traced") {
+  Turns turns;
+  const SweepResult result = turns.run();
+  CHECK(turns.starts() ==
+        "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\nnone again\ncheckpoint:full again\n");
+  CHECK(turns.listener.runs == 6);
+  REQUIRE(second(result).rounds.size() == 3);
+  for (const result::Round& round : second(result).rounds) {
+    CHECK(round.base == "none");
+    CHECK(round.base_ms == 100);
+    CHECK(round.step_ms.median == 125);
+    CHECK(round.cores == usable_cores());
+  }
+  CHECK(second(result).gradients.equal);
+  CHECK(second(result).trace == "trials/2-checkpoint-full/trace.mttrace");
+  CHECK(second(result).step_ms.samples.size() == 15);
+  CHECK(result.report.settings.ends_with("5 steps after 2 in each of 3 rounds"));
+}
+
+TEST_CASE("the same sweep again runs nothing; more rounds add to those that are here") {
+  Turns turns;
+  turns.run();
+  turns.starts();
+  turns.run();
+  CHECK(turns.starts() == "");
+  CHECK(turns.listener.reused == 2);
+  CHECK(turns.listener.runs == 0);
+  turns.settings.rounds = 4;
+  CHECK(second(turns.run()).rounds.size() == 4);
+  CHECK(turns.starts() == "none again\ncheckpoint:full again\n");
+  turns.settings.rounds = 1;
+  CHECK(second(turns.run()).rounds.size() == 4);
+  CHECK(turns.starts() == "");
+}
+
+TEST_CASE("a round whose end is not in the journal is measured again, beside the baseline of this run") {
+  Turns turns;
+  turns.run();
+  turns.starts();
+  const auto journal = turns.settings.directory / "journal.jsonl";
+  const std::string text = read_file(journal);
+  write_file(journal, text.substr(0, text.size() - 20));
+  CHECK(second(turns.run()).rounds.size() == 3);
+  CHECK(turns.starts() == "none again\ncheckpoint:full again\n");
+}
+
+TEST_CASE("a strategy that is added later is measured beside the baseline of its own hour") {
+  Turns turns;
+  turns.run();
+  turns.starts();
+  turns.settings.strategies.emplace_back("offload:stream");
+  turns.settings.rounds = 2;
+  const SweepResult result = turns.run();
+  CHECK(turns.starts() == "none again\noffload:stream\nnone again\noffload:stream again\n");
+  CHECK(result.report.rows.at(0).measurement.rounds.size() == 3);  // its own stay
+  CHECK(result.report.rows.at(2).measurement.rounds.at(1).base_ms == 100);
+}
+
+TEST_CASE("the first that works is the baseline where none does not") {
+  Turns turns;
+  turns.settings.strategies = {"none", "offload:stream", "checkpoint:full"};
+  const SweepResult result = turns.run("none=device_oom");
+  CHECK(turns.starts() ==
+        "inspect\nnone\noffload:stream\ncheckpoint:full\noffload:stream again\ncheckpoint:full again\n"
+        "offload:stream again\ncheckpoint:full again\n");
+  CHECK(second(result).rounds.at(2).base_ms == 110);
+  CHECK(result.report.rows.at(2).measurement.rounds.at(2).base == "offload:stream");
+  turns.run("none=device_oom");
+  CHECK(turns.starts() == "");
+}
+
+TEST_CASE("with another baseline than it was measured beside, a trial takes its turns again") {
+  Turns turns;
+  turns.settings.strategies = {"checkpoint:full"};
+  turns.settings.rounds = 2;
+  turns.run();
+  turns.starts();
+  turns.settings.strategies = {"checkpoint:full", "none"};
+  const SweepResult result = turns.run();
+  CHECK(turns.starts() == "none\ncheckpoint:full again\nnone again\ncheckpoint:full again\n");
+  CHECK(second(result).rounds.at(0).base == "none");
+  CHECK(second(result).gradients.against == "");  // it wrote the reference
+}
+
+TEST_CASE("a trial that fails in a later round has failed, with the round, and takes no further turn") {
+  Turns turns;
+  const SweepResult result = turns.run("checkpoint:full again=crash");
+  CHECK(turns.starts() == "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\nnone again\n");
+  CHECK(second(result).outcome == Outcome::crash);
+  CHECK(second(result).reason.ends_with("(in round 2)"));
+  CHECK(result.report.recommendation.strategy == "none");
+}
+
+TEST_CASE("a trial that did nothing says why, by the facts of its setting") {
+  Turns turns;
+  turns.settings.strategies = {"none", "offload:stream"};
+  turns.settings.request.training.batch = 1;  // outputs of 512 KiB
+  const SweepResult result = turns.run("offload:stream=idle");
+  CHECK(second(result).no_effect == "every value is below min=1MiB; min=256KiB would move 8 MiB");
+  CHECK(turns.run().report.rows.at(0).measurement.no_effect == "");
+}
+
+TEST_CASE("a cap or a budget below the parameters is refused before any trial, with the least") {
+  for (const bool budget : {false, true}) {
+    Turns turns;
+    (budget ? turns.settings.budget_bytes : turns.settings.request.training.memory_cap_bytes) = 3999;
+    const std::string text =
+        std::string(budget ? "--budget" : "--memory-cap") +
+        ": 3.91 KiB is less than the parameters alone, which take 3.91 KiB under every strategy; a "
+        "step that trains all of them holds 15.6 KiB with gradients and what adamw keeps";
+    CHECK_THROWS_WITH_AS(turns.run(), doctest::Contains(text.c_str()), UsageError);
+    CHECK(turns.starts() == "inspect\n");
+  }
+}
+
+TEST_CASE("what other processes take of the cores is seen, and what this one takes is not more than there are") {
+  const LoadWatch watch;
+  CHECK(usable_cores() >= 1);
+  CHECK(load_average() >= 0);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  while (std::chrono::steady_clock::now() < until) {
+  }
+  CHECK(watch.other_cores() >= 0);
+  CHECK(watch.other_cores() <= usable_cores() + 0.5);
+  CHECK(gpu_processes("cpu") == 0);
+}
