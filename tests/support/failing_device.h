@@ -19,6 +19,7 @@ class FailingDevice final : public device::Device {
 
   int calls() const { return calls_; }
   int slabs() const { return slabs_; }  // not freed yet
+  bool copies() { return !real_.done(Stream::out) || !real_.done(Stream::in); }  // under way
 
   Type type() const override { return Type::cpu; }
   std::string name() const override { return "failing"; }
