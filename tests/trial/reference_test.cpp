@@ -290,7 +290,7 @@ TEST_CASE("a number that two runs repeat by chance may differ as the others do f
 TEST_CASE("the noise is the largest of all repetitions, wherever it was") {
   Folder folder;
   const result::Gradients noise = write_reference(
-      folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}, {0.1, noisy_model(4e-4)}, {0.1, noisy_model()}});
+      folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(4e-4)}, {0.1, noisy_model(1e-4)}, {0.1, noisy_model()}});
   CHECK(noise.max_abs_difference == doctest::Approx(4e-4));
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(7.9e-4)).worst.where == "");
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(8.1e-4)).worst.where == "embedding");
