@@ -5,7 +5,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/plan/plan_summary.h"
+#include "core/plan/draft.h"
 #include "core/plan/strategy.h"
 
 namespace memtune::plan {
@@ -22,16 +22,22 @@ std::optional<Strategy> parse(const std::string& name) try { return Strategy::pa
   return {};  // a plan that a person wrote
 }
 
-int64_t moved_bytes(const config::Plan& plan, const config::ProgramFacts& facts) {
-  const SummaryRow total = summarize(plan, facts).total;
-  return total.sums[static_cast<size_t>(Place::host)].bytes + total.sums[static_cast<size_t>(Place::disk)].bytes;
-}
-
+// Of values that backward needs; the engine leaves those below `min` where they are.
 int64_t moved_with(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
-  return moved_bytes(make_plan(strategy.with(Parameter::min, std::to_string(min)), facts), facts);
+  const MemoryGraph graph(facts);
+  const Draft draft(facts, make_plan(strategy.with(Parameter::min, std::to_string(min)), facts));
+  const std::vector<bool> needed = needed_in_backward(graph, draft);
+  int64_t bytes = 0;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const Memory& memory = graph.memories()[i];
+    const Place place = draft.place(memory);
+    const bool moves = place == Place::host || place == Place::disk;
+    if (needed[i] && moves && memory.bytes >= min) bytes += memory.bytes;
+  }
+  return bytes;
 }
 
-// "; min=64KiB would move 11 MiB": the largest with which most of what can move does.
+// "min=64KiB would move 11 MiB": the largest with which most of what can move does.
 std::string smaller_min(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
   const int64_t all = moved_with(strategy, 1, facts);
   if (all == 0) return "";

@@ -411,12 +411,9 @@ class Sweep {
   std::vector<std::string> inspection_notes_;
   std::vector<Trial> trials_;
   std::vector<Tried> tried_;
-<<<<<<< HEAD
   Baselines baselines_;
   double load_ = load_average();  // before the first trial
-=======
   std::set<std::string> whole_references_;
->>>>>>> main
   bool any_worked_ = false;
 };
 

@@ -37,10 +37,21 @@ TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
 
 TEST_CASE("a budget changes the answer, and one too small gets the least that works") {
   const Workspace place;
-  const json tight = json::parse(place.memtune("sweep -q --sweep quick --budget 12GiB --json -").out);
+  const std::string sweep = "sweep --sweep quick --rounds 1 ";
+  const json tight = json::parse(place.memtune(sweep + "-q --budget 12GiB --json -").out);
   CHECK(tight.at("recommendation").at("strategy") == "offload:stream");
-  const json none = json::parse(place.memtune("sweep -q --sweep quick --budget 1GiB --json -").out);
-  CHECK(none.at("recommendation").at("fits") == false);
+  const Ended none = place.memtune(sweep + "--budget 1GiB --json -");
+  CHECK(none.code == 1);
+  const json answer = json::parse(none.out);
+  CHECK(answer.at("recommendation").at("fits") == false);
+  for (const json& trial : answer.at("trials")) CHECK(trial.at("recommended") == false);
+  CHECK(none.err.find("next: a larger --budget, or a smaller --batch or --seq\n") != std::string::npos);
+  CHECK(none.err.find("export") == std::string::npos);
+  const Ended refused = place.memtune("export --trainer axolotl");
+  CHECK(refused.code == 2);
+  CHECK(
+      refused.err ==
+      "memtune: there is no recommendation: nothing fits 1 GiB: the least that works is checkpoint:full with 8 GiB\n");
   CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
 }
 
@@ -57,6 +68,8 @@ TEST_CASE("a sweep in which nothing works fails, and says where to look") {
   CHECK(ended.code == 1);
   CHECK(ended.out.find("SIGSEGV") != std::string::npos);
   CHECK(ended.err.find("next: memtune doctor; logs are in ./memtune-run/trials/*/log.txt\n") != std::string::npos);
+  const Ended full = place.memtune("sweep --model tiny --strategy none", "none=device_oom");
+  CHECK(full.err.find("next: a larger --memory-cap or device, or a smaller --batch or --seq\n") != std::string::npos);
 }
 
 TEST_CASE("a strategy with wrong gradients is listed as such and not recommended, however small") {
@@ -147,7 +160,8 @@ TEST_CASE("a plan of one's own is swept and profiled like a strategy") {
   const Workspace place;
   std::ofstream(place.folder.path / "mine.json")
       << R"({"version": 1, "strategy": "checkpoint:op", "rules": [{"op": "attention", "outputs": "host"}]})";
-  CHECK(place.memtune("sweep -q --strategy none --plan mine.json").out.find("\n • mine ") != std::string::npos);
+  CHECK(place.memtune("sweep -q --rounds 1 --strategy none --plan mine.json").out.find("\n • mine ") !=
+        std::string::npos);
   CHECK(place.memtune("profile -q --plan mine.json").code == 0);
   CHECK(place.starts() == "inspect\nnone\nmine\ninspect\nmine\n");
 }

@@ -36,11 +36,24 @@ int stop_in(const Workspace& place, const std::string& strategy, int signal) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// Without what the machine did beside it.
+json answer_in(const Workspace& place) {
+  json answer = json::parse(slurp(place.folder.path / "answer.json"));
+  answer.erase("warnings");
+  for (json& trial : answer.at("trials"))
+    for (json& round : trial.at("rounds")) round.erase("load"), round.erase("other_cores");
+  return answer;
+}
+
 json uninterrupted() {
   const Workspace place;
   place.memtune(kSweep);
-  return json::parse(slurp(place.folder.path / "answer.json"));
+  return answer_in(place);
 }
+
+constexpr char kLaterRounds[] =
+    "none again\ncheckpoint:full again\noffload:stream again\n"
+    "none again\ncheckpoint:full again\noffload:stream again\n";
 
 }  // namespace
 
@@ -50,15 +63,25 @@ TEST_CASE("after SIGKILL in the middle only what was not finished runs, and the 
   CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\n");
   const Ended ended = place.memtune(kSweep);
   CHECK(ended.code == 0);
-  CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\ncheckpoint:full\noffload:stream\n");
-  CHECK(json::parse(slurp(place.folder.path / "answer.json")) == uninterrupted());
+  CHECK(place.starts() ==
+        std::string("inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full\noffload:stream\n") + kLaterRounds);
+  CHECK(answer_in(place) == uninterrupted());
+}
+
+TEST_CASE("after SIGKILL in a later round the first is kept, and the baseline is measured beside what is left") {
+  const Workspace place;
+  CHECK(stop_in(place, "checkpoint:full again", SIGKILL) == 128 + SIGKILL);
+  CHECK(place.memtune(kSweep).code == 0);
+  const std::string first = "inspect\nnone\ncheckpoint:full\noffload:stream\nnone again\ncheckpoint:full again\n";
+  CHECK(place.starts() == first + kLaterRounds);
+  CHECK(answer_in(place) == uninterrupted());
 }
 
 TEST_CASE("after SIGKILL in the first look the sweep starts afresh") {
   const Workspace place;
   CHECK(stop_in(place, "inspect", SIGKILL) == 128 + SIGKILL);
   CHECK(place.memtune(kSweep).code == 0);
-  CHECK(json::parse(slurp(place.folder.path / "answer.json")) == uninterrupted());
+  CHECK(answer_in(place) == uninterrupted());
 }
 
 TEST_CASE("Ctrl-C ends the running trial, keeps what is done, writes it, and exits with 130") {
@@ -70,8 +93,9 @@ TEST_CASE("Ctrl-C ends the running trial, keeps what is done, writes it, and exi
   CHECK(partial.at("trials")[1].at("outcome") == "interrupted");
   CHECK(partial.at("notes").back() == "1 of 3 trials have not run; the same sweep again goes on where it stopped");
   CHECK(place.memtune(kSweep).code == 0);
-  CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\ncheckpoint:full\noffload:stream\n");
-  CHECK(json::parse(slurp(place.folder.path / "answer.json")) == uninterrupted());
+  CHECK(place.starts() ==
+        std::string("inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full\noffload:stream\n") + kLaterRounds);
+  CHECK(answer_in(place) == uninterrupted());
 }
 
 TEST_CASE("what is reused is said") {

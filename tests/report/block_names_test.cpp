@@ -93,6 +93,7 @@ TEST_CASE("copies that are late for the last block are told to keep it, whatever
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
     result::Measurement measured;
+    measured.transfer.in_bytes = 1;
     measured.strategy = "offload:stream";
     measured.step_ms.median = 110;
     config::Plan plan;

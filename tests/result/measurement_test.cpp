@@ -38,7 +38,15 @@ Measurement full() {
   m.loss = {10.5, 10.25};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
   m.recomputed_bytes = 70;
-  m.rounds = {{{12.5, 12.5, 12.5, {12.5}}, "none", 10, 1.5, 0.25, 4, 2}};
+  Round round;
+  round.step_ms = summarize({12.5});
+  round.base = "none";
+  round.base_ms = 10;
+  round.load = 1.5;
+  round.other_cores = 0.25;
+  round.cores = 4;
+  round.gpu_processes = 2;
+  m.rounds.push_back(round);
   m.profiler_overhead = 0.01;
   m.emulated = true;
   m.device = "NVIDIA H200";

@@ -158,7 +158,7 @@ TEST_CASE("a cap or a budget below the parameters is refused before any trial, w
     const std::string text =
         std::string(budget ? "--budget" : "--memory-cap") +
         ": 3.91 KiB is less than the parameters alone, which take 3.91 KiB under every strategy; a "
-        "step that trains all of them holds 15.6 KiB with gradients and what adamw keeps";
+        "step that trains all of them holds 15.62 KiB with gradients and what adamw keeps";
     CHECK_THROWS_WITH_AS(turns.run(), doctest::Contains(text.c_str()), UsageError);
     CHECK(turns.starts() == "inspect\n");
   }
