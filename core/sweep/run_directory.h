@@ -5,6 +5,7 @@
 //   reference-<setting>.bin        loss and gradients that trials of one setting are compared with, and their noise
 //   inspect/<setting>/             request, log and facts of a look at the model
 //   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
+//                                  round.json  round.txt: request and log of the latest later round
 #pragma once
 
 #include <cstdint>
