@@ -30,6 +30,7 @@ struct SweepSettings {
   int rounds = 3;                                             // in which all trials take their turn; at least 1
   Reuse reuse = Reuse::finished;
   bool dry_run = false;            // list the trials only
+  FileSystem* files = nullptr;     // that the directory is read and written through; nullptr: the real one
   std::vector<std::string> notes;  // for the listener, once nothing is left to be refused
 };
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 MEMTUNE = MODELS = ""
 MEASURED = {"step_ms", "samples_per_s", "tokens_per_s", "noisy", "profiler_overhead", "transfer", "stalls", "recompute_ms", "engine_ms",
-            "pareto"}
+            "pareto", "rounds"}
 
 
 class ToolTest(unittest.TestCase):
