@@ -113,13 +113,16 @@ std::string reference_label(const Report& report) {
   return display_width(report.reference) <= 8 ? report.reference : "ref";
 }
 
-void drop_to_fit(std::vector<Column>& columns, int width) {
+std::vector<std::string> drop_to_fit(std::vector<Column>& columns, int width) {
+  std::vector<std::string> heads;
   auto less = [](const Column& a, const Column& b) { return a.importance < b.importance; };
   while (line_width(columns) > width) {
     auto least = std::min_element(columns.begin(), columns.end(), less);
-    if (least == columns.end() || least->importance == Column::kAlways) return;
+    if (least == columns.end() || least->importance == Column::kAlways) break;
+    heads.push_back(least->head);
     columns.erase(least);
   }
+  return heads;
 }
 
 int line_width(const std::vector<Column>& columns) {

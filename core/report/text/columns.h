@@ -40,8 +40,8 @@ std::vector<Column> make_columns(const Report& report, std::span<const result::R
 // What "times" and "less" are measured against, short enough for a column's head: "none" or "ref".
 std::string reference_label(const Report& report);
 
-// Drops columns until a line is at most `width` wide or only those are left that always stay.
-void drop_to_fit(std::vector<Column>& columns, int width);
+// Drops columns until a line is at most `width` wide or only those are left that always stay. Gives their heads.
+std::vector<std::string> drop_to_fit(std::vector<Column>& columns, int width);
 int line_width(const std::vector<Column>& columns);
 
 }  // namespace memtune::report

@@ -63,7 +63,7 @@ class Table {
   void put_worked() {
     std::vector<Column> columns = make_columns(report_, worked_);
     columns[1].head = pad_right("strategy", strategy_width_);  // as wide as in the lines of failed trials
-    drop_to_fit(columns, style_.width);
+    left_out_ = drop_to_fit(columns, style_.width);
     put_line(columns, [](const Column& column) { return Cell{column.head, Paint::bold}; });
     put_rule(line_width(columns) - 1);
     for (size_t i = 0; i < worked_.size(); ++i)
@@ -96,9 +96,11 @@ class Table {
 
   void put_legend() {
     const std::vector<std::string> parts = legend(report_);
-    if (parts.empty()) return;
-    text_ += "\n";
-    put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
+    if (!parts.empty() || !left_out_.empty()) text_ += "\n";
+    if (!parts.empty()) put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
+    if (left_out_.empty()) return;
+    put_text(kIndent, "no room at " + std::to_string(style_.width) + " columns for " + join(left_out_, ", "),
+             Paint::plain, Paint::dim);
   }
 
   void put_recommendation() {
@@ -124,6 +126,7 @@ class Table {
   const Report& report_;
   TableStyle style_;
   std::vector<const Row*> worked_, failed_;
+  std::vector<std::string> left_out_;  // columns that the terminal has no room for
   int strategy_width_ = 0;
   std::string text_;
 };

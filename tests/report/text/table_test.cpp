@@ -61,6 +61,7 @@ TEST_CASE("80 columns get the columns that decide, and nothing is wrapped") {
                                 GiB in use; largest owners: layers.3.mlp 4 GiB
 
  * recommended; • no other is both faster and smaller
+ no room at 80 columns for samples/s, exposed ms, hidden %
 
  Recommended: checkpoint:full,inputs=host: the fastest of two that keep 16 GiB
 
