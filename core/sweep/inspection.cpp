@@ -13,13 +13,15 @@ using nlohmann::json;
 
 std::optional<ModelFacts> read(const std::filesystem::path& path) try {
   const json value = json::parse(read_file(path));
-  return ModelFacts{value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
+  return ModelFacts{value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"),
+                    value.at("origin").get<trace::Origin>()};
 } catch (const std::exception&) {  // missing or damaged: looking again mends it
   return {};
 }
 
 void write(const std::filesystem::path& path, const ModelFacts& facts) {
-  const json value = {{"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}};
+  const json value = {
+      {"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}, {"origin", facts.origin}};
   write_file(path, value.dump(1, '\t', false, json::error_handler_t::replace) + "\n");
 }
 

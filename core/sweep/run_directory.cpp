@@ -56,7 +56,8 @@ SweepRecord record_from_json(const json& value) {
   record.model = value.at("model");
   record.machine = value.at("machine");
   record.request = value.at("request").get<config::TrialRequest>();
-  record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
+  record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
+  if (value.contains("origin")) record.origin = value.at("origin").get<trace::Origin>();
   record.budget_bytes = value.at("budget_bytes");
   record.goal = result::parse_goal(value.at("goal"));
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
@@ -84,7 +85,10 @@ std::string settings_line(const SweepRecord& record) {
   if (!training.dtype.empty()) parts.push_back(training.dtype);
   if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
   if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));
-  parts.push_back(std::to_string(training.steps) + " steps after " + std::to_string(training.warmup));
+  const auto steps = [](int count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? " step" : " steps");
+  };
+  parts.push_back(steps(training.steps, "measured") + " after " + steps(training.warmup, "warm-up"));
   return join(parts, ", ");
 }
 
@@ -114,6 +118,7 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"version", MEMTUNE_VERSION},
                       {"model", record.model},
                       {"machine", record.machine},
+                      {"origin", record.origin},
                       {"request", record.request},
                       {"facts", record.facts.program},
                       {"inputs", record.facts.inputs},
@@ -175,6 +180,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.model = record.model;
   report.device = record.machine;
   report.settings = settings_line(record);
+  report.origin = record.origin;
   report.budget_bytes = record.budget_bytes;
   report.notes = record.facts.program.notes;
   for (const TrialSpec& spec : record.trials) {

@@ -218,3 +218,24 @@ TEST_CASE("help begins with examples, and --version is one line") {
     CHECK(examples < help.out.find("--help"));
   }
 }
+
+TEST_CASE("every report says by which command, when and on what its figures were measured; looking again does not") {
+  const Workspace place;
+  const Ended sweep = place.memtune("sweep -q --model tiny --sweep quick --json -");
+  const json origin = json::parse(sweep.out).at("origin");
+  CHECK(origin.at("command") == "memtune sweep -q --model tiny --sweep quick --json -");
+  CHECK(origin.at("torch") == "2.11.0");
+  CHECK(origin.at("machine") == "a made-up machine");
+  CHECK(origin.at("written").get<std::string>().size() == 20);
+  place.memtune("sweep -q --model tiny --sweep quick");
+  CHECK(json::parse(place.memtune("report --format json").out).at("origin") == origin);
+  place.memtune("sweep -q --model tiny --strategy none --strategy checkpoint:op");
+  CHECK(place.memtune("report -q").out.find("\n $ memtune sweep -q --model tiny --strategy none --strategy") !=
+        std::string::npos);
+}
+
+TEST_CASE("the steps of a trial are told in words") {
+  const Workspace place;
+  const Ended sweep = place.memtune("sweep -q --model tiny --strategy none --steps 1 --warmup 3 --json -");
+  CHECK(json::parse(sweep.out).at("settings").get<std::string>().ends_with(", 1 measured step after 3 warm-up steps"));
+}

@@ -30,25 +30,29 @@ class Columns {
     add("seq", Column::kAlways, false, [&](const Row& row) { return axis(row.sequence); });
     add_time();
     add_memory();
-    add_figure(result::figure("hidden"), 4);
-    add_figure(result::figure("exposed_ms"), 3);
+    add_figure(result::figure("hidden"), 4, "share of the copies' time in which the device computed");
+    add_figure(result::figure("exposed_ms"), 3, "the copies' time a step in which it did not");
     add_figure(result::rate_figure(rows_), 2);
-    add("gradients", 6, true, [&](const Row& row) { return gradients(row); });
+    add(
+        "gradients", 6, true, [&](const Row& row) { return gradients(row); },
+        "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, where " +
+            report_.reference + "'s own runs differ as much");
     return std::move(columns_);
   }
 
  private:
   template <typename Make>
-  void add(std::string head, int importance, bool words, Make make) {
-    Column column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2};
+  void add(std::string head, int importance, bool words, Make make, std::string meaning = "") {
+    Column column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2, std::move(meaning)};
     for (const Row* row : rows_) column.cells.push_back(make(*row));
     auto known = [](const Cell& cell) { return cell.text != kNothing; };
     if (std::any_of(column.cells.begin(), column.cells.end(), known)) columns_.push_back(std::move(column));
   }
 
-  void add_figure(const result::Figure& figure, int importance) {
+  void add_figure(const result::Figure& figure, int importance, const char* meaning = "") {
     const FigureColumn column(figure, rows_);
-    add(column.head(), importance, false, [&](const Row& row) { return Cell{column.text(row.measurement)}; });
+    add(
+        column.head(), importance, false, [&](const Row& row) { return Cell{column.text(row.measurement)}; }, meaning);
   }
 
   void add_time() {
@@ -58,28 +62,39 @@ class Columns {
     };
     int width = 0;
     for (const Row* row : rows_) width = std::max(width, display_width(half_interval(*row)));
-    add(step.head(), Column::kAlways, false, [&](const Row& row) {
-      return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
-                  row.measurement.noisy ? Paint::doubtful : Paint::plain};
-    });
-    add("× " + reference_label(report_), 7, false, [&](const Row& row) {
-      const Row* base = reference_row(report_, row);
-      if (!base || base->measurement.step_ms.median <= 0) return Cell{kNothing};
-      return Cell{fixed(row.measurement.step_ms.median / base->measurement.step_ms.median, 2)};
-    });
+    add(
+        step.head(), Column::kAlways, false,
+        [&](const Row& row) {
+          return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
+                      row.measurement.noisy ? Paint::doubtful : Paint::plain};
+        },
+        "median ± half of its 95 % interval");
+    add(
+        "× " + reference_label(report_), 7, false,
+        [&](const Row& row) {
+          const Row* base = reference_row(report_, row);
+          if (!base || base->measurement.step_ms.median <= 0) return Cell{kNothing};
+          return Cell{fixed(row.measurement.step_ms.median / base->measurement.step_ms.median, 2)};
+        },
+        "step time over " + report_.reference + "'s");
   }
 
   void add_memory() {
     const FigureColumn peak(result::figure("peak_allocated_bytes"), rows_);
-    add(peak.head(), Column::kAlways, false,
-        [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; });
-    add(std::string("−") + peak.byte_unit(), 5, false, [&](const Row& row) {
-      const Row* base = reference_row(report_, row);
-      if (!base || base == &row) return Cell{kNothing};
-      const double saved = peak.value(base->measurement) - peak.value(row.measurement);
-      const std::string size = peak.text(std::abs(saved));
-      return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
-    });
+    add(
+        peak.head(), Column::kAlways, false,
+        [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; },
+        "the most that tensors held at once");
+    add(
+        std::string("−") + peak.byte_unit(), 5, false,
+        [&](const Row& row) {
+          const Row* base = reference_row(report_, row);
+          if (!base || base == &row) return Cell{kNothing};
+          const double saved = peak.value(base->measurement) - peak.value(row.measurement);
+          const std::string size = peak.text(std::abs(saved));
+          return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
+        },
+        "below " + report_.reference + "'s peak");
   }
 
   Cell gradients(const Row& row) const {

@@ -28,7 +28,8 @@ struct Column {
   int importance = 0;  // those of the least are dropped first; kAlways: never
   bool words = false;  // left-aligned
   std::vector<Cell> cells;
-  int gap = 2;  // blanks before it
+  int gap = 2;          // blanks before it
+  std::string meaning;  // of the head, where that does not say it by itself
 
   static constexpr int kAlways = 100;
   int width() const;

@@ -61,6 +61,7 @@ std::string to_json_text(const Report& report) {
                          {"model", report.model},
                          {"device", report.device},
                          {"settings", report.settings},
+                         {"origin", report.origin},
                          {"reference", report.reference},
                          {"emulated", report.emulated},
                          {"notes", report.notes}};
@@ -83,6 +84,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   report.model = json.value("model", "");
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
+  if (json.contains("origin")) report.origin = json.at("origin").get<trace::Origin>();
   report.reference = json.value("reference", "none");
   report.emulated = json.value("emulated", false);
   report.notes = json.value("notes", std::vector<std::string>());
