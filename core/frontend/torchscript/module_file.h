@@ -9,7 +9,7 @@ namespace memtune::frontend {
 
 // In training mode, on the device, floating parameters and buffers cast as the source says. Integer buffers keep their
 // type; tied parameters stay tied. UsageError: a file that LibTorch cannot load; no forward method; a frozen module (no
-// parameters); no floating parameter that requires grad.
+// parameters); no floating or complex parameter that requires grad.
 torch::jit::Module load_module(const Source& source);
 
 bool was_traced(const torch::jit::Module& module);
