@@ -1,14 +1,20 @@
 #include "cli/app.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
 
+#include "cli/command_words.h"
+#include "cli/help.h"
+#include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
 namespace memtune::cli {
 namespace {
+
+constexpr int kHelpWidth = 80;  // where there is no terminal
 
 constexpr char kDescription[] =
     R"(memtune measures which memory strategy suits a model on this machine: it runs real training steps under each.
@@ -18,18 +24,7 @@ Examples:
   memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --budget 16GiB
   memtune export --trainer torchtune                 the recommendation as a trainer's configuration
 
-memtune COMMAND --help shows examples and flags of a command.)";
-
-// The list of commands shows the first line of each; its own --help has the rest.
-class BriefFormatter : public CLI::Formatter {
- public:
-  std::string make_subcommand(const CLI::App* command) const override {
-    std::ostringstream line;
-    const std::string description = command->get_description();
-    CLI::detail::format_help(line, command->get_name(), description.substr(0, description.find('\n')), 14);
-    return line.str();
-  }
-};
+memtune help COMMAND shows examples and flags of a command.)";
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -39,8 +34,12 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 // CLI11 would only say that it did not expect the word.
 void check_command(const CLI::App& app, const std::string& word) {
-  const std::vector<std::string> names = command_names(app);
-  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return;
+  std::vector<std::string> names = command_names(app);
+  if (std::ranges::find(names, word) != names.end()) return;
+  const std::vector<std::string> own = {"-h", "--help", "-V", "--version"};
+  if (std::ranges::find(own, word) != own.end()) return;
+  if (word.starts_with("-")) throw UsageError("a command comes first, not '" + word + "'; memtune help lists them");
+  names.insert(names.end(), {"help", "version"});
   throw UsageError(unknown_name("command", word, names));
 }
 
@@ -70,12 +69,31 @@ void check_values(const CLI::App& command) {
 // CLI11's message on one line.
 std::string one_line(const std::string& text) { return join(split(trim(text), '\n'), " "); }
 
+// The words that other tools take for flags: "help sweep" is "sweep --help".
+std::vector<std::string> as_flags(std::vector<std::string> words) {
+  if (words.front() == "version") return {"--version"};
+  if (words.front() != "help") return words;
+  if (words.size() == 1) return {"--help"};
+  return {words[1], "--help"};
+}
+
+std::string help_of(CLI::App& app, int descriptor) {
+  const std::vector<CommandWords> all = command_words(app);
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  const std::string name = named.empty() ? app.get_name() : named.front()->get_name();
+  const int width = terminal_width(descriptor);
+  return help_text(*std::ranges::find(all, name, &CommandWords::name), all, width > 0 ? width : kHelpWidth);
+}
+
 int parse(CLI::App& app, std::vector<std::string> arguments) try {
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
   app.parse(arguments);
   return -1;
-} catch (const CLI::Success& help) {
-  return app.exit(help);
+} catch (const CLI::CallForHelp&) {
+  write_output("-", help_of(app, STDOUT_FILENO));
+  return kDone;
+} catch (const CLI::Success& version) {
+  return app.exit(version);
 } catch (const CLI::ParseError& error) {
   throw UsageError(one_line(error.what()));
 }
@@ -85,6 +103,14 @@ int parse(CLI::App& app, std::vector<std::string> arguments) try {
 void add_console_flags(CLI::App& command, ConsoleFlags& flags) {
   command.add_flag("-q,--quiet", flags.quiet, "say nothing on stderr but errors");
   command.add_flag("--no-color", flags.no_color, "no colors (as the environment variable NO_COLOR)");
+  put_under(kCommon, command, {"--quiet", "--no-color", "--help"});
+}
+
+void add_json_flag(CLI::App& command, std::string& path) {
+  const auto take = [&path](const std::string& given) { path = given.empty() ? "-" : given; };
+  command.add_option_function<std::string>("--json", take, "as JSON (default: to stdout)")
+      ->expected(0, 1)
+      ->type_name("[FILE|-]");
 }
 
 CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<std::string>& values,
@@ -95,8 +121,8 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<st
 std::unique_ptr<CLI::App> make_app(Action& action) {
   auto made = std::make_unique<CLI::App>(kDescription, "memtune");
   CLI::App& app = *made;
-  app.formatter(std::make_shared<BriefFormatter>());  // commands take it over
-  app.set_version_flag("--version", "memtune " MEMTUNE_VERSION, "print the version");
+  app.set_help_flag("-h,--help", "print this help");  // of commands too
+  app.set_version_flag("-V,--version", "memtune " MEMTUNE_VERSION, "print the version");
   app.require_subcommand(1);
   add_sweep(app, action);
   add_profile(app, action);
@@ -116,11 +142,12 @@ int run(const std::vector<std::string>& arguments) {
   const std::unique_ptr<CLI::App> made = make_app(action);
   CLI::App& app = *made;
   if (arguments.empty()) {
-    std::fputs(app.help().c_str(), stderr);
+    std::fputs(help_of(app, STDERR_FILENO).c_str(), stderr);
     return kUsage;
   }
-  check_command(app, arguments.front());
-  if (const int code = parse(app, arguments); code >= 0) return code;
+  const std::vector<std::string> words = as_flags(arguments);
+  check_command(app, words.front());
+  if (const int code = parse(app, words); code >= 0) return code;
   const CLI::App& command = *app.get_subcommands().front();
   check_values(command);
   if (!command.get_prefix_command()) check_extras(command);

@@ -30,6 +30,9 @@ void add_doctor(CLI::App& app, Action& action);
 // -q and --no-color.
 void add_console_flags(CLI::App& command, ConsoleFlags& flags);
 
+// --json [FILE|-] for commands that otherwise print for people; "" where it was not given, "-" without a file.
+void add_json_flag(CLI::App& command, std::string& path);
+
 // Repeatable: each occurrence takes one value.
 CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<std::string>& values,
                       const std::string& help);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/offer.h"
+#include "cli/option_groups.h"
 #include "core/base/text.h"
 #include "core/config/view_options.h"
 
@@ -21,15 +22,17 @@ OptionWords option_words(CLI::Option& option) {
   if (words.alone && words.value.empty() && words.offers.empty()) words.value = "FILE";  // as diff's A and B
   words.required = option.get_required();
   words.repeats = !words.value.empty() && option.get_items_expected_max() > 1;
+  words.group = words.alone ? kArguments : option.get_group();
+  if (std::ranges::find(kGroups, words.group) == kGroups.end()) words.group = kOther;
   return words;
 }
 
 // The viewer reads its own arguments.
 std::vector<OptionWords> viewer_words() {
-  std::vector<OptionWords> options = {{{"run"}, "DIR|FILE", config::kViewPaths, {}, true, false, true}};
+  std::vector<OptionWords> options = {{{"run"}, "DIR|FILE", config::kViewPaths, kArguments, {}, true, false, true}};
   for (const config::ViewOption& option : config::view_options())
-    options.push_back({{option.name}, option.value, option.help, option.words});
-  options.push_back({{"-h", "--help"}, "", "print this help", {}});
+    options.push_back({{option.name}, option.value, option.help, kOther, option.words});
+  options.push_back({{"-h", "--help"}, "", "print this help", kCommon, {}});
   return options;
 }
 
@@ -56,6 +59,9 @@ CommandWords read_command(CLI::App& app) {
   read_description(app.get_description(), command);
   for (CLI::Option* option : app.get_options()) command.options.push_back(option_words(*option));
   if (app.get_prefix_command()) command.options = viewer_words();
+  std::ranges::stable_sort(command.options, {}, [](const OptionWords& option) {
+    return std::ranges::find(kGroups, option.group) - kGroups.begin();
+  });
   return command;
 }
 

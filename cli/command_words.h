@@ -11,6 +11,7 @@ struct OptionWords {
   std::vector<std::string> names;  // "-o", "--output"; of an argument that stands alone "run"
   std::string value;               // "FILE|-"; empty: takes none
   std::string help;
+  std::string group;                // the heading that it stands under, of kGroups
   std::vector<std::string> offers;  // words that the value may be
   bool alone = false;               // an argument without a name before it
   bool required = false;
@@ -23,7 +24,7 @@ struct CommandWords {
   std::string summary;  // its first line, without the dot
   std::string text;     // the rest of the description, without the examples; may be empty
   std::vector<std::string> examples;
-  std::vector<OptionWords> options;
+  std::vector<OptionWords> options;  // in the order of their groups
 };
 
 // The program, then its commands.

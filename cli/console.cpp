@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -44,6 +45,14 @@ void write_output(const std::string& path, std::string_view text) {
   if (path != "-") return write_file(path, text);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) throw IoError(std::string("cannot write to standard output: ") + std::strerror(errno));
+}
+
+void check_output(const std::string& flag, const std::string& path) {
+  if (path.empty() || path == "-") return;
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (std::filesystem::is_directory(path)) throw UsageError(flag + ": " + path + " is a folder; name a file to write");
+  if (!std::filesystem::is_directory(folder)) throw UsageError(flag + ": no such folder: " + folder.string());
+  if (access(folder.c_str(), W_OK) != 0) throw UsageError(flag + ": cannot write into " + folder.string());
 }
 
 void say(const ConsoleFlags& flags, const std::string& line) {

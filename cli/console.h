@@ -23,6 +23,10 @@ int terminal_width(int descriptor);
 // Answers. `path` "-" is stdout. Throws IoError, also when stdout cannot take it.
 void write_output(const std::string& path, std::string_view text);
 
+// That write_output will find a folder to write into: UsageError that begins with the flag, before work is begun for
+// nothing.
+void check_output(const std::string& flag, const std::string& path);
+
 // One line to stderr, unless quiet.
 void say(const ConsoleFlags& flags, const std::string& line);
 

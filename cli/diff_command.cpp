@@ -50,7 +50,8 @@ std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits
   std::vector<std::string> lines;
   if (limits.empty()) return lines;
   for (const result::DiffRow& row : rows) {
-    if (row.broke()) lines.push_back(result::label(*row.a) + ": worked in A, " + (row.b ? "not in B" : "is not in B"));
+    if (row.broke())
+      lines.push_back(result::label(*row.a) + ": worked in A, " + (row.b ? "fails in B" : "was not tried in B"));
   }
   for (const result::DiffLimit& limit : limits) {
     for (std::string& line : limit.broken_by(rows)) lines.push_back(std::move(line));

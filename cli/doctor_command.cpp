@@ -6,7 +6,9 @@
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/disk/probe.h"
+#include "core/report/text/columns.h"
 #include "core/sweep/trial_process.h"
 
 namespace memtune::cli {
@@ -20,13 +22,12 @@ Examples:
   memtune doctor
   memtune doctor --device cuda:1
   memtune doctor --scratch /data/scratch
-  memtune doctor --json
+  memtune doctor --json -
 
 Exit codes: 0 all that is needed is there, 1 something fails.)";
 
 struct DoctorFlags {
-  bool json = false;
-  std::string device, scratch;
+  std::string device, scratch, json;  // json: a file, "-", or ""
   ConsoleFlags console;
 };
 
@@ -73,31 +74,41 @@ std::string as_json(const std::vector<DoctorCheck>& checks) {
   return nlohmann::json{{"checks", list}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string paint(const std::string& status, bool color) {
-  const std::string padded = status + std::string(status.size() < 4 ? 4 - status.size() : 0, ' ');
-  if (!color) return padded;
-  const char* code = status == "ok" ? "32" : status == "warn" ? "33" : "31";
-  return std::string("\x1b[") + code + "m" + padded + "\x1b[0m";
+report::Paint paint_of(const std::string& status) {
+  return status == "ok" ? report::Paint::good : status == "warn" ? report::Paint::doubtful : report::Paint::bad;
 }
 
-std::string as_text(const std::vector<DoctorCheck>& checks, bool color) {
-  size_t width = 0;
-  for (const DoctorCheck& check : checks) width = std::max(width, check.name.size());
+// `text` beside `lead`, its further lines below itself.
+std::string hanging(const std::string& lead, int lead_width, const std::string& text, int width) {
+  std::string lines = lead;
+  for (const std::string& line : wrap(text, std::max(24, width - lead_width)))
+    lines += (lines == lead ? "" : std::string(static_cast<size_t>(lead_width), ' ')) + line + "\n";
+  return lines;
+}
+
+std::string as_text(const std::vector<DoctorCheck>& checks, report::TableStyle style) {
+  int names = 0;
+  for (const DoctorCheck& check : checks) names = std::max(names, display_width(check.name));
+  const int column = names + 8;
   std::string text;
   for (const DoctorCheck& check : checks) {
-    text += paint(check.status, color) + "  " + check.name + std::string(width - check.name.size() + 2, ' ') +
-            check.detail + "\n";
-    if (check.status != "ok" && !check.fix.empty()) text += std::string(width + 8, ' ') + "-> " + check.fix + "\n";
+    const std::string lead = report::painted(pad_right(check.status, 4), paint_of(check.status), style.color) + "  " +
+                             pad_right(check.name, names + 2);
+    text += hanging(lead, column, check.detail, style.width);
+    if (check.status == "ok" || check.fix.empty()) continue;
+    text += hanging(std::string(static_cast<size_t>(column), ' ') + "-> ", column + 3, check.fix, style.width);
   }
   return text;
 }
 
 int run_command(const DoctorFlags& flags) {
+  check_output("--json", flags.json);
   std::vector<std::string> notes;
   std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
   if (!flags.scratch.empty()) checks.push_back(check_scratch(flags.scratch));
   for (const std::string& note : notes) say(flags.console, note);
-  write_output("-", flags.json ? as_json(checks) : as_text(checks, table_style(flags.console).color));
+  if (!flags.json.empty()) write_output(flags.json, as_json(checks));
+  if (flags.json.empty()) write_output("-", as_text(checks, table_style(flags.console)));
   const bool failed =
       std::any_of(checks.begin(), checks.end(), [](const auto& check) { return check.status == "fail"; });
   say(flags.console, failed ? "next: mend what fails, then memtune doctor again" : "next: memtune sweep");
@@ -109,7 +120,7 @@ int run_command(const DoctorFlags& flags) {
 void add_doctor(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DoctorFlags>();
   CLI::App* command = app.add_subcommand("doctor", kDescription);
-  command->add_flag("--json", flags->json, "as JSON");
+  add_json_flag(*command, flags->json);
   offer(command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda where there is one)"),
         kDevices)
       ->type_name("DEVICE");

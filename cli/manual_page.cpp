@@ -59,8 +59,12 @@ std::string option_entry(const OptionWords& option) {
 }
 
 std::string options(const CommandWords& command) {
-  std::string page;
-  for (const OptionWords& option : command.options) page += option_entry(option);
+  std::string page, group;
+  const bool grouped = !command.options.empty() && command.options.front().group != command.options.back().group;
+  for (const OptionWords& option : command.options) {
+    if (grouped && option.group != group) page += ".SS " + (group = option.group) + "\n";
+    page += option_entry(option);
+  }
   return heading("OPTIONS") + page;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
+#include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/decoder_profile.h"
@@ -32,8 +33,8 @@ constexpr int64_t kMostSteps = 1'000'000;
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
   const std::string near = nearest(text, names);
-  throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                   "; profiles: " + join(names, ", "));
+  throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
+                   " Profiles: " + join(names, ", "));
 }
 
 // What needs no LibTorch to be seen: the rest is told by the process that loads it.
@@ -203,13 +204,15 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command
       .add_option(
           "--warmup", warmup,
-          "steps before them (default: 2; at least 3 where values move, which are scheduled by what one step shows)")
+          "steps before them, not measured (default: 2; at least 3 where values leave the device: when to copy is "
+          "learnt from one of them)")
       ->type_name("N");
   offer(command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda where there is one)"), kDevices)
       ->type_name("DEVICE");
   command.add_option("--blocks", blocks, "the repeated blocks, if not found: 'layers.*'")->type_name("GLOB");
   command.add_option("--memory-cap", memory_cap, "play a smaller device: 24GiB")->type_name("BYTES");
-  command.add_option("--scratch", scratch, "folder for values that plans place on disk")->type_name("DIR");
+  command.add_option("--scratch", scratch, "folder for values that strategies or plans place on disk")
+      ->type_name("DIR");
   command.add_option("--host-budget", host_budget, "host memory that values may wait in: 64GiB")->type_name("BYTES");
   command.add_option("--disk-budget", disk_budget, "disk that they may use (default: what is free)")
       ->type_name("BYTES");
@@ -217,6 +220,10 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);
+  put_under(kModelOptions, command, {"--model", "--input", "--inputs", "--loss", "--target", "--blocks"});
+  put_under(kTraining, command, {"--optimizer", "--lr", "--dtype", "--autocast", "--seed"});
+  put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
+  put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }
 
 SweepSettings ModelFlags::settings() const {

@@ -20,7 +20,8 @@ Examples:
 
 A plan begins with a strategy; rules then place the values that they select, and a later rule wins:
   {"version": 1, "name": "mine", "strategy": "checkpoint:cheap",
-   "rules": [{"blocks": "0-9", "region": "layers.*.mlp", "op": "linear", "outputs": "host"},
+   "rules": [{"blocks": "0-9", "region": "layers.*.mlp", "op": "linear",
+              "outputs": "host"},
              {"inputs_of": "layers.*.attn", "outputs": "keep"}]}
 
 Places are keep, recompute, host and disk, for the "outputs" of ops or for what they save themselves ("saved"). A rule

@@ -2,6 +2,7 @@
 #include "cli/finished_run.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
+#include "cli/option_groups.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
 #include "core/report/text/json.h"
@@ -38,6 +39,7 @@ int run_command(const ProfileFlags& flags) {
   Progress progress(flags.model.console);
   if (!flags.strategy.empty() && !flags.plan.empty())
     throw UsageError("--strategy and --plan exclude each other: profile runs one");
+  check_output("--json", flags.json);
   std::vector<plan::PlanFile> plans;
   if (!flags.plan.empty()) plans.emplace_back(flags.plan);
   sweep::SweepSettings settings = flags.model.settings();
@@ -69,6 +71,9 @@ void add_profile(CLI::App& app, Action& action) {
       ->type_name("SPEC");
   command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
   command->add_option("--json", flags->json, "write the figures as JSON; - is stdout")->type_name("FILE|-");
+  put_under(kModelOptions, *command, {"--batch", "--seq"});
+  put_under(kTrials, *command, {"--strategy", "--plan"});
+  put_under(kAnswer, *command, {"--json"});
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }
 

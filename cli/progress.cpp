@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+
 namespace memtune::cli {
 namespace {
 
@@ -18,6 +21,12 @@ std::string describe(const sweep::TrialSpec& trial) {
   if (trial.batch) text += ", batch " + std::to_string(*trial.batch);
   if (trial.sequence) text += ", sequence " + std::to_string(*trial.sequence);
   return text;
+}
+
+// "327.4 ms, 13.19 GiB"; what failed, with its reason.
+std::string outcome_text(const result::Measurement& m) {
+  if (m.outcome != result::Outcome::ok) return to_string(m.outcome) + (m.reason.empty() ? "" : ": " + m.reason);
+  return fixed(m.step_ms.median, digits_for(m.step_ms.median)) + " ms, " + format_bytes(m.peak_bytes.allocated);
 }
 
 std::string format_time(std::chrono::seconds time) {
@@ -59,9 +68,16 @@ void Progress::started(const sweep::TrialSpec& trial, int round) {
 
 void Progress::phase(const sweep::Phase& phase) { draw(current_, phase); }
 
-void Progress::ended(const result::Measurement&) {
+void Progress::ended(const result::Measurement& measurement) {
   ++ended_;
   last_end_ = Clock::now();
+  clear();
+  say(flags_, count(ended_) + current_ + "  " + outcome_text(measurement));
+}
+
+std::string Progress::count(size_t trial) const {
+  const std::string all = std::to_string(to_run_), number = std::to_string(std::min(trial, to_run_));
+  return "[" + std::string(all.size() - number.size(), ' ') + number + "/" + all + "] ";
 }
 
 std::string Progress::remaining_time() const {
@@ -76,7 +92,7 @@ std::string Progress::remaining_time() const {
 void Progress::draw(const std::string& what, const sweep::Phase& phase) {
   if (!terminal_) return;
   std::string line;
-  if (to_run_ > 0) line = "[" + std::to_string(std::min(ended_ + 1, to_run_)) + "/" + std::to_string(to_run_) + "] ";
+  if (to_run_ > 0) line = count(ended_ + 1);
   line += what + "  " + describe(phase) + remaining_time();
   const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
   std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a longer line would wrap and stay

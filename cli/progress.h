@@ -1,5 +1,5 @@
-// What a sweep is doing, as one line of the terminal that is drawn again and again. Without a terminal it is silent but
-// for notes.
+// What a sweep is doing: a line for each trial that has ended, and on a terminal below them one that is drawn again and
+// again.
 #pragma once
 
 #include <chrono>
@@ -30,6 +30,7 @@ class Progress : public sweep::SweepListener {
   using Clock = std::chrono::steady_clock;
 
   void draw(const std::string& what, const sweep::Phase& phase);
+  std::string count(size_t trial) const;  // "[ 3/10] "
   std::string remaining_time() const;
 
   ConsoleFlags flags_;

@@ -1,6 +1,10 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
+#include "cli/model_flags.h"
+#include "cli/offer.h"
+#include "core/base/layout.h"
 #include "core/config/strategy.h"
 
 namespace memtune::cli {
@@ -10,18 +14,38 @@ constexpr char kDescription[] = R"(List the strategies, their parameters and wha
 
 Examples:
   memtune strategies
-  memtune strategies --json
+  memtune strategies checkpoint:op
+  memtune strategies --json -
   memtune sweep --strategy none --strategy 'offload:stream,stash=4GiB'
   memtune sweep --strategy none --strategy 'checkpoint:cheap+offload:stream,fraction=0.4')";
 
-constexpr char kJoining[] = R"(
-Parts are joined by +, as in checkpoint:cheap+offload:stream,fraction=0.4: a later part places what the earlier ones
-left on the device. Parts of one family are for different blocks.
-)";
+constexpr int kMostWidth = 110;
 
-std::string as_json() {
+constexpr char kJoining[] =
+    "Parts are joined by +, as in checkpoint:cheap+offload:stream,fraction=0.4: a later part places what the earlier "
+    "ones left on the device. Parts of one family are for different blocks.";
+
+using Infos = std::vector<const config::StrategyInfo*>;
+
+// All; or those that `name` is made of: "checkpoint:every", "checkpoint:every=2", "checkpoint:cheap+offload:stream".
+Infos wanted(const std::string& name) {
+  Infos infos;
+  for (const config::StrategyInfo& info : config::strategies()) {
+    const std::string_view kind = info.name.substr(0, info.name.find('='));
+    if (name.empty() || name == info.name || name == kind) infos.push_back(&info);
+  }
+  if (!infos.empty()) return infos;
+  const config::Strategy strategy = config::Strategy::parse(name);
+  for (const config::StrategyPart& part : strategy.parts()) {
+    if (std::ranges::find(infos, &part.info()) == infos.end()) infos.push_back(&part.info());
+  }
+  return infos;
+}
+
+std::string as_json(const Infos& infos) {
   nlohmann::json list = nlohmann::json::array();
-  for (const config::StrategyInfo& strategy : config::strategies()) {
+  for (const config::StrategyInfo* info : infos) {
+    const config::StrategyInfo& strategy = *info;
     nlohmann::json parameters = nlohmann::json::array();
     for (const config::ParameterInfo& parameter : strategy.parameters) {
       parameters.push_back({{"name", parameter.name},
@@ -34,33 +58,47 @@ std::string as_json() {
   return nlohmann::json{{"strategies", list}}.dump(2) + "\n";
 }
 
-std::string as_text() {
+std::string filled(const std::string& text, int indent, int further, int width) {
+  std::string lines;
+  for (const std::string& line : wrap(text, std::max(24, width - further)))
+    lines += std::string(static_cast<size_t>(lines.empty() ? indent : further), ' ') + line + "\n";
+  return lines;
+}
+
+std::string as_text(const Infos& infos, int width) {
   std::string text;
-  for (const config::StrategyInfo& strategy : config::strategies()) {
-    text.append(strategy.name).append("\n    ").append(strategy.help).append("\n");
-    for (const config::ParameterInfo& parameter : strategy.parameters) {
-      text.append("      ").append(parameter.name).append("=").append(values_text(parameter));
-      text.append("  (default ").append(parameter.default_value).append(")  ").append(parameter.help).append("\n");
+  for (const config::StrategyInfo* strategy : infos) {
+    text += std::string(strategy->name) + "\n" + filled(std::string(strategy->help), 4, 4, width);
+    for (const config::ParameterInfo& parameter : strategy->parameters) {
+      const std::string values = std::string(parameter.name) + "=" + std::string(values_text(parameter));
+      text += filled(values + " (default " + std::string(parameter.default_value) + "): " + std::string(parameter.help),
+                     6, 10, width);
     }
   }
-  return text + kJoining;
+  return text + "\n" + filled(kJoining, 0, 0, width);
 }
 
 }  // namespace
 
 void add_strategies(CLI::App& app, Action& action) {
   struct Flags {
-    bool json = false;
+    std::string name, json;
     ConsoleFlags console;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("strategies", kDescription);
-  command->add_flag("--json", flags->json, "as JSON");
+  offer(command->add_option("NAME", flags->name, "the only one to show"), strategy_words());
+  add_json_flag(*command, flags->json);
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] {
     action = [flags] {
-      write_output("-", flags->json ? as_json() : as_text());
-      if (!flags->json) say(flags->console, "next: memtune sweep --strategy NAME");
+      const Infos infos = wanted(flags->name);
+      if (!flags->json.empty()) {
+        write_output(flags->json, as_json(infos));
+        return kDone;
+      }
+      write_output("-", as_text(infos, std::min(table_style(flags->console).width, kMostWidth)));
+      say(flags->console, "next: memtune sweep --strategy " + (flags->name.empty() ? "NAME" : flags->name));
       return kDone;
     };
   });

@@ -6,6 +6,7 @@
 #include "cli/flags.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
+#include "cli/option_groups.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -55,6 +56,8 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
 
 sweep::SweepSettings settings(const SweepFlags& flags) {
   // What needs no model first: a typo is told before a big file is read.
+  check_output("--json", flags.json);
+  check_output("--csv", flags.csv);
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   const int64_t budget = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
@@ -164,6 +167,9 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_flag("--dry-run", flags->dry_run, "list the trials and stop");
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
+  put_under(kModelOptions, *command, {"--batch", "--seq"});
+  put_under(kTrials, *command, {"--strategy", "--plan", "--sweep", "--retry", "--dry-run"});
+  put_under(kAnswer, *command, {"--budget", "--goal", "--json", "--csv"});
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }
 

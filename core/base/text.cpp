@@ -4,25 +4,33 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/base/error.h"
 
 namespace memtune {
 namespace {
 
+// Two letters in the wrong order are one edit.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> older, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
+    older = std::exchange(above, row);
     row[0] = i + 1;
     for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+      row[j + 1] = std::min({above[j] + (a[i] == b[j] ? 0 : 1), row[j] + 1, above[j + 1] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) row[j + 1] = std::min(row[j + 1], older[j - 1] + 1);
     }
   }
   return row.back();
+}
+
+// "ce" of "cross_entropy"; "" of a single word.
+std::string initials(std::string_view name) {
+  std::string letters;
+  for (const std::string& part : split(name, '_')) letters += part.substr(0, 1);
+  return letters.size() > 1 ? letters : "";
 }
 
 template <typename Number>
@@ -63,8 +71,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 
 std::string nearest(std::string_view text, std::span<const std::string> candidates) {
   std::string best;
-  size_t limit = std::max<size_t>(2, text.size() / 3) + 1;
+  size_t limit = (text.size() <= 3 ? 1 : std::max<size_t>(2, text.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
+    if (!text.empty() && text == initials(candidate)) return candidate;
     const size_t distance = edit_distance(text, candidate);
     if (distance >= limit || distance >= std::max(text.size(), candidate.size())) continue;
     limit = distance;

@@ -16,8 +16,8 @@ std::string trim(std::string_view text);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
-// The candidate with the smallest edit distance, or "" when none is near: distance > max(2, length / 3), or no
-// character in place.
+// The candidate that `text` abbreviates ("ce": cross_entropy), else the one with the smallest edit distance; "" when
+// none is near: distance > max(2, length / 3), > 1 of up to three letters, or no character in place.
 std::string nearest(std::string_view text, std::span<const std::string> candidates);
 
 // "unknown <kind> 'txet'; did you mean 'text'? Known: a, b, text": the one wording for unknown names.

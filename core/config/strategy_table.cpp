@@ -32,8 +32,12 @@ constexpr ParameterInfo kMemory = {Parameter::memory,
                                    "pinned",
                                    "of the host; pageable leaves it to the system, and copies hold the host up",
                                    true};
-constexpr ParameterInfo kFraction = {
-    Parameter::fraction, "fraction", share, "", "1", "how much of the bytes moves; what is dearest to recompute first"};
+constexpr ParameterInfo kFraction = {Parameter::fraction,
+                                     "fraction",
+                                     share,
+                                     "",
+                                     "1",
+                                     "how much of the bytes moves; what takes longest to recompute for its size first"};
 constexpr ParameterInfo kMin = {Parameter::min, "min", bytes, "", "1MiB", "smaller tensors stay on the device", true};
 constexpr ParameterInfo kHead = {Parameter::head, "head", words,
                                  "keep | move",   "keep", "what comes behind the last block: norm, output, loss"};

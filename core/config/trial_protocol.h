@@ -7,7 +7,8 @@
 // The trial writes frames, one JSON object a line, to file descriptor 3; stdout and stderr are a log for people.
 //
 //   {"frame": "phase", "name": "load|reference|warmup|measure|trace", "step": 1, "steps": 5}
-//   {"frame": "facts", "facts": ProgramFacts, "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token"}
+//   {"frame": "facts", "facts": ProgramFacts, "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token",
+//    "origin": trace::Origin}
 //   {"frame": "result", "measurement": Measurement}     also for device_oom, nan, mismatch: results with a reason
 //   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
 //   {"frame": "usage", "message": "..."}                the person's mistake: the command ends with exit code 2

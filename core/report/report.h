@@ -7,6 +7,7 @@
 
 #include "core/findings/findings.h"
 #include "core/result/recommend.h"
+#include "core/trace/origin.h"
 
 namespace memtune::report {
 
@@ -14,6 +15,7 @@ struct Report {
   std::string version;             // memtune's
   std::string model;               // "model.pt", "decoder-tiny (profile)"
   std::string device;              // "NVIDIA H200", "CPU (2 cores)"
+  trace::Origin origin;            // of the sweep
   std::string settings;            // one line: inputs, loss, optimizer, dtype; may be empty
   std::string reference = "none";  // strategy whose rows the others are compared with
   bool emulated = false;           // the CPU played the device

@@ -17,6 +17,7 @@ ModelFacts read_facts(const json& frame) {
   facts.program = frame.at("facts").get<config::ProgramFacts>();
   facts.inputs = frame.at("inputs").get<std::vector<std::string>>();
   facts.loss = frame.at("loss").get<std::string>();
+  facts.origin = frame.at("origin").get<trace::Origin>();
   return facts;
 }
 

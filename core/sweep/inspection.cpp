@@ -14,13 +14,15 @@ using nlohmann::json;
 
 std::optional<ModelFacts> read(const std::filesystem::path& path, FileSystem& files) try {
   const json value = parse_json(read_file(path, files));
-  return ModelFacts{value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
+  return ModelFacts{value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"),
+                    value.at("origin").get<trace::Origin>()};
 } catch (const std::exception&) {  // missing or damaged: looking again mends it
   return {};
 }
 
 void write(const std::filesystem::path& path, const ModelFacts& facts, FileSystem& files) {
-  const json value = {{"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}};
+  const json value = {
+      {"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}, {"origin", facts.origin}};
   write_file(path, value.dump(1, '\t', false, json::error_handler_t::replace) + "\n", files);
 }
 

@@ -69,7 +69,8 @@ SweepRecord record_from_json(const json& value) {
   record.model = value.at("model");
   record.machine = value.at("machine");
   record.request = value.at("request").get<config::TrialRequest>();
-  record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
+  record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
+  if (value.contains("origin")) record.origin = value.at("origin").get<trace::Origin>();
   record.budget_bytes = whole(value.at("budget_bytes"));
   record.goal = result::parse_goal(value.at("goal"));
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
@@ -172,8 +173,11 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (!training.dtype.empty()) parts.push_back(training.dtype);
   if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
   if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));
+  const auto steps = [](int count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? " step" : " steps");
+  };
   const std::string rounds = most_rounds > 1 ? " in each of " + std::to_string(most_rounds) + " rounds" : "";
-  parts.push_back(std::to_string(training.steps) + " steps after " + std::to_string(training.warmup) + rounds);
+  parts.push_back(steps(training.steps, "measured") + " after " + steps(training.warmup, "warm-up") + rounds);
   return join(parts, ", ");
 }
 
@@ -239,6 +243,7 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"version", MEMTUNE_VERSION},
                       {"model", record.model},
                       {"machine", record.machine},
+                      {"origin", record.origin},
                       {"request", record.request},
                       {"facts", record.facts.program},
                       {"inputs", record.facts.inputs},
@@ -312,6 +317,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.version = MEMTUNE_VERSION;
   report.model = record.model;
   report.device = record.machine;
+  report.origin = record.origin;
   report.budget_bytes = record.budget_bytes;
   report.goal = record.goal;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());

@@ -41,6 +41,7 @@ struct SweepRecord {
   std::string machine;
   config::TrialRequest request;  // what all trials share
   ModelFacts facts;              // at the first setting
+  trace::Origin origin;          // of the sweep that measured last; empty in files of before it was written
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;

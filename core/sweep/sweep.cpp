@@ -93,6 +93,7 @@ class Sweep {
     record_.goal = settings_.goal;
     const int64_t cap = settings_.request.training.memory_cap_bytes;
     record_.budget_bytes = settings_.budget_bytes > 0 ? settings_.budget_bytes : cap;
+    record_.origin = earlier_origin();
     if (!inspect_all()) return {record_, {}, true};
     check_limits();
     const std::unique_ptr<Proposer> proposer = make_proposer(candidates_, points_);
@@ -184,6 +185,7 @@ class Sweep {
       for (Proposal& proposal : proposals) add_trial(std::move(proposal));
       tell_plan(begin);
       if (settings_.dry_run) return true;
+      tell_origin();
       directory_.write_record(record_);
       if (!run_trials(begin)) return false;
       proposals = proposer.next(tried_);
@@ -203,6 +205,21 @@ class Sweep {
   }
 
   size_t rounds() const { return static_cast<size_t>(std::max(1, settings_.rounds)); }
+
+  trace::Origin earlier_origin() const try {
+    return directory_.read_record().origin;
+  } catch (const UsageError&) {  // there is none
+    return {};
+  }
+
+  // Whoever only looks at an earlier sweep's figures again did not make them.
+  void tell_origin() {
+    if (!record_.origin.written.empty() && std::ranges::all_of(trials_, &Trial::reused)) return;
+    record_.origin = record_.facts.origin;
+    record_.origin.model = record_.model;
+    record_.origin.command = command_line();
+    record_.origin.written = trace::utc_now();
+  }
 
   void say_notes() {
     for (const auto& notes : {settings_.notes, candidates_.notes(), inspection_notes_})

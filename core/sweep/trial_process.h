@@ -14,6 +14,7 @@
 #include "core/base/file_system.h"
 #include "core/config/program_facts.h"
 #include "core/result/measurement.h"
+#include "core/trace/origin.h"
 
 namespace memtune::sweep {
 
@@ -27,6 +28,7 @@ struct ModelFacts {
   config::ProgramFacts program;
   std::vector<std::string> inputs;  // as specs, guessed shapes filled in
   std::string loss;
+  trace::Origin origin;  // versions and machine of whoever looked
 };
 
 struct DoctorCheck {

@@ -8,6 +8,7 @@
 
 #include "core/base/id.h"
 #include "core/trace/kinds.h"
+#include "core/trace/origin.h"
 
 namespace memtune::trace {
 
@@ -67,15 +68,6 @@ struct Track {
   bool operator==(const Track&) const = default;
 };
 std::string to_string(const Track& track);  // "compute stream 7", "copy out", "host ops"
-
-// How a trace came to be; what is not known is empty.
-struct Origin {
-  std::string written;  // "2026-11-22T07:30:00Z"
-  std::string command;  // as a person typed it
-  std::string model;
-  std::string memtune, torch, driver;  // versions
-  std::string machine;
-};
 
 struct Trace {
   Origin origin;

@@ -62,12 +62,6 @@ class RecordWriter {
   std::string payload_;
 };
 
-Json to_json(const Origin& origin) {
-  return {{"written", origin.written}, {"command", origin.command}, {"model", origin.model},
-          {"memtune", origin.memtune}, {"torch", origin.torch},     {"driver", origin.driver},
-          {"machine", origin.machine}};
-}
-
 void write_header(std::string& file, const Trace& trace) {
   Json tracks = Json::array(), values = Json::array(), owners = Json::array();
   for (const Track& track : trace.tracks)
@@ -81,10 +75,15 @@ void write_header(std::string& file, const Trace& trace) {
                       {"block", value.block}});
   for (const Owner& owner : trace.owners)
     owners.push_back({{"kind", to_string(owner.kind)}, {"name", owner.name}, {"block", owner.block}});
-  const Json header = {
-      {"version", kVersion},         {"origin", to_json(trace.origin)},    {"strategy", trace.strategy},
-      {"device", trace.device},      {"tracks", std::move(tracks)},        {"values", std::move(values)},
-      {"owners", std::move(owners)}, {"budget_bytes", trace.budget_bytes}, {"lost_records", trace.lost_records}};
+  const Json header = {{"version", kVersion},
+                       {"origin", trace.origin},
+                       {"strategy", trace.strategy},
+                       {"device", trace.device},
+                       {"tracks", std::move(tracks)},
+                       {"values", std::move(values)},
+                       {"owners", std::move(owners)},
+                       {"budget_bytes", trace.budget_bytes},
+                       {"lost_records", trace.lost_records}};
   RecordWriter record(file, Record::header);
   record.payload() += header.dump(-1, ' ', false, Json::error_handler_t::replace);
   record.close();
@@ -211,9 +210,7 @@ class Reader {
   }
 
   void read_tables(const Json& header) {
-    const Json& from = header.at("origin");
-    trace_.origin = {from.at("written"), from.at("command"), from.at("model"),  from.at("memtune"),
-                     from.at("torch"),   from.at("driver"),  from.at("machine")};
+    header.at("origin").get_to(trace_.origin);
     for (const Json& track : header.at("tracks"))
       trace_.tracks.push_back({known(parse_track_role(track.at("role").get_ref<const std::string&>())),
                                whole_int(track.at("stream")), whole_int(track.at("rank"))});

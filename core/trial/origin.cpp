@@ -2,8 +2,6 @@
 
 #include <torch/headeronly/version.h>
 
-#include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -13,15 +11,6 @@
 
 namespace memtune::trial {
 namespace {
-
-// "2026-11-22T07:30:00Z"
-std::string now() {
-  const std::time_t time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&time, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%FT%TZ", &utc)};
-}
 
 // "AMD EPYC 9654 96-Core Processor, 192 cores"
 std::string machine() {
@@ -42,8 +31,8 @@ std::string model(const config::ModelSource& source) {
 }  // namespace
 
 trace::Origin find_origin(const config::TrialRequest& request) {
-  return {now(),    request.command, model(request.model), MEMTUNE_VERSION, TORCH_VERSION, profiler::driver_release(),
-          machine()};
+  return {trace::utc_now(),           request.command, model(request.model), MEMTUNE_VERSION, TORCH_VERSION,
+          profiler::driver_release(), machine()};
 }
 
 }  // namespace memtune::trial

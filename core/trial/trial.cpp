@@ -293,8 +293,11 @@ void inspect(const config::TrialRequest& request, Frames& frames) {
   config::ProgramFacts facts = session.facts();
   std::vector<std::string> inputs;
   for (const auto& spec : session.batch().specs) inputs.push_back(config::to_string(spec));
-  frames.send(
-      {{"frame", "facts"}, {"facts", facts}, {"inputs", inputs}, {"loss", frontend::to_string(session.loss())}});
+  frames.send({{"frame", "facts"},
+               {"facts", facts},
+               {"inputs", inputs},
+               {"loss", frontend::to_string(session.loss())},
+               {"origin", find_origin(request)}});
 }
 
 }  // namespace memtune::trial

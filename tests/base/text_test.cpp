@@ -53,6 +53,15 @@ TEST_CASE("the nearest name is the one with the fewest edits") {
   CHECK(nearest("none", Parts{}) == "");
 }
 
+TEST_CASE("a short word is near by one edit only, and its letters may be a name's initials") {
+  const Parts losses = {"next_token", "cross_entropy", "mse", "returned"};
+  CHECK(nearest("ce", losses) == "cross_entropy");
+  CHECK(nearest("mes", losses) == "mse");
+  CHECK(nearest("me", losses) == "mse");
+  CHECK(nearest("sx", losses) == "");
+  CHECK(nearest("l1", losses) == "");
+}
+
 TEST_CASE("names that share no letter are not near, however short") {
   CHECK(nearest("xy", Parts{"ab", "cd"}) == "");
   CHECK(nearest("ax", Parts{"ab", "cd"}) == "ab");

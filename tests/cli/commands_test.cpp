@@ -20,6 +20,9 @@ TEST_CASE("sweep without --model says what it takes, and prints a table and what
   CHECK(ended.out.find('\x1b') == std::string::npos);
   CHECK(ended.err ==
         "no --model: taking the built-in profile 'small', a small decoder\n"
+        "[1/3] none  100.0 ms, 32 GiB\n"
+        "[2/3] checkpoint:full  125.0 ms, 8 GiB\n"
+        "[3/3] offload:stream  110.0 ms, 12 GiB\n"
         "next: memtune export --trainer torchtune, or memtune view\n");
 }
 
@@ -142,7 +145,7 @@ TEST_CASE("diff compares two sweeps, also as JSON, and fails beyond a limit only
   place.memtune("report -q before --format json -o before.json");
   const Ended ended = place.memtune("diff before.json after --fail-if 'peak>+2%'");
   CHECK(ended.code == 1);
-  CHECK(ended.err == "offload:stream: worked in A, not in B\n");
+  CHECK(ended.err == "offload:stream: worked in A, fails in B\n");
   CHECK(place.memtune("diff before.json before --fail-if 'peak>+2%'").code == 0);
   CHECK(json::parse(place.memtune("diff before after --format json").out).at("trials").size() == 3);
 }
@@ -228,4 +231,25 @@ TEST_CASE("help begins with examples, and --version is one line") {
     REQUIRE(examples != std::string::npos);
     CHECK(examples < help.out.find("--help"));
   }
+}
+
+TEST_CASE("every report says by which command, when and on what its figures were measured; looking again does not") {
+  const Workspace place;
+  const Ended sweep = place.memtune("sweep -q --model tiny --sweep quick --json -");
+  const json origin = json::parse(sweep.out).at("origin");
+  CHECK(origin.at("command") == "memtune sweep -q --model tiny --sweep quick --json -");
+  CHECK(origin.at("torch") == "2.11.0");
+  CHECK(origin.at("machine") == "a made-up machine");
+  CHECK(origin.at("written").get<std::string>().size() == 20);
+  place.memtune("sweep -q --model tiny --sweep quick");
+  CHECK(json::parse(place.memtune("report --format json").out).at("origin") == origin);
+  place.memtune("sweep -q --model tiny --strategy none --strategy checkpoint:op");
+  CHECK(place.memtune("report -q").out.find("\n $ memtune sweep -q --model tiny --strategy none --strategy") !=
+        std::string::npos);
+}
+
+TEST_CASE("the steps of a trial are told in words") {
+  const Workspace place;
+  const Ended sweep = place.memtune("sweep -q --model tiny --strategy none --steps 1 --warmup 3 --json -");
+  CHECK(json::parse(sweep.out).at("settings").get<std::string>().ends_with(", 1 measured step after 3 warm-up steps"));
 }

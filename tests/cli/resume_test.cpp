@@ -36,9 +36,10 @@ int stop_in(const Workspace& place, const std::string& strategy, int signal) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Without what the machine did beside it.
+// Without when it was written, and what the machine did beside it.
 json answer_in(const Workspace& place) {
   json answer = json::parse(slurp(place.folder.path / "answer.json"));
+  answer.at("origin").erase("written");
   answer.erase("warnings");
   for (json& trial : answer.at("trials"))
     for (json& round : trial.at("rounds")) round.erase("load"), round.erase("other_cores");

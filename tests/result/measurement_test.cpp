@@ -125,7 +125,7 @@ TEST_CASE("every outcome is read back from its name") {
   CHECK(to_string(Outcome::ok) == "ok");
   CHECK(to_string(Outcome::interrupted) == "interrupted");
   CHECK_THROWS_WITH_AS(parse_outcome("oom"),
-                       "unknown outcome 'oom'; did you mean 'ok'? Known: ok, device_oom, host_oom, disk_full, "
+                       "unknown outcome 'oom'. Known: ok, device_oom, host_oom, disk_full, "
                        "disk_error, corrupt, timeout, crash, nan, "
                        "mismatch, error, interrupted, killed",
                        UsageError);

@@ -9,6 +9,7 @@
 #include "core/report/chart/memory_chart.h"
 #include "core/report/chart/pareto_chart.h"
 #include "core/report/chart/svg.h"
+#include "core/report/explanation.h"
 #include "core/report/html/html_style.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
@@ -122,7 +123,9 @@ class Page {
     const std::vector<Column> columns = make_columns(report_, rows);
     text_ += "<div class=\"wide\"><table class=\"trials\">\n<thead><tr>";
     for (const Column& column : columns)
-      text_ += std::string("<th") + (column.words ? " class=\"words\">" : ">") + escape(trim(column.head)) + "</th>";
+      text_ += std::string("<th") + (column.words ? " class=\"words\"" : "") +
+               (column.meaning.empty() ? "" : " title=\"" + escape(column.meaning) + "\"") + ">" +
+               escape(trim(column.head)) + "</th>";
     text_ += "</tr></thead>\n<tbody>\n";
     for (size_t i = 0; i < rows.size(); ++i) {
       text_ += rows[i]->recommended ? "<tr class=\"chosen\">" : "<tr>";
@@ -132,6 +135,9 @@ class Page {
     text_ += "</tbody></table></div>\n";
     if (const std::vector<std::string> parts = legend(report_); !parts.empty())
       text_ += "<p class=\"soft\">" + escape(join(parts, "; ")) + "</p>\n";
+    text_ += "<details class=\"soft\"><summary>What the columns mean</summary>\n<dl>\n";
+    put_terms(meanings(columns));
+    text_ += "</dl></details>\n";
   }
 
   void put_cell(const Cell& cell, bool words) {
@@ -181,9 +187,16 @@ class Page {
     text_ += "<div class=\"charts\">\n";
     for (const TracedTrial& trial : traced_)
       put_figure_of(label(*trial.row) + (trial.row->recommended ? ", recommended" : ""),
-                    memory_chart(*trial.trace, top), "Peak " + peak_text(*trial.trace) + ".");
+                    memory_chart(*trial.trace, top), memory_caption(trial));
     text_ += "</div>\n";
     close_section();
+  }
+
+  static std::string memory_caption(const TracedTrial& trial) {
+    int64_t highest = 0;
+    for (const trace::MemorySample& sample : trial.trace->memory) highest = std::max(highest, sample.allocated_bytes);
+    const std::string note = peak_note(highest, result::peak(*trial.row));
+    return "Peak " + peak_text(*trial.trace) + "." + (note.empty() ? "" : " " + note + ".");
   }
 
   void put_findings() {
@@ -197,37 +210,18 @@ class Page {
     close_section();
   }
 
-  void put_item(const std::string& term, const std::string& text) {
-    text_ += "<dt>" + escape(term) + "</dt><dd>" + escape(text) + "</dd>\n";
+  void put_terms(const std::vector<Term>& terms) {
+    for (const Term& each : terms) text_ += "<dt>" + escape(each.term) + "</dt><dd>" + escape(each.text) + "</dd>\n";
   }
 
   void put_method() {
     open_section("How it was measured");
     text_ += "<dl>\n";
-    put_item("Model", report_.model);
-    put_item("Device", device_text(report_));
-    if (!report_.settings.empty()) put_item("Settings", report_.settings);
-    if (report_.budget_bytes > 0) put_item("Budget", format_bytes(report_.budget_bytes) + " of the device's memory");
-    put_item("Trials", "each a process of its own that trains real steps; times and peaks are of steps after warm-up");
-    put_item("Step time", "the median of whole steps; ± is half of the 95 % bootstrap interval of that median");
-    put_item("Peak", report_.emulated ? "the most bytes that tensors held, counted by an allocator on the processor"
-                                      : "the most bytes that tensors held in a step, by the caching allocator");
-    put_item("Hidden", "the share of the time of copies during which the device also computed; exposed is the rest");
-    put_item("Gradients", "loss and gradients compared with those of " + report_.reference +
-                              " before anything was timed, bit for bit where deterministic kernels exist");
-    put_link_rates();
+    put_terms(method(report_));
+    if (!report_.origin.command.empty())
+      text_ += "<dt>Command</dt><dd><code>" + escape(report_.origin.command) + "</code></dd>\n";
     text_ += "</dl>\n";
     close_section();
-  }
-
-  void put_link_rates() {
-    for (const Row& row : report_.rows) {
-      const result::TransferFigures& t = row.measurement.transfer;
-      if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
-      put_item("Link", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
-                           " GB/s in, measured idle with pinned memory in the same process");
-      return;
-    }
   }
 
   void put_list(const std::string& title, const std::vector<std::string>& lines) {

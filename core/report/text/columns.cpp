@@ -35,25 +35,29 @@ class Columns {
     add("seq", Column::kAlways, false, [&](const Row& row) { return axis(row.sequence); });
     add_time();
     add_memory();
-    add_figure(result::figure("hidden"), 4);
-    add_figure(result::figure("exposed_ms"), 3);
+    add_figure(result::figure("hidden"), 4, "share of the copies' time in which the device computed");
+    add_figure(result::figure("exposed_ms"), 3, "the copies' time a step in which it did not");
     add_figure(result::rate_figure(rows_), 2);
-    add("gradients", 6, true, [&](const Row& row) { return gradients(row); });
+    add(
+        "gradients", 6, true, [&](const Row& row) { return gradients(row); },
+        "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, where " +
+            report_.reference + "'s own runs differ as much");
     return std::move(columns_);
   }
 
  private:
   template <typename Make>
-  void add(std::string head, int importance, bool words, Make make) {
-    Column column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2};
+  void add(std::string head, int importance, bool words, Make make, std::string meaning = "") {
+    Column column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2, std::move(meaning)};
     for (const Row* row : rows_) column.cells.push_back(make(*row));
     auto known = [](const Cell& cell) { return cell.text != kNothing; };
     if (std::any_of(column.cells.begin(), column.cells.end(), known)) columns_.push_back(std::move(column));
   }
 
-  void add_figure(const result::Figure& figure, int importance) {
+  void add_figure(const result::Figure& figure, int importance, const char* meaning = "") {
     const FigureColumn column(figure, rows_);
-    add(column.head(), importance, false, [&](const Row& row) { return Cell{column.text(row.measurement)}; });
+    add(
+        column.head(), importance, false, [&](const Row& row) { return Cell{column.text(row.measurement)}; }, meaning);
   }
 
   void add_time() {
@@ -63,12 +67,17 @@ class Columns {
     };
     int width = 0;
     for (const Row* row : rows_) width = std::max(width, display_width(half_interval(*row)));
-    add(step.head(), Column::kAlways, false, [&](const Row& row) {
-      return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
-                  row.measurement.noisy ? Paint::doubtful : Paint::plain};
-    });
+    add(
+        step.head(), Column::kAlways, false,
+        [&](const Row& row) {
+          return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
+                      row.measurement.noisy ? Paint::doubtful : Paint::plain};
+        },
+        "median ± half of its 95 % interval");
     add_time_for_work();
-    add("× " + reference_label(report_), 7, false, [&](const Row& row) { return ratio(row); });
+    add(
+        "× " + reference_label(report_), 7, false, [&](const Row& row) { return ratio(row); },
+        "step time over " + report_.reference + "'s; with rounds ± half of the 95 % interval of that ratio");
   }
 
   // What rows are sorted by, where that is not the step.
@@ -78,7 +87,8 @@ class Columns {
     double least = std::numeric_limits<double>::infinity();
     for (const Row* row : rows_) least = std::min(least, ranking.time(*row));
     add(ranking.title(), Column::kAlways, false,
-        [&](const Row& row) { return Cell{fixed(ranking.time(row), digits_for(least))}; });
+        [&](const Row& row) { return Cell{fixed(ranking.time(row), digits_for(least))}; },
+        "time for the same work, which rows are sorted by");
   }
 
   Cell ratio(const Row& row) const {
@@ -91,15 +101,20 @@ class Columns {
 
   void add_memory() {
     const FigureColumn peak(result::figure("peak_allocated_bytes"), rows_);
-    add(peak.head(), Column::kAlways, false,
-        [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; });
-    add(std::string("−") + peak.byte_unit(), 5, false, [&](const Row& row) {
-      const Row* base = reference_row(report_, row);
-      if (!base || base == &row) return Cell{kNothing};
-      const double saved = peak.value(base->measurement) - peak.value(row.measurement);
-      const std::string size = peak.text(std::abs(saved));
-      return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
-    });
+    add(
+        peak.head(), Column::kAlways, false,
+        [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; },
+        "the most that tensors held at once");
+    add(
+        std::string("−") + peak.byte_unit(), 5, false,
+        [&](const Row& row) {
+          const Row* base = reference_row(report_, row);
+          if (!base || base == &row) return Cell{kNothing};
+          const double saved = peak.value(base->measurement) - peak.value(row.measurement);
+          const std::string size = peak.text(std::abs(saved));
+          return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
+        },
+        "below " + report_.reference + "'s peak");
   }
 
   Cell gradients(const Row& row) const {
@@ -133,13 +148,16 @@ std::string reference_label(const Report& report) {
   return display_width(report.reference) <= 8 ? report.reference : "ref";
 }
 
-void drop_to_fit(std::vector<Column>& columns, int width) {
+std::vector<std::string> drop_to_fit(std::vector<Column>& columns, int width) {
+  std::vector<std::string> heads;
   auto less = [](const Column& a, const Column& b) { return a.importance < b.importance; };
   while (line_width(columns) > width) {
     auto least = std::min_element(columns.begin(), columns.end(), less);
-    if (least == columns.end() || least->importance == Column::kAlways) return;
+    if (least == columns.end() || least->importance == Column::kAlways) break;
+    heads.push_back(least->head);
     columns.erase(least);
   }
+  return heads;
 }
 
 int line_width(const std::vector<Column>& columns) {

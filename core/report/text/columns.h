@@ -28,7 +28,8 @@ struct Column {
   int importance = 0;  // those of the least are dropped first; kAlways: never
   bool words = false;  // left-aligned
   std::vector<Cell> cells;
-  int gap = 2;  // blanks before it
+  int gap = 2;          // blanks before it
+  std::string meaning;  // of the head, where that does not say it by itself
 
   static constexpr int kAlways = 100;
   int width() const;
@@ -40,8 +41,8 @@ std::vector<Column> make_columns(const Report& report, std::span<const result::R
 // What "times" and "less" are measured against, short enough for a column's head: "none" or "ref".
 std::string reference_label(const Report& report);
 
-// Drops columns until a line is at most `width` wide or only those are left that always stay.
-void drop_to_fit(std::vector<Column>& columns, int width);
+// Drops columns until a line is at most `width` wide or only those are left that always stay. Gives their heads.
+std::vector<std::string> drop_to_fit(std::vector<Column>& columns, int width);
 int line_width(const std::vector<Column>& columns);
 
 }  // namespace memtune::report

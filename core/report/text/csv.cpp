@@ -56,7 +56,9 @@ std::string header() {
     text += std::string(",") + figure.key;
     if (figure.key == kBeforeNoisy) text += ",noisy";
   }
-  return text + ",loss,gradients_equal,gradients_max_abs_difference,pareto,recommended,device,emulated\n";
+  return text +
+         ",loss,gradients_equal,gradients_max_abs_difference,pareto,recommended,device,emulated,written,command,"
+         "memtune,torch,driver,machine\n";
 }
 
 void put_figures(Line& line, const result::Measurement& m) {
@@ -81,7 +83,7 @@ void put_equality(Line& line, const result::Measurement& m) {
   }
 }
 
-std::string csv_line(const Row& row) {
+std::string csv_line(const Row& row, const trace::Origin& origin) {
   const result::Measurement& m = row.measurement;
   Line line;
   line.text(m.strategy);
@@ -95,6 +97,9 @@ std::string csv_line(const Row& row) {
   line.flag(row.recommended);
   line.text(m.device);
   line.flag(m.emulated);
+  for (const std::string& text :
+       {origin.written, origin.command, origin.memtune, origin.torch, origin.driver, origin.machine})
+    line.text(text);
   return std::move(line).end();
 }
 
@@ -102,7 +107,7 @@ std::string csv_line(const Row& row) {
 
 std::string csv(const Report& report) {
   std::string text = header();
-  for (const Row& row : report.rows) text += csv_line(row);
+  for (const Row& row : report.rows) text += csv_line(row, report.origin);
   return text;
 }
 

@@ -21,8 +21,6 @@ std::string percent(double a, double b) {
   return " " + (text.starts_with('-') ? (text == "-0.0" ? "0.0" : text) : (text == "0.0" ? text : "+" + text)) + " %";
 }
 
-double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
-
 std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " → " + fixed(b, digits); }
 
 std::string equality(const Measurement& a, const Measurement& b) {
@@ -39,15 +37,35 @@ std::string equality(const Measurement& a, const Measurement& b) {
   return text;
 }
 
-std::vector<std::string> cells(const DiffRow& row) {
-  const Measurement &a = row.a->measurement, &b = row.b->measurement;
-  std::string step = arrow(a.step_ms.median, b.step_ms.median, 1) + percent(a.step_ms.median, b.step_ms.median);
-  if (may_be_equal(a.step_ms, b.step_ms)) step += " ~";
-  const int64_t peak_a = a.peak_bytes.allocated, peak_b = b.peak_bytes.allocated;
-  const bool moves = a.transfer.out_bytes + b.transfer.out_bytes > 0;
-  return {label(*row.a), step,
-          arrow(gib(peak_a), gib(peak_b), 2) + percent(static_cast<double>(peak_a), static_cast<double>(peak_b)),
-          moves ? arrow(100 * a.transfer.hidden, 100 * b.transfer.hidden, 0) : kNothing, equality(a, b)};
+// Both sweeps in one unit, with as many digits as the least needs.
+class DiffCells {
+ public:
+  explicit DiffCells(const std::vector<const Row*>& rows)
+      : step_(result::figure("step_ms"), rows), peak_(result::figure("peak_allocated_bytes"), rows) {}
+
+  std::vector<std::string> heads() const { return {"strategy", step_.head(), peak_.head(), "hidden %", ""}; }
+
+  std::vector<std::string> line(const DiffRow& row) const {
+    const Measurement &a = row.a->measurement, &b = row.b->measurement;
+    const bool moves = a.transfer.out_bytes + b.transfer.out_bytes > 0;
+    return {label(*row.a), change(step_, a, b) + (may_be_equal(a.step_ms, b.step_ms) ? " ~" : ""), change(peak_, a, b),
+            moves ? arrow(100 * a.transfer.hidden, 100 * b.transfer.hidden, 0) : kNothing, equality(a, b)};
+  }
+
+ private:
+  static std::string change(const result::FigureColumn& figure, const Measurement& a, const Measurement& b) {
+    return figure.text(a) + " → " + figure.text(b) + percent(figure.value(a), figure.value(b));
+  }
+
+  result::FigureColumn step_, peak_;
+};
+
+std::vector<const Row*> rows_of(const std::vector<DiffRow>& diff) {
+  std::vector<const Row*> rows;
+  for (const DiffRow& row : diff) {
+    if (row.worked_in_both()) rows.insert(rows.end(), {row.a, row.b});
+  }
+  return rows;
 }
 
 // Where nothing moves, nothing is hidden.
@@ -76,9 +94,10 @@ nlohmann::json side(const Row* row) { return row ? nlohmann::json(row->measureme
 }  // namespace
 
 std::string diff_table(const std::vector<result::DiffRow>& rows) {
-  std::vector<std::vector<std::string>> lines = {{"strategy", "step ms", "peak GiB", "hidden %", ""}};
+  const DiffCells cells(rows_of(rows));
+  std::vector<std::vector<std::string>> lines = {cells.heads()};
   for (const DiffRow& row : rows)
-    lines.push_back(row.worked_in_both() ? cells(row) : std::vector<std::string>{label(row.any()), instead(row)});
+    lines.push_back(row.worked_in_both() ? cells.line(row) : std::vector<std::string>{label(row.any()), instead(row)});
   drop_hidden(lines);
   std::vector<int> widths(lines[0].size());
   for (const auto& line : lines) {

@@ -12,7 +12,7 @@ namespace memtune::report {
 // a line feed.
 std::string diff_table(const std::vector<result::DiffRow>& rows);
 // {"trials": [{"strategy": .., "in": "both", "broke": .., "a": {..}, "b": {..}, "step_ms": .., "peak_bytes": .., ...}]}
-// with B less A for figures.
+// with B minus A for figures.
 std::string diff_json(const std::vector<result::DiffRow>& rows);
 
 }  // namespace memtune::report

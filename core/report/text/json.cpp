@@ -63,6 +63,7 @@ std::string to_json_text(const Report& report) {
                          {"model", report.model},
                          {"device", report.device},
                          {"settings", report.settings},
+                         {"origin", report.origin},
                          {"reference", report.reference},
                          {"emulated", report.emulated},
                          {"warnings", warnings(report)},
@@ -87,6 +88,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   report.model = json.value("model", "");
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
+  if (json.contains("origin")) report.origin = json.at("origin").get<trace::Origin>();
   report.reference = json.value("reference", "none");
   report.emulated = json.value("emulated", false);
   report.notes = json.value("notes", std::vector<std::string>());

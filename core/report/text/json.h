@@ -2,7 +2,8 @@
 //
 //   {"trials": [{"strategy": .., "outcome": .., ...}], "recommendation": {"strategy": .., "reason": .., "fits": ..},
 //    "findings": [{"severity": .., "rule": .., "what": .., "advice": .., "evidence": {..}}], "version": .., "model":
-//    .., "device": .., "settings": .., "reference": .., "emulated": .., "notes": [..]}
+//    .., "device": .., "settings": .., "origin": {"written": .., "command": .., ..}, "reference": .., "emulated": ..,
+//    "notes": [..]}
 //
 // A trial is result::to_json(Measurement) with "pareto" and "recommended", and "batch" and "sequence" where they are
 // axes.

@@ -1,8 +1,10 @@
 #include "core/report/text/markdown.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "core/base/text.h"
+#include "core/report/explanation.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
@@ -42,54 +44,118 @@ std::string cell_text(const Cell& cell) {
   return cell.paint == Paint::good && cell.text != "*" ? "**" + text + "**" : text;
 }
 
-std::string table_of(const Report& report, const std::vector<const Row*>& rows) {
-  const std::vector<Column> columns = make_columns(report, rows);
-  std::vector<std::string> heads, rules;
-  for (const Column& column : columns) {
-    heads.push_back(plain(trim(column.head)));
-    rules.push_back(column.words ? ":--" : "--:");
-  }
-  std::string text = table_line(heads) + table_line(rules);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::string> cells;
-    for (const Column& column : columns) cells.push_back(cell_text(column.cells[i]));
-    text += table_line(cells);
-  }
-  return text;
-}
-
 std::string list_of(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += "- " + line + "\n";
-  return text.empty() ? text : "\n" + text;
+  return text;
 }
+
+std::string list_of(const std::vector<Term>& terms) {
+  std::vector<std::string> lines;
+  for (const Term& each : terms) lines.push_back("**" + plain(each.term) + "**: " + plain(each.text));
+  return list_of(lines);
+}
+
+// Folded until it is clicked; the blank lines make GitHub read markup within.
+std::string details(const std::string& summary, const std::string& body) {
+  return "\n<details><summary>" + summary + "</summary>\n\n" + body + "\n</details>\n";
+}
+
+// As it is, between fences longer than any in it.
+std::string code(const std::string& text) {
+  std::string fence = "```";
+  while (text.find(fence) != std::string::npos) fence += "`";
+  std::string line = text;
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return fence + "sh\n" + line + "\n" + fence + "\n";
+}
+
+class Markdown {
+ public:
+  explicit Markdown(const Report& report) : report_(report) {
+    for (const Row* row : ranked(report.rows)) (worked(*row) ? fine_ : failed_).push_back(row);
+  }
+
+  std::string write() {
+    put_head();
+    put_verdict();
+    if (!fine_.empty()) put_table();
+    put_notes();
+    put_failed();
+    put_findings();
+    put_method();
+    return std::move(text_) + "\nmemtune " + plain(report_.version) + "\n";
+  }
+
+ private:
+  void put_head() {
+    text_ = "## " + plain(report_.model.empty() ? "memtune" : report_.model) + "\n\n";
+    for (const std::string& line : warnings(report_)) text_ += "**Warning:** " + plain(line) + "\n\n";
+    if (!report_.device.empty()) text_ += plain(device_text(report_)) + "  \n";
+    if (!report_.settings.empty()) text_ += plain(report_.settings) + "\n";
+  }
+
+  void put_verdict() {
+    const Verdict said = verdict(report_);
+    if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
+    for (const Row* row : fine_) {
+      if (row->recommended) text_ += "\n" + plain(headline(report_, *row)) + "\n";
+    }
+  }
+
+  void put_table() {
+    const std::vector<Column> columns = make_columns(report_, fine_);
+    std::vector<std::string> heads, rules;
+    for (const Column& column : columns) {
+      heads.push_back(plain(trim(column.head)));
+      rules.push_back(column.words ? ":--" : "--:");
+    }
+    text_ += "\n" + table_line(heads) + table_line(rules);
+    for (size_t i = 0; i < fine_.size(); ++i) {
+      std::vector<std::string> cells;
+      for (const Column& column : columns) cells.push_back(cell_text(column.cells[i]));
+      text_ += table_line(cells);
+    }
+    const std::vector<std::string> marks = legend(report_);
+    if (!marks.empty()) text_ += "\n" + plain(join(marks, "; ")) + "\n";
+    text_ += details("What the columns mean", list_of(meanings(columns)));
+  }
+
+  void put_notes() {
+    std::vector<std::string> lines;
+    for (const std::string& note : notes(report_)) lines.push_back("note: " + plain(note));
+    if (!lines.empty()) text_ += "\n" + list_of(lines);
+  }
+
+  void put_failed() {
+    std::vector<std::string> lines;
+    for (const Row* row : failed_)
+      lines.push_back("✗ " + plain(row->measurement.strategy) + ": " + plain(failure_text(*row)));
+    if (!lines.empty()) text_ += details("Did not work (" + std::to_string(lines.size()) + ")", list_of(lines));
+  }
+
+  void put_findings() {
+    std::vector<std::string> lines;
+    for (const findings::Finding& finding : report_.findings) lines.push_back(plain(sentence(finding)));
+    if (!lines.empty())
+      text_ +=
+          details("Findings in the recommended trial's trace (" + std::to_string(lines.size()) + ")", list_of(lines));
+  }
+
+  void put_method() {
+    std::string body = list_of(method(report_));
+    if (!report_.origin.command.empty()) body += "\n" + code(report_.origin.command);
+    text_ += details("How it was measured", body);
+  }
+
+  const Report& report_;
+  std::vector<const Row*> fine_, failed_;
+  std::string text_;
+};
 
 }  // namespace
 
-std::string markdown(const Report& report) {
-  std::string text = "## " + plain(report.model.empty() ? "memtune" : report.model) + "\n\n";
-  for (const std::string& line : warnings(report)) text += "**Warning:** " + plain(line) + "\n\n";
-  if (!report.device.empty()) text += plain(device_text(report)) + "  \n";
-  if (!report.settings.empty()) text += plain(report.settings) + "\n";
-  const Verdict said = verdict(report);
-  if (!said.head.empty()) text += "\n**" + said.head + ":** " + plain(said.text) + "\n";
-  std::vector<const Row*> fine;
-  std::vector<std::string> failed, found, said_notes;
-  for (const Row* row : ranked(report.rows)) {
-    if (worked(*row))
-      fine.push_back(row);
-    else
-      failed.push_back("✗ " + plain(row->measurement.strategy) + ": " + plain(failure_text(*row)));
-  }
-  if (!fine.empty()) text += "\n" + table_of(report, fine);
-  const std::vector<std::string> marks = legend(report);
-  if (!marks.empty()) text += "\n" + plain(join(marks, "; ")) + "\n";
-  text += list_of(failed);
-  for (const findings::Finding& finding : report.findings) found.push_back("finding: " + plain(sentence(finding)));
-  text += list_of(found);
-  for (const std::string& note : notes(report)) said_notes.push_back("note: " + plain(note));
-  text += list_of(said_notes);
-  return text + "\nmemtune " + plain(report.version) + "\n";
-}
+std::string markdown(const Report& report) { return Markdown(report).write(); }
 
 }  // namespace memtune::report

@@ -4,6 +4,7 @@
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/report/explanation.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
@@ -38,6 +39,7 @@ class Table {
     put_recommendation();
     put_findings();
     put_notes();
+    put_origin();
     return std::move(text_);
   }
 
@@ -65,7 +67,10 @@ class Table {
   void put_worked() {
     std::vector<Column> columns = make_columns(report_, worked_);
     columns[1].head = pad_right("strategy", strategy_width_);  // as wide as in the lines of failed trials
-    drop_to_fit(columns, style_.width);
+    left_out_ = drop_to_fit(columns, style_.width);
+    for (const Column& column : columns) {
+      if (!column.words && !column.meaning.empty()) meanings_.push_back(trim(column.head) + ": " + column.meaning);
+    }
     put_line(columns, [](const Column& column) { return Cell{column.head, Paint::bold}; });
     put_rule(line_width(columns) - 1);
     for (size_t i = 0; i < worked_.size(); ++i)
@@ -98,9 +103,12 @@ class Table {
 
   void put_legend() {
     const std::vector<std::string> parts = legend(report_);
-    if (parts.empty()) return;
-    text_ += "\n";
-    put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
+    if (!parts.empty() || !meanings_.empty() || !left_out_.empty()) text_ += "\n";
+    if (!parts.empty()) put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
+    if (!meanings_.empty()) put_text(kIndent, join(meanings_, "; "), Paint::plain, Paint::dim);
+    if (left_out_.empty()) return;
+    put_text(kIndent, "no room at " + std::to_string(style_.width) + " columns for " + join(left_out_, ", "),
+             Paint::plain, Paint::dim);
   }
 
   void put_recommendation() {
@@ -123,9 +131,19 @@ class Table {
     for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, Paint::dim);
   }
 
+  void put_origin() {
+    std::vector<std::string> parts;
+    for (const Term& each : circumstances(report_.origin)) parts.push_back(each.text);
+    if (!parts.empty() || !report_.origin.command.empty()) text_ += "\n";
+    if (!parts.empty()) put_text(kIndent, join(parts, " · "), Paint::plain, Paint::dim);
+    if (!report_.origin.command.empty()) put_text(" $ ", report_.origin.command, Paint::dim, Paint::dim);
+  }
+
   const Report& report_;
   TableStyle style_;
   std::vector<const Row*> worked_, failed_;
+  std::vector<std::string> meanings_;  // of the columns
+  std::vector<std::string> left_out_;  // columns that the terminal has no room for
   int strategy_width_ = 0;
   std::string text_;
 };

@@ -97,3 +97,25 @@ TEST_CASE("nothing ran, or nothing can be recommended: a page all the same") {
   report.recommendation = {"", "nothing fits 1 MiB", false, {}, {}};
   CHECK(has(html(report, {}), "<h2>No recommendation</h2>\n<p>nothing fits 1 MiB</p>"));
 }
+
+TEST_CASE("the page explains its columns and says how it came to be") {
+  Report report = report::sample_report();
+  report.origin = {"2026-11-22T07:30:00Z", "memtune sweep --input 'x<3'", "", "0.1.0", "2.11.0", "", "AMD, 4 cores"};
+  const std::string page = html(report, {});
+  CHECK(has(page, "<th title=\"step time over none&#39;s\">× none</th>"));
+  CHECK(has(page, "<dt>exposed ms</dt><dd>the copies&#39; time a step in which it did not</dd>"));
+  CHECK(has(page, "<dt>Versions</dt><dd>memtune 0.1.0, LibTorch 2.11.0</dd>"));
+  CHECK(has(page, "<dt>Date</dt><dd>2026-11-22 07:30 UTC</dd>"));
+  CHECK(has(page, "<dt>Command</dt><dd><code>memtune sweep --input &#39;x&lt;3&#39;</code></dd>"));
+}
+
+TEST_CASE("a curve whose highest point is not the measured peak says why") {
+  Report report = report::sample_report();
+  trace::Trace trace = test::made_up_trace("mixed", 4, 1);
+  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  CHECK(has(html(report, traced), "The measured peak is 12 GiB: it is the allocator"));
+  int64_t highest = 0;
+  for (const trace::MemorySample& sample : trace.memory) highest = std::max(highest, sample.allocated_bytes);
+  report.rows[1].measurement.peak_bytes.allocated = highest;
+  CHECK_FALSE(has(html(report, traced), "The measured peak is"));
+}

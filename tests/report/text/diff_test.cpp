@@ -54,7 +54,16 @@ TEST_CASE("the table shows both figures and the change, and marks what may be no
         "\n ~ within what the steps of both vary by\n");
 }
 
-TEST_CASE("as JSON figures are B less A") {
+TEST_CASE("small models are compared in their own unit, and with the digits that tell them apart") {
+  Report a = two(0.5, 10 << 20), b = two(0.25, 9 << 20);
+  for (Report* report : {&a, &b}) report->rows.erase(report->rows.begin());
+  const std::string text = diff_table(diff(a.rows, b.rows));
+  CHECK(text.find(" peak MiB\n") != std::string::npos);
+  CHECK(text.find(" 0.5000 → 0.2500 -50.0 % ") != std::string::npos);
+  CHECK(text.find(" 10.00 → 9.00 -10.0 %") != std::string::npos);
+}
+
+TEST_CASE("as JSON figures are B minus A") {
   const Report a = two(200, 10 * kGiB), b = two(250, 9 * kGiB);
   const json trial = json::parse(diff_json(diff(a.rows, b.rows)))["trials"][1];
   CHECK(trial["strategy"] == "offload:stream");

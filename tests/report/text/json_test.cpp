@@ -45,6 +45,18 @@ TEST_CASE("the recommendation and the facts stand beside the trials") {
   CHECK(all["notes"] == json::array());
 }
 
+TEST_CASE("how the answer came to be is told, and read again") {
+  Report report = sample_report();
+  report.origin = {"2026-11-22T07:30:00Z", "memtune sweep", "model.pt", "0.1.0", "2.11.0", "580.65", "AMD, 4 cores"};
+  const std::string text = to_json_text(report);
+  CHECK(json::parse(text)["origin"]["command"] == "memtune sweep");
+  CHECK(json::parse(text)["origin"]["torch"] == "2.11.0");
+  CHECK(from_json_text(text, "it").origin.machine == "AMD, 4 cores");
+  json before = json::parse(text);
+  before.erase("origin");  // as earlier versions wrote it
+  CHECK(from_json_text(before.dump(), "it").origin.command == "");
+}
+
 TEST_CASE("marks and axes are added to the trial") {
   Report report = sample_report();
   report.rows[1].batch = 4;

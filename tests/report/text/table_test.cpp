@@ -38,6 +38,9 @@ TEST_CASE("a wide terminal gets every column") {
                                 layers.3.mlp 4 GiB
 
  * recommended; • no other is both faster and smaller
+ step ms: median ± half of its 95 % interval; × none: step time over none's; peak GiB: the most that tensors
+ held at once; −GiB: below none's peak; hidden %: share of the copies' time in which the device computed;
+ exposed ms: the copies' time a step in which it did not
 
  Recommended: checkpoint:full,inputs=host: the fastest of two that keep 16 GiB
 
@@ -61,6 +64,9 @@ TEST_CASE("80 columns get the columns that decide, and nothing is wrapped") {
                                 GiB in use; largest owners: layers.3.mlp 4 GiB
 
  * recommended; • no other is both faster and smaller
+ step ms: median ± half of its 95 % interval; × none: step time over none's;
+ peak GiB: the most that tensors held at once; −GiB: below none's peak
+ no room at 80 columns for samples/s, exposed ms, hidden %
 
  Recommended: checkpoint:full,inputs=host: the fastest of two that keep 16 GiB
 
@@ -197,6 +203,18 @@ TEST_CASE("the three heaviest findings stand below the recommendation, wrapped l
             "           time: turn it\n"
             "           the device is idle: turn it\n"));
   CHECK_FALSE(has(table(report), "steps vary"));
+}
+
+TEST_CASE("the command, the versions, the machine and the day stand last, as far as they are known") {
+  Report report;
+  report.rows = {worked("none", 100, 0, kGiB)};
+  report.origin = {"2026-11-22T07:30:00Z", "memtune sweep --model 'a b.pt'", "a b.pt", "0.1.0", "2.11.0", "580.65",
+                   "AMD EPYC, 4 cores"};
+  CHECK(
+      table(report).ends_with("\n memtune 0.1.0, LibTorch 2.11.0, driver 580.65 · AMD EPYC, 4 cores · "
+                              "2026-11-22 07:30 UTC\n $ memtune sweep --model 'a b.pt'\n"));
+  report.origin = {"", "", "", "0.1.0", "", "", ""};
+  CHECK(table(report).ends_with("\n memtune 0.1.0\n"));
 }
 
 TEST_CASE("an empty report says so") { CHECK(table(Report{}) == " no trials\n"); }

@@ -1,0 +1,28 @@
+// Under which heading help and manual pages show an option, and in which order the headings come. An option in none of
+// them stands under kOther.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <initializer_list>
+
+namespace memtune::cli {
+
+inline constexpr const char* kArguments = "Arguments";
+inline constexpr const char* kModelOptions = "Model and inputs";
+inline constexpr const char* kTrials = "What is tried";
+inline constexpr const char* kAnswer = "The answer";
+inline constexpr const char* kTraining = "Training";
+inline constexpr const char* kMeasuring = "Measuring";
+inline constexpr const char* kTiers = "Values off the device";
+inline constexpr const char* kOther = "Options";
+inline constexpr const char* kCommon = "Of every command";
+
+inline constexpr std::array kGroups = {kArguments, kModelOptions, kTrials, kAnswer, kTraining,
+                                       kMeasuring, kTiers,        kOther,  kCommon};
+
+inline void put_under(const char* group, CLI::App& command, std::initializer_list<const char*> options) {
+  for (const char* option : options) command.get_option(option)->group(group);
+}
+
+}  // namespace memtune::cli

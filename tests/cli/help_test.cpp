@@ -1,0 +1,99 @@
+// Help is read in a terminal of 80 columns: nothing in it may be cut or wrapped by the terminal, and each option stands
+// under a heading that says what it is for.
+#include "cli/help.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/app.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using test::Ended;
+using test::Workspace;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+int widest(const std::string& text) {
+  int width = 0;
+  for (const std::string& line : split(text, '\n')) width = std::max(width, display_width(line));
+  return width;
+}
+
+}  // namespace
+
+TEST_CASE("no line of any command's help is wider than the terminal") {
+  cli::Action action;
+  const auto app = cli::make_app(action);
+  const auto all = cli::command_words(*app);
+  REQUIRE(all.size() > 8);
+  for (const cli::CommandWords& command : all) {
+    for (const int width : {80, 100}) {
+      CAPTURE(command.name);
+      CAPTURE(width);
+      CHECK(widest(cli::help_text(command, all, width)) <= width);
+    }
+  }
+}
+
+TEST_CASE("options stand under headings, what is asked for most first") {
+  const std::string help = Workspace().memtune("sweep --help").out;
+  size_t last = 0;
+  for (const char* heading :
+       {"\nModel and inputs:\n  --model FILE|PROFILE  ", "\nWhat is tried:\n", "\nThe answer:\n", "\nTraining:\n",
+        "\nMeasuring:\n", "\nValues off the device:\n", "\nOptions:\n", "\nOf every command:\n"}) {
+    CAPTURE(heading);
+    const size_t at = help.find(heading);
+    REQUIRE(at != std::string::npos);
+    CHECK(at >= last);
+    last = at;
+  }
+}
+
+TEST_CASE("a long example goes on behind a backslash, and still is what a shell takes") {
+  CHECK(cli::wrap_command("memtune sweep --model m.pt --input 'x: float32' --loss mse", 40) ==
+        "memtune sweep --model m.pt \\\n    --input 'x: float32' --loss mse");
+  CHECK(cli::wrap_command("memtune sweep", 40) == "memtune sweep");
+}
+
+TEST_CASE("help and the version answer to the words that other tools have") {
+  const Workspace place;
+  const std::string help = place.memtune("--help").out, sweep = place.memtune("sweep --help").out;
+  CHECK(has(help, "\nCommands:\n  sweep "));
+  CHECK(place.memtune("help").out == help);
+  CHECK(place.memtune("-h").out == help);
+  CHECK(place.memtune("help sweep").out == sweep);
+  const std::string version = place.memtune("--version").out;
+  CHECK(version.starts_with("memtune "));
+  CHECK(place.memtune("-V").out == version);
+  CHECK(place.memtune("version").out == version);
+}
+
+TEST_CASE("strategies shows the one that is named, by its kind or as it is typed for a sweep") {
+  const Workspace place;
+  const std::string one = place.memtune("strategies checkpoint:op").out;
+  CHECK(one.starts_with("checkpoint:op\n    "));
+  CHECK_FALSE(has(one, "checkpoint:full\n"));
+  CHECK(place.memtune("strategies checkpoint:op,inputs=host").out == one);
+  CHECK(has(place.memtune("strategies checkpoint:every=2").out, "checkpoint:every=n\n"));
+  CHECK(has(place.memtune("strategies checkpoint:every").out, "checkpoint:every=n\n"));
+  const std::string both = place.memtune("strategies checkpoint:cheap+offload:stream,fraction=0.4").out;
+  CHECK(has(both, "checkpoint:cheap\n"));
+  CHECK(has(both, "offload:stream\n"));
+}
+
+TEST_CASE("doctor and strategies take --json as sweep does") {
+  const Workspace place;
+  const std::string checks = place.memtune("doctor -q --device cpu --json -").out;
+  CHECK(nlohmann::json::parse(checks).at("checks").size() > 2);
+  CHECK(place.memtune("doctor -q --device cpu --json").out == checks);
+  place.memtune("doctor -q --device cpu --json checks.json");
+  CHECK(test::slurp(place.folder.path / "checks.json") == checks);
+  const Ended one = place.memtune("strategies checkpoint:op --json -");
+  CHECK(nlohmann::json::parse(one.out).at("strategies").size() == 1);
+}

@@ -1,0 +1,54 @@
+// What a sweep says while it runs, to a log and to a terminal.
+#include <doctest/doctest.h>
+#include <pty.h>
+
+#include "tests/support/run_program.h"
+
+using memtune::test::Ended;
+using memtune::test::Variable;
+using memtune::test::Workspace;
+
+namespace {
+
+// What `line` writes to a terminal of 100 columns.
+std::string on_terminal(const std::string& line) {
+  int terminal = -1;
+  winsize size{24, 100, 0, 0};
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) execl("/bin/sh", "sh", "-c", line.c_str(), nullptr), _exit(127);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = read(terminal, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(got));
+  close(terminal);
+  waitpid(child, nullptr, 0);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a log gets one line a trial that has ended, with its figures or why it failed") {
+  const Workspace place;
+  const Ended ended = place.memtune("sweep --model tiny --sweep quick", "checkpoint:full=device_oom");
+  CHECK(
+      ended.err.starts_with("[1/3] none  100.0 ms, 32 GiB\n"
+                            "[2/3] checkpoint:full  device_oom: asked for 2 GiB, 1 GiB free\n"
+                            "[3/3] offload:stream  110.0 ms, 12 GiB\n"));
+  CHECK(ended.err.find('\r') == std::string::npos);
+}
+
+TEST_CASE("trials of several batch sizes are told apart") {
+  const Workspace place;
+  const Ended ended = place.memtune("sweep --model tiny --strategy none --batch 1,2");
+  CHECK(ended.err.starts_with("[1/2] none, batch 1  100.0 ms, 32 GiB\n[2/2] none, batch 2  200.0 ms, 32 GiB\n"));
+}
+
+TEST_CASE("a terminal keeps the lines of ended trials above the one that is drawn again") {
+  const Workspace place;
+  const Variable color("NO_COLOR", "1");
+  const std::string line = place.shell_line("sweep --model tiny --sweep quick");
+  const std::string seen = on_terminal(line.substr(0, line.rfind(" >out")) + " >out");
+  const size_t first = seen.find("\r\x1b[K[1/3] none  100.0 ms, 32 GiB\r\n");
+  REQUIRE(first != std::string::npos);
+  CHECK(seen.find("[2/3] checkpoint:full  ", first) < seen.find("[2/3] checkpoint:full  125.0 ms, 8 GiB\r\n"));
+  CHECK(seen.find("[3/3] offload:stream  110.0 ms, 12 GiB\r\n") != std::string::npos);
+}
