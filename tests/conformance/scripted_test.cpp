@@ -88,6 +88,15 @@ def forward(self, x):
     z = torch.sin(y)
     return torch.matmul(torch.cat([z, z * z], 1), self.b) + x
 )"},
+    {"a fill with a tensor, new and in place", R"(
+def forward(self, x):
+    y = torch.matmul(x, self.a)
+    s = torch.tanh(y).sum()
+    u = torch.fill(y, s) * y
+    v = torch.sigmoid(y) * 1.5
+    v[0].fill_(s * 0.1)
+    return torch.matmul(u * v, self.b) + x
+)"},
     {"a gradient that is zeros without memory", R"(
 def forward(self, x):
     y = torch.matmul(x, self.a)
