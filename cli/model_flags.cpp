@@ -139,16 +139,19 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
                              "', a small decoder");
     return use_profile(kDefaultModel, settings);
   }
-  if (fs::exists(flags.model)) {
+  const std::vector<std::string> names = profile_names("models");
+  const bool is_profile = std::find(names.begin(), names.end(), flags.model) != names.end();
+  // A folder is no model: it does not stand before a profile of its name.
+  if (fs::exists(flags.model) && !(is_profile && fs::is_directory(flags.model))) {
     check_file(flags.model);
     settings.model = fs::path(flags.model).filename().string();
     settings.request.model.path = fs::absolute(flags.model).string();
+    settings.request.model.trusted = flags.trust_model;
     if (!flags.loss.empty()) return;
     throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
                      " (by the model, as its answer)");
   }
-  const std::vector<std::string> names = profile_names("models");
-  if (std::find(names.begin(), names.end(), flags.model) == names.end()) no_such_model(flags.model);
+  if (!is_profile) no_such_model(flags.model);
   use_profile(flags.model, settings);
 }
 
@@ -188,6 +191,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   const std::vector<std::string> profiles = profile_names("models");
   offer(command.add_option("--model", model, "TorchScript file, or profile: " + join(profiles, ", ")), profiles)
       ->type_name("FILE|PROFILE");
+  command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
   add_list(command, "--input", inputs, "an input to make up: 'tokens:int64[4,4096]<32000'; repeat")->type_name("SPEC");
   command.add_option("--inputs", inputs_file, "inputs from a safetensors file")->type_name("FILE");
   offer(command.add_option("--loss", loss, "next_token, cross_entropy, mse, or returned (by the model)"), kLosses)

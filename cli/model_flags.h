@@ -16,6 +16,7 @@ struct ModelFlags {
   std::string seed = "0", steps = "5", warmup = "2", device, blocks, memory_cap, timeout = "600", out;
   std::string scratch, host_budget, disk_budget;
   bool scratch_in_memory = false;
+  bool trust_model = false;
   std::vector<std::string> inputs, batches, sequences;
   ConsoleFlags console;
 

@@ -40,13 +40,16 @@ void check_floating(const std::string& dtype) {
                      join(kParameterDtypes, ", "));
 }
 
-json model_json(const ModelSource& model) { return {{"path", model.path}, {"profile", model.profile}}; }
+json model_json(const ModelSource& model) {
+  return {{"path", model.path}, {"profile", model.profile}, {"trusted", model.trusted}};
+}
 
 ModelSource read_model(const json& json, const std::string& path) {
   ModelSource model;
   JsonObject object(json, path);
   object.read("path", model.path);
   object.read("profile", model.profile);
+  object.read("trusted", model.trusted);
   return model;
 }
 

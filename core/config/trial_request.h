@@ -27,8 +27,9 @@ std::string to_string(const InputSpec& spec);
 std::string canonical_dtype(const std::string& text);
 
 struct ModelSource {
-  std::string path;     // a TorchScript file; or
-  std::string profile;  // the JSON text of a model profile (profiles/models)
+  std::string path;      // a TorchScript file; or
+  std::string profile;   // the JSON text of a model profile (profiles/models)
+  bool trusted = false;  // it may reach files, processes and the network
 };
 
 struct TrainingSettings {

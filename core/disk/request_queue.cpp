@@ -56,7 +56,17 @@ void FirstFailure::rethrow() const {
 RequestQueue::RequestQueue(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure)
     : file_(file), io_(std::move(io)), failure_(failure), places_(static_cast<size_t>(depth)) {
   finisher_ = std::thread([this] { finish_jobs(); });
-  starter_ = std::thread([this] { start_jobs(); });
+  try {
+    starter_ = std::thread([this] { start_jobs(); });
+  } catch (...) {
+    {
+      std::lock_guard lock(mutex_);
+      all_started_ = true;
+    }
+    flight_came_.notify_one();
+    finisher_.join();
+    throw;
+  }
 }
 
 RequestQueue::~RequestQueue() {

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/frontend/zip_directory.h"
 #include "core/program/first_line.h"
 
 namespace memtune::frontend {
@@ -34,6 +37,16 @@ void check_is_whole_zip(const std::string& path) {
     refuse(path, "it is damaged or cut off: the archive's directory is missing");
 }
 
+// Tensors are stored as they are; code is packed, and small.
+void check_unpacked_size(const std::string& path) {
+  constexpr int64_t kMostPacked = int64_t{256} << 20;
+  const InputFile file(path);
+  const std::optional<int64_t> bytes = unpacked_bytes(file);
+  if (!bytes) refuse(path, "it is damaged: the archive's directory makes no sense");
+  if (*bytes - kMostPacked > file.size())
+    refuse(path, "its " + format_bytes(file.size()) + " unpack to " + format_bytes(*bytes));
+}
+
 std::vector<std::string> record_names(const std::string& path) {
   try {
     return caffe2::serialize::PyTorchStreamReader(path).getAllRecords();
@@ -55,6 +68,7 @@ bool Probe::has(const std::string& start) const {
 Probe probe(const config::ModelSource& source) {
   if (!source.profile.empty()) return {true, {}};
   check_is_whole_zip(source.path);
+  check_unpacked_size(source.path);
   return {false, record_names(source.path)};
 }
 

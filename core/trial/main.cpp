@@ -1,11 +1,11 @@
 // memtune-trial: one trial in a process of its own. See core/config/trial_protocol.h.
-#include <sys/prctl.h>
-
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/autograd/hooks.h"
 #include "core/base/error.h"
@@ -13,6 +13,7 @@
 #include "core/base/json.h"
 #include "core/profiler/doctor.h"
 #include "core/program/first_line.h"
+#include "core/trial/sandbox.h"
 #include "core/trial/session.h"
 #include "core/trial/trial.h"
 
@@ -28,8 +29,17 @@ int usage() {
   return 2;
 }
 
-memtune::config::TrialRequest read_request(const char* path) {
-  return memtune::parse_json(memtune::read_file(path)).get<memtune::config::TrialRequest>();
+// From then on the process writes where the request's results go, and into its scratch folder.
+memtune::config::TrialRequest begin(const char* path) {
+  auto request = memtune::parse_json(memtune::read_file(path)).get<memtune::config::TrialRequest>();
+  std::vector<std::filesystem::path> folders;
+  for (const std::string& file : {request.trace, request.reference})
+    if (!file.empty()) folders.push_back(std::filesystem::absolute(file).parent_path());
+  if (!request.training.scratch.empty()) folders.emplace_back(request.training.scratch);
+  if (!memtune::trial::write_only_beneath(folders))
+    std::fputs("this kernel has no Landlock: the model may write wherever you may\n", stderr);
+  memtune::trial::end_with_reader_of(memtune::config::kFrameDescriptor);
+  return request;
 }
 
 void doctor(const std::string& device, Frames& frames) {
@@ -47,9 +57,9 @@ int run(int argc, char** argv, Frames& frames) {
   if (command == "doctor") {
     doctor(argc > 2 ? argv[2] : "cpu", frames);
   } else if (command == "inspect" && argc == 3) {
-    memtune::trial::inspect(read_request(argv[2]), frames);
+    memtune::trial::inspect(begin(argv[2]), frames);
   } else if (command == "run" && argc == 3) {
-    const memtune::config::TrialRequest request = read_request(argv[2]);
+    const memtune::config::TrialRequest request = begin(argv[2]);
     frames.phase("load", 1, 1);
     const auto runner = memtune::trial::make_runner(request);
     auto measurement = memtune::trial::run_trial(request, *runner, frames);
@@ -63,7 +73,6 @@ int run(int argc, char** argv, Frames& frames) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for a trial whose sweep is gone
   std::signal(SIGPIPE, SIG_IGN);
   memtune::autograd::install_engine();
   Frames frames;

@@ -176,8 +176,11 @@ void ReferenceWriter::check() const {
   for (const ReferenceGradient& entry : reference_.gradients) bytes += entry.bytes;
   std::error_code error;
   fs::remove(aside_, error);  // a constructor that throws has no destructor
-  throw IoError("cannot write '" + path_.string() + "': is the disk full? It needs " + std::to_string(bytes) +
-                " bytes");
+  const std::string message = "cannot write '" + path_.string() + "', which needs " + std::to_string(bytes) + " bytes";
+  const fs::space_info space = fs::space(path_.parent_path(), error);
+  if (!error && space.available < bytes)
+    throw DiskFull(message + ": the disk has " + std::to_string(space.available) + " free");
+  throw IoError(message);
 }
 
 void ReferenceWriter::repeat(double loss, const NamedParameters& parameters) {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/frontend/dtype.h"
+#include "core/frontend/torchscript/refused_ops.h"
 #include "core/program/first_line.h"
 
 namespace memtune::frontend {
@@ -17,6 +18,10 @@ Module load_file(const std::string& path) {
   try {
     return torch::jit::load(path, c10::Device(c10::kCPU));
   } catch (const std::exception& error) {
+    if (const std::string op = RefusedOps::named_in(error.what()); !op.empty())
+      refuse(path, "it uses " + op +
+                       ", which reaches beyond a training step (files, processes, the network): if you trust whoever "
+                       "made it, --trust-model runs it");
     refuse(path, "LibTorch cannot load it: " + program::first_line(error));
   }
 }

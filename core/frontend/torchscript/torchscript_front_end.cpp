@@ -1,7 +1,10 @@
 #include "core/frontend/torchscript/torchscript_front_end.h"
 
+#include <optional>
+
 #include "core/frontend/torchscript/lowering.h"
 #include "core/frontend/torchscript/module_file.h"
+#include "core/frontend/torchscript/refused_ops.h"
 
 namespace memtune::frontend {
 namespace {
@@ -14,6 +17,8 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 bool TorchScriptFrontEnd::claims(const Probe& probe) const { return probe.has("constants.pkl") && probe.has("code/"); }
 
 program::Program TorchScriptFrontEnd::lower(const Source& source) const {
+  std::optional<RefusedOps> refused;
+  if (!source.model.trusted) refused.emplace();
   const torch::jit::Module module = load_module(source);
   program::Program program = lower_module(module, source.device);
   program.kind = was_traced(module) ? "traced" : "scripted";

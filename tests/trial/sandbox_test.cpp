@@ -1,0 +1,76 @@
+// What a model can still do when everything else has failed: these run in a child, since it is for good.
+#include "core/trial/sandbox.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <functional>
+#include <thread>
+
+#include "core/base/file.h"
+#include "tests/support/run_program.h"
+#include "tests/support/skip.h"
+
+using namespace memtune;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Whether `holds` says so in a process of its own.
+bool in_child(const std::function<bool()>& holds) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(holds() ? 0 : 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool has_landlock() {
+  return in_child([] { return trial::write_only_beneath({}); });
+}
+
+bool can_write(const fs::path& path) {
+  return Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)).get() >= 0;
+}
+
+}  // namespace
+
+TEST_CASE("a confined process writes in its folders alone, and reads everywhere") {
+  if (!has_landlock()) MEMTUNE_SKIP("this kernel has no Landlock");
+  const test::ScratchFolder mine, other;
+  write_file(other.path / "file", "precious");
+  CHECK(in_child([&] {
+    if (!trial::write_only_beneath({mine.path})) return false;
+    std::error_code error;
+    const bool removed = fs::remove(other.path / "file", error);
+    fs::create_symlink(other.path / "file", mine.path / "link", error);
+    return can_write(mine.path / "a") && fs::create_directory(mine.path / "b") && can_write(mine.path / "b/c") &&
+           fs::remove(mine.path / "a") && !can_write(other.path / "file") && !can_write(other.path / "new") &&
+           !removed && !can_write(mine.path / "link") && can_write("/dev/null") &&
+           read_file(other.path / "file") == "precious";
+  }));
+  CHECK(read_file(other.path / "file") == "precious");
+}
+
+TEST_CASE("who writes into a pipe ends when its reader is gone, whatever it is at") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setpgid(0, 0);
+    ::close(ends[0]);
+    trial::end_with_reader_of(ends[1]);
+    while (true) ::pause();
+  }
+  ::close(ends[1]);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(::waitpid(child, nullptr, WNOHANG) == 0);
+  ::close(ends[0]);
+  int status = 0;
+  for (int i = 0; i < 200 && ::waitpid(child, &status, WNOHANG) == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(WIFSIGNALED(status));
+}
