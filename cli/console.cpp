@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/utf8.h"
 
 namespace memtune::cli {
 namespace {
@@ -47,7 +48,7 @@ void write_output(const std::string& path, std::string_view text) {
 }
 
 void say(const ConsoleFlags& flags, const std::string& line) {
-  if (!flags.quiet) std::fprintf(stderr, "%s\n", line.c_str());
+  if (!flags.quiet) std::fprintf(stderr, "%s\n", printable(line).c_str());
 }
 
 }  // namespace memtune::cli

@@ -6,6 +6,7 @@
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/error.h"
+#include "core/base/utf8.h"
 #include "core/disk/probe.h"
 #include "core/sweep/trial_process.h"
 
@@ -85,9 +86,10 @@ std::string as_text(const std::vector<DoctorCheck>& checks, bool color) {
   for (const DoctorCheck& check : checks) width = std::max(width, check.name.size());
   std::string text;
   for (const DoctorCheck& check : checks) {
-    text += paint(check.status, color) + "  " + check.name + std::string(width - check.name.size() + 2, ' ') +
-            check.detail + "\n";
-    if (check.status != "ok" && !check.fix.empty()) text += std::string(width + 8, ' ') + "-> " + check.fix + "\n";
+    text += paint(check.status, color) + "  " + printable(check.name) +
+            std::string(width - check.name.size() + 2, ' ') + printable(check.detail) + "\n";
+    if (check.status != "ok" && !check.fix.empty())
+      text += std::string(width + 8, ' ') + "-> " + printable(check.fix) + "\n";
   }
   return text;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/utf8.h"
+
 namespace memtune::cli {
 namespace {
 
@@ -77,7 +79,7 @@ void Progress::draw(const std::string& what, const sweep::Phase& phase) {
   if (!terminal_) return;
   std::string line;
   if (to_run_ > 0) line = "[" + std::to_string(std::min(ended_ + 1, to_run_)) + "/" + std::to_string(to_run_) + "] ";
-  line += what + "  " + describe(phase) + remaining_time();
+  line += printable(what + "  " + describe(phase)) + remaining_time();
   const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
   std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a longer line would wrap and stay
   std::fflush(stderr);

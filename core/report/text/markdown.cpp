@@ -66,7 +66,8 @@ std::string list_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string markdown(const Report& report) {
+std::string markdown(const Report& any) {
+  const Report report = printable(any);
   std::string text = "## " + plain(report.model.empty() ? "memtune" : report.model) + "\n\n";
   if (!report.device.empty()) text += plain(device_text(report)) + "  \n";
   if (!report.settings.empty()) text += plain(report.settings) + "\n";

@@ -46,3 +46,11 @@ TEST_CASE("an empty report is its header") {
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   CHECK(text.back() == '\n');
 }
+
+TEST_CASE("a spreadsheet calculates nothing that a file says, and a terminal obeys nothing") {
+  Report report;
+  report.rows = {failed("=HYPERLINK(1)", memtune::result::Outcome::error, "\x1b[31m@x")};
+  CHECK(line(report, 1).starts_with("'=HYPERLINK(1),,,error,\xEF\xBF\xBD[31m@x,"));
+  report.rows = {failed("none", memtune::result::Outcome::error, "-2+3")};
+  CHECK(line(report, 1).starts_with("none,,,error,'-2+3,"));
+}
