@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/utf8.h"
 
 namespace memtune::cli {
 namespace {
@@ -56,7 +57,7 @@ void check_output(const std::string& flag, const std::string& path) {
 }
 
 void say(const ConsoleFlags& flags, const std::string& line) {
-  if (!flags.quiet) std::fprintf(stderr, "%s\n", line.c_str());
+  if (!flags.quiet) std::fprintf(stderr, "%s\n", printable(line).c_str());
 }
 
 }  // namespace memtune::cli

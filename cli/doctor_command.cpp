@@ -7,6 +7,7 @@
 #include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
+#include "core/base/utf8.h"
 #include "core/disk/probe.h"
 #include "core/report/text/columns.h"
 #include "core/sweep/trial_process.h"
@@ -93,10 +94,11 @@ std::string as_text(const std::vector<DoctorCheck>& checks, report::TableStyle s
   std::string text;
   for (const DoctorCheck& check : checks) {
     const std::string lead = report::painted(pad_right(check.status, 4), paint_of(check.status), style.color) + "  " +
-                             pad_right(check.name, names + 2);
-    text += hanging(lead, column, check.detail, style.width);
+                             pad_right(printable(check.name), names + 2);
+    text += hanging(lead, column, printable(check.detail), style.width);
     if (check.status == "ok" || check.fix.empty()) continue;
-    text += hanging(std::string(static_cast<size_t>(column), ' ') + "-> ", column + 3, check.fix, style.width);
+    text +=
+        hanging(std::string(static_cast<size_t>(column), ' ') + "-> ", column + 3, printable(check.fix), style.width);
   }
   return text;
 }

@@ -13,6 +13,7 @@
 #include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/config/decoder_profile.h"
 #include "core/config/profile.h"
 #include "core/config/strategy.h"
@@ -240,6 +241,8 @@ SweepSettings ModelFlags::settings() const {
   choose_model(*this, settings);
   settings.request.training.device = choose_device(device, settings.notes);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
+  if (const std::string name = fs::absolute(out).string(); valid_utf8(name) != name)
+    throw UsageError("--out: the name of the folder " + printable(name) + " is no UTF-8");
   settings.directory = out;
   return settings;
 }

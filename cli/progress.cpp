@@ -7,6 +7,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "core/base/utf8.h"
 
 namespace memtune::cli {
 namespace {
@@ -93,7 +94,7 @@ void Progress::draw(const std::string& what, const sweep::Phase& phase) {
   if (!terminal_) return;
   std::string line;
   if (to_run_ > 0) line = count(ended_ + 1);
-  line += what + "  " + describe(phase) + remaining_time();
+  line += printable(what + "  " + describe(phase)) + remaining_time();
   const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
   std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a longer line would wrap and stay
   std::fflush(stderr);

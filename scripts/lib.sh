@@ -81,6 +81,7 @@ find_missing() {  # [view|test]
   if [[ ${1:-} == test ]]; then
     need clang-format "clang-format" has clang-format
     need clang-tidy "clang-tidy" has clang-tidy
+    need clang "clang++, for libFuzzer" has clang++
   fi
   ((${#missing[@]} == 0))
 }
@@ -218,7 +219,7 @@ settings() {  # PRESET
   local sources=
   ! viewer_ready || sources=$viewer
   printf -- '-D%s\n' "MEMTUNE_VIEWER_SOURCES=$sources"
-  [[ $1 != asan && $1 != viewer ]] || return 0
+  [[ $1 != asan && $1 != viewer && $1 != fuzz ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 

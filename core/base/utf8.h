@@ -9,4 +9,8 @@ namespace memtune {
 // Every byte that belongs to no character becomes U+FFFD.
 std::string valid_utf8(std::string_view text);
 
+// What may stand on a terminal: valid, and control characters (escape sequences begin with one) become U+FFFD too, but
+// for the ends of lines.
+std::string printable(std::string_view text);
+
 }  // namespace memtune

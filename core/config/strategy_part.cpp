@@ -34,10 +34,14 @@ std::vector<std::string> parse_names(const ParameterInfo& info, const std::strin
 
 template <typename Parse>
 auto parse_within(const ParameterInfo& info, const std::string& text, double least, double most, const Parse& parse) {
+  bool too_many = false;
   try {
-    if (const auto number = parse(text, ""); number >= least && number <= most) return number;
+    const auto number = parse(text, "");
+    if (number >= least && number <= most) return number;
+    too_many = number > most && most == kMostCount;
   } catch (const UsageError&) {  // the message below says more
   }
+  if (too_many) throw UsageError("'" + text + "' is more than " + std::to_string(kMostCount));
   throw UsageError("'" + text + "' is not " + std::string(values_text(info)));
 }
 

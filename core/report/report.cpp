@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/utf8.h"
+
 namespace memtune::report {
 
 using result::Row;
@@ -11,6 +13,21 @@ const Row* reference_row(const Report& report, const Row& row) {
     return worked(other) && other.measurement.strategy == report.reference && same_axes(other, row);
   });
   return found == report.rows.end() ? nullptr : &*found;
+}
+
+Report printable(Report report) {
+  const auto clean = [](auto&... texts) { ((texts = memtune::printable(texts)), ...); };
+  clean(report.version, report.model, report.device, report.settings, report.reference);
+  clean(report.recommendation.strategy, report.recommendation.reason);
+  trace::Origin& origin = report.origin;
+  clean(origin.written, origin.command, origin.model, origin.memtune, origin.torch, origin.driver, origin.machine);
+  for (std::string& note : report.notes) clean(note);
+  for (findings::Finding& finding : report.findings) clean(finding.what, finding.advice, finding.instead);
+  for (Row& row : report.rows) {
+    result::Measurement& m = row.measurement;
+    clean(m.strategy, m.reason, m.device, m.plan, m.trace, m.gradients.worst, m.gradients.against);
+  }
+  return report;
 }
 
 }  // namespace memtune::report

@@ -32,4 +32,8 @@ struct Report {
 // `row` itself; nullptr when there is none.
 const result::Row* reference_row(const Report& report, const result::Row& row);
 
+// The same with nothing in its texts that a terminal would act on: a run's folder may come from anybody. Every printer
+// of text begins with it.
+Report printable(Report report);
+
 }  // namespace memtune::report

@@ -13,6 +13,7 @@ using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
 constexpr int64_t kDataAlignment = 8;
+constexpr size_t kMostEntries = 100'000, kMostDimensions = 64;
 
 json parse_text(const std::string& text) try {
   json header = parse_json(text, EqualKeys::refused);
@@ -53,6 +54,8 @@ void check(const Entry& entry, int64_t data_bytes) {
 
 Entry parse_entry(const std::string& name, const json& value, int64_t data_bytes) try {
   Entry entry{name, dtype_of(name, value.at("dtype")), {}, 0, 0};
+  if (value.at("shape").size() > kMostDimensions)
+    throw Malformed("'" + name + "' has more than " + std::to_string(kMostDimensions) + " dimensions");
   for (const json& size : value.at("shape")) entry.shape.push_back(whole_number(name, size));
   const json& offsets = value.at("data_offsets");
   if (offsets.size() != 2) throw Malformed("'" + name + "' has no two data_offsets");
@@ -100,6 +103,8 @@ Header parse_header(const std::string& text, int64_t data_bytes) {
   Header header;
   const json parsed = parse_text(text);
   for (const auto& [name, value] : parsed.items()) {
+    if (header.entries.size() == kMostEntries)
+      throw Malformed("it has more than " + std::to_string(kMostEntries) + " tensors");
     if (name == kMetadata) {
       header.metadata = parse_metadata(value);
     } else {

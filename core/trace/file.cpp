@@ -159,6 +159,14 @@ void check_times(int64_t start_ns, int64_t end_ns) {
   if (std::min(start_ns, end_ns) < -kFar || std::max(start_ns, end_ns) > kFar) throw Damaged{};
 }
 
+// So are sums over all owners: 64 TiB each.
+constexpr int64_t kMostBytes = int64_t{1} << 46;
+constexpr size_t kMostOwners = 1 << 16;
+
+void check_bytes(int64_t bytes) {
+  if (bytes < -kMostBytes || bytes > kMostBytes) throw Damaged{};
+}
+
 template <typename Enum>
 void get_enum(Cursor& payload, Enum last, Enum& value) {
   uint8_t number = 0;
@@ -205,6 +213,7 @@ class Reader {
     trace_.lost_records = whole(header.at("lost_records"));
     trace_.budget_bytes = whole(header.at("budget_bytes"));
     version_ == 2 ? read_header_2(header, trace_) : read_tables(header);
+    if (trace_.owners.size() > kMostOwners) throw Damaged{};
   } catch (const Json::exception&) {
     throw Damaged{};
   }
@@ -278,6 +287,7 @@ class Reader {
   void get_item(Cursor& payload, MemorySample& sample) const {
     payload.get(sample.time_ns);
     payload.get(sample.allocated_bytes);
+    check_bytes(sample.allocated_bytes);
     check_times(sample.time_ns, sample.time_ns);
   }
 
@@ -285,6 +295,7 @@ class Reader {
     payload.get(sample.time_ns);
     payload.get(sample.owner);
     payload.get(sample.bytes);
+    check_bytes(sample.bytes);
     check_times(sample.time_ns, sample.time_ns);
     if (sample.owner >= trace_.owners.size()) throw Damaged{};
   }

@@ -11,6 +11,8 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/config/trial_protocol.h"
+#include "core/config/trial_request.h"
 #include "core/profiler/doctor.h"
 #include "core/program/first_line.h"
 #include "core/trial/sandbox.h"

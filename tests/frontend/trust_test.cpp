@@ -22,7 +22,7 @@ struct Bench {
   // A linear layer whose class has `code` as well.
   void save(const std::string& code, bool with_part = false) {
     torch::jit::Module model("Model");
-    model.register_parameter("weight", at::ones({4, 4}, at::TensorOptions().requires_grad(true)), false);
+    model.register_parameter("weight", at::ones({4, 4}).set_requires_grad(true), false);
     if (with_part) {
       torch::jit::Module part("Part", model._ivalue()->compilation_unit());
       part.define(code);
@@ -114,6 +114,6 @@ TEST_CASE("an archive that says it becomes far more than it is, is refused befor
   REQUIRE(entry != std::string::npos);
   bytes.replace(entry + 24, 4, "\xF0\xFF\xFF\xFF", 4);  // its unpacked size
   std::ofstream(bench.path, std::ios::binary) << bytes;
-  CHECK(bench.refusal().find("unpack to 4 GiB") != std::string::npos);
+  CHECK(bench.refusal().find(" unpack to 4") != std::string::npos);
   CHECK(frontend::unpacked_bytes(InputFile(bench.path)) > (int64_t{1} << 31));
 }

@@ -225,3 +225,10 @@ TEST_CASE("a rule that selects nothing gets the nearest that there is") {
                        "mine.json: plan.strategy: checkpoint:every=3: n must be at most the number of blocks, 2",
                        UsageError);
 }
+
+TEST_CASE("a key that is there twice is a mistake, and so is nesting without end") {
+  check_refused(R"({"version": 1, "strategy": "none", "strategy": "checkpoint:full"})",
+                "mine.json: 'strategy' is there twice");
+  const std::string open(60'000, '['), close(60'000, ']');
+  check_refused("{\"version\":" + open + close + "}", "mine.json: it is nested deeper than 64 levels");
+}

@@ -113,6 +113,18 @@ TEST_CASE("what the header says of a tensor must be possible") {
         "4 bytes at its end belong to no tensor");
 }
 
+TEST_CASE("nesting, names and dimensions have bounds, so that reading takes no hours and no stack") {
+  CHECK(refusal(safetensors("{\"a\": " + std::string(60'000, '[') + std::string(60'000, ']') + "}")) ==
+        "it is nested deeper than 64 levels");
+  std::string names = "{\"__metadata__\": {}", ones;
+  for (int i = 0; i <= 100'000; ++i)
+    names += ", \"" + std::to_string(i) + R"(": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]})";
+  CHECK(refusal(safetensors(names + "}")) == "it has more than 100000 tensors");
+  for (int i = 0; i < 65; ++i) ones += i == 0 ? "1" : ",1";
+  CHECK(refusal(safetensors("{\"a\": {\"dtype\": \"U8\", \"shape\": [" + ones + "], \"data_offsets\": [0, 1]}}",
+                            "1")) == "'a' has more than 64 dimensions");
+}
+
 TEST_CASE("a name that is there twice is refused") {
   std::string entry = R"({"dtype": "U8", "shape": [1], "data_offsets": [0, 1]})";
   CHECK(refusal(safetensors("{\"a\": " + entry + ", \"a\": " + entry + "}", "1")) == "'a' is there twice");

@@ -6,6 +6,7 @@
 //   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds, or
 //   inspect
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -175,6 +176,17 @@ void misbehave(const std::string& behaviour) {
     const char* daemon = std::getenv("KINETO_USE_DAEMON");
     const std::string words = std::string(workspace ? workspace : "unset") + " " + (daemon ? daemon : "unset");
     send({{"frame", "error"}, {"message", words}}), std::exit(1);
+  }
+  if (behaviour == "limits") {
+    rlimit core{};
+    getrlimit(RLIMIT_CORE, &core);
+    const std::string words = "no_new_privs " + std::to_string(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) + ", core " +
+                              std::to_string(core.rlim_max);
+    send({{"frame", "error"}, {"message", words}}), std::exit(1);
+  }
+  if (behaviour == "flood") {
+    const std::string line(65536, 'x');
+    for (int i = 0; i < 1000; ++i) std::cout << line << "\n";
   }
   if (behaviour == "garbage") send_text("no { json\n"), std::exit(0);
   if (behaviour == "silent") std::cerr << "gave up\n", std::exit(3);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -154,4 +156,37 @@ TEST_CASE("frames may come in any pieces") {
     CHECK(reader.phase().name == "load");
     CHECK(reader.damage() == "");
   }
+}
+
+TEST_CASE("a frame's numbers are numbers of steps, and its nesting ends") {
+  for (const std::string frame : {R"({"frame": "phase", "name": "load", "step": 1e300})",
+                                  R"({"frame": "phase", "name": "load", "step": 4294967297})",
+                                  R"({"frame": )" + std::string(60'000, '[') + std::string(60'000, ']') + "}"}) {
+    FrameReader reader(nullptr);
+    reader.add(frame + "\n");
+    CHECK(reader.damage().starts_with("a frame that makes no sense"));
+    CHECK(reader.phase().name == "");
+  }
+}
+
+TEST_CASE("a trial gains no privileges, leaves no core file, and has limits") {
+  const Failure failure = Stage().failure("limits");
+  CHECK(failure.reason.find("no_new_privs 1, core 0") == 0);
+}
+
+TEST_CASE("a flood on stdout ends neither in the disk nor in the memory") {
+  Stage stage;
+  stage.run("flood");
+  CHECK(std::filesystem::file_size(stage.folder.path / "log.txt") < (size_t{9} << 20));
+}
+
+TEST_CASE("a trial is heard also when this process was started without streams") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int file = 0; file < 3; ++file) ::close(file);
+    ::_exit(std::holds_alternative<result::Measurement>(Stage().run("ok")) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
 }

@@ -86,7 +86,8 @@ class Columns {
     if (ranking.work() == result::Work::step) return;
     double least = std::numeric_limits<double>::infinity();
     for (const Row* row : rows_) least = std::min(least, ranking.time(*row));
-    add(ranking.title(), Column::kAlways, false,
+    add(
+        ranking.title(), Column::kAlways, false,
         [&](const Row& row) { return Cell{fixed(ranking.time(row), digits_for(least))}; },
         "time for the same work, which rows are sorted by");
   }

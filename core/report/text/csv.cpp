@@ -11,7 +11,13 @@ namespace {
 using result::Figure;
 using result::Row;
 
+// A spreadsheet would calculate what begins so.
+bool is_formula(const std::string& text) {
+  return !text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos;
+}
+
 std::string quoted(const std::string& text) {
+  if (is_formula(text)) return quoted("'" + text);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string result = "\"";
   for (char c : text) {
@@ -107,7 +113,8 @@ std::string csv_line(const Row& row, const trace::Origin& origin) {
 
 std::string csv(const Report& report) {
   std::string text = header();
-  for (const Row& row : report.rows) text += csv_line(row, report.origin);
+  const Report shown = printable(report);
+  for (const Row& row : shown.rows) text += csv_line(row, shown.origin);
   return text;
 }
 

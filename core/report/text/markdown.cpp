@@ -156,6 +156,9 @@ class Markdown {
 
 }  // namespace
 
-std::string markdown(const Report& report) { return Markdown(report).write(); }
+std::string markdown(const Report& report) {
+  const Report shown = printable(report);
+  return Markdown(shown).write();
+}
 
 }  // namespace memtune::report

@@ -175,7 +175,8 @@ class Plot {
 
 }  // namespace
 
-std::string pareto_plot(const Report& report, TableStyle style) {
+std::string pareto_plot(const Report& any, TableStyle style) {
+  const Report report = printable(any);
   const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   if (plot.points.empty()) return " no trial worked\n";
   std::string text = Plot(plot, style).print();

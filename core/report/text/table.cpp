@@ -150,6 +150,9 @@ class Table {
 
 }  // namespace
 
-std::string table(const Report& report, TableStyle style) { return Table(report, style).print(); }
+std::string table(const Report& report, TableStyle style) {
+  const Report clean = printable(report);
+  return Table(clean, style).print();
+}
 
 }  // namespace memtune::report

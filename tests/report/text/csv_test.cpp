@@ -53,3 +53,11 @@ TEST_CASE("each line says how it came to be, so that lines of several sweeps can
   CHECK(line(report, 0).ends_with(",written,command,memtune,torch,driver,machine"));
   CHECK(line(report, 2).ends_with(",2026-11-22T07:30:00Z,memtune sweep,0.1.0,2.11.0,580.65,\"AMD, 4 cores\""));
 }
+
+TEST_CASE("a spreadsheet calculates nothing that a file says, and a terminal obeys nothing") {
+  Report report;
+  report.rows = {failed("=HYPERLINK(1)", memtune::result::Outcome::error, "\x1b[31m@x")};
+  CHECK(line(report, 1).starts_with("'=HYPERLINK(1),,,error,\xEF\xBF\xBD[31m@x,"));
+  report.rows = {failed("none", memtune::result::Outcome::error, "-2+3")};
+  CHECK(line(report, 1).starts_with("none,,,error,'-2+3,"));
+}

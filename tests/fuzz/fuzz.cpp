@@ -1,0 +1,255 @@
+// Everything that memtune parses, in the hands of libFuzzer:
+//
+//   memtune-fuzz --parser=NAME [libFuzzer's options] [CORPUS]
+//
+// What a parser takes goes on to what reads it afterwards. Errors of memtune's own are right answers; whatever else
+// leaves a parser, and what a sanitizer sees, is a fault.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/config/block_ranges.h"
+#include "core/config/decoder_profile.h"
+#include "core/config/strategy.h"
+#include "core/config/trial_request.h"
+#include "core/findings/findings.h"
+#include "core/plan/plan_file.h"
+#include "core/plan/strategy.h"
+#include "core/report/html/html.h"
+#include "core/report/interchange/memory_snapshot.h"
+#include "core/report/interchange/perfetto.h"
+#include "core/report/text/csv.h"
+#include "core/report/text/json.h"
+#include "core/report/text/markdown.h"
+#include "core/report/text/pareto_plot.h"
+#include "core/report/text/table.h"
+#include "core/result/overlap.h"
+#include "core/safetensors/header.h"
+#include "core/sweep/frame_reader.h"
+#include "core/sweep/journal.h"
+#include "core/sweep/run_directory.h"
+#include "core/trace/file.h"
+
+using namespace memtune;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A file whose content is the input, in memory.
+class InputFolder {
+ public:
+  InputFolder() {
+    std::string name = "/dev/shm/memtune-fuzz-XXXXXX";
+    if (!mkdtemp(name.data())) std::abort();
+    path_ = name;
+  }
+  ~InputFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path file(const char* name, const std::string& content) const {
+    std::FILE* file = std::fopen((path_ / name).c_str(), "wb");
+    if (!file || std::fwrite(content.data(), 1, content.size(), file) != content.size()) std::abort();
+    std::fclose(file);
+    return path_ / name;
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+const InputFolder& folder() {
+  static const InputFolder one;
+  return one;
+}
+
+void print_all(const report::Report& report) {
+  report::table(report, {});
+  report::csv(report);
+  report::markdown(report);
+  report::pareto_plot(report, {});
+  report::html(report, {});
+  report::from_json_text(report::to_json_text(report), "again");
+}
+
+// The checksums are made right, so that what is behind them is reached.
+std::string with_right_checks(std::string trace) {
+  constexpr size_t kHead = 8, kRecordHead = 8;
+  for (size_t at = kHead; at + kRecordHead < trace.size();) {
+    uint32_t size = 0;
+    std::memcpy(&size, trace.data() + at, sizeof size);
+    size = static_cast<uint32_t>(std::min<size_t>(size, trace.size() - at - kRecordHead));
+    const auto check = static_cast<uint32_t>(hash64(trace.data() + at + kRecordHead, size, 0));
+    std::memcpy(trace.data() + at, &size, sizeof size);
+    std::memcpy(trace.data() + at + 4, &check, sizeof check);
+    at += kRecordHead + size;
+  }
+  return trace;
+}
+
+void read_trace(const std::string& input) {
+  const trace::Trace trace = trace::read_trace(folder().file("trace", with_right_checks(input))).trace;
+  report::perfetto(trace);
+  report::memory_snapshot(trace);
+  result::measure_overlap(trace, 3);
+  findings::find(trace, {}, nullptr);
+}
+
+void read_plan(const std::string& input) { json(parse_json(input).get<config::Plan>()).dump(); }
+
+config::ProgramFacts small_facts() {
+  config::ProgramFacts facts;
+  facts.owner = {-1};
+  for (int i = 0; i < 6; ++i) {
+    config::OpFacts op;
+    op.name = i % 2 == 0 ? "aten::linear" : "aten::silu";
+    op.region = "layers." + std::to_string(i / 2);
+    op.block = i / 2;
+    op.inputs = {i};
+    op.outputs = {i + 1};
+    op.output_bytes = {1 << 20};
+    op.output_saved = {true};
+    facts.ops.push_back(op);
+    facts.owner.push_back(i);
+    if (i % 2 == 0) facts.blocks.push_back({op.region});
+  }
+  return facts;
+}
+
+void read_plan_file(const std::string& input) {
+  static const config::ProgramFacts facts = small_facts();
+  plan::PlanFile(folder().file("plan.json", input)).make_plan(facts);
+}
+
+void read_profile(const std::string& input) { config::parse_decoder_profile("profile", input); }
+
+void read_facts(const std::string& input) {
+  const auto facts = parse_json(input).get<config::ProgramFacts>();
+  for (const char* name : {"none", "checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap",
+                           "offload:stream", "offload:sync", "offload:group"})
+    try {
+      plan::make_plan(config::Strategy::parse(name), facts);
+    } catch (const Error&) {
+    }
+}
+
+void read_sweep(const std::string& input) {
+  folder().file("sweep.json", input);
+  const sweep::RunDirectory directory(folder().path());
+  directory.check_format();
+  print_all(make_report(directory, directory.read_record()));
+}
+
+void read_report(const std::string& input) { print_all(report::from_json_text(input, "input")); }
+
+void read_measurement(const std::string& input) {
+  report::Report report;
+  report.rows.push_back({parse_json(input).get<result::Measurement>(), false, false, {}, {}});
+  report.recommendation = recommend(report.rows, int64_t{1} << 34, result::Goal::throughput);
+  mark_rows(report.rows, report.recommendation);
+  print_all(report);
+}
+
+// Each line with its right checksum, but those that begin with '!'.
+void read_journal(const std::string& input) {
+  std::string text;
+  for (const std::string& line : split(input, '\n'))
+    text += line.starts_with('!') ? line.substr(1) + "\n" : hash_hex(line).substr(0, 16) + " " + line + "\n";
+  const fs::path path = folder().file("journal", text);
+  const size_t known = sweep::Journal(path).size();
+  if (sweep::Journal(path).size() != known) std::abort();  // what was read and mended reads the same again
+}
+
+void read_safetensors(const std::string& input) {
+  const safetensors::Header header = safetensors::parse_header(input, 48);
+  if (safetensors::parse_header(print_header(header).substr(safetensors::kLengthBytes), 48).entries.size() !=
+      header.entries.size())
+    std::abort();
+}
+
+void read_strategy(const std::string& input) {
+  static const config::ProgramFacts facts = small_facts();
+  const config::Strategy strategy = config::Strategy::parse(input);
+  if (to_string(config::Strategy::parse(to_string(strategy))) != to_string(strategy)) std::abort();
+  plan::make_plan(strategy, facts);
+}
+
+void read_words(const std::string& input) {
+  const std::function<void()> parsers[] = {
+      [&] { to_string(config::parse_input_spec(input)); },
+      [&] { format_bytes(parse_bytes(input)); },
+      [&] { config::BlockRanges ranges(input); },
+      [&] { parse_integer(input, "it"); },
+      [&] { parse_number(input, "it"); },
+      [&] { glob_match(input, "layers.0.attention"); },
+      [&] { glob_match("a*.b?*", input); },
+      [&] { valid_utf8(input); },
+      [&] { printable(input); },
+  };
+  for (const auto& parser : parsers) try {
+      parser();
+    } catch (const Error&) {
+    }
+}
+
+void read_frames(const std::string& input) {
+  sweep::FrameReader reader([](const sweep::Phase&) {});
+  reader.add(input.substr(0, input.size() / 2));
+  reader.add(input.substr(input.size() / 2));
+  reader.add("\n");
+}
+
+void read_request(const std::string& input) {
+  const auto request = parse_json(input).get<config::TrialRequest>();
+  const json written = request;
+  if (json(written.get<config::TrialRequest>()) != written) std::abort();
+}
+
+const std::map<std::string, void (*)(const std::string&)> kParsers = {
+    {"trace", read_trace},         {"plan", read_plan},
+    {"plan_file", read_plan_file}, {"profile", read_profile},
+    {"facts", read_facts},         {"sweep", read_sweep},
+    {"report", read_report},       {"measurement", read_measurement},
+    {"journal", read_journal},     {"safetensors", read_safetensors},
+    {"strategy", read_strategy},   {"words", read_words},
+    {"frames", read_frames},       {"request", read_request}};
+
+void (*chosen)(const std::string&) = nullptr;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  constexpr std::string_view kFlag = "--parser=";
+  for (int i = 1; i < *argc; ++i) {
+    const std::string_view word = (*argv)[i];
+    if (!word.starts_with(kFlag)) continue;
+    const auto found = kParsers.find(std::string(word.substr(kFlag.size())));
+    if (found != kParsers.end()) chosen = found->second;
+  }
+  if (chosen) return 0;
+  for (const auto& [name, parser] : kParsers) std::printf("%s\n", name.c_str());
+  std::exit(2);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    chosen(std::string(reinterpret_cast<const char*>(data), size));
+  } catch (const Error&) {
+  } catch (const json::exception&) {
+  }
+  return 0;
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Runs every parser under libFuzzer, several at a time; seeds are made from tests/data.
+
+    run.py MEMTUNE_FUZZ [--runs N] [--jobs N] [--corpus FOLDER] [PARSER...]
+
+Exit code 1: a fault was found; the input lies in the corpus folder under crash-..., and is told.
+"""
+import argparse
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def op(i, name, block):
+    return {"name": name, "region": f"layers.{block}", "block": block, "class": "matmul", "inputs": [i], "outputs": [i + 1],
+            "output_bytes": [1 << 20], "output_saved": [True]}
+
+
+def seeds():
+    """Texts by parser."""
+    sweep = json.loads(read(os.path.join(DATA, "sweep.json")))
+    measurements = [json.loads(read(path)) for path in sorted(glob.glob(f"{DATA}/trials/*/measurement.json"))]
+    facts = {**sweep["facts"], "ops": [op(i, "aten::linear", i // 2) for i in range(4)],
+             "blocks": [{"path": "layers.0"}, {"path": "layers.1"}], "owner": [-1, 0, 1, 2, 3]}
+    dump = lambda value: json.dumps(value).encode()
+    trials = [{**m, "pareto": True, "recommended": False, "batch": 2} for m in measurements[:3]]
+    advice = {"strategy": measurements[0]["strategy"], "reason": "fastest", "fits": True}
+    plans = [read(path) for path in glob.glob(f"{DATA}/trials/*/plan.json")]
+    rules = {"version": 1, "name": "mine", "strategy": "checkpoint:full", "saved_min_bytes": 1024, "transfer": {},
+             "rules": [{"blocks": "0-1", "op": "linear", "outputs": "host"}, {"region": "layers.*", "saved": "recompute"}]}
+    profile = {"kind": "decoder", "vocabulary": 256, "hidden": 64, "blocks": 2, "heads": 4, "kv_heads": 4, "mlp": 128,
+               "sequence": 128, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token"}
+    start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}
+    frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
+              {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
+              {"frame": "result", "measurement": measurements[0]}, {"frame": "usage", "message": "no"},
+              {"frame": "doctor", "checks": [{"name": "a", "status": "ok"}]}]
+    tensors = {"__metadata__": {"a": "b"}, "x": {"dtype": "F32", "shape": [2, 4], "data_offsets": [0, 32]},
+               "y": {"dtype": "I64", "shape": [2], "data_offsets": [32, 48]}}
+    return {
+        "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
+        "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
+        "plan_file": [dump(rules), *plans],
+        "profile": [dump(profile)],
+        "facts": [dump(sweep["facts"]), dump(facts)],
+        "sweep": [dump(sweep)],
+        "report": [dump({"version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],
+        "measurement": [dump(m) for m in measurements],
+        "journal": ["\n".join(map(json.dumps, [{"file": "memtune journal", "version": 1}, start,
+                                               {"event": "end", "key": "k", "outcome": "ok"}])).encode(), b"!0123 x\n"],
+        "safetensors": [dump(tensors)],
+        "strategy": [b"none", b"checkpoint:full,segment=2+offload:stream,fraction=0.5,min=1MiB", b"checkpoint:every=2",
+                     b"checkpoint:cheap,keep=matmul"],
+        "words": [b"tokens:int64[4,4096]<32000", b"1.5GiB", b"0-3,7", b"layers.*.w?", b"-12", b"1e300", b"\xc2\x9b31m"],
+        "frames": ["\n".join(map(json.dumps, frames)).encode()],
+        "request": [dump(sweep["request"])],
+    }
+
+
+def fuzz(program, parser, texts, corpus, runs):
+    """(executions, what is wrong)"""
+    folder = os.path.join(corpus, parser)
+    os.makedirs(folder, exist_ok=True)
+    for i, text in enumerate(texts):
+        with open(os.path.join(folder, f"seed-{i}"), "wb") as file:
+            file.write(text)
+    command = [program, f"--parser={parser}", folder, f"-runs={runs}", "-timeout=10", "-rss_limit_mb=2048",
+               "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/../{parser}-", "-verbosity=0"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    count = re.search(r"number_of_executed_units: *(\d+)", done.stdout)
+    executions = int(count.group(1)) if count else 0
+    return executions, done.stdout[-3000:] if done.returncode != 0 or executions < runs else ""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--runs", type=int, default=200_000)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--corpus", default="fuzz-corpus")
+    parser.add_argument("parsers", nargs="*")
+    options = parser.parse_args()
+    texts = seeds()
+    names = options.parsers or list(texts)
+    failed = False
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        jobs = {name: pool.submit(fuzz, options.program, name, texts[name], options.corpus, options.runs) for name in names}
+        for name, job in jobs.items():
+            executions, problem = job.result()
+            failed |= bool(problem)
+            print(f"{name:12} {executions:12,} executions  {'FAULT' if problem else 'none'}", flush=True)
+            if problem:
+                print(problem)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
