@@ -218,7 +218,7 @@ settings() {  # PRESET
   local sources=
   ! viewer_ready || sources=$viewer
   printf -- '-D%s\n' "MEMTUNE_VIEWER_SOURCES=$sources"
-  [[ $1 != asan && $1 != tsan && $1 != viewer ]] || return 0
+  [[ $1 != asan && $1 != viewer ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 
@@ -231,7 +231,7 @@ up_to_date() {  # PRESET [PROGRAM]
     -newer "$build/.memtune-built" -print -quit 2>/dev/null) ]]
 }
 
-build() {  # PRESET TARGET
+build() {  # PRESET TARGET...
   local build=$root/build/$1 arguments=()
   readarray -t arguments < <(settings "$1")
   mkdir -p "$build"
@@ -243,8 +243,8 @@ build() {  # PRESET TARGET
       cmake -S "$root" --preset "$1" --log-level=WARNING "${arguments[@]}" >&2 || exit
       cp "$build/.memtune-building" "$build/.memtune-configured"
     fi
-    say "building build/$1 ($2)"
-    cmake --build "$build" --target "$2" -j "$(jobs)" >&2 || exit
+    say "building build/$1 (${*:2})"
+    cmake --build "$build" --target "${@:2}" -j "$(jobs)" >&2 || exit
     mv "$build/.memtune-building" "$build/.memtune-built"
   ) 9>"$build/.memtune-lock"
 }

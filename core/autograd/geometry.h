@@ -10,24 +10,32 @@ struct Geometry {
   c10::SmallVector<int64_t, 5> sizes, strides;
   int64_t offset = 0;  // in elements
   caffe2::TypeMeta dtype;
+  bool conjugate = false, negative = false;  // what is read is the bytes' conjugate, their negative
 
   Geometry() = default;
   explicit Geometry(const at::Tensor& tensor)
-      : sizes(tensor.sizes()), strides(tensor.strides()), offset(tensor.storage_offset()), dtype(tensor.dtype()) {}
+      : sizes(tensor.sizes()),
+        strides(tensor.strides()),
+        offset(tensor.storage_offset()),
+        dtype(tensor.dtype()),
+        conjugate(tensor.is_conj()),
+        negative(tensor.is_neg()) {}
 
   // The same tensor over `storage`, without history.
   at::Tensor view(const at::Storage& storage) const {
     auto key = storage.device().is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
     auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key), dtype);
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+    if (conjugate) tensor._set_conj(true);
+    if (negative) tensor._set_neg(true);
     return tensor;
   }
 };
 
-// Whether `tensor` is plain bytes that Geometry describes.
+// Whether `tensor` is plain bytes that Geometry describes. Zeros that autograd makes without memory are not.
 inline bool is_plain(const at::Tensor& tensor) {
-  return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() && !tensor.is_conj() &&
-         !tensor.is_neg() && (tensor.is_cpu() || tensor.is_cuda());
+  return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
+         !tensor._is_zerotensor() && (tensor.is_cpu() || tensor.is_cuda());
 }
 
 }  // namespace memtune::autograd

@@ -57,6 +57,11 @@ void sync_folder_of(FileSystem& system, const fs::path& path) {
   sync(system, open(system, folder, O_RDONLY | O_DIRECTORY, "open").get(), folder);
 }
 
+void rename_to(FileSystem& system, const fs::path& aside, const fs::path& path) {
+  const int renamed = uninterrupted([&] { return system.rename(aside, path); });
+  if (renamed < 0) fail("write", path, -renamed);
+}
+
 void resize(FileSystem& system, int file, int64_t bytes, const fs::path& path) {
   const int result = uninterrupted([&] { return system.resize(file, bytes); });
   if (result < 0) fail("cut", path, -result);
@@ -141,6 +146,12 @@ void append_file(const fs::path& path, std::string_view content, FileSystem& sys
   if (before == 0) sync_folder_of(system, path);
 }
 
+void publish_file(const fs::path& aside, const fs::path& path, FileSystem& system) {
+  sync(system, open(system, aside, O_RDONLY, "sync").get(), path);
+  rename_to(system, aside, path);
+  sync_folder_of(system, path);
+}
+
 void cut_file(const fs::path& path, int64_t bytes, FileSystem& system) {
   resize(system, open(system, path, O_WRONLY, "cut").get(), bytes, path);
 }
@@ -174,8 +185,7 @@ void OutputFile::write(std::string_view part) { write_all(system_, file_.get(), 
 void OutputFile::finish() {
   sync(system_, file_.get(), path_);
   if (aside_.empty()) return;
-  const int renamed = uninterrupted([&] { return system_.rename(aside_, path_); });
-  if (renamed < 0) fail("write", path_, -renamed);
+  rename_to(system_, aside_, path_);
   aside_.clear();
   sync_folder_of(system_, path_);
 }

@@ -21,6 +21,10 @@ void write_file(const std::filesystem::path& path, std::string_view content, Fil
 // Appends one record and fsyncs. The file is created when missing.
 void append_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
 
+// Gives a file that was written beside `path` its name: fsync, rename, fsync of the folder.
+void publish_file(const std::filesystem::path& aside, const std::filesystem::path& path,
+                  FileSystem& system = system_files());
+
 // Cuts the file's end off.
 void cut_file(const std::filesystem::path& path, int64_t bytes, FileSystem& system = system_files());
 

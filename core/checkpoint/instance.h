@@ -1,8 +1,9 @@
-// One executed op, remembered so that it can be run again: what went in (as values and views of them), the random state
-// and autocast as they were, what came out. Instances and values form the chain that a recompute walks; it lives as
-// long as something needs it.
+// One executed op, remembered so that it can be run again: what went in (as values and views of them; lists as they
+// were then), the random state, grad mode and autocast, what came out. Instances and values form the chain that a
+// recompute walks; it lives as long as something needs it.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
@@ -58,7 +59,9 @@ struct Instance final : autograd::Maker {
   c10::SmallVector<RecordedArgument, 6> arguments;
   c10::SmallVector<TensorInput, 2> inputs;  // of all arguments
   c10::SmallVector<Output, 1> outputs;      // that are made again
-  at::Tensor generator_state;               // undefined: the op draws nothing
+  at::Generator generator;                  // that the op draws from; undefined: it draws nothing
+  at::Tensor generator_state;
+  bool grad_mode = true;
   autograd::Autocast autocast;
   std::map<int, at::Tensor> captured;  // private saved values that are waited for, by number of the save
   int saves = 0;                       // tensors that autograd saved while the op ran

@@ -1,6 +1,5 @@
 #include "core/checkpoint/recompute.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -19,18 +18,16 @@ using program::Stack;
 
 class GeneratorScope {
  public:
-  GeneratorScope(c10::Device device, const at::Tensor& state) : used_(state.defined()) {
-    if (!used_) return;
-    generator_ = at::globalContext().defaultGenerator(device);
+  GeneratorScope(const at::Generator& generator, const at::Tensor& state) : generator_(generator) {
+    if (!generator_.defined()) return;
     before_ = generator_.get_state();
     generator_.set_state(state);
   }
   ~GeneratorScope() {
-    if (used_) generator_.set_state(before_);
+    if (generator_.defined()) generator_.set_state(before_);
   }
 
  private:
-  bool used_;
   at::Generator generator_;
   at::Tensor before_;
 };
@@ -104,11 +101,11 @@ void Recompute::rerun(Instance& instance, const SavedValue* wanted) {
   const Stack arguments = instance.writes() ? stack : Stack();
   Capture capture(instance);
   {
-    at::AutoGradMode grad(true);
+    at::AutoGradMode grad(instance.grad_mode);
     std::optional<autograd::AutocastScope> autocast;
     if (instance.autocast.enabled || autograd::Autocast::now(device_.type()).enabled)
       autocast.emplace(device_.type(), instance.autocast);
-    GeneratorScope generator(device_, instance.generator_state);
+    GeneratorScope generator(instance.generator, instance.generator_state);
     autograd::HookScope hooks(captures ? &capture : nullptr);
     device::Stopwatch::Lap lap(timer_);
     using trace::ValueKey;

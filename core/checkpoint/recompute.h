@@ -4,8 +4,8 @@
 // recomputation to come needs it. Nested, ops of other blocks than backward is in are rerun in passing: of what they
 // make only what crosses into another block is held on, and they are run again when backward is in their block.
 //
-// A rerun happens under the forward's autocast state and random state, in grad mode
-// (some kernels depend on it) but without history, and leaves the module's buffers as they are.
+// A rerun happens under the forward's autocast state, random state and grad mode (some kernels depend on it), but
+// without history, and leaves the module's buffers as they are.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 #include "core/checkpoint/recorder.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
 
 namespace memtune::checkpoint {
 namespace {
@@ -21,6 +22,13 @@ Form form_of(const IValue& value) {
   return is_optional_tensor_list(value) ? Form::optional_list : Form::plain;
 }
 
+// Who shares a list or a dictionary may change it when the op has run.
+IValue as_it_is(const IValue& value) {
+  if (value.isList()) return value.toList().copy();
+  if (value.isGenericDict()) return value.toGenericDict().copy();
+  return value;
+}
+
 void add_input(Instance& instance, const at::Tensor& tensor, UseOf use) {
   TensorInput& input = instance.inputs.emplace_back();
   if (!tensor.defined()) return;
@@ -37,7 +45,7 @@ void add_argument(Instance& instance, const IValue& value, UseOf use) {
   argument.form = form_of(value);
   const size_t before = instance.inputs.size();
   if (argument.form == Form::plain) {
-    argument.value = value;
+    argument.value = as_it_is(value);
   } else if (argument.form == Form::tensor) {
     add_input(instance, value.toTensor(), use);
   } else {
@@ -62,12 +70,20 @@ const program::Op& cast_op() {
   return cast;
 }
 
+// That the op draws from: its own, or the device's.
+at::Generator generator_of(const Stack& inputs, c10::Device device) {
+  for (const IValue& value : inputs)
+    if (value.isGenerator()) return value.toGenerator();
+  return at::globalContext().defaultGenerator(device);
+}
+
 }  // namespace
 
 InstancePtr OpRecorder::begin(const program::Op& op, int block) const {
   auto instance = std::make_shared<Instance>(engine_);
   instance->op = &op;
   instance->block = block;
+  instance->grad_mode = at::GradMode::is_enabled();
   return instance;
 }
 
@@ -75,7 +91,10 @@ InstancePtr OpRecorder::begin(const program::Op& op, int block) const {
 InstancePtr OpRecorder::record(const program::Op& op, const Stack& inputs, int block, UseOf use) const {
   InstancePtr instance = begin(op, block);
   instance->autocast = autograd::Autocast::now(device_.type());
-  if (op.random) instance->generator_state = at::globalContext().defaultGenerator(device_).get_state();
+  if (op.random) {
+    instance->generator = generator_of(inputs, device_);
+    instance->generator_state = instance->generator.get_state();
+  }
   for (const IValue& value : inputs) add_argument(*instance, value, use);
   return instance;
 }

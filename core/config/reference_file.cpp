@@ -1,5 +1,6 @@
 #include "core/config/reference_file.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -7,13 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
 
 namespace memtune::config {
 namespace {
 
 using nlohmann::json;
 
-constexpr char kMagic[] = "MTREFER2";
+constexpr char kMagic[] = "MTREFER3";
 constexpr size_t kMagicBytes = sizeof kMagic - 1, kNameBytes = kMagicBytes - 1;  // the last character is the version
 
 // JSON has neither NaN nor infinity, and a loss has to keep its bits.
@@ -56,23 +59,37 @@ bool fill(const std::vector<ReferenceGradient>& gradients, uint64_t bytes) {
   return end == bytes;
 }
 
-// Where the directory begins.
-uint64_t read_head(std::ifstream& file, const std::filesystem::path& path) {
+struct Head {
+  uint64_t directory = 0, checksum = 0;  // where it begins, its own
+};
+
+uint64_t checksum_of(const std::string& directory) { return hash64(directory.data(), directory.size(), 0); }
+
+Head read_head(std::ifstream& file, const std::filesystem::path& path) {
   char magic[kMagicBytes] = {};
-  uint64_t directory = 0;
+  Head head;
   file.read(magic, kMagicBytes);
   if (!file || std::memcmp(magic, kMagic, kNameBytes) != 0) refuse_reference(path, "no reference file");
   if (magic[kNameBytes] != kMagic[kNameBytes])
     refuse_reference(path, "a reference file of version " + std::string(1, magic[kNameBytes]) +
                                ", and this memtune reads version " + kMagic[kNameBytes]);
-  file.read(reinterpret_cast<char*>(&directory), sizeof directory);
+  file.read(reinterpret_cast<char*>(&head), sizeof head);
   if (!file) refuse_reference(path, "a damaged reference file");
-  return directory;
+  return head;
+}
+
+bool is_whole(const InputFile& file, const ReferenceGradient& gradient) {
+  std::string bytes(gradient.bytes, '\0');
+  file.read(bytes.data(), static_cast<int64_t>(gradient.bytes), static_cast<int64_t>(kFirstGradient + gradient.offset));
+  return hash_hex(bytes) == gradient.hash;
 }
 
 }  // namespace
 
-void begin_reference(std::ostream& file) { file.write("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", kFirstGradient); }
+void begin_reference(std::ostream& file) {
+  const char nothing[kFirstGradient] = {};
+  file.write(nothing, sizeof nothing);
+}
 
 void finish_reference(std::ostream& file, const Reference& reference) {
   json gradients = json::array();
@@ -83,34 +100,39 @@ void finish_reference(std::ostream& file, const Reference& reference) {
                           {"relative_noise", to_hex(reference.relative_noise)},
                           {"gradients", gradients}};
   file.seekp(0, std::ios::end);
-  const auto begin = static_cast<uint64_t>(file.tellp());
   const std::string text = directory.dump();
+  const Head head = {static_cast<uint64_t>(file.tellp()), checksum_of(text)};
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.seekp(0);
   file.write(kMagic, kMagicBytes);
-  file.write(reinterpret_cast<const char*>(&begin), sizeof begin);
+  file.write(reinterpret_cast<const char*>(&head), sizeof head);
 }
 
 Reference read_reference(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  const uint64_t directory = read_head(file, path);
+  const Head head = read_head(file, path);
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
-  if (error || directory < kFirstGradient || directory > size) refuse_reference(path, "a damaged reference file");
-  std::string text(size - directory, '\0');
-  file.seekg(static_cast<std::streamoff>(directory));
+  if (error || head.directory < kFirstGradient || head.directory > size)
+    refuse_reference(path, "a damaged reference file");
+  std::string text(size - head.directory, '\0');
+  file.seekg(static_cast<std::streamoff>(head.directory));
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file || checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
   try {
     Reference reference = reference_from(json::parse(text));
-    if (file && fill(reference.gradients, directory - kFirstGradient)) return reference;
+    if (fill(reference.gradients, head.directory - kFirstGradient)) return reference;
   } catch (const json::exception&) {
   }
   refuse_reference(path, "a damaged reference file");
 }
 
-bool is_reference(const std::filesystem::path& path) try {
-  read_reference(path);
-  return true;
+bool is_whole_reference(const std::filesystem::path& path) try {
+  const Reference reference = read_reference(path);
+  const InputFile file(path);
+  return std::ranges::all_of(reference.gradients, [&](const ReferenceGradient& gradient) {
+    return !gradient.defined || is_whole(file, gradient);
+  });
 } catch (const Error&) {
   return false;
 }

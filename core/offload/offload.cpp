@@ -43,7 +43,7 @@ void Offload::Batch::add(Transfer& transfer, const device::Device::Copy& copy, t
 
 // One event behind all of them. While values are recorded each copy is a call of its own, since a profiler knows a copy
 // by its call; so is one of memory that is not pinned, which the driver stages.
-device::EventPtr Offload::enqueue(const Batch& batch, Direction direction, Stream stream) {
+device::EventPtr Offload::enqueue(const Batch& batch, Direction direction, Stream stream) try {
   if (!recorder_ && settings_.pinned) {
     device_.copy_batch(batch.copies, direction, stream);
     return device_.record(stream);
@@ -54,6 +54,9 @@ device::EventPtr Offload::enqueue(const Batch& batch, Direction direction, Strea
     device_.copy(to, from, bytes, direction, stream);
   }
   return device_.record(stream);
+} catch (...) {
+  device_.synchronize_quietly();  // what was issued has no event that whoever frees its memory could wait for
+  throw;
 }
 
 void Offload::compute_waits(const device::EventPtr& event) {

@@ -21,7 +21,7 @@ void RunningOp::begin(const program::Op& op, const Stack& inputs, const ValueTab
     if (!op.writes[i] || !inputs[i].isTensor() || !values.covers(inputs[i].toTensor())) continue;
     const at::Tensor& tensor = inputs[i].toTensor();
     const Storage storage = ValueTable::storage_of(tensor);
-    written_.push_back({storage, static_cast<int>(i), tensor.detach(),
+    written_.push_back({storage, static_cast<int>(i), tensor,
                         tensor.unsafeGetTensorImpl()->version_counter().current_version(), values.find(storage)});
   }
 }

@@ -18,7 +18,7 @@ class RunningOp {
   struct Written {  // a storage that the op writes into
     Storage storage;
     int argument;
-    at::Tensor tensor;
+    at::Tensor tensor;         // itself: the op may give it other sizes
     uint32_t version;          // before the op
     autograd::ValuePtr value;  // before the op; null: none
     bool from_outside() const { return !value || value->key().op < 0; }

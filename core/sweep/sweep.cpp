@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 
 #include "core/base/error.h"
@@ -188,7 +189,15 @@ class Sweep {
     record_.trials.push_back(trial.spec);
   }
 
-  bool can_reuse(const JournalEntry& known, const Trial& trial) const {
+  // All of a reference is read once a sweep.
+  bool is_whole(const std::string& reference) {
+    if (whole_references_.contains(reference)) return true;
+    if (!config::is_whole_reference(reference)) return false;
+    whole_references_.insert(reference);
+    return true;
+  }
+
+  bool can_reuse(const JournalEntry& known, const Trial& trial) {
     if (settings_.reuse == Reuse::nothing || known.outcome.empty() || known.folder.empty()) return false;
     const auto measurement = directory_.read_measurement(known.folder);
     if (!measurement) return false;
@@ -196,7 +205,7 @@ class Sweep {
     // Its gradients may be needed by those that are still to run.
     const result::Gradients& gradients = measurement->gradients;
     const bool made_reference = !gradients.compared || gradients.against == measurement->strategy;
-    if (worked && made_reference && !config::is_reference(trial.request.reference)) return false;
+    if (worked && made_reference && !is_whole(trial.request.reference)) return false;
     return worked || settings_.reuse == Reuse::finished;
   }
 
@@ -238,14 +247,14 @@ class Sweep {
     return true;
   }
 
-  void prepare(Trial& trial, const std::filesystem::path& folder) const {
+  void prepare(Trial& trial, const std::filesystem::path& folder) {
     std::filesystem::create_directories(directory_ / folder);
     for (const char* stale : {"measurement.json", "trace.mttrace"})
       std::filesystem::remove(directory_ / folder / stale);
     trial.request.trace = absolute(folder / "trace.mttrace");
     trial.request.command = command_line();
     // One that cannot be read would be refused by every trial; whoever comes first makes it again.
-    if (!config::is_reference(trial.request.reference)) std::filesystem::remove(trial.request.reference);
+    if (!is_whole(trial.request.reference)) std::filesystem::remove(trial.request.reference);
     write_file(directory_ / folder / "plan.json", json(trial.request.plan).dump(1, '\t') + "\n");
     write_file(directory_ / folder / "request.json", json(trial.request).dump(1, '\t') + "\n");
   }
@@ -294,6 +303,7 @@ class Sweep {
   std::vector<std::string> inspection_notes_;
   std::vector<Trial> trials_;
   std::vector<Tried> tried_;
+  std::set<std::string> whole_references_;
   bool any_worked_ = false;
 };
 

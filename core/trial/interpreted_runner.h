@@ -22,6 +22,7 @@ class InterpretedRunner final : public Runner {
 
   double untouched_loss() override { return session_.untouched_loss(executor()); }
   at::Tensor forward_backward() override;
+  at::Tensor untouched_step() override { return session_.untouched_step(executor()); }
 
   // Where copies are to be scheduled, the second step is learned from (optimizer states are there by then), and another
   // settles the allocator.

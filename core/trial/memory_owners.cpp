@@ -1,5 +1,7 @@
 #include "core/trial/memory_owners.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 namespace memtune::trial {
@@ -8,6 +10,14 @@ namespace {
 using trace::OwnerKind;
 
 enum Fixed : size_t { kParameters, kOptimizer, kInputs, kGradients, kAhead, kOutside, kFirstBlock };
+
+// A sparse one is indices and values; autograd makes zeros without memory.
+int64_t bytes_of(const at::Tensor& gradient) {
+  if (gradient.layout() == at::kSparse)
+    return static_cast<int64_t>(gradient._indices().nbytes() + gradient._values().nbytes());
+  if (gradient.layout() != at::kStrided || gradient._is_zerotensor()) return 0;
+  return static_cast<int64_t>(gradient.nbytes());
+}
 
 }  // namespace
 
@@ -29,7 +39,7 @@ std::vector<int64_t> MemoryOwners::bytes() const {
   bytes[kOptimizer] = optimizer_bytes_;
   bytes[kInputs] = input_bytes_;
   for (const auto& [name, parameter] : parameters_)
-    if (parameter.grad().defined()) bytes[kGradients] += static_cast<int64_t>(parameter.grad().nbytes());
+    if (parameter.grad().defined()) bytes[kGradients] += bytes_of(parameter.grad());
   bytes[kAhead] = executor_.offload().ahead_bytes();
   executor_.values().visit_held([&](const autograd::SavedValue& value, int64_t held) {
     const int block = facts_.ops[value.key().op].block;

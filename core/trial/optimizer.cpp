@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "core/base/error.h"
@@ -12,6 +13,15 @@
 
 namespace memtune::trial {
 namespace {
+
+// Fused kernels know real numbers only; of complex ones each part is a number of its own.
+at::Tensor in_reals(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
+
+// The gradient as a kernel can read it: autograd makes zeros without memory, conjugates and negatives by a flag.
+at::Tensor readable(const at::Tensor& gradient) {
+  if (gradient._is_zerotensor()) return at::zeros(gradient.sizes(), gradient.options());
+  return gradient.resolve_conj().resolve_neg();
+}
 
 // What one fused call takes: parameters of one dtype on one device.
 struct Group {
@@ -30,9 +40,13 @@ class Fused : public Optimizer {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor& parameter = parameters_[i];
       if (!parameter.grad().defined()) continue;
+      if (parameter.grad().layout() != at::kStrided) {
+        update_sparse(parameter);
+        continue;
+      }
       Group& group = groups[{static_cast<int>(parameter.scalar_type()), parameter.get_device()}];
-      group.parameters.push_back(parameter);
-      group.gradients.push_back(parameter.grad());
+      group.parameters.push_back(in_reals(parameter));
+      group.gradients.push_back(in_reals(readable(parameter.grad())));
       add_state(i, group);
     }
     for (auto& [key, group] : groups) update(group);
@@ -43,6 +57,7 @@ class Fused : public Optimizer {
  protected:
   virtual void add_state(size_t, Group&) {}
   virtual void update(Group& group) = 0;
+  virtual void update_sparse(const at::Tensor& parameter) = 0;  // that has a sparse gradient
 
   double learning_rate_;
   std::vector<at::Tensor> parameters_;
@@ -62,8 +77,8 @@ class AdamW final : public Fused {
   void add_state(size_t i, Group& group) override {
     State& state = states_[i];
     if (!state.step.defined()) {
-      state.first = at::zeros_like(parameters_[i], at::MemoryFormat::Preserve);
-      state.second = at::zeros_like(parameters_[i], at::MemoryFormat::Preserve);
+      state.first = at::zeros_like(in_reals(parameters_[i]), at::MemoryFormat::Preserve);
+      state.second = at::zeros_like(in_reals(parameters_[i]), at::MemoryFormat::Preserve);
       state.step = at::zeros({}, parameters_[i].options().dtype(at::kFloat));
     }
     group.first.push_back(state.first);
@@ -86,6 +101,14 @@ class AdamW final : public Fused {
                       /*amsgrad=*/false, /*maximize=*/false);
   }
 
+  void update_sparse(const at::Tensor& parameter) override {
+    std::ostringstream shape;
+    shape << parameter.sizes();
+    throw UsageError("the gradient of a parameter " + shape.str() +
+                     " is sparse, and adamw updates every element: make it dense (embeddings: sparse=False), or use "
+                     "--optimizer sgd");
+  }
+
   std::vector<State> states_;
 };
 
@@ -97,6 +120,10 @@ class Sgd final : public Fused {
   void update(Group& group) override {
     at::_fused_sgd_(group.parameters, group.gradients, /*momentum_buffer_list=*/{}, /*weight_decay=*/0, /*momentum=*/0,
                     learning_rate_, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
+  }
+
+  void update_sparse(const at::Tensor& parameter) override {
+    at::Tensor(parameter).add_(parameter.grad(), -learning_rate_);
   }
 };
 

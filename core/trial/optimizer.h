@@ -13,7 +13,8 @@ namespace memtune::trial {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Uses and frees the gradients of all parameters that have one; no host synchronisation.
+  // Uses and frees the gradients of all parameters that have one; no host synchronisation. Sparse gradients are sgd's
+  // alone, as in PyTorch: UsageError of adamw.
   virtual void step() = 0;
   virtual int64_t state_bytes() const = 0;  // on the device
 };

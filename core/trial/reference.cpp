@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/hash.h"
 
 namespace memtune::trial {
@@ -23,10 +24,17 @@ using config::ReferenceGradient;
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // of a comparison in double precision
 constexpr double kAllowed = 2;                        // times the noise
 
-// One gradient at a time is on the CPU.
+// One gradient at a time is on the CPU, in memory of its own where it has none: autograd makes zeros without.
 at::Tensor on_cpu(const at::Tensor& gradient) {
-  at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
-  return dense.detach().to(at::kCPU).contiguous();
+  at::Tensor dense = gradient.detach();
+  if (dense.layout() != at::kStrided) dense = dense.to_dense();
+  if (dense._is_zerotensor()) dense = at::zeros(dense.sizes(), dense.options());
+  return dense.to(at::kCPU).resolve_conj().resolve_neg().contiguous();
+}
+
+// Complex numbers differ in either part.
+at::Tensor in_doubles(const at::Tensor& tensor) {
+  return (tensor.is_complex() ? at::view_as_real(tensor).flatten() : tensor).to(at::kDouble);
 }
 
 std::string hash_of(const at::Tensor& tensor) { return hash_hex(tensor.const_data_ptr(), tensor.nbytes()); }
@@ -51,9 +59,9 @@ Difference difference(const at::Tensor& found, const at::Tensor& expected) {
   Difference result;
   for (int64_t i = 0; i < left.numel(); i += kSliceElements) {
     int64_t end = std::min(left.numel(), i + kSliceElements);
-    at::Tensor x = left.slice(0, i, end).to(at::kDouble), y = right.slice(0, i, end).to(at::kDouble);
+    at::Tensor x = in_doubles(left.slice(0, i, end)), y = in_doubles(right.slice(0, i, end));
     const double *p = x.const_data_ptr<double>(), *q = y.const_data_ptr<double>();
-    for (int64_t k = 0; k < end - i; ++k) {
+    for (int64_t k = 0; k < x.numel(); ++k) {
       result.largest = std::max(result.largest, difference(p[k], q[k]));
       if (std::isfinite(q[k])) result.size = std::max(result.size, std::abs(q[k]));
     }
@@ -77,7 +85,7 @@ at::Tensor read(std::istream& file, const ReferenceGradient& entry, const at::Te
   at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
   file.seekg(static_cast<std::streamoff>(config::kFirstGradient + entry.offset));
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
-  if (!file) config::refuse_reference(path, "a damaged reference file");
+  if (!file || hash_of(tensor) != entry.hash) config::refuse_reference(path, "a damaged reference file");
   return tensor;
 }
 
@@ -141,6 +149,7 @@ ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strate
       aside_(path.string() + ".tmp." + std::to_string(::getpid())),
       file_(aside_, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc) {
   reference_ = {strategy, loss, 0, 0, {}};
+  noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;
   config::begin_reference(file_);
   uint64_t offset = 0;
@@ -171,22 +180,31 @@ void ReferenceWriter::check() const {
                 " bytes");
 }
 
-result::Gradients ReferenceWriter::finish(double loss, const NamedParameters& parameters) {
-  result::Gradients result{true, true, 0, "", reference_.strategy};
-  std::vector<double> relative;
+void ReferenceWriter::repeat(double loss, const NamedParameters& parameters) {
   compare(file_, aside_, reference_, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
-    (index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise) = by.largest;
-    if (by.size > 0) relative.push_back(by.largest / by.size);
-    note(result, name, by.largest);
+    double& noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
+    noise = std::max(noise, by.largest);
+    sizes_[index] = by.size;
+    note(noise_, name, by.largest);
   });
-  reference_.relative_noise = median(std::move(relative));
+}
+
+// The median, over what was not repeated, of noise for its size.
+double ReferenceWriter::relative_noise() const {
+  std::vector<double> relative;
+  for (const auto& [index, size] : sizes_) {
+    const double noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
+    if (size > 0) relative.push_back(noise / size);
+  }
+  return median(std::move(relative));
+}
+
+void ReferenceWriter::finish() {
+  reference_.relative_noise = relative_noise();
   config::finish_reference(file_, reference_);
   file_.close();
   check();
-  std::error_code error;
-  fs::rename(aside_, path_, error);
-  if (error) throw IoError("cannot write '" + path_.string() + "': " + error.message());
-  return result;
+  publish_file(aside_, path_);
 }
 
 Comparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {

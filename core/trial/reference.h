@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,8 @@ struct Comparison {
   Deviation worst;  // the one furthest beyond what it may differ by
 };
 
-// Writes the file from two runs of the baseline: the constructor the first one's gradients, aside; finish() what the
-// second differs by, and gives the file its name. Without finish() nothing stays. Throws IoError.
+// Writes the file from runs of the baseline: the constructor the first one's gradients, aside; each repetition adds to
+// the noise; finish() gives the file its name. Without finish() nothing stays. Throws IoError.
 class ReferenceWriter {
  public:
   ReferenceWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
@@ -40,19 +41,25 @@ class ReferenceWriter {
   ReferenceWriter(const ReferenceWriter&) = delete;
   ReferenceWriter& operator=(const ReferenceWriter&) = delete;
 
-  result::Gradients finish(double loss, const NamedParameters& parameters);
+  void repeat(double loss, const NamedParameters& parameters);
+  // Equal: every repetition had the first run's bits.
+  const result::Gradients& noise() const { return noise_; }
+  void finish();
 
  private:
   void check() const;  // that all was written
+  double relative_noise() const;
 
   std::filesystem::path path_, aside_;
   std::fstream file_;
   config::Reference reference_;
+  result::Gradients noise_;
+  std::map<int, double> sizes_;  // of what was not repeated: parameter (-1: the loss), its largest element
 };
 
-// A parameter may differ by twice its own noise, and by twice the usual noise for its size: of a single number, two
+// A parameter may differ by twice its own noise, and by twice the usual noise for its size: of a single number, a few
 // runs may be equal by chance. Reads the file's gradients only where a hash differs. UsageError when it is no
-// reference, or of another model.
+// reference, damaged, or of another model.
 Comparison compare_with_reference(const std::filesystem::path& path, double loss, const NamedParameters& parameters);
 
 }  // namespace memtune::trial

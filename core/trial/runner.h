@@ -43,6 +43,8 @@ class Runner {
   virtual double untouched_loss() = 0;
   // The loss, still on the device. Throws what ops and engines throw.
   virtual at::Tensor forward_backward() = 0;
+  // The same, with all but the gradients left as it was: buffers, attributes, random state.
+  virtual at::Tensor untouched_step() = 0;
 
   // Around step i of the warm-up, which takes as many steps at least.
   virtual int least_warm_up() const { return 0; }

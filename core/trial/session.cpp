@@ -81,6 +81,11 @@ double Session::untouched_loss(step::Executor* executor) {
   return forward(executor, executor).item<double>();
 }
 
+at::Tensor Session::untouched_step(step::Executor* executor) {
+  program::ModuleState restore(program_->state, device::torch_device(*device_));
+  return forward_backward(executor, executor);
+}
+
 at::Tensor Session::forward(step::Executor* executor, program::OpObserver* observer) {
   in_forward_ = true;
   at::Tensor loss;

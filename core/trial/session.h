@@ -28,6 +28,9 @@ class Session {
   // The loss before anything has moved: no step, no statistics, no deterministic kernels. Leaves everything as it was.
   double untouched_loss(step::Executor* executor);
 
+  // Loss and gradients, and everything else left as it was.
+  at::Tensor untouched_step(step::Executor* executor);
+
   // Forward and backward. `executor` null: plain autograd, no hooks. Gradients are left on the parameters.
   // The loss is still on the device.
   at::Tensor forward_backward(step::Executor* executor, program::OpObserver* observer);

@@ -41,6 +41,8 @@ class Deterministic {
   }
 };
 
+constexpr int kNoisyRepetitions = 4;  // of a baseline that does not repeat itself
+
 // "9.5e-07": std::to_string would print a small difference as 0.
 std::string short_number(double value) {
   char text[32];
@@ -121,10 +123,15 @@ class Trial {
       deviation_ = std::move(comparison.worst);
     } else {
       ReferenceWriter reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
-      runner_.drop_gradients();
-      // The same once more: what the model itself does not repeat cannot be asked of a strategy.
-      loss = reference_step();
-      result_.gradients = reference.finish(loss, runner_.parameters());
+      // The same once more: what the model itself does not repeat cannot be asked of a strategy. By how much is told by
+      // a few runs, not by one.
+      for (int i = 0; i < (reference.noise().equal ? 1 : kNoisyRepetitions); ++i) {
+        runner_.drop_gradients();
+        loss = reference_step();
+        reference.repeat(loss, runner_.parameters());
+      }
+      reference.finish();
+      result_.gradients = reference.noise();
     }
     runner_.drop_gradients();
   }
@@ -145,7 +152,7 @@ class Trial {
   double reference_step(bool deterministic) {
     Deterministic scope(deterministic);
     at::manual_seed(request_.training.seed);
-    return runner_.forward_backward().item<double>();
+    return runner_.untouched_step().item<double>();
   }
 
   // Wall time of a whole step: forward, backward, optimizer, the loss read, the device idle.
@@ -227,13 +234,13 @@ class Trial {
     const auto& gradients = result_.gradients;
     if (!gradients.compared || gradients.equal || gradients.against == request_.plan.strategy) return;
     if (deviation_.where.empty()) {
-      result_.reason = "gradients differ by no more than the baseline's own two runs";
+      result_.reason = "gradients differ by no more than the baseline's own runs";
       return;
     }
     result_.outcome = Outcome::mismatch;
     result_.reason = "gradients differ from " + gradients.against + "'s, most in " + deviation_.where + " by " +
                      short_number(deviation_.difference);
-    if (deviation_.allowed > 0) result_.reason += ", and its own two runs allow " + short_number(deviation_.allowed);
+    if (deviation_.allowed > 0) result_.reason += ", and its own runs allow " + short_number(deviation_.allowed);
   }
 
   void out_of_memory(const c10::OutOfMemoryError& error) {

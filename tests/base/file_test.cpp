@@ -230,6 +230,22 @@ TEST_CASE("whichever call of a write fails, the old or the new content is there,
   CHECK(replaced == 2);  // the folder's open and sync
 }
 
+TEST_CASE("whichever call of publishing fails, the old or the new content is there whole") {
+  const ScratchFolder folder;
+  const fs::path path = folder.path / "a", aside = folder.path / "aside";
+  const auto prepare = [&] {
+    write_file(path, "old");
+    write_file(aside, "new");
+  };
+  walk(
+      {Fault::Kind::refused}, prepare, [&](FaultyDisk& disk) { publish_file(aside, path, disk); },
+      [&](bool threw) {
+        const std::string seen = read_file(path);
+        CHECK((seen == "new" || (threw && seen == "old")));
+        CHECK(fs::exists(aside) == (seen == "old"));
+      });
+}
+
 TEST_CASE("whichever call of an append fails, the record is there whole or not at all") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "journal";

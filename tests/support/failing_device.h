@@ -18,7 +18,8 @@ class FailingDevice final : public device::Device {
   FailingDevice(int failing, bool for_good) : failing_(failing), for_good_(for_good) {}
 
   int calls() const { return calls_; }
-  int slabs() const { return slabs_; }  // not freed yet
+  int slabs() const { return slabs_; }                                           // not freed yet
+  bool copies() { return !real_.done(Stream::out) || !real_.done(Stream::in); }  // under way
 
   Type type() const override { return Type::cpu; }
   std::string name() const override { return "failing"; }

@@ -2,6 +2,7 @@
 // happens at the latest moment, or at any moment, that events allow. What is not ordered has not happened yet.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -94,6 +95,10 @@ class QueueDevice : public device::Device {
   void empty_cache() override {}
 
   bool idle(Stream stream) { return queue(stream).tasks.empty(); }
+  // Whether only waits are left.
+  bool done(Stream stream) {
+    return std::ranges::none_of(queue(stream).tasks, [](const auto& task) { return bool(task.work); });
+  }
 
   device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
   std::function<void()> on_wait;  // of compute, where it is the calling thread

@@ -119,7 +119,23 @@ TEST_CASE("the baseline runs again when what it left for comparison cannot be re
   std::filesystem::resize_file(reference, std::filesystem::file_size(reference) - 1);
   bench.run();
   CHECK(bench.starts() == "none\n");
-  CHECK(config::is_reference(reference));
+  CHECK(config::is_whole_reference(reference));
+}
+
+TEST_CASE("the baseline runs again when one bit of what it left for comparison has changed") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  std::filesystem::path reference;
+  for (const auto& entry : std::filesystem::directory_iterator(bench.settings.directory)) {
+    if (entry.path().filename().string().starts_with("reference-")) reference = entry.path();
+  }
+  std::string content = read_file(reference);
+  content[config::kFirstGradient] ^= 1;  // of the gradient, which no trial may have to read
+  write_file(reference, content);
+  bench.run();
+  CHECK(bench.starts() == "none\n");
+  CHECK(config::is_whole_reference(reference));
 }
 
 TEST_CASE("fields of a later version are passed over in the folder of a sweep") {

@@ -68,6 +68,49 @@ TEST_CASE("parameters of different dtypes are updated in one step") {
   CHECK(narrow[0].item<double>() == doctest::Approx(0.7475).epsilon(0.004));
 }
 
+TEST_CASE("a complex parameter is trained as its two parts, as in PyTorch") {
+  for (const char* name : {"adamw", "sgd"}) {
+    const at::Tensor parts = at::tensor({1.0, -2.0}), slopes = at::tensor({3.0, 0.5});
+    at::Tensor whole = at::view_as_complex(parts.clone()).requires_grad_(), apart = parts.clone().requires_grad_();
+    auto optimizer = make_optimizer(name, 0.1, {whole, apart});
+    for (int step = 0; step < 3; ++step) {
+      // As backward leaves it: the conjugate of the conjugate.
+      whole.mutable_grad() = at::conj(at::conj(at::view_as_complex(slopes.clone())).resolve_conj());
+      apart.mutable_grad() = slopes.clone();
+      optimizer->step();
+    }
+    CHECK(at::equal(at::view_as_real(whole.detach()), apart.detach()));
+    CHECK_FALSE(at::equal(apart.detach(), parts));
+    CHECK(optimizer->state_bytes() == (name == std::string("sgd") ? 0 : 2 * (2 * 16 + 4)));
+  }
+}
+
+TEST_CASE("zeros that autograd made without memory are a gradient of zeros") {
+  for (const char* name : {"adamw", "sgd"}) {
+    at::Tensor p = parameter(2);
+    p.mutable_grad() = at::_efficientzerotensor({3}, at::kDouble);
+    make_optimizer(name, 0.1, {p})->step();
+    CHECK(p[0].item<double>() == doctest::Approx(name == std::string("sgd") ? 2 : 2 - 0.1 * 0.01 * 2));
+  }
+}
+
+TEST_CASE("sgd takes sparse gradients; adamw, which moves every element, says who does") {
+  at::Tensor table = at::ones({4, 2}, at::kDouble).requires_grad_();
+  const auto set = [&] {
+    table.mutable_grad() = at::sparse_coo_tensor(at::ones({1, 2}, at::kLong), at::ones({2, 2}, at::kDouble), {4, 2});
+  };
+  set();
+  make_optimizer("sgd", 0.25, {table})->step();
+  CHECK(table[1][0].item<double>() == 0.5);  // the row was used twice
+  CHECK(table[0][0].item<double>() == 1);
+  CHECK_FALSE(table.grad().defined());
+  set();
+  CHECK_THROWS_WITH_AS(make_optimizer("adamw", 0.25, {table})->step(),
+                       "the gradient of a parameter [4, 2] is sparse, and adamw updates every element: make it dense "
+                       "(embeddings: sparse=False), or use --optimizer sgd",
+                       UsageError);
+}
+
 TEST_CASE("a step without gradients or parameters does nothing") {
   at::Tensor p = parameter(1);
   make_optimizer("adamw", 0.1, {p})->step();

@@ -38,10 +38,25 @@ NamedParameters model() {
           {"b", with_gradient(at::arange(4).to(at::kBFloat16))}};
 }
 
+struct Run {
+  double loss;
+  NamedParameters parameters;
+};
+
+// Of a baseline whose first run was repeated so.
+result::Gradients write_reference(const fs::path& path, const Run& first, const std::vector<Run>& repetitions) {
+  ReferenceWriter writer(path, "none", first.loss, first.parameters);
+  for (const Run& run : repetitions) writer.repeat(run.loss, run.parameters);
+  writer.finish();
+  return writer.noise();
+}
+
 // A baseline that repeats itself.
 void write_reference(const fs::path& path, const std::string& strategy, double loss,
                      const NamedParameters& parameters) {
-  ReferenceWriter(path, strategy, loss, parameters).finish(loss, parameters);
+  ReferenceWriter writer(path, strategy, loss, parameters);
+  writer.repeat(loss, parameters);
+  writer.finish();
 }
 
 result::Gradients compare(const fs::path& path, double loss, const NamedParameters& parameters) {
@@ -122,6 +137,38 @@ TEST_CASE("the layout of a gradient in memory does not matter") {
   CHECK(compare(folder.file, 1, plain).equal);
 }
 
+TEST_CASE("a gradient of zeros that has no memory is zeros") {
+  Folder folder;
+  NamedParameters zeros = {{"w", with_gradient(at::zeros({3}))}};
+  NamedParameters without = {{"w", with_gradient(at::zeros({3}))}};
+  without[0].second.mutable_grad() = at::_efficientzerotensor({3});
+  write_reference(folder.file, "none", 1, without);
+  CHECK(compare(folder.file, 1, zeros).equal);
+  CHECK(compare(folder.file, 1, without).equal);
+}
+
+TEST_CASE("complex gradients differ by their imaginary parts too, and a conjugate is what it says") {
+  Folder folder;
+  const auto with = [](double imaginary) {
+    const at::Tensor gradient = at::complex(at::ones({2}), at::full({2}, imaginary));
+    return NamedParameters{{"w", with_gradient(gradient)}};
+  };
+  write_reference(folder.file, "none", 1, with(2));
+  CHECK(compare(folder.file, 1, with(2)).equal);
+  CHECK(compare(folder.file, 1, with(2.5)).max_abs_difference == 0.5);
+  NamedParameters conjugate = with(0);
+  conjugate[0].second.mutable_grad() = at::conj(at::complex(at::ones({2}), at::full({2}, -2.0)));
+  CHECK(compare(folder.file, 1, conjugate).equal);
+}
+
+TEST_CASE("a sparse gradient is compared by its elements") {
+  Folder folder;
+  NamedParameters dense = model(), sparse = model();
+  sparse[0].second.mutable_grad() = sparse[0].second.grad().to_sparse();
+  write_reference(folder.file, "none", 1, sparse);
+  CHECK(compare(folder.file, 1, dense).equal);
+}
+
 TEST_CASE("a model without parameters is compared by its loss") {
   Folder folder;
   write_reference(folder.file, "none", NAN, {});
@@ -162,17 +209,42 @@ TEST_CASE("a file that is no reference, or a part of one, is refused") {
   CHECK(refusal(folder.file, model()) == "no reference file");
   write("hello, this is text");
   CHECK(refusal(folder.file, model()) == "no reference file");
-  for (size_t size = 16; size < whole.size(); size += 9) {
+  for (size_t size = config::kFirstGradient; size < whole.size(); size += 9) {
     write(whole.substr(0, size));
     CHECK(refusal(folder.file, model()) != "no error");
   }
 }
 
+void flip(const fs::path& path, uint64_t at) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(static_cast<std::streamoff>(at));
+  const char byte = static_cast<char>(file.get());
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(byte ^ 4));
+}
+
+TEST_CASE("one bit that changed anywhere in the file is seen, and never taken for the baseline's") {
+  Folder folder;
+  write_reference(folder.file, "none", 0.1, model());
+  CHECK(config::is_whole_reference(folder.file));
+  const uint64_t size = fs::file_size(folder.file);
+  NamedParameters other = model();
+  for (size_t i : {size_t{0}, size_t{2}}) other[i].second.mutable_grad() += 1;  // so that the file's are read
+  for (uint64_t at = 0; at < size; ++at) {
+    flip(folder.file, at);
+    CAPTURE(at);
+    CHECK_FALSE(config::is_whole_reference(folder.file));
+    CHECK(refusal(folder.file, other) != "no error");
+    flip(folder.file, at);
+  }
+  CHECK(config::is_whole_reference(folder.file));
+}
+
 TEST_CASE("a later version is refused by its number") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
-  std::fstream(folder.file, std::ios::binary | std::ios::in | std::ios::out).seekp(7).put('3');
-  CHECK(refusal(folder.file, model()) == "a reference file of version 3, and this memtune reads version 2");
+  std::fstream(folder.file, std::ios::binary | std::ios::in | std::ios::out).seekp(7).put('4');
+  CHECK(refusal(folder.file, model()) == "a reference file of version 4, and this memtune reads version 3");
 }
 
 // An embedding whose gradient is 0 to 9.99, a norm whose gradient is 1e-5, one number.
@@ -186,7 +258,7 @@ NamedParameters noisy_model(double embedding = 0, double norm = 0, double scale 
 
 TEST_CASE("a small gradient that is lost is found beside a large one that is noisy") {
   Folder folder;
-  ReferenceWriter(folder.file, "none", 0.1, noisy_model()).finish(0.1, noisy_model(1e-4));
+  write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
   const Comparison fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
   CHECK_FALSE(fine.gradients.equal);
   CHECK(fine.worst.where == "");
@@ -198,7 +270,7 @@ TEST_CASE("a small gradient that is lost is found beside a large one that is noi
 
 TEST_CASE("a parameter may differ by twice what two runs of the baseline do, and no more") {
   Folder folder;
-  ReferenceWriter(folder.file, "none", 0.1, noisy_model()).finish(0.1, noisy_model(1e-4));
+  write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(1.99e-4)).worst.where == "");
   const Deviation beyond = compare_with_reference(folder.file, 0.1, noisy_model(2.01e-4)).worst;
   CHECK(beyond.where == "embedding");
@@ -208,11 +280,20 @@ TEST_CASE("a parameter may differ by twice what two runs of the baseline do, and
 
 TEST_CASE("a number that two runs repeat by chance may differ as the others do for their size") {
   Folder folder;
-  ReferenceWriter(folder.file, "none", 0.1, noisy_model()).finish(0.1, noisy_model(9.99e-4));  // 1e-4 of its size
+  write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(9.99e-4)}});  // 1e-4 of its size
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 1.9e-4)).worst.where == "");
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 2.1e-4)).worst.where == "scale");
   CHECK(compare_with_reference(folder.file, 0.1 + 1e-6, noisy_model()).worst.where == "");
   CHECK(compare_with_reference(folder.file, 0.2, noisy_model()).worst.where == "loss");
+}
+
+TEST_CASE("the noise is the largest of all repetitions, wherever it was") {
+  Folder folder;
+  const result::Gradients noise = write_reference(
+      folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(4e-4)}, {0.1, noisy_model(1e-4)}, {0.1, noisy_model()}});
+  CHECK(noise.max_abs_difference == doctest::Approx(4e-4));
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(7.9e-4)).worst.where == "");
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(8.1e-4)).worst.where == "embedding");
 }
 
 TEST_CASE("where the baseline repeats itself nothing may differ by anything") {
@@ -223,8 +304,7 @@ TEST_CASE("where the baseline repeats itself nothing may differ by anything") {
 
 TEST_CASE("the file keeps the noise of every parameter and of the loss") {
   Folder folder;
-  const result::Gradients own =
-      ReferenceWriter(folder.file, "none", 0.5, noisy_model()).finish(0.75, noisy_model(0.25));
+  const result::Gradients own = write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
   CHECK(own.max_abs_difference == 0.25);
   CHECK_FALSE(own.equal);
   const config::Reference reference = config::read_reference(folder.file);

@@ -33,6 +33,7 @@ class PlainRunner : public trial::Runner {
     loss.backward();
     return loss.detach();
   }
+  at::Tensor untouched_step() override { return forward_backward(); }
 
  protected:
   at::Tensor forward() const { return input_.mm(parameters_[0].second).tanh().mm(parameters_[1].second).pow(2).mean(); }
@@ -48,6 +49,22 @@ class LossyRunner final : public PlainRunner {
     parameters_[0].second.mutable_grad().zero_();
     return loss;
   }
+};
+
+// A runner whose gradients differ from run to run, as with kernels that add in any order.
+class RestlessRunner final : public PlainRunner {
+ public:
+  explicit RestlessRunner(std::vector<double> noise) : noise_(std::move(noise)) {}
+  at::Tensor forward_backward() override {
+    at::Tensor loss = PlainRunner::forward_backward();
+    if (runs_ < noise_.size()) parameters_[0].second.mutable_grad()[0][0] += noise_[runs_];
+    ++runs_;
+    return loss;
+  }
+
+ private:
+  std::vector<double> noise_;
+  size_t runs_ = 0;
 };
 
 class HungryRunner final : public PlainRunner {
@@ -107,6 +124,16 @@ TEST_CASE("a runner that loses a gradient is found out") {
   const auto measured = run(lossy, "lossy", reference.path);
   CHECK(measured.outcome == result::Outcome::mismatch);
   CHECK(measured.reason.find("most in a by") != std::string::npos);
+}
+
+TEST_CASE("how much a restless baseline may differ is told by several of its runs, not by the first two") {
+  const Reference reference;
+  RestlessRunner baseline({0, 1e-3, -3e-3, 2e-3, 1e-3}), near({5e-3}), far({7e-3});
+  const auto measured = run(baseline, "none", reference.path);
+  CHECK(measured.outcome == result::Outcome::ok);
+  CHECK(measured.gradients.max_abs_difference == doctest::Approx(3e-3).epsilon(0.01));
+  CHECK(run(near, "near", reference.path).outcome == result::Outcome::ok);
+  CHECK(run(far, "far", reference.path).outcome == result::Outcome::mismatch);
 }
 
 TEST_CASE("a runner says where memory ended and who held it") {

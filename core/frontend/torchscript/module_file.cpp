@@ -30,7 +30,7 @@ void check_is_trainable(const std::string& path, const Module& module) {
   if (module.parameters().size() == 0)
     config::refuse_model(path, "it has no parameters; if it was frozen (torch.jit.freeze), save it without that");
   for (const at::Tensor& parameter : module.parameters())
-    if (parameter.is_floating_point() && parameter.requires_grad()) return;
+    if ((parameter.is_floating_point() || parameter.is_complex()) && parameter.requires_grad()) return;
   config::refuse_model(path, "none of its parameters requires grad, so there is nothing to train");
 }
 

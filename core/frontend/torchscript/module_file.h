@@ -9,7 +9,8 @@ namespace memtune::frontend {
 
 // On the device, in the mode that it was saved in, floating parameters and buffers cast as the source says. Integer
 // buffers keep their type; tied parameters stay tied. UsageError: a file that LibTorch cannot load; no forward method;
-// a frozen module (no parameters); no floating parameter that requires grad; a library that cannot be loaded.
+// a frozen module (no parameters); no floating or complex parameter that requires grad; a library that cannot be
+// loaded.
 torch::jit::Module load_module(const Source& source);
 
 // Of a scripted module, whose mode decides what it does; "" when all of it trains.
