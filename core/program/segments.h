@@ -7,8 +7,8 @@
 namespace memtune::program {
 
 // Gives the ops of the model, not those of its loss, to `facts.blocks` "segment.0", "segment.1", ...: about as many as
-// make the most that is alive under full recomputation least, equal in saved bytes (in ops, where nothing was measured),
-// each ending where little goes on. Says so in the notes. Facts that have blocks stay as they are.
+// make the most that is alive under full recomputation least, equal in saved bytes (in ops, where nothing was
+// measured), each ending where little goes on. Says so in the notes. Facts that have blocks stay as they are.
 void cut_into_segments(const Program& program, config::ProgramFacts& facts);
 
 }  // namespace memtune::program

@@ -63,6 +63,7 @@ def main() -> int:
     p.add_argument("--out", required=True, help="folder")
     p.add_argument("--only", default="", help="part of a model's name; the index then lists these alone")
     p.add_argument("--zoo", action="store_true", help="the libraries' models instead of the tests' own")
+    p.add_argument("--few", action="store_true", help="with --zoo: the dozen that every change is tried on")
     p.add_argument("--jobs", type=int, default=1, help="models at a time")
     p.add_argument("--force", action="store_true", help="also when all is up to date")
     options = p.parse_args()
@@ -70,13 +71,14 @@ def main() -> int:
         print(f"make_models.py: {sys.executable} has no torch; set MEMTUNE_TEST_PYTHON to a python that has it",
               file=sys.stderr)
         return 2
-    current = stamp(options.only, options.zoo)
+    which = "own" if not options.zoo else "few" if options.few else "zoo"
+    current = stamp(options.only + which, options.zoo)
     if not options.force and up_to_date(options.out, current):
         print(f"{options.out} is up to date")
         return 0
     warnings.filterwarnings("ignore")
     from write_models import write_all  # here, because it imports every library
-    index = {"stamp": current, **write_all(options.out, options.only, options.zoo, options.jobs)}
+    index = {"stamp": current, **write_all(options.out, options.only, which, options.jobs)}
     with open(os.path.join(options.out, "model_index.json"), "w") as file:
         json.dump(index, file, indent=1)
     print(f"{len(index['models'])} models in {options.out}, {len(index['not_exported'])} not exported")
