@@ -1,8 +1,5 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -35,11 +32,7 @@ struct DoctorFlags {
 
 // What memtune-trial says, or why it says nothing.
 std::vector<DoctorCheck> ask_trial(const std::string& device) {
-  const std::filesystem::path log =
-      std::filesystem::temp_directory_path() / ("memtune-doctor-" + std::to_string(getpid()) + ".log");
-  sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor", device}, log, std::chrono::minutes(2), {}});
-  std::error_code ignored;
-  std::filesystem::remove(log, ignored);
+  sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor", device}, "", std::chrono::minutes(2), {}});
   if (auto* checks = std::get_if<std::vector<DoctorCheck>>(&answer)) return std::move(*checks);
   std::string detail = "gave another answer than was asked for";
   if (const auto* failure = std::get_if<sweep::Failure>(&answer)) detail = failure->reason;

@@ -6,6 +6,7 @@
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "cli/progress.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
 #include "core/report/text/csv.h"
@@ -40,7 +41,7 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
   std::vector<std::string> specs;
   if (!flags.sweep.empty() || (flags.strategies.empty() && flags.plans.empty())) {
     const auto& profile = config::find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
-    specs = nlohmann::json::parse(profile.json).at("strategies").get<std::vector<std::string>>();
+    specs = parse_json(profile.json).at("strategies").get<std::vector<std::string>>();
   }
   for (const std::string& text : flags.strategies) {
     for (const std::string& spec : split(text, ';')) specs.push_back(trim(spec));

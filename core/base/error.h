@@ -38,9 +38,9 @@ class OutOfHostMemory : public DeviceError {
 
 // A disk has no room: full, over a quota, or over the budget for it. The message holds the bytes wanted, the bytes free
 // and the way out.
-class DiskFull : public Error {
+class DiskFull : public IoError {
  public:
-  using Error::Error;
+  using IoError::IoError;
 };
 
 // A disk or its file system failed: the message holds what was done where, and the errno text.

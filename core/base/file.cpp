@@ -18,9 +18,11 @@ namespace {
 
 constexpr unsigned kEverybody = 0666;  // less what umask says
 
-[[noreturn]] void fail(const char* operation, const fs::path& path, int64_t error) {
-  throw IoError("cannot " + std::string(operation) + " '" + path.string() +
-                "': " + std::generic_category().message(static_cast<int>(error)));
+// OwnFolder's refusals are among them.
+std::string words(int error) {
+  if (error == ELOOP) return "it is a symbolic link or behind one, and memtune follows none here";
+  if (error == EXDEV) return "it leads out of its folder";
+  return std::generic_category().message(error);
 }
 
 // `call` again as long as signals interrupt it.
@@ -33,7 +35,7 @@ auto uninterrupted(Call call) {
 
 Descriptor open(FileSystem& system, const fs::path& path, int flags, const char* operation) {
   const int file = uninterrupted([&] { return system.open(path, flags, kEverybody); });
-  if (file < 0) fail(operation, path, -file);
+  if (file < 0) throw_io_error(operation, path, -file);
   return Descriptor(file);
 }
 
@@ -41,7 +43,7 @@ void write_all(FileSystem& system, int file, std::string_view content, const fs:
   while (!content.empty()) {
     const int64_t written =
         uninterrupted([&] { return system.write(file, content.data(), static_cast<int64_t>(content.size())); });
-    if (written <= 0) fail("write", path, written == 0 ? EIO : -written);
+    if (written <= 0) throw_io_error("write", path, written == 0 ? EIO : -written);
     content.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -49,7 +51,7 @@ void write_all(FileSystem& system, int file, std::string_view content, const fs:
 // Pipes, terminals and some network folders have nothing to sync and answer EINVAL.
 void sync(FileSystem& system, int file, const fs::path& path) {
   const int result = uninterrupted([&] { return system.sync(file); });
-  if (result < 0 && result != -EINVAL && result != -EROFS) fail("sync", path, -result);
+  if (result < 0 && result != -EINVAL && result != -EROFS) throw_io_error("sync", path, -result);
 }
 
 void sync_folder_of(FileSystem& system, const fs::path& path) {
@@ -59,17 +61,17 @@ void sync_folder_of(FileSystem& system, const fs::path& path) {
 
 void rename_to(FileSystem& system, const fs::path& aside, const fs::path& path) {
   const int renamed = uninterrupted([&] { return system.rename(aside, path); });
-  if (renamed < 0) fail("write", path, -renamed);
+  if (renamed < 0) throw_io_error("write", path, -renamed);
 }
 
 void resize(FileSystem& system, int file, int64_t bytes, const fs::path& path) {
   const int result = uninterrupted([&] { return system.resize(file, bytes); });
-  if (result < 0) fail("cut", path, -result);
+  if (result < 0) throw_io_error("cut", path, -result);
 }
 
 int64_t size_of(FileSystem& system, int file, const fs::path& path) {
   const int64_t size = system.size(file);
-  if (size < 0) fail("read", path, -size);
+  if (size < 0) throw_io_error("read", path, -size);
   return size;
 }
 
@@ -83,7 +85,7 @@ fs::path temporary_beside(const fs::path& path) {
 bool takes_the_place_of(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status)) fail("write", path, EISDIR);
+  if (fs::is_directory(status)) throw_io_error("write", path, EISDIR);
   return !fs::exists(status) || fs::is_regular_file(status);
 }
 
@@ -92,21 +94,31 @@ fs::path behind_links(const fs::path& path) {
   return fs::is_symlink(path, ignored) ? fs::weakly_canonical(path) : path;
 }
 
-std::string read_from(FileSystem& system, int file, const fs::path& path) {
-  const auto expected = static_cast<size_t>(size_of(system, file, path));
+std::string read_from(FileSystem& system, int file, const fs::path& path, int64_t most_bytes) {
+  const int64_t expected = size_of(system, file, path);
   std::string content;
   size_t size = 0;
-  while (true) {
+  while (static_cast<int64_t>(size) <= most_bytes && expected <= most_bytes) {
     // The size is a hint: files grow, pipes and /proc have none.
-    if (size == content.size()) content.resize(size + std::max<size_t>(4096, size == 0 ? expected + 1 : size));
+    if (size == content.size())
+      content.resize(size + std::max<size_t>(4096, size == 0 ? static_cast<size_t>(expected) + 1 : size));
     const int64_t got = uninterrupted(
         [&] { return system.read(file, content.data() + size, static_cast<int64_t>(content.size() - size)); });
-    if (got < 0) fail("read", path, -got);
-    if (got == 0) break;
+    if (got < 0) throw_io_error("read", path, -got);
+    if (got == 0) return content.resize(size), content;
     size += static_cast<size_t>(got);
   }
-  content.resize(size);
-  return content;
+  throw IoError("cannot read '" + path.string() + "': it has more than " + std::to_string(most_bytes) + " bytes");
+}
+
+// Whom a lock file tells of: the number of a process; "" in an empty one. Where the file stands does not change.
+std::string holder_in(FileSystem& system, int file, const fs::path& path) {
+  char text[32];
+  const int64_t count = uninterrupted([&] { return system.read_at(file, text, sizeof text, 0); });
+  if (count < 0) throw_io_error("read", path, -count);
+  const std::string number = trim({text, static_cast<size_t>(count)});
+  if (number.size() <= 10 && number.find_first_not_of("0123456789") == std::string::npos) return number;
+  throw UsageError("'" + path.string() + "' was not written by memtune; use another folder");
 }
 
 }  // namespace
@@ -123,8 +135,8 @@ Descriptor::~Descriptor() {
   if (file_ >= 0) ::close(file_);
 }
 
-std::string read_file(const fs::path& path, FileSystem& system) {
-  return read_from(system, open(system, path, O_RDONLY, "read").get(), path);
+std::string read_file(const fs::path& path, FileSystem& system, int64_t most_bytes) {
+  return read_from(system, open(system, path, O_RDONLY, "read").get(), path, most_bytes);
 }
 
 void write_file(const fs::path& path, std::string_view content, FileSystem& system) {
@@ -164,7 +176,7 @@ InputFile::InputFile(const fs::path& path, FileSystem& system)
 void InputFile::read(char* data, int64_t bytes, int64_t offset) const {
   while (bytes > 0) {
     const int64_t got = uninterrupted([&] { return system_.read_at(file_.get(), data, bytes, offset); });
-    if (got < 0) fail("read", path_, -got);
+    if (got < 0) throw_io_error("read", path_, -got);
     if (got == 0) throw IoError("'" + path_.string() + "' ends at byte " + std::to_string(offset));
     data += got, bytes -= got, offset += got;
   }
@@ -192,9 +204,9 @@ void OutputFile::finish() {
 
 FileLock::FileLock(const fs::path& path, FileSystem& system) : file_(open(system, path, O_RDWR | O_CREAT, "lock")) {
   const int locked = uninterrupted([&] { return system.lock(file_.get()); });
-  if (locked < 0 && locked != -EWOULDBLOCK) fail("lock", path, -locked);
+  if (locked < 0 && locked != -EWOULDBLOCK) throw_io_error("lock", path, -locked);
+  const std::string holder = holder_in(system, file_.get(), path);
   if (locked < 0) {
-    const std::string holder = trim(read_from(system, file_.get(), path));
     throw UsageError("'" + path.string() + "' is locked by " +
                      (holder.empty() ? "another process" : "process " + holder) +
                      "; wait until it ends or use another folder");
@@ -203,10 +215,17 @@ FileLock::FileLock(const fs::path& path, FileSystem& system) : file_(open(system
   write_all(system, file_.get(), std::to_string(::getpid()) + "\n", path);
 }
 
+void throw_io_error(const char* operation, const fs::path& path, int64_t error) {
+  const std::string message =
+      "cannot " + std::string(operation) + " '" + path.string() + "': " + words(static_cast<int>(error));
+  if (error == ENOSPC || error == EDQUOT) throw DiskFull(message);
+  throw IoError(message);
+}
+
 fs::path executable_path() {
   std::error_code error;
   fs::path path = fs::read_symlink("/proc/self/exe", error);
-  if (error) fail("read", "/proc/self/exe", error.value());
+  if (error) throw_io_error("read", "/proc/self/exe", error.value());
   return path;
 }
 

@@ -11,8 +11,10 @@
 
 namespace memtune {
 
-// Pipes and files without a size are read to their end too.
-std::string read_file(const std::filesystem::path& path, FileSystem& system = system_files());
+// Pipes and files without a size are read to their end too. More than `most_bytes` is an IoError: a device never ends.
+inline constexpr int64_t kMostFileBytes = int64_t{1} << 30;
+std::string read_file(const std::filesystem::path& path, FileSystem& system = system_files(),
+                      int64_t most_bytes = kMostFileBytes);
 
 // Writes beside `path`, fsyncs, renames over it, fsyncs the folder: readers see the old or the new content, never a
 // part. On failure nothing is left behind. Pipes and devices are written to directly.
@@ -77,13 +79,17 @@ class OutputFile {
 // owner's process id for the message to whoever comes second.
 class FileLock {
  public:
-  // Throws UsageError naming the holder's process id when another process holds it.
+  // Throws UsageError naming the holder's process id when another process holds it, and when the file holds something
+  // else: it is somebody's.
   explicit FileLock(const std::filesystem::path& path, FileSystem& system = system_files());
 
  private:
   // The file stays: removing it would let a third process lock a new file of that name beside a waiting second one.
   Descriptor file_;
 };
+
+// "cannot OPERATION 'PATH': why"; a DiskFull, which is an IoError too, where that is why.
+[[noreturn]] void throw_io_error(const char* operation, const std::filesystem::path& path, int64_t error);
 
 // The executable of this process, symlinks resolved; where installed files are looked up from.
 std::filesystem::path executable_path();

@@ -1,12 +1,15 @@
 #include "core/base/file_system.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 
 namespace memtune {
 namespace {
@@ -16,9 +19,33 @@ Result result_of(Result value) {
   return value < 0 ? static_cast<Result>(-errno) : value;
 }
 
+// Folder by folder, where the kernel has no openat2 (before 5.6, or some sandboxes).
+int walk_without_links(const std::filesystem::path& path, int flags, unsigned mode) {
+  int folder = ::open(path.is_absolute() ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const std::filesystem::path parts = path.relative_path();
+  for (auto part = parts.begin(); part != parts.end() && folder >= 0; ++part) {
+    const bool last = std::next(part) == parts.end();
+    const int next =
+        result_of(::openat(folder, part->c_str(), last ? flags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, mode));
+    ::close(folder);
+    folder = next == -ENOTDIR && !last ? -ELOOP : next;  // so is a link where a folder is asked for
+  }
+  return folder;
+}
+
+int open_without_links(const std::filesystem::path& path, int flags, unsigned mode) {
+  struct open_how how {};
+  how.flags = static_cast<uint64_t>(flags);
+  how.mode = (flags & O_CREAT) != 0 ? mode : 0;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const int file = static_cast<int>(result_of(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  return file == -ENOSYS || file == -EPERM ? walk_without_links(path, flags, mode) : file;
+}
+
 }  // namespace
 
 int FileSystem::open(const std::filesystem::path& path, int flags, unsigned mode) {
+  if ((flags & O_NOFOLLOW) != 0) return open_without_links(path, flags | O_CLOEXEC, mode);
   return result_of(::open(path.c_str(), flags | O_CLOEXEC, mode));
 }
 
@@ -48,6 +75,8 @@ int FileSystem::allocate(int file, int64_t offset, int64_t bytes) {
 
 int FileSystem::status(int file, struct statfs& status) { return result_of(::fstatfs(file, &status)); }
 int FileSystem::lock(int file) { return result_of(::flock(file, LOCK_EX | LOCK_NB)); }
+
+int FileSystem::make_folder(const std::filesystem::path& path) { return result_of(::mkdir(path.c_str(), 0777)); }
 
 int FileSystem::rename(const std::filesystem::path& from, const std::filesystem::path& to) {
   return result_of(std::rename(from.c_str(), to.c_str()));

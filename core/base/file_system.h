@@ -19,7 +19,8 @@ class FileSystem {
   FileSystem(const FileSystem&) = delete;
   FileSystem& operator=(const FileSystem&) = delete;
 
-  // A descriptor; its owner closes it. `mode`: of a file that this creates.
+  // A descriptor; its owner closes it. `mode`: of a file that this creates. With O_NOFOLLOW no part of the path may be
+  // a link.
   virtual int open(const std::filesystem::path& path, int flags, unsigned mode);
   // Bytes moved, perhaps fewer than asked for; 0: the end. Without an offset from where the file stands.
   virtual int64_t read(int file, char* data, int64_t bytes);
@@ -34,6 +35,7 @@ class FileSystem {
   virtual int status(int file, struct statfs& status);
   // Takes the file for this process alone; -EWOULDBLOCK when another has it.
   virtual int lock(int file);
+  virtual int make_folder(const std::filesystem::path& path);
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
   virtual int unlink(const std::filesystem::path& path);
 };

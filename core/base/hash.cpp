@@ -8,13 +8,27 @@
 
 namespace memtune {
 
-std::string hash_hex(const void* data, size_t size) {
-  const XXH128_hash_t hash = XXH3_128bits(data, size);
+namespace {
+
+std::string digits_of(XXH128_hash_t hash) {
   char digits[33];
   std::snprintf(digits, sizeof digits, "%016" PRIx64 "%016" PRIx64, static_cast<uint64_t>(hash.high64),
                 static_cast<uint64_t>(hash.low64));
   return digits;
 }
+
+}  // namespace
+
+std::string hash_hex(const void* data, size_t size) { return digits_of(XXH3_128bits(data, size)); }
+
+struct Hasher::State {
+  XXH3_state_t state;
+};
+
+Hasher::Hasher() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->state); }
+Hasher::~Hasher() = default;
+void Hasher::add(const void* data, size_t size) { XXH3_128bits_update(&state_->state, data, size); }
+std::string Hasher::hex() const { return digits_of(XXH3_128bits_digest(&state_->state)); }
 
 uint64_t hash64(const void* data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
 

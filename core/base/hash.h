@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,22 @@ namespace memtune {
 
 std::string hash_hex(const void* data, size_t size);
 inline std::string hash_hex(std::string_view text) { return hash_hex(text.data(), text.size()); }
+
+// hash_hex() of parts, one behind another.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
+  void add(const void* data, size_t size);
+  std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Other seeds give unrelated values.
 uint64_t hash64(const void* data, size_t size, uint64_t seed);

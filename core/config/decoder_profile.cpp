@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
 
@@ -13,9 +14,11 @@ constexpr int64_t kMost = int64_t{1} << 24;  // keeps products of two sizes far 
 
 nlohmann::json parse_text(const std::string& name, std::string_view text) {
   try {
-    return nlohmann::json::parse(text);
+    return parse_json(text, EqualKeys::refused);
   } catch (const nlohmann::json::parse_error& error) {
     throw UsageError(name + " is not JSON: byte " + std::to_string(error.byte));
+  } catch (const nlohmann::json::exception& error) {
+    throw UsageError(name + ": " + error.what());
   }
 }
 

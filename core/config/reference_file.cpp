@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/json.h"
 
 namespace memtune::config {
 namespace {
@@ -34,9 +35,23 @@ json to_json(const ReferenceGradient& gradient) {
           {"hash", gradient.hash},       {"noise", to_hex(gradient.noise)}};
 }
 
+uint64_t bytes_from(const json& value) { return static_cast<uint64_t>(whole(value, 0)); }
+
+std::vector<int64_t> sizes_from(const json& value) {
+  std::vector<int64_t> sizes;
+  for (const json& size : value) sizes.push_back(whole(size, 0));
+  return sizes;
+}
+
 ReferenceGradient gradient_from(const json& entry) {
-  return {entry.at("name"),   entry.at("dtype"), entry.at("shape"), entry.at("defined"),
-          entry.at("offset"), entry.at("bytes"), entry.at("hash"),  from_hex(entry.at("noise"))};
+  return {entry.at("name"),
+          entry.at("dtype"),
+          sizes_from(entry.at("shape")),
+          entry.at("defined"),
+          bytes_from(entry.at("offset")),
+          bytes_from(entry.at("bytes")),
+          entry.at("hash"),
+          from_hex(entry.at("noise"))};
 }
 
 Reference reference_from(const json& directory) {
@@ -120,7 +135,7 @@ Reference read_reference(const std::filesystem::path& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file || checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
   try {
-    Reference reference = reference_from(json::parse(text));
+    Reference reference = reference_from(parse_json(text));
     if (fill(reference.gradients, head.directory - kFirstGradient)) return reference;
   } catch (const json::exception&) {
   }

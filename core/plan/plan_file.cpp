@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
 #include "core/config/plan_check.h"
@@ -25,10 +26,14 @@ using nlohmann::json;
 
 constexpr int kVersion = 1;
 
-json parse_text(const std::string& text) try { return json::parse(text); } catch (const json::parse_error& error) {
+json parse_text(const std::string& text) try {
+  return parse_json(text, EqualKeys::refused);
+} catch (const json::parse_error& error) {
   const size_t end = std::min(error.byte, text.size());
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
   throw UsageError("is not JSON: line " + std::to_string(line));
+} catch (const json::exception& error) {
+  throw UsageError(error.what());
 }
 
 // Adds where it was to what an error says.
@@ -148,7 +153,7 @@ Plan PlanFile::follow_rules(const ProgramFacts& facts) const {
   for (size_t i = 0; i < rules_.size(); ++i)
     within(file_ + ": plan.rules[" + std::to_string(i) + "].", [&] { apply(rules_[i], facts, graph, draft); });
   plan.placements = draft.placements();
-  if (!transfer_.empty()) config::read_transfer(json::parse(transfer_), "plan.transfer", plan.transfer);
+  if (!transfer_.empty()) config::read_transfer(parse_json(transfer_), "plan.transfer", plan.transfer);
   plan.saved_min_bytes = saved_min_bytes_.value_or(plan.saved_min_bytes);
   return plan;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace memtune::result {
@@ -18,9 +19,9 @@ using Json = nlohmann::json;
 
 // In the order of Outcome.
 const std::vector<std::string>& outcome_names() {
-  static const std::vector<std::string> names = {"ok",         "device_oom", "host_oom", "disk_full",
-                                                 "disk_error", "corrupt",    "timeout",  "crash",
-                                                 "nan",        "mismatch",   "error",    "interrupted"};
+  static const std::vector<std::string> names = {"ok",      "device_oom",  "host_oom", "disk_full", "disk_error",
+                                                 "corrupt", "timeout",     "crash",    "nan",       "mismatch",
+                                                 "error",   "interrupted", "killed"};
   return names;
 }
 
@@ -132,7 +133,7 @@ Json encode(const std::vector<double>& values) {
 
 // Reasons quote what crashed processes printed, which may end within a character; dump() throws on that.
 Json encode(const std::string& any) {
-  return Json::parse(Json(any).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return parse_json(Json(any).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 template <typename Object>
@@ -143,7 +144,7 @@ requires std::is_aggregate_v<Object> Json encode(Object& object) {
 }
 
 void decode(const Json& json, bool& value) { json.get_to(value); }
-void decode(const Json& json, int64_t& value) { json.get_to(value); }
+void decode(const Json& json, int64_t& value) { value = whole(json); }
 void decode(const Json& json, std::string& value) { json.get_to(value); }
 void decode(const Json& json, Outcome& outcome) { outcome = parse_outcome(json.get<std::string>()); }
 

@@ -21,6 +21,7 @@ enum class Outcome {
   mismatch,
   error,
   interrupted,
+  killed,  // by somebody, not for lack of memory
 };
 std::string to_string(Outcome outcome);
 Outcome parse_outcome(const std::string& text);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
+
+#include "core/base/json.h"
 
 namespace memtune::safetensors {
 namespace {
@@ -13,30 +14,14 @@ using nlohmann::json;
 constexpr const char* kMetadata = "__metadata__";
 constexpr int64_t kDataAlignment = 8;
 
-// The parser keeps the last of equal names; here they are an error.
-class UniqueNames {
- public:
-  bool operator()(int /*depth*/, json::parse_event_t event, const json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start) open_.emplace_back();
-    if (event == Event::object_end) open_.pop_back();
-    if (event == Event::key && !open_.back().insert(parsed.get<std::string>()).second)
-      throw Malformed("'" + parsed.get<std::string>() + "' is there twice");
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> open_;
-};
-
-json parse_json(const std::string& text) try {
-  UniqueNames unique;
-  json header = json::parse(
-      text, [&](int depth, json::parse_event_t event, json& parsed) { return unique(depth, event, parsed); });
+json parse_text(const std::string& text) try {
+  json header = parse_json(text, EqualKeys::refused);
   if (!header.is_object()) throw Malformed("its header is no JSON object");
   return header;
-} catch (const json::exception&) {
+} catch (const json::parse_error&) {
   throw Malformed("its header is no JSON");
+} catch (const json::exception& error) {
+  throw Malformed(error.what());
 }
 
 std::map<std::string, std::string> parse_metadata(const json& value) try {
@@ -113,7 +98,7 @@ int64_t parse_length(const unsigned char* bytes, int64_t file_bytes) {
 
 Header parse_header(const std::string& text, int64_t data_bytes) {
   Header header;
-  const json parsed = parse_json(text);
+  const json parsed = parse_text(text);
   for (const auto& [name, value] : parsed.items()) {
     if (name == kMetadata) {
       header.metadata = parse_metadata(value);

@@ -3,6 +3,8 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
+
 namespace memtune::sweep {
 namespace {
 
@@ -17,6 +19,8 @@ ModelFacts read_facts(const json& frame) {
   facts.loss = frame.at("loss").get<std::string>();
   return facts;
 }
+
+int count_in(const json& frame, const char* key) { return frame.contains(key) ? whole_int(frame.at(key), 0) : 0; }
 
 std::vector<DoctorCheck> read_checks(const json& frame) {
   std::vector<DoctorCheck> checks;
@@ -51,10 +55,10 @@ void FrameReader::add(std::string_view bytes) {
 }
 
 void FrameReader::read_line(const std::string& line) try {
-  const json frame = json::parse(line);
+  const json frame = parse_json(line);
   const std::string kind = frame.at("frame");
   if (kind == "phase") {
-    phase_ = {frame.at("name"), frame.value("step", 0), frame.value("steps", 0)};
+    phase_ = {frame.at("name"), count_in(frame, "step"), count_in(frame, "steps")};
     if (progress_) progress_(phase_);
   } else if (auto answer = read_answer(kind, frame)) {
     answer_ = std::move(answer);

@@ -5,22 +5,23 @@
 #include <optional>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 
 namespace memtune::sweep {
 namespace {
 
 using nlohmann::json;
 
-std::optional<ModelFacts> read(const std::filesystem::path& path) try {
-  const json value = json::parse(read_file(path));
+std::optional<ModelFacts> read(const std::filesystem::path& path, FileSystem& files) try {
+  const json value = parse_json(read_file(path, files));
   return ModelFacts{value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
 } catch (const std::exception&) {  // missing or damaged: looking again mends it
   return {};
 }
 
-void write(const std::filesystem::path& path, const ModelFacts& facts) {
+void write(const std::filesystem::path& path, const ModelFacts& facts, FileSystem& files) {
   const json value = {{"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}};
-  write_file(path, value.dump(1, '\t', false, json::error_handler_t::replace) + "\n");
+  write_file(path, value.dump(1, '\t', false, json::error_handler_t::replace) + "\n", files);
 }
 
 }  // namespace
@@ -28,12 +29,12 @@ void write(const std::filesystem::path& path, const ModelFacts& facts) {
 TrialAnswer inspect(const config::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress) {
   const std::filesystem::path folder = std::filesystem::absolute(directory / "inspect" / key.substr(0, 8));
-  if (std::optional<ModelFacts> known = read(folder / "facts.json")) return std::move(*known);
-  std::filesystem::create_directories(folder);
-  write_file(folder / "request.json", json(request).dump(1, '\t') + "\n");
-  TrialAnswer answer =
-      run_trial_process({{"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress});
-  if (const auto* facts = std::get_if<ModelFacts>(&answer)) write(folder / "facts.json", *facts);
+  if (std::optional<ModelFacts> known = read(folder / "facts.json", directory.files())) return std::move(*known);
+  make_folders(folder, directory.files());
+  write_file(folder / "request.json", json(request).dump(1, '\t') + "\n", directory.files());
+  TrialAnswer answer = run_trial_process(
+      {{"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()});
+  if (const auto* facts = std::get_if<ModelFacts>(&answer)) write(folder / "facts.json", *facts, directory.files());
   return answer;
 }
 

@@ -5,6 +5,8 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/sweep/run_directory.h"
 
 namespace memtune::sweep {
 namespace {
@@ -18,10 +20,16 @@ constexpr int kVersion = 1;
 
 std::string check_of(std::string_view record) { return hash_hex(record).substr(0, kCheckDigits); }
 
+// How the first line begins, as far as it was written: cut off, or damaged behind that.
+bool may_be_ours(const std::string& text) {
+  const size_t digits = text.find_first_not_of("0123456789abcdef");
+  return digits == std::string::npos ? text.size() <= kCheckDigits : digits == kCheckDigits && text[digits] == ' ';
+}
+
 }  // namespace
 
 Journal::Journal(std::filesystem::path path, FileSystem& system) : path_(std::move(path)), system_(system) {
-  if (std::filesystem::exists(path_)) read();
+  if (std::filesystem::exists(std::filesystem::symlink_status(path_))) read();
 }
 
 void Journal::read() {
@@ -43,6 +51,9 @@ void Journal::read() {
     start = end + 1;
   }
   empty_ = good_end == 0;
+  if (empty_ && !text.empty() && !may_be_ours(text))
+    throw UsageError("'" + path_.string() +
+                     "' is there and no journal of memtune; sweep into another folder with --out");
   if (good_end == text.size()) return;
   cut_file(path_, static_cast<int64_t>(good_end), system_);
   notes_.push_back(path_.string() + ": the end was damaged or cut off; dropped " +
@@ -53,12 +64,14 @@ bool Journal::apply(const std::string& line) try {
   if (line.size() <= kCheckDigits + 1 || line[kCheckDigits] != ' ') return false;
   const std::string record = line.substr(kCheckDigits + 1);
   if (check_of(record) != line.substr(0, kCheckDigits)) return false;
-  const json entry = json::parse(record);
+  const json entry = parse_json(record);
   if (entry.contains("file")) return check_version(entry), true;
   const std::string key = entry.at("key");
+  const bool starts = entry.at("event") == "start";
+  if (starts && !is_trial_folder(entry.at("folder"))) return false;
   JournalEntry& known = entries_[key];
   known.key = key;
-  if (entry.at("event") == "start") {
+  if (starts) {
     known.folder = entry.at("folder");
     known.strategy = entry.at("strategy");
     known.outcome.clear();
@@ -71,7 +84,7 @@ bool Journal::apply(const std::string& line) try {
 }
 
 void Journal::check_version(const json& first) const {
-  const int version = first.at("version");
+  const int version = whole_int(first.at("version"));
   if (version <= kVersion) return;
   throw UsageError(path_.string() + " has version " + std::to_string(version) + ", this memtune reads version " +
                    std::to_string(kVersion) +

@@ -1,13 +1,21 @@
 #include "core/sweep/run_directory.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cerrno>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace memtune::sweep {
@@ -19,13 +27,15 @@ using nlohmann::json;
 // know, it passes over.
 constexpr int kFormat = 1;
 
+constexpr int kMostTrials = 1'000'000'000;  // numbers of folders stay far from overflow
+
 // Reasons quote logs, which need not be UTF-8.
 std::string to_text(const json& value) { return value.dump(1, '\t', false, json::error_handler_t::replace) + "\n"; }
 
 json optional_to_json(const std::optional<int64_t>& value) { return value ? json(*value) : json(nullptr); }
 
 std::optional<int64_t> optional_from_json(const json& value) {
-  return value.is_null() ? std::nullopt : std::optional(value.get<int64_t>());
+  return value.is_null() ? std::nullopt : std::optional(whole(value));
 }
 
 json to_json(const TrialSpec& spec) {
@@ -37,13 +47,16 @@ json to_json(const TrialSpec& spec) {
 }
 
 TrialSpec spec_from_json(const json& value) {
-  return {value.at("strategy"), optional_from_json(value.at("batch")), optional_from_json(value.at("sequence")),
-          value.at("key"), value.at("folder")};
+  TrialSpec spec{value.at("strategy"), optional_from_json(value.at("batch")), optional_from_json(value.at("sequence")),
+                 value.at("key"), value.at("folder")};
+  if (!spec.folder.empty() && !is_trial_folder(spec.folder))
+    throw UsageError("'" + spec.folder + "' is no folder of a trial");
+  return spec;
 }
 
 // Files from before the format was written have the first.
 void refuse_later_format(const json& value, const std::filesystem::path& path) {
-  const int format = value.value("format", 1);
+  const int format = value.contains("format") ? whole_int(value.at("format")) : 1;
   if (format <= kFormat) return;
   throw NewerFormat(path.string() + " has format " + std::to_string(format) + ", of memtune " +
                     value.value("version", "of a later version") +
@@ -57,10 +70,64 @@ SweepRecord record_from_json(const json& value) {
   record.machine = value.at("machine");
   record.request = value.at("request").get<config::TrialRequest>();
   record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss")};
-  record.budget_bytes = value.at("budget_bytes");
+  record.budget_bytes = whole(value.at("budget_bytes"));
   record.goal = result::parse_goal(value.at("goal"));
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
   return record;
+}
+
+// Of the whole file but for itself. Files from before it was written have none.
+constexpr const char* kCheck = "check";
+
+std::string text_with_check(const json& value) {
+  json checked = parse_json(to_text(value));  // as it will be read
+  checked[kCheck] = hash_hex(checked.dump());
+  return to_text(checked);
+}
+
+bool has_its_check(json& value) {
+  if (!value.contains(kCheck)) return true;
+  const std::string check = value.at(kCheck);
+  value.erase(kCheck);
+  return hash_hex(value.dump()) == check;
+}
+
+// The number that the name of a trial's folder begins with; 0: with none that memtune gives.
+int number_of(const std::string& name) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && number > 0 && number < kMostTrials ? number : 0;
+}
+
+// Files that memtune writes in a run's folders, each by its name while it is written: NAME.tmp.PROCESS[.NUMBER]
+bool is_own_file(const std::string& name) {
+  static const std::array<std::string_view, 6> kNames = {"sweep.json", "request.json",     "facts.json",
+                                                         "plan.json",  "measurement.json", "trace.mttrace"};
+  if (std::ranges::find(kNames, name) != kNames.end()) return true;
+  return name.starts_with("reference-") && name.ends_with(".bin") && name.find('/') == std::string::npos;
+}
+
+// Whose process is gone.
+bool is_left_behind(const std::string& name) {
+  const size_t mark = name.find(".tmp.");
+  if (mark == std::string::npos || !is_own_file(name.substr(0, mark))) return false;
+  int process = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + mark + 5, end, process);
+  const bool numbered =
+      rest == end || (*rest == '.' && std::all_of(rest + 1, end, [](char c) { return c >= '0' && c <= '9'; }));
+  if (error != std::errc() || process <= 0 || !numbered) return false;
+  return process != ::getpid() && ::kill(process, 0) < 0 && errno == ESRCH;
+}
+
+// Neither through a link nor by one.
+std::vector<std::filesystem::path> folders_in(const std::filesystem::path& parent) {
+  std::error_code none;
+  std::vector<std::filesystem::path> folders;
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(parent, none))) return folders;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, none))
+    if (std::filesystem::is_directory(entry.symlink_status(none))) folders.push_back(entry.path());
+  return folders;
 }
 
 // "checkpoint:full,inputs=host" -> "checkpoint-full-inputs-host"
@@ -101,10 +168,46 @@ std::string reference_of(const report::Report& report) {
 
 }  // namespace
 
-void RunDirectory::check_format() const try {
+void RunDirectory::check_format() const {
   const std::filesystem::path path = root_ / "sweep.json";
-  if (std::filesystem::exists(path)) refuse_later_format(json::parse(read_file(path)), path);
-} catch (const json::exception&) {  // damaged: a sweep mends it
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path))) return;
+  const bool has_journal = std::filesystem::is_regular_file(std::filesystem::symlink_status(root_ / "journal.jsonl"));
+  const auto refuse = [&] {
+    throw UsageError("'" + path.string() + "' is there and no sweep of memtune; sweep into another folder with --out");
+  };
+  try {
+    const json value = parse_json(read_file(path, *files_));
+    if (!value.is_object() || !(value.contains("trials") || has_journal)) refuse();
+    refuse_later_format(value, path);
+  } catch (const json::exception&) {  // damaged: a sweep mends its own
+    if (!has_journal) refuse();
+  }
+}
+
+void RunDirectory::remove_temporaries() const {
+  std::error_code none;
+  std::vector<std::filesystem::path> folders = {root_};
+  for (const char* parent : {"trials", "inspect"})
+    for (std::filesystem::path& folder : folders_in(root_ / parent)) folders.push_back(std::move(folder));
+  for (const std::filesystem::path& folder : folders) {
+    std::vector<std::filesystem::path> stale;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+      if (entry.is_regular_file(none) && is_left_behind(entry.path().filename().string()))
+        stale.push_back(entry.path());
+    for (const std::filesystem::path& path : stale) files_->unlink(path);
+  }
+}
+
+// A folder that holds something else refuses to go.
+void RunDirectory::remove_looks() const {
+  std::error_code ignored;
+  for (const std::filesystem::path& look : folders_in(root_ / "inspect")) {
+    for (const char* name : {"request.json", "facts.json", "log.txt"}) files_->unlink(look / name);
+    std::filesystem::remove(look, ignored);
+  }
+  std::filesystem::remove(root_ / "inspect", ignored);
+  files_->unlink(root_ / "lock");
+  std::filesystem::remove(root_, ignored);
 }
 
 void RunDirectory::write_record(const SweepRecord& record) const {
@@ -121,7 +224,7 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"budget_bytes", record.budget_bytes},
                       {"goal", to_string(record.goal)},
                       {"trials", trials}};
-  write_file(root_ / "sweep.json", to_text(value));
+  write_file(root_ / "sweep.json", to_text(value), *files_);
 }
 
 SweepRecord RunDirectory::read_record() const {
@@ -131,7 +234,7 @@ SweepRecord RunDirectory::read_record() const {
                      root_.string() + " makes one");
   }
   try {
-    const json value = json::parse(read_file(path));
+    const json value = parse_json(read_file(path, *files_));
     refuse_later_format(value, path);
     return record_from_json(value);
   } catch (const NewerFormat&) {
@@ -142,11 +245,16 @@ SweepRecord RunDirectory::read_record() const {
 }
 
 void RunDirectory::write_measurement(const std::string& folder, const result::Measurement& measurement) const {
-  write_file(root_ / folder / "measurement.json", to_text(measurement));
+  write_file(root_ / folder / "measurement.json", text_with_check(measurement), *files_);
 }
 
 std::optional<result::Measurement> RunDirectory::read_measurement(const std::string& folder) const try {
-  return json::parse(read_file(root_ / folder / "measurement.json")).get<result::Measurement>();
+  json value = parse_json(read_file(root_ / folder / "measurement.json", *files_));
+  if (!has_its_check(value)) return std::nullopt;
+  auto measurement = value.get<result::Measurement>();
+  if (!measurement.plan.empty()) measurement.plan = folder + "/plan.json";
+  if (!measurement.trace.empty()) measurement.trace = folder + "/trace.mttrace";
+  return measurement;
 } catch (const std::exception&) {
   return std::nullopt;
 }
@@ -155,7 +263,7 @@ std::string RunDirectory::new_folder(const TrialSpec& spec) const {
   int highest = 0;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(root_ / "trials", none)) {
-    highest = std::max(highest, std::atoi(entry.path().filename().c_str()));
+    highest = std::max(highest, number_of(entry.path().filename().string()));
   }
   std::string name = std::to_string(highest + 1) + "-" + slug(spec.strategy);
   if (spec.batch) name += "-b" + std::to_string(*spec.batch);
@@ -163,8 +271,16 @@ std::string RunDirectory::new_folder(const TrialSpec& spec) const {
   return "trials/" + name;
 }
 
+bool is_trial_folder(const std::string& folder) {
+  constexpr std::string_view kParent = "trials/";
+  if (!folder.starts_with(kParent)) return false;
+  const std::string name = folder.substr(kParent.size());
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
 std::optional<config::Plan> read_plan(const std::filesystem::path& path) try {
-  return nlohmann::json::parse(read_file(path)).get<config::Plan>();
+  OwnFolder folder(path.parent_path());
+  return parse_json(read_file(path, folder)).get<config::Plan>();
 } catch (const std::exception&) {
   return {};
 }

@@ -5,15 +5,20 @@
 //   reference-<setting>.bin        loss and gradients that trials of one setting are compared with, and their noise
 //   inspect/<setting>/             request, log and facts of a look at the model
 //   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
+//
+// Whoever made the folder may have put links, pipes or other people's files there: nothing is followed, waited for, or
+// removed that memtune did not write.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/own_folder.h"
 #include "core/config/trial_request.h"
 #include "core/report/report.h"
 #include "core/result/recommend.h"
@@ -47,20 +52,29 @@ class NewerFormat : public UsageError {
 
 class RunDirectory {
  public:
-  explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
+  explicit RunDirectory(std::filesystem::path root, FileSystem& below = system_files())
+      : root_(std::move(root)), files_(std::make_shared<OwnFolder>(root_, below)) {}
 
   std::filesystem::path operator/(const std::filesystem::path& relative) const { return root_ / relative; }
   const std::filesystem::path& root() const { return root_; }
 
-  // NewerFormat when a later memtune wrote the sweep that is here.
+  // For what is beneath root(), by its whole path.
+  OwnFolder& files() const { return *files_; }
+
+  // NewerFormat when a later memtune wrote the sweep that is here, UsageError when sweep.json is somebody else's.
   void check_format() const;
+
+  // What processes left that were killed while they wrote.
+  void remove_temporaries() const;
+  // All that a look at a model wrote, and the folder when that was all. Nobody else may use it.
+  void remove_looks() const;
 
   void write_record(const SweepRecord& record) const;
   // UsageError when there is no sweep here or its sweep.json is damaged; NewerFormat.
   SweepRecord read_record() const;
 
   void write_measurement(const std::string& folder, const result::Measurement& measurement) const;
-  // Nothing when it is missing or makes no sense.
+  // Nothing when it is missing, makes no sense or does not have its checksum.
   std::optional<result::Measurement> read_measurement(const std::string& folder) const;
 
   // "trials/3-checkpoint-full": with a number that no folder here has yet.
@@ -68,7 +82,11 @@ class RunDirectory {
 
  private:
   std::filesystem::path root_;
+  std::shared_ptr<OwnFolder> files_;  // copies share it
 };
+
+// "trials/NAME": nothing else is a trial's folder, whatever a journal or sweep.json says.
+bool is_trial_folder(const std::string& folder);
 
 // A trial's plan; nothing when the file is missing or makes no sense.
 std::optional<config::Plan> read_plan(const std::filesystem::path& path);

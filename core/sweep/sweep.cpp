@@ -35,19 +35,24 @@ std::string describe(const Setting& point) {
   return text;
 }
 
+// The same trial may work once the disk has room and nobody kills it.
+bool may_pass(Outcome outcome) {
+  return outcome == Outcome::disk_full || outcome == Outcome::host_oom || outcome == Outcome::killed;
+}
+
 // The run directory; one made for a sweep that ends before its first trial has does not stay.
 class OpenDirectory {
  public:
-  explicit OpenDirectory(const std::filesystem::path& path) : directory(path) {
+  OpenDirectory(const std::filesystem::path& path, FileSystem& files) : directory(path, files) {
     std::error_code error;
     made_ = std::filesystem::create_directories(path, error);
     if (error) throw IoError("cannot make the folder " + path.string() + ": " + error.message());
-    lock_ = std::make_unique<FileLock>(path / "lock");
+    lock_ = std::make_unique<FileLock>(path / "lock", directory.files());
     directory.check_format();
+    directory.remove_temporaries();
   }
   ~OpenDirectory() {
-    std::error_code ignored;
-    if (made_ && !used) std::filesystem::remove_all(directory.root(), ignored);
+    if (made_ && !used) directory.remove_looks();
   }
   OpenDirectory(const OpenDirectory&) = delete;
   OpenDirectory& operator=(const OpenDirectory&) = delete;
@@ -66,7 +71,7 @@ class Sweep {
       : settings_(settings),
         listener_(listener),
         candidates_(settings.strategies, settings.plans, !settings.request.training.scratch.empty()),
-        open_(settings.directory),
+        open_(settings.directory, settings.files ? *settings.files : system_files()),
         directory_(open_.directory),
         keys_(settings.request, find_trial_program()) {}
 
@@ -206,7 +211,7 @@ class Sweep {
     const result::Gradients& gradients = measurement->gradients;
     const bool made_reference = !gradients.compared || gradients.against == measurement->strategy;
     if (worked && made_reference && !is_whole(trial.request.reference)) return false;
-    return worked || settings_.reuse == Reuse::finished;
+    return worked || (settings_.reuse == Reuse::finished && !may_pass(measurement->outcome));
   }
 
   // Those from `begin` on; false when a signal came.
@@ -235,7 +240,8 @@ class Sweep {
     const TrialAnswer answer = run_trial_process({{"run", absolute(folder / "request.json")},
                                                   directory_ / folder / "log.txt",
                                                   settings_.limit,
-                                                  [this](const Phase& phase) { listener_.phase(phase); }});
+                                                  [this](const Phase& phase) { listener_.phase(phase); },
+                                                  &directory_.files()});
     const Measurement measurement = complete(answer, trial);
     directory_.write_measurement(trial.spec.folder, measurement);
     open_.used = true;
@@ -248,15 +254,15 @@ class Sweep {
   }
 
   void prepare(Trial& trial, const std::filesystem::path& folder) {
-    std::filesystem::create_directories(directory_ / folder);
+    make_folders(directory_ / folder, directory_.files());
     for (const char* stale : {"measurement.json", "trace.mttrace"})
-      std::filesystem::remove(directory_ / folder / stale);
+      directory_.files().unlink(directory_ / folder / stale);
     trial.request.trace = absolute(folder / "trace.mttrace");
     trial.request.command = command_line();
     // One that cannot be read would be refused by every trial; whoever comes first makes it again.
     if (!is_whole(trial.request.reference)) std::filesystem::remove(trial.request.reference);
-    write_file(directory_ / folder / "plan.json", json(trial.request.plan).dump(1, '\t') + "\n");
-    write_file(directory_ / folder / "request.json", json(trial.request).dump(1, '\t') + "\n");
+    write_file(directory_ / folder / "plan.json", json(trial.request.plan).dump(1, '\t') + "\n", directory_.files());
+    write_file(directory_ / folder / "request.json", json(trial.request).dump(1, '\t') + "\n", directory_.files());
   }
 
   // Any answer as a measurement of this trial.
@@ -285,7 +291,7 @@ class Sweep {
 
   Journal& journal() {
     if (!journal_) {
-      journal_ = std::make_unique<Journal>(directory_ / "journal.jsonl");
+      journal_ = std::make_unique<Journal>(directory_ / "journal.jsonl", directory_.files());
       for (const std::string& note : journal_->notes()) listener_.noted(note);
     }
     return *journal_;

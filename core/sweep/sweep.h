@@ -29,6 +29,7 @@ struct SweepSettings {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
   Reuse reuse = Reuse::finished;
   bool dry_run = false;            // list the trials only
+  FileSystem* files = nullptr;     // that the directory is read and written through; nullptr: the real one
   std::vector<std::string> notes;  // for the listener, once nothing is left to be refused
 };
 

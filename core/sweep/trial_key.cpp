@@ -1,19 +1,13 @@
 #include "core/sweep/trial_key.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <thread>
 
-#include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/device/cuda_module.h"
@@ -28,20 +22,16 @@ std::string hash_if_there(const std::filesystem::path& path) {
 }  // namespace
 
 std::string hash_file(const std::filesystem::path& path) {
-  const auto fail = [&](const char* what) {
-    return IoError(std::string(what) + path.string() + ": " + strerror(errno));
-  };
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw fail("cannot open ");
-  struct stat status {};
-  fstat(fd, &status);
-  const auto size = static_cast<size_t>(status.st_size);
-  void* bytes = size == 0 ? nullptr : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  close(fd);
-  if (bytes == MAP_FAILED) throw fail("cannot read ");
-  std::string hash = hash_hex(bytes, size);
-  if (bytes) munmap(bytes, size);
-  return hash;
+  constexpr int64_t kPart = int64_t{1} << 20;
+  const InputFile file(path);
+  std::string part(static_cast<size_t>(std::min(kPart, file.size())), '\0');
+  Hasher hasher;
+  for (int64_t at = 0; at < file.size(); at += kPart) {
+    const int64_t bytes = std::min(kPart, file.size() - at);
+    file.read(part.data(), bytes, at);
+    hasher.add(part.data(), static_cast<size_t>(bytes));
+  }
+  return hasher.hex();
 }
 
 std::string machine(const std::string& device) {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,16 +10,17 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "core/config/trial_protocol.h"
 #include "core/sweep/frame_reader.h"
 #include "core/sweep/interrupt.h"
+#include "core/sweep/spawn.h"
+#include "core/sweep/trial_end.h"
+#include "core/sweep/trial_log.h"
 
 extern char** environ;
 
@@ -33,22 +33,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kGrace{2000};     // from SIGTERM to SIGKILL
 constexpr milliseconds kFarewell{5000};  // from the answer to the end of the process
 constexpr milliseconds kTick{100};       // how often limits are looked at
-constexpr milliseconds kShortTick{5};    // the same once the pipe is closed: the end is near
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  void close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_;
-};
+constexpr milliseconds kShortTick{5};    // the same once the pipes are closed: the end is near
 
 IoError failed(const std::string& what, int error) { return IoError(what + ": " + std::strerror(error)); }
 
@@ -69,53 +54,22 @@ std::vector<std::string> trial_environment() {
   return variables;
 }
 
-std::vector<char*> c_strings(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
+std::vector<std::string> words_of(const TrialCommand& command) {
+  std::vector<std::string> words = command.arguments;
+  words.insert(words.begin(), find_trial_program().string());
+  return words;
 }
 
-// posix_spawn's two settings objects.
-struct SpawnSettings {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-
-  SpawnSettings(int log, int frames) {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, frames, config::kFrameDescriptor);
-    posix_spawnattr_init(&attributes);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+// Its read end, and the number of the other until it is handed on.
+struct Pipe {
+  Descriptor read, write;
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw failed("cannot make a pipe", errno);
+    read = Descriptor(ends[0]);
+    write = Descriptor(ends[1]);
   }
 };
-
-pid_t spawn(const TrialCommand& command, int frames) {
-  Descriptor log(::open(command.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
-  if (log.get() < 0) throw failed("cannot write " + command.log.string(), errno);
-  const std::filesystem::path program = find_trial_program();
-  std::vector<std::string> arguments = command.arguments;
-  arguments.insert(arguments.begin(), program.string());
-  std::vector<std::string> environment = trial_environment();
-  SpawnSettings settings(log.get(), frames);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, program.c_str(), &settings.actions, &settings.attributes,
-                                c_strings(arguments).data(), c_strings(environment).data());
-  if (error != 0) throw failed("cannot run " + program.string(), error);
-  return pid;
-}
 
 // Ends of a process that this side brought about.
 enum class Stop { none, timeout, interrupt, answered };
@@ -124,12 +78,13 @@ enum class Stop { none, timeout, interrupt, answered };
 class TrialProcess {
  public:
   TrialProcess(const TrialCommand& command, FrameReader& reader)
-      : reader_(reader), deadline_(Clock::now() + command.limit) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw failed("cannot make a pipe", errno);
-    Descriptor write_end(ends[1]);
-    frames_.emplace(ends[0]);
-    pid_ = spawn(command, write_end.get());
+      : reader_(reader),
+        log_(command.log, command.files ? *command.files : system_files()),
+        kills_before_(count_memory_kills()),
+        deadline_(Clock::now() + command.limit) {
+    pid_ = spawn(words_of(command), trial_environment(), said_.write.get(), frames_.write.get());
+    said_.write = Descriptor();
+    frames_.write = Descriptor();
   }
   ~TrialProcess() {
     if (!status_) {
@@ -140,18 +95,27 @@ class TrialProcess {
 
   void wait() {
     while (!ended()) {
-      listen(frames_->get() < 0 ? kShortTick : kTick);
+      listen(is_open(frames_) || is_open(said_) ? kTick : kShortTick);
       if (stop_ == Stop::none) look_for_stop();
       if (stop_ != Stop::none && Clock::now() >= kill_at_) signal_group(SIGKILL);
     }
-    while (listen(milliseconds(0))) {  // what it said last
-    }
     signal_group(SIGKILL);  // what it left behind
+    const auto patience = Clock::now() + kGrace;
+    while (listen(milliseconds(0)) && Clock::now() < patience) {  // what it said last
+    }
+    log_.finish();
   }
   int status() const { return *status_; }
   Stop stop() const { return stop_; }
+  const TrialLog& log() const { return log_; }
+  std::optional<int64_t> memory_kills() const {
+    const std::optional<int64_t> now = count_memory_kills();
+    return kills_before_ && now ? std::optional(*now - *kills_before_) : std::nullopt;
+  }
 
  private:
+  static bool is_open(const Pipe& pipe) { return pipe.read.get() >= 0; }
+
   bool ended() {
     int status = 0;
     if (!status_ && waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
@@ -160,16 +124,21 @@ class TrialProcess {
 
   // Reads what has come, waiting at most `patience`; false when nothing did.
   bool listen(milliseconds patience) {
-    pollfd waiting{frames_->get(), POLLIN, 0};  // a closed descriptor is negative: poll then only waits
-    if (poll(&waiting, 1, static_cast<int>(patience.count())) <= 0) return false;
+    std::array<pollfd, 2> waiting{{{frames_.read.get(), POLLIN, 0}, {said_.read.get(), POLLIN, 0}}};
+    if (poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return false;
+    const bool framed =
+        waiting[0].revents != 0 && take(frames_, [this](std::string_view bytes) { reader_.add(bytes); });
+    const bool said = waiting[1].revents != 0 && take(said_, [this](std::string_view bytes) { log_.add(bytes); });
+    return framed || said;
+  }
+
+  template <class Use>
+  static bool take(Pipe& pipe, const Use& use) {
     std::array<char, 1 << 16> bytes;
-    const ssize_t count = ::read(frames_->get(), bytes.data(), bytes.size());
-    if (count <= 0) {
-      frames_->close();
-      return false;
-    }
-    reader_.add({bytes.data(), static_cast<size_t>(count)});
-    return true;
+    const ssize_t count = ::read(pipe.read.get(), bytes.data(), bytes.size());
+    if (count > 0) use({bytes.data(), static_cast<size_t>(count)});
+    if (count <= 0) pipe.read = Descriptor();  // poll then only waits for the other
+    return count > 0;
   }
 
   void look_for_stop() {
@@ -191,53 +160,14 @@ class TrialProcess {
   void signal_group(int signal) const { kill(-pid_, signal); }
 
   FrameReader& reader_;
-  std::optional<Descriptor> frames_;
+  TrialLog log_;
+  Pipe frames_, said_;
+  std::optional<int64_t> kills_before_;
   pid_t pid_ = 0;
   std::optional<int> status_;
   Stop stop_ = Stop::none;
   Clock::time_point deadline_, kill_at_;
 };
-
-std::string describe(const Phase& phase) {
-  if (phase.name.empty()) return "before its first phase";
-  std::string text = "in phase " + phase.name;
-  if (phase.steps > 0) text += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
-  return text;
-}
-
-// The last lines of the log on one line: where libraries say why they gave up.
-std::string log_tail(const std::filesystem::path& path) {
-  constexpr std::streamoff kBytes = 4096;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? std::streamoff{file.tellg()} : 0;
-  file.seekg(std::max<std::streamoff>(0, size - kBytes));
-  std::vector<std::string> last;
-  for (std::string line; std::getline(file, line);) {
-    std::erase_if(line, [](unsigned char c) { return c < ' ' || c == 127; });
-    if (line = trim(line); !line.empty()) last.push_back(line.substr(0, 160));
-    if (last.size() > 2) last.erase(last.begin());
-  }
-  return last.empty() ? "it said nothing (" + path.string() + " is empty)" : "its last words: " + join(last, " | ");
-}
-
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
-}
-
-Failure classify_end(int status, const std::string& where, const std::string& details) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-    return {result::Outcome::host_oom,
-            "killed by the kernel " + where + ", most likely out of host memory; " + details};
-  }
-  if (WIFSIGNALED(status)) {
-    return {result::Outcome::crash,
-            signal_name(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ") " + where + "; " + details};
-  }
-  const int code = WEXITSTATUS(status);
-  return {result::Outcome::error,
-          "ended with exit code " + std::to_string(code) + " and no result " + where + "; " + details};
-}
 
 std::string format_limit(milliseconds limit) {
   std::string text = std::to_string(limit.count() / 1000);
@@ -252,9 +182,9 @@ TrialAnswer judge(const TrialCommand& command, const TrialProcess& process, cons
   if (process.stop() == Stop::timeout) {
     return Failure{result::Outcome::timeout, "no end within " + format_limit(command.limit) + ", " + where};
   }
-  std::string details = log_tail(command.log);
+  std::string details = process.log().last_words();
   if (!reader.damage().empty()) details = reader.damage() + "; " + details;
-  return classify_end(process.status(), where, details);
+  return classify_end(process.status(), process.memory_kills(), where, details);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/file_system.h"
 #include "core/config/program_facts.h"
 #include "core/result/measurement.h"
 
@@ -39,7 +40,7 @@ struct UsageProblem {
 
 // The process ended without an answer.
 struct Failure {
-  result::Outcome outcome = result::Outcome::error;  // host_oom | timeout | crash | error | interrupted
+  result::Outcome outcome = result::Outcome::error;  // host_oom | killed | timeout | crash | error | interrupted
   std::string reason;                                // one line
 };
 
@@ -47,9 +48,10 @@ using TrialAnswer = std::variant<ModelFacts, result::Measurement, std::vector<Do
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
-  std::filesystem::path log;                                  // takes stdout and stderr; replaced
+  std::filesystem::path log;                                  // of stdout and stderr; replaced. "": none
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, two seconds, SIGKILL to the whole group
   std::function<void(const Phase&)> progress;                 // may be empty
+  FileSystem* files = nullptr;                                // that the log is written through; nullptr: the real one
 };
 
 // $MEMTUNE_TRIAL, else beside this program, else in libexec/memtune of the prefix it is installed in.

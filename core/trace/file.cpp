@@ -12,6 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/own_folder.h"
 #include "core/trace/version2.h"
 
 namespace memtune::trace {
@@ -24,6 +26,8 @@ static_assert(std::endian::native == std::endian::little, "the trace file is wri
 constexpr std::string_view kMagic = "MTTRACE";  // and the version up to 3; from then on it stands in the header
 constexpr int kVersion = 3;
 constexpr size_t kRecordBytes = size_t{1} << 20;  // a record is closed once it holds that many
+
+constexpr int64_t kMostTraceBytes = int64_t{8} << 30;
 
 enum class Record : uint8_t { header = 1, names, events, memory, end, owned };
 
@@ -194,13 +198,13 @@ class Reader {
   void read_header(std::string_view payload) try {
     // A second one would change what items that were checked refer to.
     if (!trace_.tracks.empty() || !trace_.events.empty() || !trace_.owned.empty()) throw Damaged{};
-    const Json header = Json::parse(payload);
-    if (version_ > 2 && header.at("version").get<int>() > kVersion)
-      throw other_version(header.at("version").get<int>());
+    const Json header = parse_json(payload);
+    const int version = version_ == 2 ? 2 : whole_int(header.at("version"));
+    if (version > kVersion) throw other_version(version);
     header.at("strategy").get_to(trace_.strategy);
     header.at("device").get_to(trace_.device);
-    header.at("lost_records").get_to(trace_.lost_records);
-    header.at("budget_bytes").get_to(trace_.budget_bytes);
+    trace_.lost_records = whole(header.at("lost_records"));
+    trace_.budget_bytes = whole(header.at("budget_bytes"));
     version_ == 2 ? read_header_2(header, trace_) : read_tables(header);
   } catch (const Json::exception&) {
     throw Damaged{};
@@ -212,13 +216,13 @@ class Reader {
                      from.at("torch"),   from.at("driver"),  from.at("machine")};
     for (const Json& track : header.at("tracks"))
       trace_.tracks.push_back({known(parse_track_role(track.at("role").get_ref<const std::string&>())),
-                               track.at("stream"), track.at("rank")});
+                               whole_int(track.at("stream")), whole_int(track.at("rank"))});
     for (const Json& value : header.at("values"))
       trace_.values.push_back({value.at("name"), value.at("region"), value.at("placement"), value.at("reason"),
-                               value.at("bytes"), value.at("block")});
+                               whole(value.at("bytes")), whole_int(value.at("block"))});
     for (const Json& owner : header.at("owners"))
       trace_.owners.push_back({known(parse_owner_kind(owner.at("kind").get_ref<const std::string&>())),
-                               owner.at("name"), owner.at("block")});
+                               owner.at("name"), whole_int(owner.at("block"))});
   }
 
   template <typename Enum>
@@ -327,7 +331,7 @@ ReadTrace read_content(std::string_view content) {
 
 }  // namespace
 
-void write_trace(const std::filesystem::path& path, const Trace& trace) {
+void write_trace(const std::filesystem::path& path, const Trace& trace, FileSystem& system) {
   std::string file = std::string(kMagic) + '3';
   write_header(file, trace);
   write_items(file, Record::names, trace.names);
@@ -335,11 +339,12 @@ void write_trace(const std::filesystem::path& path, const Trace& trace) {
   write_items(file, Record::memory, trace.memory);
   write_items(file, Record::owned, trace.owned);
   RecordWriter(file, Record::end).close();
-  write_file(path, file);
+  write_file(path, file, system);
 }
 
 ReadTrace read_trace(const std::filesystem::path& path) try {
-  return read_content(read_file(path));
+  OwnFolder folder(path.has_parent_path() ? path.parent_path() : ".");
+  return read_content(read_file(path, folder, kMostTraceBytes));
 } catch (const UsageError& error) {
   throw UsageError("'" + path.string() + "' " + error.what());
 }

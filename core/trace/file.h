@@ -10,11 +10,13 @@
 
 #include <filesystem>
 
+#include "core/base/file_system.h"
 #include "core/trace/event.h"
 
 namespace memtune::trace {
 
-void write_trace(const std::filesystem::path& path, const Trace& trace);  // IoError
+void write_trace(const std::filesystem::path& path, const Trace& trace,
+                 FileSystem& system = system_files());  // IoError
 
 struct ReadTrace {
   Trace trace;          // every index of an event or sample is in range

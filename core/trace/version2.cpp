@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json.h"
+
 namespace memtune::trace {
 namespace {
 
@@ -102,8 +104,8 @@ void read_header_2(const Json& header, Trace& trace) {
   trace.owners = owners_of(header.at("owners").get<std::vector<std::string>>());
   const std::map<std::string, int32_t> blocks = blocks_of(trace);
   for (const Json& json : header.at("values")) {
-    TracedValue value{json.at("name"),   json.at("region"), json.at("placement"),
-                      json.at("reason"), json.at("bytes"),  kNoBlock};
+    TracedValue value{json.at("name"),   json.at("region"),       json.at("placement"),
+                      json.at("reason"), whole(json.at("bytes")), kNoBlock};
     value.block = block_of(blocks, value.region);
     trace.values.push_back(std::move(value));
   }

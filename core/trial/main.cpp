@@ -10,6 +10,7 @@
 #include "core/autograd/hooks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/profiler/doctor.h"
 #include "core/program/first_line.h"
 #include "core/trial/session.h"
@@ -28,7 +29,7 @@ int usage() {
 }
 
 memtune::config::TrialRequest read_request(const char* path) {
-  return nlohmann::json::parse(memtune::read_file(path)).get<memtune::config::TrialRequest>();
+  return memtune::parse_json(memtune::read_file(path)).get<memtune::config::TrialRequest>();
 }
 
 void doctor(const std::string& device, Frames& frames) {

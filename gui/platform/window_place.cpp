@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 
 namespace memtune::gui {
 namespace {
@@ -24,8 +25,9 @@ fs::path window_place_path() {
 }
 
 std::optional<WindowPlace> read_window_place() try {
-  const Json json = Json::parse(read_file(window_place_path()));
-  const WindowPlace place{json.at("x"), json.at("y"), json.at("width"), json.at("height"), json.at("maximized")};
+  const Json json = parse_json(read_file(window_place_path()));
+  const WindowPlace place{whole_int(json.at("x")), whole_int(json.at("y")), whole_int(json.at("width")),
+                          whole_int(json.at("height")), json.at("maximized")};
   const auto sensible = [](int side) { return side >= kLeastSide && side <= kMostSide; };
   return sensible(place.width) && sensible(place.height) ? std::optional(place) : std::nullopt;
 } catch (const std::exception&) {

@@ -107,14 +107,14 @@ TEST_CASE("absent keys keep their defaults, but strategy and outcome must be the
 
 TEST_CASE("every outcome is read back from its name") {
   for (const char* name : {"ok", "device_oom", "host_oom", "disk_full", "disk_error", "corrupt", "timeout", "crash",
-                           "nan", "mismatch", "error", "interrupted"})
+                           "nan", "mismatch", "error", "interrupted", "killed"})
     CHECK(to_string(parse_outcome(name)) == name);
   CHECK(to_string(Outcome::ok) == "ok");
   CHECK(to_string(Outcome::interrupted) == "interrupted");
   CHECK_THROWS_WITH_AS(parse_outcome("oom"),
                        "unknown outcome 'oom'; did you mean 'ok'? Known: ok, device_oom, host_oom, disk_full, "
                        "disk_error, corrupt, timeout, crash, nan, "
-                       "mismatch, error, interrupted",
+                       "mismatch, error, interrupted, killed",
                        UsageError);
 }
 

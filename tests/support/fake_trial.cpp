@@ -191,6 +191,7 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
     measurement.outcome = result::Outcome::nan;
     measurement.loss = {2.5, std::nan("")};
   }
+  if (behaviour == "disk_full") measurement.outcome = result::Outcome::disk_full;
   if (behaviour == "device_oom") {
     measurement = {};
     measurement.outcome = result::Outcome::device_oom;

@@ -31,7 +31,7 @@ TEST_CASE("a file's hash is its content's, the empty file's too") {
   CHECK(sweep::hash_file(folder.path / "a") == hash_hex("content"));
   CHECK(sweep::hash_file(folder.path / "b") == hash_hex(""));
   CHECK_THROWS_WITH_AS(sweep::hash_file(folder.path / "c"),
-                       ("cannot open " + (folder.path / "c").string() + ": No such file or directory").c_str(),
+                       ("cannot read '" + (folder.path / "c").string() + "': No such file or directory").c_str(),
                        IoError);
 }
 

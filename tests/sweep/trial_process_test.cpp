@@ -12,6 +12,7 @@
 #include "core/config/trial_request.h"
 #include "core/sweep/frame_reader.h"
 #include "core/sweep/interrupt.h"
+#include "core/sweep/trial_end.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -63,11 +64,15 @@ TEST_CASE("a signal is a crash with its name, the phase and the last words") {
         "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; its last words: loading | something is rotten");
 }
 
-TEST_CASE("a kill that is not ours is the host running out of memory") {
+TEST_CASE("a kill that is not ours is somebody's, or the host running out of memory, as the kernel counts") {
   const Failure failure = Stage().failure("killed");
-  CHECK(failure.outcome == Outcome::host_oom);
-  CHECK(
-      failure.reason.starts_with("killed by the kernel in phase measure, step 1 of 5, most likely out of host memory"));
+  if (count_memory_kills()) CHECK(failure.outcome == Outcome::killed);
+  CHECK(classify_end(SIGKILL, 0, "here", "").reason.starts_with("SIGKILL from outside here, not for lack of memory"));
+  for (const std::optional<int64_t> kills : {std::optional<int64_t>(1), std::optional<int64_t>()}) {
+    const Failure by_kernel = classify_end(SIGKILL, kills, "here", "");
+    CHECK(by_kernel.outcome == Outcome::host_oom);
+    CHECK(by_kernel.reason.starts_with("killed by the kernel here, most likely out of host memory"));
+  }
 }
 
 TEST_CASE("a trial that hangs, deaf to SIGTERM, is ended in time") {

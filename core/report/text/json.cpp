@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 
 namespace memtune::report {
 namespace {
@@ -15,8 +16,8 @@ void put_axes(nlohmann::json& json, std::optional<int64_t> batch, std::optional<
 }
 
 void read_axes(const nlohmann::json& json, std::optional<int64_t>& batch, std::optional<int64_t>& sequence) {
-  if (json.contains("batch")) batch = json.at("batch").get<int64_t>();
-  if (json.contains("sequence")) sequence = json.at("sequence").get<int64_t>();
+  if (json.contains("batch")) batch = whole(json.at("batch"));
+  if (json.contains("sequence")) sequence = whole(json.at("sequence"));
 }
 
 nlohmann::json trial(const Row& row) {
@@ -69,7 +70,7 @@ std::string to_json_text(const Report& report) {
 }
 
 Report from_json_text(const std::string& text, const std::string& what) try {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const nlohmann::json json = parse_json(text);
   Report report;
   for (const nlohmann::json& trial : json.at("trials")) {
     Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};

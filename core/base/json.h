@@ -1,0 +1,30 @@
+// JSON that may come from anywhere: everything that memtune parses as JSON goes through here.
+//
+// nlohmann's values are copied, printed and destroyed by recursion, so that text nested deep enough ends the process;
+// and it turns numbers beyond a type's range into any other. Errors are nlohmann::json::exception, as those of at() and
+// get() are: a parse_error for what is no JSON; for what is JSON and not taken, one whose what() says so in words.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace memtune {
+
+inline constexpr int kMostNesting = 64;
+
+// Of equal keys of one object the last counts; in what people write they are a mistake.
+enum class EqualKeys { last_counts, refused };
+
+nlohmann::json parse_json(std::string_view text, EqualKeys keys = EqualKeys::last_counts);
+
+// A number without a fraction from `least` to `most`.
+int64_t whole(const nlohmann::json& value, int64_t least = std::numeric_limits<int64_t>::min(),
+              int64_t most = std::numeric_limits<int64_t>::max());
+
+// As whole(), of an int.
+int whole_int(const nlohmann::json& value, int least = std::numeric_limits<int>::min(),
+              int most = std::numeric_limits<int>::max());
+
+}  // namespace memtune

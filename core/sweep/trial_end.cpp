@@ -1,0 +1,53 @@
+#include "core/sweep/trial_end.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <fstream>
+
+namespace memtune::sweep {
+namespace {
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+Failure classify_kill(std::optional<int64_t> memory_kills, const std::string& where, const std::string& details) {
+  if (memory_kills.value_or(1) > 0)
+    return {result::Outcome::host_oom,
+            "killed by the kernel " + where + ", most likely out of host memory; " + details};
+  return {result::Outcome::killed, "SIGKILL from outside " + where + ", not for lack of memory; " + details};
+}
+
+}  // namespace
+
+std::string describe(const Phase& phase) {
+  if (phase.name.empty()) return "before its first phase";
+  std::string text = "in phase " + phase.name;
+  if (phase.steps > 0) text += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
+  return text;
+}
+
+std::optional<int64_t> count_memory_kills() {
+  std::ifstream file("/proc/vmstat");
+  int64_t count = 0;
+  for (std::string name; file >> name >> count;)
+    if (name == "oom_kill") return count;
+  return std::nullopt;
+}
+
+Failure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
+                     const std::string& details) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return classify_kill(memory_kills, where, details);
+  if (WIFSIGNALED(status)) {
+    return {result::Outcome::crash,
+            signal_name(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ") " + where + "; " + details};
+  }
+  const int code = WEXITSTATUS(status);
+  return {result::Outcome::error,
+          "ended with exit code " + std::to_string(code) + " and no result " + where + "; " + details};
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,66 @@
+#include "core/sweep/trial_log.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "core/base/text.h"
+
+namespace memtune::sweep {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{8} << 20;  // as they come
+constexpr size_t kEndBytes = size_t{64} << 10;
+
+}  // namespace
+
+TrialLog::TrialLog(std::filesystem::path path, FileSystem& files) : path_(std::move(path)), files_(files) {
+  if (path_.empty()) return;
+  files_.unlink(path_);  // it may have other names, and they are somebody's
+  const int file = files_.open(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (file < 0) throw_io_error("write", path_, -file);
+  file_ = Descriptor(file);
+}
+
+void TrialLog::add(std::string_view bytes) {
+  const int64_t room = kMostBytes - said_bytes_;
+  if (room > 0) write(bytes.substr(0, static_cast<size_t>(room)));
+  said_bytes_ += static_cast<int64_t>(bytes.size());
+  end_ += bytes;
+  if (end_.size() > 2 * kEndBytes) end_.erase(0, end_.size() - kEndBytes);
+}
+
+void TrialLog::write(std::string_view bytes) {
+  while (file_.get() >= 0 && !bytes.empty()) {
+    const int64_t count = files_.write(file_.get(), bytes.data(), static_cast<int64_t>(bytes.size()));
+    if (count == -EINTR) continue;
+    if (count <= 0) file_ = Descriptor();
+    const auto written = static_cast<size_t>(std::max<int64_t>(count, 0));
+    written_bytes_ += static_cast<int64_t>(written);
+    bytes.remove_prefix(written);
+  }
+}
+
+void TrialLog::finish() {
+  const int64_t rest = said_bytes_ - written_bytes_;
+  if (rest <= 0) return;
+  const auto kept = static_cast<size_t>(std::min<int64_t>(rest, static_cast<int64_t>(end_.size())));
+  write("\n[memtune: " + std::to_string(rest - static_cast<int64_t>(kept)) + " bytes are left out here]\n");
+  write(std::string_view(end_).substr(end_.size() - kept));
+}
+
+std::string TrialLog::last_words() const {
+  constexpr size_t kLastBytes = 4096;
+  std::vector<std::string> last;
+  for (std::string& line : split(end_.substr(end_.size() - std::min(end_.size(), kLastBytes)), '\n')) {
+    std::erase_if(line, [](unsigned char c) { return c < ' ' || c == 127; });
+    if (line = trim(line); !line.empty()) last.push_back(line.substr(0, 160));
+    if (last.size() > 2) last.erase(last.begin());
+  }
+  if (!last.empty()) return "its last words: " + join(last, " | ");
+  return "it said nothing" + (path_.empty() ? "" : " (" + path_.string() + " is empty)");
+}
+
+}  // namespace memtune::sweep

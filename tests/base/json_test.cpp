@@ -1,0 +1,44 @@
+// Whoever writes a file that memtune reads must not be able to end it, nor to make one number of another.
+#include "core/base/json.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+using namespace memtune;
+using nlohmann::json;
+
+namespace {
+
+std::string nested(int levels, char open = '[', char close = ']') {
+  return std::string(static_cast<size_t>(levels), open) + std::string(static_cast<size_t>(levels), close);
+}
+
+}  // namespace
+
+TEST_CASE("nesting is counted before anything recurses, and not within text") {
+  CHECK(parse_json(nested(64)).is_array());
+  CHECK_THROWS_WITH_AS(parse_json(nested(65)), "it is nested deeper than 64 levels", json::exception);
+  CHECK_THROWS_AS(parse_json(nested(2'000'000)), json::exception);
+  CHECK_THROWS_AS(parse_json(std::string(2'000'000, '{')), json::exception);
+  CHECK(parse_json("\"" + nested(500) + "\\\"" + nested(500) + "\"").get<std::string>().size() == 2001);
+}
+
+TEST_CASE("a key that is there twice is refused where people write, whatever lies between") {
+  const std::string twice = R"({"a": {"b": 1}, "c": [{"a": 2}], "a": 3})";
+  CHECK(parse_json(twice).at("a") == 3);
+  CHECK_THROWS_WITH_AS(parse_json(twice, EqualKeys::refused), "'a' is there twice", json::exception);
+  CHECK(parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]})", EqualKeys::refused).size() == 2);
+}
+
+TEST_CASE("only whole numbers within the range are whole numbers") {
+  CHECK(whole(json(-5)) == -5);
+  CHECK(whole(json(7), 0, 7) == 7);
+  CHECK(whole_int(json(2147483647)) == 2147483647);
+  for (const char* text :
+       {"1e300", "2.5", "1.0", "18446744073709551615", "9223372036854775808", "true", "\"1\"", "null"})
+    CHECK_THROWS_AS(whole(parse_json(text)), json::exception);
+  CHECK_THROWS_WITH_AS(whole(json(8), 0, 7), "8 is no whole number from 0 to 7", json::exception);
+  CHECK_THROWS_AS(whole_int(json(2147483648)), json::exception);
+}

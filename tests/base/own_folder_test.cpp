@@ -1,0 +1,100 @@
+// A run folder may come out of somebody's archive: its links and pipes must harm nothing and hold up nobody.
+#include "core/base/own_folder.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Bench {
+  test::ScratchFolder outside, inside;
+  OwnFolder folder{inside.path};
+  fs::path mine = outside.path / "mine";
+  Bench() { write_file(mine, "precious"); }
+  ~Bench() { CHECK(read_file(mine) == "precious"); }
+};
+
+}  // namespace
+
+TEST_CASE("a link is neither read nor written through, wherever it stands") {
+  Bench bench;
+  fs::create_symlink(bench.mine, bench.inside.path / "link");
+  fs::create_symlink(bench.outside.path, bench.inside.path / "folder");
+  for (const char* name : {"link", "folder/mine"}) {
+    const fs::path path = bench.inside.path / name;
+    CHECK_THROWS_AS(read_file(path, bench.folder), IoError);
+    CHECK_THROWS_AS(write_file(path, "x", bench.folder), IoError);
+    CHECK_THROWS_AS(append_file(path, "x", bench.folder), IoError);
+    CHECK_THROWS_AS(cut_file(path, 0, bench.folder), IoError);
+    CHECK_THROWS_AS(FileLock(path, bench.folder), IoError);
+  }
+  CHECK_THROWS_AS(make_folders(bench.inside.path / "folder/new", bench.folder), IoError);
+  CHECK(test::entries(bench.outside.path) == 1);
+}
+
+TEST_CASE("with O_NOFOLLOW no part of a path may be a link") {
+  Bench bench;
+  fs::create_symlink(bench.outside.path, bench.inside.path / "folder");
+  fs::create_directory(bench.inside.path / "a");
+  write_file(bench.inside.path / "a/b", "x");
+  FileSystem system;
+  const fs::path root = fs::canonical(bench.inside.path);
+  CHECK(system.open(root / "folder/mine", O_RDONLY | O_NOFOLLOW, 0) == -ELOOP);
+  CHECK(Descriptor(system.open(root / "a/b", O_RDONLY | O_NOFOLLOW, 0)).get() >= 0);
+}
+
+TEST_CASE("what is outside is refused by its name") {
+  Bench bench;
+  for (const fs::path& path : {bench.mine, bench.inside.path / "a/../../x", fs::path("/etc/passwd")})
+    CHECK(bench.folder.open(path, O_RDONLY, 0) == -EXDEV);
+  CHECK(bench.folder.unlink(bench.mine) == -EXDEV);
+  CHECK(bench.folder.rename(bench.mine, bench.inside.path / "x") == -EXDEV);
+}
+
+TEST_CASE("nobody waits for the other end of a pipe, or reads a device") {
+  Bench bench;
+  const fs::path pipe = bench.inside.path / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(bench.folder.open(pipe, O_RDONLY, 0) == -EINVAL);
+  CHECK(bench.folder.open(pipe, O_WRONLY, 0) == -EINVAL);
+  OwnFolder devices("/dev");
+  CHECK(devices.open("/dev/zero", O_RDONLY, 0) == -EINVAL);
+}
+
+TEST_CASE("the folder itself may be a link, and files in it work as anywhere") {
+  Bench bench;
+  const fs::path link = bench.outside.path / "run";
+  fs::create_symlink(bench.inside.path, link);
+  OwnFolder folder(link);
+  make_folders(link / "a/b", folder);
+  make_folders(link / "a/b", folder);
+  write_file(link / "a/b/file", "old", folder);
+  write_file(link / "a/b/file", "new", folder);
+  append_file(link / "a/b/file", "er", folder);
+  CHECK(read_file(bench.inside.path / "a/b/file") == "newer");
+  CHECK(test::entries(bench.inside.path / "a/b") == 1);
+}
+
+TEST_CASE("a file beyond the bound is refused, one without an end too") {
+  CHECK_THROWS_AS(read_file("/dev/zero", system_files(), 1 << 20), IoError);
+  Bench bench;
+  CHECK(read_file(bench.mine, system_files(), 8) == "precious");
+  CHECK_THROWS_AS(read_file(bench.mine, system_files(), 7), IoError);
+}
+
+TEST_CASE("a file called lock that is somebody's stays as it is") {
+  Bench bench;
+  for (const std::string text : {"my lock\n", "12 34", "0123456789012345678901234567890123"}) {
+    write_file(bench.inside.path / "lock", text);
+    CHECK_THROWS_AS(FileLock(bench.inside.path / "lock", bench.folder), UsageError);
+    CHECK(read_file(bench.inside.path / "lock") == text);
+  }
+}

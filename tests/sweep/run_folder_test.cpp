@@ -1,0 +1,260 @@
+// A run's folder may come from anybody, and others may keep things in it: what is theirs stays as it is, and what was
+// changed in it is not believed.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/sweep/sweep.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using memtune::result::Outcome;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Bench {
+  test::ScratchFolder folder;
+  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
+  test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
+  fs::path run_path = folder.path / "run", mine = folder.path / "mine";
+  SweepSettings settings;
+  SweepListener listener;
+
+  Bench() {
+    settings.model = "tiny";
+    settings.request.model.profile = "{}";
+    settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
+    settings.strategies = {"none", "checkpoint:full"};
+    settings.directory = run_path;
+    write_file(mine, "precious");
+  }
+  ~Bench() { CHECK(read_file(mine) == "precious"); }
+
+  SweepResult run(const std::string& behaviour = "") {
+    const test::Variable rules("FAKE_TRIAL", behaviour);
+    return run_sweep(settings, listener);
+  }
+  std::string starts() {
+    std::string text = test::slurp(folder.path / "starts");
+    fs::remove(folder.path / "starts");
+    return text;
+  }
+};
+
+std::string journal_line(const std::string& record) { return hash_hex(record).substr(0, 16) + " " + record + "\n"; }
+
+// "1234": of nobody.
+std::string dead_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return std::to_string(child);
+}
+
+}  // namespace
+
+TEST_CASE("links in a run's folder are refused, and what they point to stays") {
+  for (const char* name : {"lock", "journal.jsonl", "sweep.json", "inspect", "trials"}) {
+    CAPTURE(name);
+    Bench bench;
+    const bool is_folder = std::string(name) == "inspect" || std::string(name) == "trials";
+    const fs::path elsewhere = bench.folder.path / "elsewhere";
+    fs::create_directories(elsewhere);
+    fs::create_directories(bench.run_path);
+    fs::create_symlink(is_folder ? elsewhere : bench.mine, bench.run_path / name);
+    CHECK_THROWS_AS(bench.run(), Error);
+    CHECK(fs::is_empty(elsewhere));
+  }
+}
+
+TEST_CASE("a link that waits for a log or a request is not written through") {
+  Bench bench;
+  bench.run();
+  const fs::path trial = bench.run_path / "trials/1-none";
+  for (const char* name : {"log.txt", "plan.json"}) {
+    CAPTURE(name);
+    fs::remove(trial / name);
+    fs::create_symlink(bench.mine, trial / name);
+    bench.settings.reuse = Reuse::nothing;
+    if (std::string(name) == "log.txt") CHECK_NOTHROW(bench.run());
+    if (std::string(name) == "plan.json") CHECK_THROWS_AS(bench.run(), IoError);
+  }
+}
+
+TEST_CASE("files of other programs under the names of a sweep's are left alone, by name") {
+  for (const char* name : {"sweep.json", "journal.jsonl", "lock"}) {
+    CAPTURE(name);
+    Bench bench;
+    fs::create_directories(bench.run_path);
+    write_file(bench.run_path / name, "method: bayes\n");
+    CHECK_THROWS_AS(bench.run(), UsageError);
+    CHECK(read_file(bench.run_path / name) == "method: bayes\n");
+  }
+}
+
+TEST_CASE("a pipe in the place of a file ends a sweep, it does not hold it up") {
+  for (const char* name : {"sweep.json", "journal.jsonl"}) {
+    Bench bench;
+    fs::create_directories(bench.run_path);
+    REQUIRE(::mkfifo((bench.run_path / name).c_str(), 0600) == 0);
+    CHECK_THROWS_AS(bench.run(), Error);
+  }
+}
+
+TEST_CASE("a journal's word for a trial's folder counts only beneath trials/") {
+  Bench bench;
+  const SweepResult first = bench.run();
+  const fs::path outside = bench.folder.path / "outside";
+  fs::create_directories(outside);
+  for (const char* file : {"measurement.json", "trace.mttrace", "plan.json"}) write_file(outside / file, "mine");
+  for (const char* name : {"../outside", "trials/../../outside", "trials/..", "trials/a/b", "/tmp", "trials/"}) {
+    const nlohmann::json record = {
+        {"event", "start"}, {"key", first.record.trials[0].key}, {"folder", name}, {"strategy", "none"}};
+    append_file(bench.run_path / "journal.jsonl", journal_line(record.dump()));
+    CHECK_FALSE(is_trial_folder(name));
+  }
+  bench.settings.reuse = Reuse::nothing;
+  CHECK(bench.run().record.trials[0].folder == "trials/1-none");
+  for (const char* file : {"measurement.json", "trace.mttrace", "plan.json"})
+    CHECK(read_file(outside / file) == "mine");
+}
+
+TEST_CASE("sweep.json's word for it neither") {
+  Bench bench;
+  bench.run();
+  nlohmann::json record = nlohmann::json::parse(read_file(bench.run_path / "sweep.json"));
+  record["trials"][0]["folder"] = "../outside";
+  write_file(bench.run_path / "sweep.json", record.dump());
+  CHECK_THROWS_AS(RunDirectory(bench.run_path).read_record(), UsageError);
+}
+
+TEST_CASE("what somebody put into a folder that a dry run made stays there") {
+  Bench bench;
+  bench.settings.dry_run = true;
+  struct Guest : SweepListener {
+    fs::path run;
+    void planned(const std::vector<TrialSpec>&, size_t) override {
+      write_file(run / "notes.txt", "mine");
+      write_file(run / "inspect/notes.txt", "mine");
+    }
+  } guest;
+  guest.run = bench.run_path;
+  run_sweep(bench.settings, guest);
+  CHECK(read_file(bench.run_path / "notes.txt") == "mine");
+  CHECK(read_file(bench.run_path / "inspect/notes.txt") == "mine");
+  CHECK(test::entries(bench.run_path) == 2);
+  CHECK(test::entries(bench.run_path / "inspect") == 1);
+}
+
+TEST_CASE("a digit changed in a measurement is seen, and the trial runs again") {
+  Bench bench;
+  bench.run();
+  bench.starts();
+  const fs::path path = bench.run_path / "trials/2-checkpoint-full/measurement.json";
+  std::string text = read_file(path);
+  const size_t digit = text.find("125");
+  REQUIRE(digit != std::string::npos);
+  text[digit + 2] = '6';
+  write_file(path, text);
+  CHECK_FALSE(RunDirectory(bench.run_path).read_measurement("trials/2-checkpoint-full"));
+  CHECK(bench.run().report.rows.size() == 2);
+  CHECK(bench.starts() == "checkpoint:full\n");
+}
+
+TEST_CASE("what a killed process was writing is removed, what may be somebody's is not") {
+  Bench bench;
+  bench.run();
+  const std::string dead = dead_process();
+  const fs::path trial = bench.run_path / "trials/1-none";
+  const std::vector<fs::path> stale = {
+      trial / ("trace.mttrace.tmp." + dead), trial / ("measurement.json.tmp." + dead + ".3"),
+      bench.run_path / ("reference-0123abcd.bin.tmp." + dead), bench.run_path / ("sweep.json.tmp." + dead + ".0")};
+  const std::vector<fs::path> others = {bench.run_path / ("thesis.tex.tmp." + dead), trial / "trace.mttrace.tmp.x",
+                                        trial / ("trace.mttrace.tmp." + std::to_string(::getppid())),
+                                        trial / ("plan.json.tmp." + dead + ".bak")};
+  for (const auto& files : {stale, others})
+    for (const fs::path& path : files) write_file(path, "half");
+  bench.run();
+  for (const fs::path& path : stale) CHECK_FALSE(fs::exists(path));
+  for (const fs::path& path : others) CHECK(fs::exists(path));
+}
+
+TEST_CASE("what failed for a passing reason runs again by the same command, what is the trial's own fault does not") {
+  Bench bench;
+  CHECK(bench.run("checkpoint:full=killed").report.rows[1].measurement.outcome != Outcome::ok);
+  bench.starts();
+  CHECK(bench.run("checkpoint:full=disk_full").report.rows[1].measurement.outcome == Outcome::disk_full);
+  CHECK(bench.starts() == "checkpoint:full\n");
+  CHECK(bench.run("checkpoint:full=crash").report.rows[1].measurement.outcome == Outcome::crash);
+  CHECK(bench.starts() == "checkpoint:full\n");
+  bench.run();
+  CHECK(bench.starts() == "");
+}
+
+TEST_CASE("the number in a folder's name may be any") {
+  Bench bench;
+  for (const char* name : {"2147483647-x", "999999999999999999999-x", "-5-x", "007-x"})
+    fs::create_directories(bench.run_path / "trials" / name);
+  write_file(bench.run_path / "lock", "");
+  TrialSpec spec;
+  spec.strategy = "none";
+  CHECK(RunDirectory(bench.run_path).new_folder(spec) == "trials/8-none");
+}
+
+TEST_CASE(
+    "every call that writes the folder may fail: the sweep ends with the reason or works, and the next one works") {
+  struct Failing : FileSystem {
+    int left = 0;
+    bool struck = false;
+    int strike() { return --left == 0 ? (struck = true, -ENOSPC) : 0; }
+    int open(const fs::path& path, int flags, unsigned mode) override {
+      const int refusal = strike();
+      return refusal < 0 ? refusal : FileSystem::open(path, flags, mode);
+    }
+    int64_t write(int file, const char* data, int64_t bytes) override {
+      const int refusal = strike();
+      return refusal < 0 ? refusal : FileSystem::write(file, data, bytes);
+    }
+    int sync(int file) override {
+      const int refusal = strike();
+      return refusal < 0 ? refusal : FileSystem::sync(file);
+    }
+    int rename(const fs::path& from, const fs::path& to) override {
+      const int refusal = strike();
+      return refusal < 0 ? refusal : FileSystem::rename(from, to);
+    }
+    int make_folder(const fs::path& path) override {
+      const int refusal = strike();
+      return refusal < 0 ? refusal : FileSystem::make_folder(path);
+    }
+  };
+  Bench bench;
+  bool struck = true;
+  int tried = 0;
+  for (int at = 1; struck; ++at, ++tried) {
+    CAPTURE(at);
+    Failing files;
+    files.left = at;
+    bench.settings.files = &files;
+    try {
+      bench.run();
+    } catch (const IoError& error) {
+      CHECK(std::string(error.what()).find("No space left on device") != std::string::npos);
+    }
+    struck = files.struck;
+    bench.settings.files = nullptr;
+    REQUIRE(bench.run().report.rows.size() == 2);
+    for (const result::Row& row : bench.run().report.rows) CHECK(row.measurement.outcome == Outcome::ok);
+    fs::remove_all(bench.run_path);
+  }
+  CHECK(tried > 60);
+}

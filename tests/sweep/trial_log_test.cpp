@@ -1,0 +1,56 @@
+// A model that prints in a loop must not fill a disk, and what a trial said last must still be there.
+#include "core/sweep/trial_log.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using sweep::TrialLog;
+
+TEST_CASE("a log is kept as it comes, with its last words") {
+  const test::ScratchFolder folder;
+  TrialLog log(folder.path / "log.txt", system_files());
+  log.add("loading\nsomething ");
+  CHECK(test::slurp(folder.path / "log.txt") == "loading\nsomething ");
+  log.add("is rotten\n");
+  log.finish();
+  CHECK(test::slurp(folder.path / "log.txt") == "loading\nsomething is rotten\n");
+  CHECK(log.last_words() == "its last words: loading | something is rotten");
+}
+
+TEST_CASE("of a flood the beginning and the end are kept, and how much is missing is said") {
+  const test::ScratchFolder folder;
+  TrialLog log(folder.path / "log.txt", system_files());
+  const std::string line(1023, 'x');
+  for (int i = 0; i < 100'000; ++i) log.add(line + "\n");
+  log.add("the end\n");
+  log.finish();
+  const std::string text = test::slurp(folder.path / "log.txt");
+  CHECK(text.size() < (size_t{9} << 20));
+  CHECK(text.starts_with(line));
+  CHECK(text.ends_with("the end\n"));
+  const size_t note = text.find("\n[memtune: ");
+  REQUIRE(note != std::string::npos);
+  const int64_t left_out = std::stoll(text.substr(note + 11));
+  const size_t note_bytes = text.find("]\n", note) + 2 - note;
+  CHECK(left_out + static_cast<int64_t>(text.size() - note_bytes) == 100'000 * 1024 + 8);
+}
+
+TEST_CASE("a log without a file has last words too") {
+  TrialLog log("", system_files());
+  CHECK(log.last_words() == "it said nothing");
+  log.add("no room\n");
+  log.finish();
+  CHECK(log.last_words() == "its last words: no room");
+}
+
+TEST_CASE("a log takes the name of a file that has another one, not its place") {
+  const test::ScratchFolder folder;
+  write_file(folder.path / "mine", "precious");
+  std::filesystem::create_hard_link(folder.path / "mine", folder.path / "log.txt");
+  TrialLog log(folder.path / "log.txt", system_files());
+  log.add("words");
+  CHECK(test::slurp(folder.path / "mine") == "precious");
+  CHECK(test::slurp(folder.path / "log.txt") == "words");
+}
