@@ -69,15 +69,11 @@ bool Journal::apply(const std::string& line) try {
   const std::string key = entry.at("key");
   const bool starts = entry.at("event") == "start";
   if (starts && !is_trial_folder(entry.at("folder"))) return false;
-  JournalEntry& known = entries_[key];
-  known.key = key;
-  if (starts) {
-    known.folder = entry.at("folder");
-    known.strategy = entry.at("strategy");
-    known.outcome.clear();
-  } else {
-    known.outcome = entry.at("outcome");
-  }
+  const std::string outcome = starts ? "" : entry.at("outcome").get<std::string>();
+  JournalEntry known = find(key) ? *find(key) : JournalEntry{key, "", "", ""};
+  if (starts) known = {key, entry.at("folder"), entry.at("strategy"), ""};
+  known.outcome = outcome;
+  entries_[key] = known;  // all of a line, or nothing
   return true;
 } catch (const json::exception&) {
   return false;

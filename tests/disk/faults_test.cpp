@@ -1,5 +1,9 @@
 // Every single call to the system fails once, and from then on, in every way that a disk can: what comes of it is the
 // right bytes or a typed error that names the disk, never a hang, never wrong bytes, never anything left behind.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -304,3 +308,35 @@ TEST_CASE("what was still queued when something failed fails with it, at once") 
     CHECK(stage.disk.calls() == 3);  // the disk is left alone
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have a pthread_create of their own
+
+namespace {
+std::atomic<int> threads_left = -1;  // negative: as many as anybody wants
+}
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* argument) {
+  static const auto create = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  if (threads_left == 0) return EAGAIN;
+  if (threads_left > 0) --threads_left;
+  return create(thread, attributes, run, argument);
+}
+
+TEST_CASE("a thread that cannot be started is an error, and those before it end") {
+  int refused = 0;
+  for (int threads = 0;; ++threads, ++refused) {
+    CAPTURE(threads);
+    const Watchdog watchdog("only so many threads: " + std::to_string(threads));
+    Stage stage(Backend::threads);
+    stage.settings.depth = 2;
+    threads_left = threads;
+    const std::string error = thrown([&] { stage.open(); });
+    threads_left = -1;
+    if (error.empty()) break;
+    CHECK(error.starts_with("another error: "));
+  }
+  CHECK(refused >= 4);
+}
+
+#endif

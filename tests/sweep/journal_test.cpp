@@ -134,3 +134,15 @@ TEST_CASE("a journal of a later version is refused by its number, and left as it
                        memtune::UsageError);
   CHECK(slurp(path) == text);
 }
+
+TEST_CASE("a line counts as a whole or not at all, though its checksum is right") {
+  const ScratchFolder folder;
+  const auto line = [](const std::string& record) {
+    return memtune::hash_hex(record).substr(0, 16) + " " + record + "\n";
+  };
+  write(folder.path / "journal", line(R"({"file": "memtune journal", "version": 1})") +
+                                     line(R"({"event": "stert", "key": "k", "folder": "trials/1-none"})"));
+  const Journal journal(folder.path / "journal");
+  CHECK(journal.size() == 0);
+  CHECK(journal.notes().size() == 1);
+}

@@ -159,9 +159,9 @@ TEST_CASE("frames may come in any pieces") {
 }
 
 TEST_CASE("a frame's numbers are numbers of steps, and its nesting ends") {
-  for (const std::string frame : {R"({"frame": "phase", "name": "load", "step": 1e300})",
-                                  R"({"frame": "phase", "name": "load", "step": 4294967297})",
-                                  R"({"frame": )" + std::string(60'000, '[') + std::string(60'000, ']') + "}"}) {
+  for (const std::string& frame : {std::string(R"({"frame": "phase", "name": "load", "step": 1e300})"),
+                                   std::string(R"({"frame": "phase", "name": "load", "step": 4294967297})"),
+                                   R"({"frame": )" + std::string(60'000, '[') + std::string(60'000, ']') + "}"}) {
     FrameReader reader(nullptr);
     reader.add(frame + "\n");
     CHECK(reader.damage().starts_with("a frame that makes no sense"));
