@@ -37,7 +37,7 @@ constexpr int64_t kMostSteps = 1'000'000;
   const bool of_hub = text.find('/') != std::string::npos && !text.ends_with(".pt") && text[0] != '/' && text[0] != '.';
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
                    (of_hub ? "; a model of a hub is recorded first (README, \"Your own model\")" : "") +
-                   ". Profiles: " + join(names, ", "));
+                   (near.empty() || of_hub ? "." : "") + " Profiles: " + join(names, ", "));
 }
 
 // What needs no LibTorch to be seen: the rest is told by the process that loads it.

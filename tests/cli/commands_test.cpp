@@ -13,16 +13,19 @@ using nlohmann::json;
 
 TEST_CASE("sweep without --model says what it takes, and prints a table and what to do next") {
   const Workspace place;
-  const Ended ended = place.memtune("sweep --sweep quick");
+  const Ended ended = place.memtune("sweep --sweep quick --rounds 2");
   CHECK(ended.code == 0);
   CHECK(ended.out.find("checkpoint:full") != std::string::npos);
   CHECK(ended.out.find("Recommended: none") != std::string::npos);
   CHECK(ended.out.find('\x1b') == std::string::npos);
   CHECK(ended.err ==
         "no --model: taking the built-in profile 'small', a small decoder\n"
-        "[1/3] none  100.0 ms, 32 GiB\n"
-        "[2/3] checkpoint:full  125.0 ms, 8 GiB\n"
-        "[3/3] offload:stream  110.0 ms, 12 GiB\n"
+        "[1/6] none  100.0 ms, 32 GiB\n"
+        "[2/6] checkpoint:full  125.0 ms, 8 GiB\n"
+        "[3/6] offload:stream  110.0 ms, 12 GiB\n"
+        "[4/6] none, round 2  100.0 ms, 32 GiB\n"
+        "[5/6] checkpoint:full, round 2  125.0 ms, 8 GiB\n"
+        "[6/6] offload:stream, round 2  110.0 ms, 12 GiB\n"
         "next: memtune export --trainer torchtune, or memtune view\n");
 }
 
@@ -250,6 +253,6 @@ TEST_CASE("every report says by which command, when and on what its figures were
 
 TEST_CASE("the steps of a trial are told in words") {
   const Workspace place;
-  const Ended sweep = place.memtune("sweep -q --model tiny --strategy none --steps 1 --warmup 3 --json -");
+  const Ended sweep = place.memtune("sweep -q --model tiny --strategy none --steps 1 --warmup 3 --rounds 1 --json -");
   CHECK(json::parse(sweep.out).at("settings").get<std::string>().ends_with(", 1 measured step after 3 warm-up steps"));
 }

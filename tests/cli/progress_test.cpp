@@ -28,7 +28,7 @@ std::string on_terminal(const std::string& line) {
 
 TEST_CASE("a log gets one line a trial that has ended, with its figures or why it failed") {
   const Workspace place;
-  const Ended ended = place.memtune("sweep --model tiny --sweep quick", "checkpoint:full=device_oom");
+  const Ended ended = place.memtune("sweep --model tiny --sweep quick --rounds 1", "checkpoint:full=device_oom");
   CHECK(
       ended.err.starts_with("[1/3] none  100.0 ms, 32 GiB\n"
                             "[2/3] checkpoint:full  device_oom: asked for 2 GiB, 1 GiB free\n"
@@ -38,14 +38,14 @@ TEST_CASE("a log gets one line a trial that has ended, with its figures or why i
 
 TEST_CASE("trials of several batch sizes are told apart") {
   const Workspace place;
-  const Ended ended = place.memtune("sweep --model tiny --strategy none --batch 1,2");
+  const Ended ended = place.memtune("sweep --model tiny --strategy none --batch 1,2 --rounds 1");
   CHECK(ended.err.starts_with("[1/2] none, batch 1  100.0 ms, 32 GiB\n[2/2] none, batch 2  200.0 ms, 32 GiB\n"));
 }
 
 TEST_CASE("a terminal keeps the lines of ended trials above the one that is drawn again") {
   const Workspace place;
   const Variable color("NO_COLOR", "1");
-  const std::string line = place.shell_line("sweep --model tiny --sweep quick");
+  const std::string line = place.shell_line("sweep --model tiny --sweep quick --rounds 1");
   const std::string seen = on_terminal(line.substr(0, line.rfind(" >out")) + " >out");
   const size_t first = seen.find("\r\x1b[K[1/3] none  100.0 ms, 32 GiB\r\n");
   REQUIRE(first != std::string::npos);

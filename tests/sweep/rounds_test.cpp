@@ -65,7 +65,7 @@ TEST_CASE("every trial takes its turn in every round; only the first compares gr
   CHECK(second(result).gradients.equal);
   CHECK(second(result).trace == "trials/2-checkpoint-full/trace.mttrace");
   CHECK(second(result).step_ms.samples.size() == 15);
-  CHECK(result.report.settings.ends_with("5 steps after 2 in each of 3 rounds"));
+  CHECK(result.report.settings.ends_with("5 measured steps after 2 warm-up steps in each of 3 rounds"));
 }
 
 TEST_CASE("the same sweep again runs nothing; more rounds add to those that are here") {

@@ -77,7 +77,8 @@ class Columns {
     add_time_for_work();
     add(
         "× " + reference_label(report_), 7, false, [&](const Row& row) { return ratio(row); },
-        "step time over " + report_.reference + "'s; with rounds ± half of the 95 % interval of that ratio");
+        "step time over " + report_.reference + "'s" +
+            (std::ranges::any_of(rows_, &has_interval) ? "; ± half of the 95 % interval over the rounds" : ""));
   }
 
   // What rows are sorted by, where that is not the step.
@@ -92,12 +93,13 @@ class Columns {
         "time for the same work, which rows are sorted by");
   }
 
+  static bool has_interval(const Row* row) { return row->measurement.rounds.size() > 1; }
+
   Cell ratio(const Row& row) const {
     const Row* base = reference_row(report_, row);
     if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
     const result::Ratio ratio = ratio_of(row.measurement, base->measurement);
-    const bool has_interval = row.measurement.rounds.size() > 1 && base != &row;
-    return {fixed(ratio.value, 2) + (has_interval ? " ± " + fixed((ratio.high - ratio.low) / 2, 2) : "")};
+    return {fixed(ratio.value, 2) + (has_interval(&row) && base != &row ? " ± " + fixed((ratio.high - ratio.low) / 2, 2) : "")};
   }
 
   void add_memory() {
