@@ -19,20 +19,24 @@ Module load_file(const std::string& path) {
     return torch::jit::load(path, c10::Device(c10::kCPU));
   } catch (const std::exception& error) {
     if (const std::string op = RefusedOps::named_in(error.what()); !op.empty())
-      refuse(path, "it uses " + op +
-                       ", which reaches beyond a training step (files, processes, the network): if you trust whoever "
-                       "made it, --trust-model runs it");
-    refuse(path, "LibTorch cannot load it: " + program::first_line(error));
+      config::refuse_model(
+          path, "it uses " + op +
+                    ", which reaches beyond a training step (files, processes, the network): if you trust whoever made "
+                    "it, --trust-model runs it");
+    const std::string why = program::first_line(error);
+    const bool unknown_op = std::string(error.what()).find("Unknown builtin op") != std::string::npos;
+    config::refuse_model(path, "LibTorch cannot load it: " + why +
+                                   (unknown_op ? "; operators of other libraries come with --library FILE.so" : ""));
   }
 }
 
 void check_is_trainable(const std::string& path, const Module& module) {
-  if (!module.find_method("forward")) refuse(path, "it has no forward method");
+  if (!module.find_method("forward")) config::refuse_model(path, "it has no forward method");
   if (module.parameters().size() == 0)
-    refuse(path, "it has no parameters; if it was frozen (torch.jit.freeze), save it without that");
+    config::refuse_model(path, "it has no parameters; if it was frozen (torch.jit.freeze), save it without that");
   for (const at::Tensor& parameter : module.parameters())
     if ((parameter.is_floating_point() || parameter.is_complex()) && parameter.requires_grad()) return;
-  refuse(path, "none of its parameters requires grad, so there is nothing to train");
+  config::refuse_model(path, "none of its parameters requires grad, so there is nothing to train");
 }
 
 // Every tensor that the module holds in any way, once. Tensors are changed in place, so tied ones stay tied.
@@ -58,7 +62,6 @@ Module load_module(const Source& source) {
   std::optional<at::ScalarType> type;
   if (!source.dtype.empty()) type = weight_type(source.dtype);
   move_tensors(module, source.device, type);
-  module.train();
   return module;
 }
 
@@ -77,6 +80,20 @@ bool was_traced(const Module& module) {
     }
   }
   return true;
+}
+
+std::string note_on_evaluation(const Module& module) {
+  size_t all = 0, evaluating = 0;
+  for (const Module& part : module.modules()) {
+    ++all;
+    evaluating += !part.is_training();
+  }
+  if (evaluating == 0) return "";
+  const std::string count =
+      evaluating == all ? "the model was" : std::to_string(evaluating) + " of " + std::to_string(all) + " modules were";
+  return count +
+         " saved in evaluation mode and stays so: no dropout, batch norm with its running statistics; save it "
+         "after model.train() to train all of it";
 }
 
 }  // namespace memtune::frontend
