@@ -43,9 +43,9 @@ void check_floating(const std::string& dtype) {
 json model_json(const ModelSource& model) {
   return {{"path", model.path},
           {"profile", model.profile},
-          {"trusted", model.trusted},
           {"arguments", model.arguments},
-          {"libraries", model.libraries}};
+          {"libraries", model.libraries},
+          {"trusted", model.trusted}};
 }
 
 ModelSource read_model(const json& json, const std::string& path) {
@@ -53,9 +53,9 @@ ModelSource read_model(const json& json, const std::string& path) {
   JsonObject object(json, path);
   object.read("path", model.path);
   object.read("profile", model.profile);
-  object.read("trusted", model.trusted);
   object.read("arguments", model.arguments);
   object.read("libraries", model.libraries);
+  object.read("trusted", model.trusted);
   return model;
 }
 
@@ -140,7 +140,6 @@ void to_json(json& out, const TrialRequest& request) {
          {"plan", request.plan},
          {"reference", request.reference},
          {"trace", request.trace},
-         {"round", request.round},
          {"command", request.command}};
 }
 
@@ -157,7 +156,6 @@ void from_json(const json& json, TrialRequest& request) {
   if (const auto* plan = object.find("plan")) from_json(*plan, request.plan);
   object.read("reference", request.reference);
   object.read("trace", request.trace);
-  object.read("round", request.round, 0);
   object.read("command", request.command);
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/base/bytes.h"
+#include "core/base/file.h"
 #include "core/frontend/zip_directory.h"
 
 namespace memtune::frontend {
@@ -22,9 +23,9 @@ void check_unpacked_size(const std::string& path) {
 
 Probe probe(const config::ModelSource& source) {
   if (!source.profile.empty()) return {true, {}};
-  Probe probe{false, config::look_at_model(source.path)};
-  if (probe.file.instead.empty()) check_unpacked_size(source.path);
-  return probe;
+  Probe found{false, config::look_at_model(source.path)};
+  if (found.file.instead.empty()) check_unpacked_size(source.path);
+  return found;
 }
 
 }  // namespace memtune::frontend

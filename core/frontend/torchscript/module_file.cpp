@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "core/frontend/dtype.h"
-#include "core/frontend/torchscript/library.h"
 #include "core/frontend/torchscript/refused_ops.h"
 #include "core/program/first_line.h"
 
@@ -22,8 +21,8 @@ Module load_file(const std::string& path) {
     if (const std::string op = RefusedOps::named_in(error.what()); !op.empty())
       config::refuse_model(
           path, "it uses " + op +
-                    ", which reaches beyond a training step (files, processes, the network): if you trust whoever "
-                    "made it, --trust-model runs it");
+                    ", which reaches beyond a training step (files, processes, the network): if you trust whoever made "
+                    "it, --trust-model runs it");
     const std::string why = program::first_line(error);
     const bool unknown_op = std::string(error.what()).find("Unknown builtin op") != std::string::npos;
     config::refuse_model(path, "LibTorch cannot load it: " + why +
@@ -58,7 +57,6 @@ void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarTy
 }  // namespace
 
 Module load_module(const Source& source) {
-  load_libraries(source.model.libraries);
   Module module = load_file(source.model.path);
   check_is_trainable(source.model.path, module);
   std::optional<at::ScalarType> type;

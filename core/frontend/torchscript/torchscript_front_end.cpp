@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/frontend/made_mask.h"
+#include "core/frontend/torchscript/library.h"
 #include "core/frontend/torchscript/lowering.h"
 #include "core/frontend/torchscript/module_file.h"
 #include "core/frontend/torchscript/refused_ops.h"
@@ -18,6 +19,7 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 bool TorchScriptFrontEnd::claims(const Probe& probe) const { return !probe.is_profile && probe.file.instead.empty(); }
 
 program::Program TorchScriptFrontEnd::lower(const Source& source) const {
+  load_libraries(source.model.libraries);  // first: what they register may reach outside too
   std::optional<RefusedOps> refused;
   if (!source.model.trusted) refused.emplace();
   const torch::jit::Module module = load_module(source);
