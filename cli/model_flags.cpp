@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "cli/app.h"
@@ -14,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/decoder_profile.h"
+#include "core/config/model_file.h"
 #include "core/config/profile.h"
 #include "core/config/strategy.h"
 #include "core/config/vocabulary.h"
@@ -33,19 +33,16 @@ constexpr int64_t kMostSteps = 1'000'000;
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
   const std::string near = nearest(text, names);
+  const bool of_hub = text.find('/') != std::string::npos && !text.ends_with(".pt") && text[0] != '/' && text[0] != '.';
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
+                   (of_hub ? " A model of a hub is recorded first (README, \"Your own model\")." : "") +
                    " Profiles: " + join(names, ", "));
 }
 
 // What needs no LibTorch to be seen: the rest is told by the process that loads it.
 void check_file(const std::string& path) {
-  if (!fs::is_regular_file(path)) throw UsageError(path + " is no regular file; --model takes a TorchScript file");
-  std::ifstream file(path, std::ios::binary);
-  char magic[4] = {};
-  if (!file) throw UsageError("cannot read " + path);
-  if (!file.read(magic, 4) || std::string_view(magic, 4) != std::string_view("PK\x03\x04", 4)) {
-    throw UsageError(path + " is not a TorchScript file (no zip archive); torch.jit.save makes one");
-  }
+  const config::ModelFile file = config::look_at_model(path);
+  if (!file.instead.empty()) config::refuse_model(path, file.instead);
 }
 
 bool cuda_driver_is_there() {
@@ -93,6 +90,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   if (!flags.loss.empty()) {
     training.loss = choice_flag("--loss", flags.loss, kLosses);
   }
+  training.output = flags.output;
   training.target = flags.target;
   training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
   training.learning_rate = parse_learning_rate(flags.learning_rate);
@@ -110,10 +108,15 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
 }
 
 void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
-  if (!flags.inputs.empty() && !flags.inputs_file.empty()) {
+  const bool specs = !std::ranges::all_of(flags.inputs, config::is_argument);
+  if (specs && !flags.inputs_file.empty()) {
     throw UsageError("--input and --inputs exclude each other: inputs are made up or come from a file");
   }
-  for (const std::string& input : flags.inputs) request.inputs.push_back(config::parse_input_spec(input));
+  for (const std::string& input : flags.inputs)
+    if (config::is_argument(input))
+      request.model.arguments.push_back(input);
+    else
+      request.inputs.push_back(config::parse_input_spec(input));
   if (flags.inputs_file.empty()) return;
   if (!fs::is_regular_file(flags.inputs_file)) throw UsageError("--inputs: no such file: " + flags.inputs_file);
   if (!flags.batches.empty() || !flags.sequences.empty()) {
@@ -122,7 +125,16 @@ void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
   request.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 
+void add_libraries(const std::vector<std::string>& paths, config::ModelSource& model) {
+  for (const std::string& path : paths) {
+    if (!fs::is_regular_file(path)) throw UsageError("--library: no such file: " + path);
+    model.libraries.push_back(fs::absolute(path).string());
+  }
+}
+
 void use_profile(const std::string& name, SweepSettings& settings) {
+  if (const auto& numbers = settings.request.model.arguments; !numbers.empty())
+    throw UsageError("--input " + numbers.front() + ": the profile '" + name + "' takes tokens alone");
   const config::Profile& profile = config::find_profile("models", name);
   const config::DecoderProfile decoder = config::parse_decoder_profile(name, profile.json);
   settings.model = name + " (profile)";
@@ -143,6 +155,7 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
     check_file(flags.model);
     settings.model = fs::path(flags.model).filename().string();
     settings.request.model.path = fs::absolute(flags.model).string();
+    add_libraries(flags.libraries, settings.request.model);
     if (!flags.loss.empty()) return;
     throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
                      " (by the model, as its answer)");
@@ -188,10 +201,17 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   const std::vector<std::string> profiles = profile_names("models");
   offer(command.add_option("--model", model, "TorchScript file, or profile: " + join(profiles, ", ")), profiles)
       ->type_name("FILE|PROFILE");
-  add_list(command, "--input", inputs, "an input to make up: 'tokens:int64[4,4096]<32000'; repeat")->type_name("SPEC");
+  add_list(command, "--input", inputs,
+           "an input to make up, 'tokens:int64[4,4096]<32000', or a number, 'steps=3'; repeat")
+      ->type_name("SPEC");
   command.add_option("--inputs", inputs_file, "inputs from a safetensors file")->type_name("FILE");
   offer(command.add_option("--loss", loss, "next_token, cross_entropy, mse, or returned (by the model)"), kLosses)
       ->type_name("NAME");
+  command
+      .add_option("--output", output, "what of the model's answer the loss takes: 'logits', '1' (default: the usual)")
+      ->type_name("NAME|INDEX");
+  add_list(command, "--library", libraries, "shared object with operators that the model uses; repeat")
+      ->type_name("FILE");
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
   offer(command.add_option("--optimizer", optimizer, "adamw or sgd (default: adamw)"), kOptimizers)->type_name("NAME");
   command.add_option("--lr", learning_rate, "learning rate (default: 1e-4)")->type_name("NUMBER");
@@ -220,7 +240,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);
-  put_under(kModelOptions, command, {"--model", "--input", "--inputs", "--loss", "--target", "--blocks"});
+  put_under(kModelOptions, command,
+            {"--model", "--input", "--inputs", "--loss", "--target", "--output", "--library", "--blocks"});
   put_under(kTraining, command, {"--optimizer", "--lr", "--dtype", "--autocast", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});

@@ -21,6 +21,8 @@ cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft
   nvidia-nvjitlink==13.0.88 nvidia-cufile==1.15.1.6 nvidia-cusolver==12.0.4.66 nvidia-cuda-nvrtc==13.0.88"
 # shellcheck disable=SC2034
 test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 safetensors numpy"
+# shellcheck disable=SC2034
+zoo_packages="timm==1.0.31 torchaudio==$torch_version"  # they need what the tests have
 
 # Dear ImGui (docking), ImPlot, GLFW and Roboto, as one source package has them.
 viewer_version=1.93.0

@@ -103,6 +103,11 @@ InputSpec parse_input_spec(const std::string& text) {
   return spec;
 }
 
+bool is_argument(const std::string& text) {
+  const size_t equals = text.find('=');
+  return equals != std::string::npos && equals > 0 && equals < text.find_first_of(":[<");
+}
+
 std::string to_string(const InputSpec& spec) {
   std::vector<std::string> sizes;
   for (int64_t size : spec.shape) sizes.push_back(std::to_string(size));

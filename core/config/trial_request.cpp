@@ -40,18 +40,24 @@ void check_floating(const std::string& dtype) {
                      join(kParameterDtypes, ", "));
 }
 
-json model_json(const ModelSource& model) { return {{"path", model.path}, {"profile", model.profile}}; }
+json model_json(const ModelSource& model) {
+  return {
+      {"path", model.path}, {"profile", model.profile}, {"arguments", model.arguments}, {"libraries", model.libraries}};
+}
 
 ModelSource read_model(const json& json, const std::string& path) {
   ModelSource model;
   JsonObject object(json, path);
   object.read("path", model.path);
   object.read("profile", model.profile);
+  object.read("arguments", model.arguments);
+  object.read("libraries", model.libraries);
   return model;
 }
 
 json training_json(const TrainingSettings& training) {
   return {{"loss", training.loss},
+          {"output", training.output},
           {"target", training.target},
           {"optimizer", training.optimizer},
           {"learning_rate", training.learning_rate},
@@ -76,6 +82,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   TrainingSettings training;
   JsonObject object(json, path);
   object.read("loss", training.loss);
+  object.read("output", training.output);
   object.read("target", training.target);
   object.read("optimizer", training.optimizer);
   object.read("learning_rate", training.learning_rate);

@@ -20,6 +20,7 @@ struct InputSpec {
   std::optional<int64_t> below;
 };
 InputSpec parse_input_spec(const std::string& text);  // UsageError that shows the form
+bool is_argument(const std::string& text);            // "steps=3": no tensor
 std::string to_string(const InputSpec& spec);
 
 // dtype names as memtune writes them: float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool.
@@ -27,12 +28,15 @@ std::string to_string(const InputSpec& spec);
 std::string canonical_dtype(const std::string& text);
 
 struct ModelSource {
-  std::string path;     // a TorchScript file; or
-  std::string profile;  // the JSON text of a model profile (profiles/models)
+  std::string path;                         // a TorchScript file; or
+  std::string profile;                      // the JSON text of a model profile (profiles/models)
+  std::vector<std::string> arguments = {};  // of forward, that are no tensors: "steps=3"
+  std::vector<std::string> libraries = {};  // shared objects with operators that the model uses
 };
 
 struct TrainingSettings {
   std::string loss = "";            // next_token | cross_entropy | mse | returned
+  std::string output = "";          // what of the model's answer the loss takes: "logits", "1"; "": the usual
   std::string target = "";          // name of the input that is the target; "" looks for labels, target
   std::string optimizer = "adamw";  // adamw | sgd
   double learning_rate = 1e-4;

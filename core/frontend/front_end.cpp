@@ -13,15 +13,6 @@ std::vector<std::unique_ptr<const FrontEnd>> all() {
   return list;
 }
 
-[[noreturn]] void refuse_unclaimed(const Source& source, const Probe& probe) {
-  const std::string& path = source.model.path;
-  if (probe.has("archive_format") || probe.has("models/") || probe.has("serialized_exported_program"))
-    refuse(path, std::string("it is a torch.export archive") + kHowToSave);
-  if (probe.has("data.pkl"))
-    refuse(path, std::string("it was written by torch.save and holds weights or pickled Python, no code") + kHowToSave);
-  refuse(path, std::string("it is a zip archive without TorchScript code") + kHowToSave);
-}
-
 }  // namespace
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
@@ -33,7 +24,7 @@ program::Program lower(const Source& source) {
   const Probe found = probe(source.model);
   for (const auto& front_end : front_ends())
     if (front_end->claims(found)) return front_end->lower(source);
-  refuse_unclaimed(source, found);
+  config::refuse_model(source.model.path, found.file.instead);
 }
 
 }  // namespace memtune::frontend

@@ -9,10 +9,11 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/decoder_profile.h"
+#include "core/frontend/answer.h"
 #include "core/frontend/dtype.h"
 #include "core/frontend/input_guess.h"
+#include "core/frontend/rejection.h"
 #include "core/frontend/safetensors.h"
-#include "core/program/first_line.h"
 #include "core/program/interpreter.h"
 #include "core/program/module_state.h"
 
@@ -133,7 +134,12 @@ class BatchMaker {
     if (!guess)
       throw UsageError("input '" + name + "' is not described; say what it is, as in --input '" + name +
                        ":int64[2,128]<1000' or --input '" + name + ":float32[8,3,224,224]'");
-    make_up(sized(*guess));
+    make_up_guess(*guess);
+  }
+
+  void make_up_guess(const InputSpec& guess) {
+    make_up(sized(guess));
+    batch_.guessed.push_back(config::to_string(batch_.specs.back()));
   }
 
   void add(const std::string& name, const InputSpec& spec, const at::Tensor& tensor) {
@@ -200,7 +206,7 @@ class BatchMaker {
       }
     if (described_.specs.empty() && argument(name))
       if (auto guess = guess_input(model_, slot(name), name); guess && is_integer(guess->dtype))
-        return make_up(sized(*guess));
+        return make_up_guess(*guess);
     throw UsageError("the loss next_token needs an integer input to compare with; describe '" + name +
                      "', as in --input '" + name + ":int64[2,128]<1000'");
   }
@@ -222,27 +228,18 @@ class BatchMaker {
   at::Tensor run_once() {
     const program::Program plain = with_loss(model_, Loss::none, "");
     program::ModuleState restore(model_.state, device_);
+    program::Interpreter interpreter(plain);
     at::NoGradGuard no_grad;
     try {
       std::vector<c10::IValue> inputs(batch_.tensors.begin(), batch_.tensors.end());
-      return first_tensor(program::Interpreter(plain).run(std::move(inputs)));
+      return choose(interpreter.run(std::move(inputs)), loss_, request_.training.output);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const c10::Error& error) {
-      std::vector<std::string> specs;
-      for (const auto& spec : batch_.specs) specs.push_back(config::to_string(spec));
-      throw UsageError("the model rejects " + join(specs, " ") + ": " + program::first_line(error));
+      throw rejection(request_.training, model_.kind, batch_, error, interpreter.where());
+    } catch (const program::Raised& error) {
+      throw rejection(request_.training, model_.kind, batch_, error, "");
     }
-  }
-
-  // As the loss sees the answer: of a tuple the first, of a dict "logits".
-  static at::Tensor first_tensor(const c10::IValue& answer) {
-    if (answer.isTensor()) return answer.toTensor();
-    if (answer.isTuple()) return first_tensor(answer.toTupleRef().elements().at(0));
-    if (answer.isGenericDict() && answer.toGenericDict().contains("logits"))
-      return first_tensor(answer.toGenericDict().at("logits"));
-    throw UsageError("the model answers with a " + answer.tagKind() +
-                     ", the loss needs a tensor, a tuple that starts with one, or a dict with 'logits'");
   }
 
   void count() {

@@ -15,6 +15,7 @@ namespace memtune::frontend {
 struct Batch {
   std::vector<at::Tensor> tensors;       // in the order of the program's inputs, loss included; on the device
   std::vector<config::InputSpec> specs;  // of the same, as resolved
+  std::vector<std::string> guessed;      // specs that nobody described and the file does not tell
   int64_t samples = 0;                   // first dimension of the first input
   int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
 };

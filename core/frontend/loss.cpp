@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
+#include "core/frontend/answer.h"
 #include "core/frontend/emitter.h"
 #include "core/program/liveness.h"
 
@@ -19,24 +20,6 @@ Value pack(Emitter& emit, const Answer& answer) {
   Values elements;
   for (const Answer& element : answer.elements) elements.push_back(pack(emit, element));
   return emit.tuple(elements);
-}
-
-Value entry(Emitter& emit, Value dict, const std::string& key) {
-  const auto read = [](program::Stack& stack) {
-    IValue value = stack.at(0).toGenericDict().at(stack.at(1));
-    stack.clear();
-    stack.push_back(std::move(value));
-  };
-  return emit.call({"aten::__getitem__", nullptr, read}, {dict, emit.constant(key)}, 1)[0];
-}
-
-// What the loss reads out of the answer.
-Value compared(Emitter& emit, const Answer& answer, Loss loss) {
-  if (answer.slot < 0) return compared(emit, answer.elements.at(0), loss);
-  const Value value{answer.slot};
-  if (answer.type->kind() == c10::TypeKind::DictType)
-    return entry(emit, value, loss == Loss::returned ? "loss" : "logits");
-  return answer.type->kind() == c10::TypeKind::TupleType ? emit.tuple_element(value, 0) : value;
 }
 
 Value rows(Emitter& emit, Value x, const Argument& begin, const Argument& end) {
@@ -84,13 +67,13 @@ Loss parse_loss(const std::string& text) {
 
 std::string to_string(Loss loss) { return loss == Loss::none ? "none" : kLosses[static_cast<size_t>(loss) - 1]; }
 
-Program with_loss(Program program, Loss loss, const std::string& target) {
+Program with_loss(Program program, Loss loss, const std::string& target, const std::string& output) {
   Emitter emit(program);
   Value result;
   if (loss == Loss::none) {
     result = pack(emit, program.answer);
   } else {
-    result = compared(emit, program.answer, loss);
+    result = chosen(emit, program, loss, output);
     if (loss != Loss::returned) result = compare(emit, loss, result, find_or_add(emit, program, target));
   }
   program.body.outputs = {result.slot};

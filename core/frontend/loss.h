@@ -11,9 +11,10 @@ enum class Loss { none, next_token, cross_entropy, mse, returned };
 Loss parse_loss(const std::string& text);  // UsageError with the valid names
 std::string to_string(Loss loss);
 
-// The model followed by the loss (none: by its whole answer), with ops numbered and last uses known: ready to run. Of a
-// tuple the first element is compared, of a dict "logits" (or "loss" is taken, when it is returned). `target` names the
-// input the loss compares with: one of the model's, or a further one that becomes the program's last input.
-program::Program with_loss(program::Program model, Loss loss, const std::string& target);
+// The model followed by the loss (none: by its whole answer), with ops numbered and last uses known: ready to run.
+// `target` names the input the loss compares with: one of the model's, or a further one that becomes the program's last
+// input. `output` names what of the answer is compared (answer.h).
+program::Program with_loss(program::Program model, Loss loss, const std::string& target,
+                           const std::string& output = "");
 
 }  // namespace memtune::frontend

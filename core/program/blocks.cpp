@@ -1,8 +1,10 @@
 #include "core/program/blocks.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -12,6 +14,11 @@ namespace {
 
 const std::set<std::string> kContainers = {"Sequential", "ModuleList", "ModuleDict", ""};
 
+// Of what a stage holds, the share that its inner blocks must make up to stand for it.
+constexpr double kMostOfStage = 0.6;
+// Of the program's arithmetic, what blocks must hold to be worth the name.
+constexpr double kLeastCover = 1.0 / 3;
+
 template <typename Visit>
 void visit_ops(const Body& body, const Visit& visit) {
   for (const Op& op : body.ops) {
@@ -20,29 +27,237 @@ void visit_ops(const Body& body, const Visit& visit) {
   }
 }
 
-// For each region: how many operators run inside it, inner regions included.
-std::vector<int> operators_in_regions(const Program& program) {
-  std::vector<int> count(program.regions.size());
-  visit_ops(program.body, [&](const Op& op) {
-    if (op.kind != OpKind::call) return;
-    for (int region = op.region; region >= 0; region = program.regions[region].parent) ++count[region];
-  });
-  return count;
+bool is_arithmetic(config::OpClass op_class) {
+  return config::is_matmul(op_class) || op_class == config::OpClass::attention ||
+         op_class == config::OpClass::recurrent || op_class == config::OpClass::linear_algebra;
 }
 
-bool inside(const Program& program, int region, const std::set<int>& outer) {
-  for (region = program.regions[region].parent; region >= 0; region = program.regions[region].parent)
-    if (outer.count(region)) return true;
-  return false;
+// "layers.3.mlp2" -> "layers.#.mlp#": what members of a list have in common.
+std::string pattern_of(const std::string& path) {
+  std::string pattern;
+  for (const char c : path) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit) pattern += c;
+    if (digit && !pattern.ends_with('#')) pattern += '#';
+  }
+  return pattern;
 }
 
-std::vector<int> outermost(const Program& program, const std::vector<int>& regions) {
-  std::set<int> all(regions.begin(), regions.end());
-  std::vector<int> result;
-  for (int region : regions)
-    if (!inside(program, region, all)) result.push_back(region);
-  return result;
-}
+std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+// Does something that `from` makes reach `to`? Experts of one layer stand side by side, blocks of a stage in a row.
+class Chain {
+ public:
+  Chain(const Program& program, int from, int to) : program_(program), from_(from), to_(to) { visit(program.body); }
+  bool reaches() const { return reaches_; }
+
+ private:
+  bool inside(int region, int outer) const {
+    while (region > outer) region = program_.regions[region].parent;
+    return region == outer;
+  }
+  bool is_reached(Slot slot) const { return reached_.count(slot) > 0; }
+
+  void visit(const Body& body) {
+    for (const Op& op : body.ops) {
+      if (reaches_) return;
+      const bool reads =
+          std::any_of(op.inputs.begin(), op.inputs.end(), [this](Slot slot) { return is_reached(slot); });
+      reaches_ = reads && inside(op.region, to_);
+      if (reads || inside(op.region, from_)) reach(op);
+      for (const Body& inner : op.bodies) visit_inner(op, inner);
+    }
+  }
+
+  // Results, and what is written in place: a list that is appended to.
+  void reach(const Op& op) {
+    reached_.insert(op.outputs.begin(), op.outputs.end());
+    for (size_t i = 0; i < op.inputs.size() && i < op.writes.size(); ++i)
+      if (op.writes[i]) reached_.insert(op.inputs[i]);
+  }
+
+  void visit_inner(const Op& op, const Body& inner) {
+    visit(inner);
+    if (std::any_of(inner.outputs.begin(), inner.outputs.end(), [this](Slot slot) { return is_reached(slot); }))
+      reached_.insert(op.outputs.begin(), op.outputs.end());
+  }
+
+  const Program& program_;
+  int from_, to_;
+  std::unordered_set<Slot> reached_;
+  bool reaches_ = false;
+};
+
+// Finds the regions that repeat. Methods of a module (regions with their parent's path) are that module.
+class BlockFinder {
+ public:
+  explicit BlockFinder(const Program& program)
+      : program_(program), operators_(program.regions.size()), arithmetic_(program.regions.size()) {
+    visit_ops(program.body, [this](const Op& op) {
+      if (op.kind != OpKind::call) return;
+      for (int region = op.region; region >= 0; region = parent(region)) {
+        ++operators_[region];
+        arithmetic_[region] += is_arithmetic(op.op_class);
+      }
+    });
+    for (int region = 1; region < count(); ++region) runs_[path(region)] += !is_method(region);
+  }
+
+  std::vector<int> find() {
+    for (const auto kind : {&BlockFinder::numbered, &BlockFinder::of_a_class, &BlockFinder::leaves}) {
+      std::vector<int> blocks = outermost((this->*kind)());
+      if (blocks.size() > 1 && cover(blocks) >= kLeastCover * arithmetic_[0]) return blocks;
+    }
+    return {};
+  }
+
+  std::vector<int> outermost(const std::vector<int>& regions) const {
+    const std::set<int> all(regions.begin(), regions.end());
+    std::vector<int> result;
+    for (const int region : regions)
+      if (!inside_any(region, all)) result.push_back(region);
+    return result;
+  }
+
+ private:
+  using Patterns = std::map<std::string, std::vector<int>>;
+
+  int count() const { return static_cast<int>(program_.regions.size()); }
+  int parent(int region) const { return program_.regions[region].parent; }
+  const std::string& path(int region) const { return program_.regions[region].path; }
+  const std::string& type(int region) const { return program_.regions[region].type; }
+  bool is_method(int region) const { return region == 0 || path(region) == path(parent(region)); }
+  bool is_leaf(int region) const { return arithmetic_[region] < 2; }
+
+  bool is_inside(int region, int outer) const {
+    for (region = parent(region); region > outer;) region = parent(region);
+    return region == outer;
+  }
+
+  bool inside_any(int region, const std::set<int>& outer) const {
+    for (region = parent(region); region >= 0; region = parent(region))
+      if (outer.count(region)) return true;
+    return false;
+  }
+
+  double cover(const std::vector<int>& regions) const {
+    double sum = 0;
+    for (const int region : regions) sum += arithmetic_[region];
+    return sum;
+  }
+
+  // Of containers those that hold nothing but leaves: nn.Sequential(Linear, GELU, Linear).
+  bool can_be_block(int region) const {
+    if (is_method(region) || is_leaf(region)) return false;
+    if (!kContainers.count(type(region))) return true;
+    for (int inner = region + 1; inner < count(); ++inner)
+      if (is_inside(inner, region) && !is_method(inner) && !is_leaf(inner)) return false;
+    return true;
+  }
+
+  // Members of lists, named by numbers, and what runs again, but for stages that are made of smaller ones.
+  std::vector<int> numbered() {
+    Patterns patterns;
+    std::map<std::string, int> of_class;
+    for (int region = 1; region < count(); ++region) {
+      const std::string last = pattern_of(last_part(path(region)));
+      if (!can_be_block(region) || (last.find('#') == std::string::npos && runs_[path(region)] < 2)) continue;
+      patterns[pattern_of(path(region))].push_back(region);
+      ++of_class[type(region)];
+    }
+    std::erase_if(patterns, [&](const auto& pattern) {
+      return pattern.second.size() < 2 && of_class[type(pattern.second[0])] < 2;
+    });
+    drop_stages_or_parts(patterns);
+    std::vector<int> blocks;
+    for (const auto& [pattern, regions] : patterns) blocks.insert(blocks.end(), regions.begin(), regions.end());
+    std::sort(blocks.begin(), blocks.end());
+    return blocks;
+  }
+
+  // From the outside in: a stage goes, of anything else its parts go.
+  void drop_stages_or_parts(Patterns& patterns) const {
+    std::vector<std::string> order;
+    for (const auto& [pattern, regions] : patterns) order.push_back(pattern);
+    std::sort(order.begin(), order.end(),
+              [&](const auto& a, const auto& b) { return patterns[a][0] < patterns[b][0]; });
+    for (const std::string& outer : order) {
+      if (!patterns.count(outer)) continue;
+      if (is_stage(outer, patterns)) {
+        patterns.erase(outer);
+        continue;
+      }
+      const std::set<int> regions(patterns[outer].begin(), patterns[outer].end());
+      for (auto& [pattern, parts] : patterns) std::erase_if(parts, [&](int part) { return inside_any(part, regions); });
+      std::erase_if(patterns, [](const auto& pattern) { return pattern.second.empty(); });
+    }
+  }
+
+  // Most of the regions is smaller ones of one class in a row.
+  bool is_stage(const std::string& outer, const Patterns& patterns) const {
+    const std::vector<int>& stages = patterns.at(outer);
+    std::vector<int> rows;
+    for (const auto& [pattern, regions] : patterns) {
+      std::vector<int> parts;
+      const std::set<int> all(stages.begin(), stages.end());
+      for (const int region : regions)
+        if (inside_any(region, all)) parts.push_back(region);
+      if (std::any_of(stages.begin(), stages.end(), [&](int stage) { return has_row(stage, parts); }))
+        rows.insert(rows.end(), parts.begin(), parts.end());
+    }
+    return cover(outermost(rows)) >= kMostOfStage * cover(outermost(stages));
+  }
+
+  // Members of one list, blocks.0 and blocks.1, in a row; of layer1, layer2 at least three: attn1 and attn2 are parts.
+  bool has_row(int stage, const std::vector<int>& parts) const {
+    Patterns lists, names;
+    for (const int part : parts) {
+      if (!is_inside(part, stage)) continue;
+      const std::string& name = path(part);
+      lists[type(part) + " " + without_numbers(name)].push_back(part);
+      const std::string last = last_part(name);
+      names[type(part) + " " + name.substr(0, name.size() - last.size()) + pattern_of(last)].push_back(part);
+    }
+    const auto is_row = [this](size_t least) {
+      return [this, least](const auto& named) {
+        const std::vector<int>& row = named.second;
+        return row.size() >= least && Chain(program_, row[0], row[1]).reaches();
+      };
+    };
+    return std::any_of(lists.begin(), lists.end(), is_row(2)) || std::any_of(names.begin(), names.end(), is_row(3));
+  }
+
+  // Of all classes that occur at least twice the one that covers most.
+  std::vector<int> of_a_class() {
+    return best_class([this](int region) { return can_be_block(region) && !kContainers.count(type(region)); });
+  }
+
+  // Convolution with norm, and the like: where nothing larger repeats.
+  std::vector<int> leaves() {
+    return best_class([this](int region) {
+      return !is_method(region) && !kContainers.count(type(region)) && arithmetic_[region] == 1 &&
+             operators_[region] > 2;
+    });
+  }
+
+  template <typename Accept>
+  std::vector<int> best_class(const Accept& accept) {
+    std::map<std::string, std::vector<int>> by_class;
+    for (int region = 1; region < count(); ++region)
+      if (accept(region)) by_class[type(region)].push_back(region);
+    std::vector<int> best;
+    for (const auto& [type, regions] : by_class) {
+      const std::vector<int> candidates = outermost(regions);
+      if (candidates.size() > 1 && cover(candidates) > cover(best)) best = candidates;
+    }
+    return best;
+  }
+
+  const Program& program_;
+  std::vector<int> operators_;   // by region, what is inside included
+  std::vector<int> arithmetic_;  // of these, matmuls and the like
+  std::map<std::string, int> runs_;
+};
 
 std::vector<int> matching_regions(const Program& program, const std::string& glob) {
   std::vector<int> regions;
@@ -56,33 +271,13 @@ std::vector<int> matching_regions(const Program& program, const std::string& glo
         "no module matches --blocks '" + glob + "'; the model has " +
         (paths.empty() ? "no submodules" : join(std::span(paths).first(std::min<size_t>(paths.size(), 8)), ", ")) +
         (paths.size() > 8 ? ", ..." : ""));
-  return outermost(program, regions);
+  return BlockFinder(program).outermost(regions);
 }
 
 }  // namespace
 
-// Of all classes that occur at least twice: the one whose regions cover most operators, the smaller regions on a tie (a
-// residual block rather than the stage that holds it).
 std::vector<int> find_blocks(const Program& program, const std::string& blocks) {
-  if (!blocks.empty()) return matching_regions(program, blocks);
-  auto operators = operators_in_regions(program);
-  std::map<std::string, std::vector<int>> by_class;
-  for (size_t i = 1; i < program.regions.size(); ++i)
-    if (!kContainers.count(program.regions[i].type) && operators[i] > 2)
-      by_class[program.regions[i].type].push_back(static_cast<int>(i));
-  std::vector<int> best;
-  int best_cover = 0;
-  for (auto& [type, regions] : by_class) {
-    auto candidates = outermost(program, regions);
-    if (candidates.size() < 2) continue;
-    int cover = 0;
-    for (int region : candidates) cover += operators[region];
-    if (cover > best_cover || (cover == best_cover && candidates.size() > best.size())) {
-      best = candidates;
-      best_cover = cover;
-    }
-  }
-  return best;
+  return blocks.empty() ? BlockFinder(program).find() : matching_regions(program, blocks);
 }
 
 }  // namespace memtune::program

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
-
 namespace memtune::program {
 
 using c10::IValue;

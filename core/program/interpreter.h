@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/autograd/autocast.h"
+#include "core/base/error.h"
 #include "core/program/program.h"
 
 namespace memtune::program {
@@ -18,6 +19,11 @@ class OpObserver {
   virtual ~OpObserver() = default;
   virtual void before(const Op& op, const Stack& inputs) = 0;
   virtual void after(const Op& op, const Stack& outputs) = 0;
+};
+
+// The model's own `raise`, with its text and line.
+struct Raised : Error {
+  using Error::Error;
 };
 
 class Interpreter {

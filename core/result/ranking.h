@@ -14,7 +14,8 @@ enum class Work { step, sample, token };
 // ms that a step, a sample or a token took; infinite where that is not known.
 double work_time(const Measurement& measurement, Work work);
 
-// Worked, with gradients that are the reference's (or as near to them as its own two runs), in a time that is a number.
+// Worked, with gradients that are the reference's (or as near to them as its own runs are to each other), in a time
+// that is a number.
 bool usable(const Measurement& measurement);
 
 // The work that can be compared over some rows: a step where all that are usable have the same batch and sequence, else

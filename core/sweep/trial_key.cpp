@@ -53,11 +53,13 @@ TrialKeys::TrialKeys(const config::TrialRequest& request, const std::filesystem:
     : model_(request.model.path.empty() ? hash_hex(request.model.profile) : hash_file(request.model.path)),
       inputs_file_(request.inputs_file.empty() ? "" : hash_file(request.inputs_file)),
       program_(hash_file(program) + hash_if_there(program.parent_path() / device::kCudaModule)),
-      machine_(machine(request.training.device)) {}
+      machine_(machine(request.training.device)) {
+  for (const std::string& library : request.model.libraries) model_ += hash_file(library);
+}
 
 std::string TrialKeys::trial(const config::TrialRequest& request) const {
   config::TrialRequest content = request;
-  content.model = {};
+  content.model = {"", "", request.model.arguments};
   content.inputs_file = content.reference = content.trace = content.command = "";
   const nlohmann::json key = {{"model", model_},     {"inputs_file", inputs_file_}, {"program", program_},
                               {"machine", machine_}, {"version", MEMTUNE_VERSION},  {"request", content}};

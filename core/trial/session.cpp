@@ -3,6 +3,8 @@
 #include <ATen/Context.h>
 #include <c10/core/AutogradState.h>
 
+#include <utility>
+
 #include "core/autograd/autocast.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -10,10 +12,11 @@
 #include "core/device/torch/make_device.h"
 #include "core/device/torch/torch_device.h"
 #include "core/frontend/front_end.h"
+#include "core/frontend/rejection.h"
 #include "core/program/blocks.h"
 #include "core/program/facts.h"
-#include "core/program/first_line.h"
 #include "core/program/module_state.h"
+#include "core/program/segments.h"
 #include "core/step/survey.h"
 
 namespace memtune::trial {
@@ -27,12 +30,6 @@ autograd::Autocast autocast_of(const std::string& dtype, c10::DeviceType device)
 
 std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
 
-std::string describe(const frontend::Batch& batch) {
-  std::vector<std::string> specs;
-  for (const auto& spec : batch.specs) specs.push_back(config::to_string(spec));
-  return join(specs, " ");
-}
-
 }  // namespace
 
 Session::Session(const config::TrialRequest& request) : request_(request) {
@@ -43,13 +40,19 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   program::Program model = frontend::lower(
       {request.model, training.dtype, device::torch_device(*device_), training.seed, training.sequence});
   const std::string target = frontend::choose_target(request, loss_, program::input_names(model));
-  program_ = std::make_unique<program::Program>(frontend::with_loss(model, loss_, target));
+  program_ = std::make_unique<program::Program>(frontend::with_loss(model, loss_, target, training.output));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
   batch_ = frontend::make_batch(request, loss_, model, device::torch_device(*device_));
+  for (const std::string& guess : batch_.guessed)
+    facts_.notes.push_back(guess + " is a guess, for the file does not tell; --input says what it is");
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
+  if (!facts_.blocks.empty()) return;
+  survey();  // the same in every trial, so that plans and engines mean the same segments
+  program::cut_into_segments(*program_, facts_);
 }
 
 void Session::survey() {
+  if (std::exchange(surveyed_, true)) return;
   program::ModuleState restore(program_->state, device::torch_device(*device_));
   try {
     config::ProgramFacts measured = facts_;
@@ -59,14 +62,17 @@ void Session::survey() {
     autograd::HookScope hooks(&survey);
     auto loss = interpreter_->run(to_values(batch_.tensors), &survey);
     if (!loss.isTensor() || loss.toTensor().numel() != 1)
-      throw UsageError("the loss is no single number: with --loss returned the model must answer with its loss");
+      throw UsageError(
+          "the loss is no single number: with --loss returned the model must answer with its loss; "
+          "--output NAME|INDEX says which part of the answer it is");
     device_->synchronize();  // an index out of range shows itself here on CUDA
     facts_ = std::move(measured);
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (const c10::Error& error) {
-    throw UsageError("the model rejects " + describe(batch_) + ": " + program::first_line(error) + " (" +
-                     interpreter_->where() + ")");
+    throw frontend::rejection(request_.training, program_->kind, batch_, error, interpreter_->where());
+  } catch (const program::Raised& error) {
+    throw frontend::rejection(request_.training, program_->kind, batch_, error, "");
   }
 }
 

@@ -21,7 +21,8 @@ class Session {
   explicit Session(const config::TrialRequest& request);
 
   // One forward, which needs no more memory than one without gradients: measures what facts() has of values, and tells
-  // inputs that the model rejects (UsageError) before any trial. Buffers and generators are left as they were.
+  // inputs that the model rejects (UsageError) before any trial. Buffers and generators are left as they were. Once: a
+  // model without blocks has been looked at from the start, to be cut into segments.
   void survey();
 
   // The loss before anything has moved: no step, no statistics, no deterministic kernels. Leaves everything as it was.
@@ -55,6 +56,7 @@ class Session {
   frontend::Batch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
   bool in_forward_ = false;
+  bool surveyed_ = false;
 };
 
 }  // namespace memtune::trial

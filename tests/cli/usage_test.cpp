@@ -20,9 +20,9 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"sweep --model nope.pt", "no such file or profile: 'nope.pt'"},
       {"sweep --model smal", "no such file or profile: 'smal'; did you mean 'small'? Profiles: "},
-      {"sweep --model text.pt", "text.pt is not a TorchScript file (no zip archive)"},
-      {"sweep --model empty.pt", "empty.pt is not a TorchScript file (no zip archive)"},
-      {"sweep --model .", ". is no regular file"},
+      {"sweep --model text.pt", "cannot use the model 'text.pt': it is no zip archive, so no TorchScript"},
+      {"sweep --model empty.pt", "cannot use the model 'empty.pt': it is empty"},
+      {"sweep --model .", "cannot use the model '.': it is a folder, not a TorchScript file"},
       {"sweep --budget '12 potatoes'", "--budget: "},
       {"sweep --budget 0", "--budget: '0' is nothing; give a size such as 16GiB"},
       {"sweep --memory-cap -1GiB", "--memory-cap: "},

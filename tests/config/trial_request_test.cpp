@@ -15,11 +15,11 @@ namespace {
 
 TrialRequest example() {
   TrialRequest request;
-  request.model = {"model.pt", "{}"};
+  request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse",    "labels", "sgd", 0.5, "bfloat16", "float16", 11, 12,         13,  14,
-                      "cuda:1", 15,       "h.*", 16,  17,         18,        19, "/scratch", true};
+  request.training = {"mse", "logits", "labels", "sgd", 0.5, "bfloat16", "float16", 11, 12,         13,
+                      14,    "cuda:1", 15,       "h.*", 16,  17,         18,        19, "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";

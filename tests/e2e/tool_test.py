@@ -60,11 +60,11 @@ class BadInput(ToolTest):
     def test_a_file_that_is_no_model(self):
         bad = f"{MODELS}/bad/"
         for file, said in (("absent.pt", "no such file or profile"),
-                           ("empty.pt", "no zip archive"),
+                           ("empty.pt", "it is empty"),
                            ("not_a_zip.pt", "no zip archive"),
                            ("other_zip.pt", "without TorchScript code"),
                            ("cut.pt", "damaged or cut off"),
-                           ("state_dict.pt", "weights or pickled Python, no code"),
+                           ("state_dict.pt", "it is a state_dict"),
                            ("frozen.pt", "if it was frozen")):
             self.refuses(said, "sweep", "--device", "cpu", "--loss", "mse", "--model", bad + file)
         self.refuses("--loss is missing", "sweep", "--device", "cpu", "--model", bad + "frozen.pt")

@@ -94,9 +94,9 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
   CHECK(refusal(folder.write("empty.pt", "")) == "it is empty");
   CHECK(refusal(folder.write("text.pt", "hello")) == "it is no zip archive, so no TorchScript" + kHowToSave);
   CHECK(refusal(folder.zip("state.pt", {"data.pkl", "data/0"})) ==
-        "it was written by torch.save and holds weights or pickled Python, no code" + kHowToSave);
+        "it is a state_dict: torch.save wrote weights, no code" + kHowToSave);
   CHECK(refusal(folder.zip("model.pt2", {"archive_format", "models/model.json"})) ==
-        "it is a torch.export archive" + kHowToSave);
+        "it is a torch.export archive (.pt2), which memtune does not read yet" + kHowToSave);
   CHECK(refusal(folder.zip("other.zip", {"readme.txt"})) ==
         "it is a zip archive without TorchScript code" + kHowToSave);
 }
@@ -135,7 +135,7 @@ TEST_CASE("a model without anything to train is refused") {
   CHECK(refusal(save(folder, silent)) == "it has no forward method");
 }
 
-TEST_CASE("casting changes floating tensors only and keeps ties, requires_grad and sets training mode") {
+TEST_CASE("casting changes floating tensors only and keeps ties, requires_grad and the mode") {
   Folder folder;
   Module module = load_module(source(save(folder, tied()), "bfloat16"));
   CHECK((module.attr("weight").toTensor().scalar_type() == at::kBFloat16));
@@ -146,7 +146,7 @@ TEST_CASE("casting changes floating tensors only and keeps ties, requires_grad a
   CHECK((module.attr("count").toTensor().scalar_type() == at::kLong));
   CHECK((module.attr("mean").toTensor().scalar_type() == at::kBFloat16));
   CHECK((module.attr("extra").toTensor().scalar_type() == at::kBFloat16));
-  CHECK(module.is_training());
+  CHECK_FALSE(module.is_training());
 }
 
 TEST_CASE("without a dtype everything stays as stored") {
@@ -184,6 +184,9 @@ TEST_CASE("tensors and forward alone make a trace, numbers or further methods a 
   Module list = tied();
   list.define("def __len__(self) -> int:\n    return 3\n");
   CHECK(load(save(folder, list)).kind == "scripted");
+  REQUIRE(load(save(folder, list)).notes.size() == 1);
+  CHECK(load(save(folder, list)).notes[0].starts_with("the model was saved in evaluation mode and stays so"));
+  list.train();
   CHECK(load(save(folder, list)).notes.empty());
 }
 

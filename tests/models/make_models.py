@@ -2,6 +2,7 @@
 
     python make_models.py --out build/models              # a minute at most; nothing when all is up to date
     python make_models.py --out build/models --only vit   # those whose name holds "vit"
+    python make_models.py --out build/zoo --zoo --jobs 4  # the large set: libraries' models, some minutes
 
     OUT/model_index.json              models (name, kind, file, inputs, expected, loss_kind, deterministic, tags),
                                       what could not be exported, bad files, the libraries that are missing
@@ -23,7 +24,7 @@ import os
 import sys
 import warnings
 
-LIBRARIES = ("torch", "torchvision", "transformers")
+LIBRARIES = ("torch", "torchvision", "transformers", "timm", "torchaudio")
 
 
 def version(library: str) -> str:
@@ -33,16 +34,18 @@ def version(library: str) -> str:
         return "none"
 
 
-def stamp(only: str) -> str:
+def stamp(only: str, zoo: bool) -> str:
     """Changes when these scripts, the models they import or the libraries' versions do. Imports none of them."""
     here = os.path.dirname(os.path.abspath(__file__))
     bench = [os.path.join(here, "..", "..", "bench", name) for name in ("model.py", "safetensors_file.py")]
     digest = hashlib.sha256(only.encode())
     for path in sorted(glob.glob(os.path.join(here, "*.py"))) + bench:
-        if os.path.basename(path) != "check_against_python.py":
+        name = os.path.basename(path)
+        if name != "check_against_python.py" and (zoo or not name.startswith("zoo_")):
             with open(path, "rb") as file:
                 digest.update(file.read())
-    return ", ".join([f"{name} {version(name)}" for name in LIBRARIES] + [digest.hexdigest()[:16]])
+    libraries = LIBRARIES if zoo else LIBRARIES[:3]
+    return ", ".join([f"{name} {version(name)}" for name in libraries] + [digest.hexdigest()[:16]])
 
 
 def up_to_date(out: str, current: str) -> bool:
@@ -59,19 +62,23 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", required=True, help="folder")
     p.add_argument("--only", default="", help="part of a model's name; the index then lists these alone")
+    p.add_argument("--zoo", action="store_true", help="the libraries' models instead of the tests' own")
+    p.add_argument("--few", action="store_true", help="with --zoo: the dozen that every change is tried on")
+    p.add_argument("--jobs", type=int, default=1, help="models at a time")
     p.add_argument("--force", action="store_true", help="also when all is up to date")
     options = p.parse_args()
     if importlib.util.find_spec("torch") is None:
         print(f"make_models.py: {sys.executable} has no torch; set MEMTUNE_TEST_PYTHON to a python that has it",
               file=sys.stderr)
         return 2
-    current = stamp(options.only)
+    which = "own" if not options.zoo else "few" if options.few else "zoo"
+    current = stamp(options.only + which, options.zoo)
     if not options.force and up_to_date(options.out, current):
         print(f"{options.out} is up to date")
         return 0
     warnings.filterwarnings("ignore")
     from write_models import write_all  # here, because it imports every library
-    index = {"stamp": current, **write_all(options.out, options.only)}
+    index = {"stamp": current, **write_all(options.out, options.only, which, options.jobs)}
     with open(os.path.join(options.out, "model_index.json"), "w") as file:
         json.dump(index, file, indent=1)
     print(f"{len(index['models'])} models in {options.out}, {len(index['not_exported'])} not exported")

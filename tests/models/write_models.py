@@ -1,22 +1,29 @@
 """Exports the models of the zoo and works out in Python what they should give; make_models.py is the program."""
 
+import concurrent.futures
 import copy
+import importlib
 import inspect
 import json
+import multiprocessing
 import os
+import sys
 import time
 import zipfile
-from typing import Dict, Optional
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import library_models
-import own_models  # noqa: F401  (registers its models)
-from safetensors_file import save_safetensors
 from zoo import MODELS, Model
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
+from safetensors_file import save_safetensors  # noqa: E402
+
+# Of the zoo, what every change is tried on: one of each kind that was once wrong.
+FEW = ("tv_mobilenet_v2", "tv_vit", "tv_alexnet", "hf_llama", "hf_llama_no_mask", "hf_mixtral", "hf_t5", "hf_bart",
+       "hf_mamba", "hf_convnext", "hf_deberta-v2", "hf_wav2vec2")
 SEED = 0
 THREADS = 2
 
@@ -115,22 +122,53 @@ def write_bad_files(out: str, good: str) -> Dict[str, str]:
             "bad/frozen.pt": "torch.jit.freeze: no parameters"}
 
 
-def write_all(out: str, only: str) -> dict:
-    """Every model whose name holds `only`, and the bad files; returns the index. SystemExit when there is none."""
+def register_models(which: str) -> List[str]:
+    """Fills MODELS; the libraries that are not installed."""
+    if which == "own":
+        importlib.import_module("own_models")
+        return importlib.import_module("library_models").MISSING
+    missing = []
+    for library in ("torchvision", "transformers", "timm", "torchaudio")[:2 if which == "few" else 4]:
+        try:
+            importlib.import_module(f"zoo_{library}")
+        except ModuleNotFoundError as error:
+            if error.name != library:
+                raise
+            missing.append(library)
+    return missing
+
+
+def try_to_write(model: Model, kind: str, out: str) -> Tuple[Optional[dict], Optional[dict]]:
+    """The model's entry of the index, or what kept it from being exported."""
     torch.set_num_threads(THREADS)
+    start = time.perf_counter()
+    entry = failure = None
+    note = ""
+    try:
+        entry = write_model(model, kind, out)
+        note = "" if entry["torchscript_equal"] else "  (TorchScript differs from eager)"
+    except Exception as error:  # a model that this torch cannot export: listed, not fatal by itself
+        failure = {"name": model.name, "kind": kind, "error": f"{type(error).__name__}: {error}"[:400]}
+        note = f"  NOT EXPORTED: {' '.join(failure['error'].split())[:160]}"
+    print(f"{model.name}_{kind}  {time.perf_counter() - start:.1f} s{note}", flush=True)
+    return entry, failure
+
+
+def write_number(i: int, out: str):
+    return try_to_write(*[(m, kind) for m in MODELS for kind in m.kinds][i], out)
+
+
+def write_all(out: str, only: str, which: str, jobs: int) -> dict:
+    """Every model whose name holds `only`, and the bad files; returns the index. SystemExit when there is none."""
+    missing = register_models(which)
     os.makedirs(out, exist_ok=True)
-    models, failed = [], []
-    for model in [m for m in MODELS if only in m.name]:
-        for kind in model.kinds:
-            start = time.perf_counter()
-            try:
-                models.append(write_model(model, kind, out))
-                note = "" if models[-1]["torchscript_equal"] else "  (TorchScript differs from eager)"
-            except Exception as error:  # a model that this torch cannot export: listed, not fatal by itself
-                failed.append({"name": model.name, "kind": kind, "error": f"{type(error).__name__}: {error}"[:400]})
-                note = f"  NOT EXPORTED: {' '.join(failed[-1]['error'].split())[:160]}"
-            print(f"{model.name}_{kind}  {time.perf_counter() - start:.1f} s{note}", flush=True)
-    if not models:
+    wanted = [i for i, m in enumerate([m for m in MODELS for _ in m.kinds])
+              if only in m.name and (which != "few" or m.name in FEW)]
+    if not wanted:
         raise SystemExit(f"make_models.py: no model's name holds '{only}'; known: {', '.join(m.name for m in MODELS)}")
-    bad = write_bad_files(out, os.path.join(out, models[0]["file"]))
-    return {"models": models, "not_exported": failed, "bad": bad, "missing_libraries": library_models.MISSING}
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        results = list(pool.map(write_number, wanted, [out] * len(wanted)))
+    models = [entry for entry, _ in results if entry]
+    bad = write_bad_files(out, os.path.join(out, models[0]["file"])) if models else {}
+    return {"models": models, "not_exported": [failure for _, failure in results if failure], "bad": bad,
+            "missing_libraries": missing}

@@ -31,11 +31,15 @@ class Model:
 MODELS: List[Model] = []
 
 
-def model(name: str, loss: str, kinds=("script",), deterministic: bool = True, tags=()):
-    def register(build):
-        MODELS.append(Model(name, loss, tuple(kinds), deterministic, tuple(tags), build))
+def register(name: str, loss: str, build, kinds=("script",), deterministic: bool = True, tags=()):
+    MODELS.append(Model(name, loss, tuple(kinds), deterministic, tuple(tags), build))
+
+
+def model(name: str, loss: str, **more):
+    def add(build):
+        register(name, loss, build, **more)
         return build
-    return register
+    return add
 
 
 def tokens(batch: int, length: int, below: int = VOCABULARY) -> Tensor:

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = "*tests/conformance/scripted*"
 OFFLOAD, TIER, DISK = "*tests/offload/*", "*tests/tier/*", "*tests/conformance/disk_faults*"
 ANSWERS, TRIAL = "*tests/result/*,*tests/findings/*,*tests/plan/*,*tests/config/*", "*tests/trial/*"
 ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*,*tests/step/*"
@@ -84,6 +85,25 @@ MUTANTS = [
      "std::max(least, 2 * std::min(bytes, kMostBytes))", "std::min(least, std::min(bytes, kMostBytes) / 2)", ANSWERS),
     ("a transposed convolution counts as cheap", "core/config/op_traits.cpp",
      "conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d", "conv3d conv_tbc conv_transpose1d", ANSWERS),
+    ("given to an op: a list is recorded by reference", "core/checkpoint/recorder.cpp",
+     "if (value.isList()) return value.toList().copy();", "", SCRIPTS),
+    ("given to an op: writes through conjugate views are not seen", "core/autograd/geometry.h",
+     "!tensor.is_quantized() &&", "!tensor.is_quantized() && !tensor.is_conj() && !tensor.is_neg() &&", SCRIPTS),
+    ("given to an op: a rerun is always in grad mode", "core/checkpoint/recompute.cpp",
+     "grad(instance.grad_mode)", "grad(true)", SCRIPTS),
+    ("given to an op: its own generator is not the one that is set", "core/checkpoint/recorder.cpp",
+     "if (value.isGenerator()) return value.toGenerator();", "(void)value;", SCRIPTS),
+    ("given to an op: the sizes that it gives in place are not seen", "core/step/running_op.cpp",
+     "static_cast<int>(i), tensor,", "static_cast<int>(i), tensor.detach(),", SCRIPTS),
+    ("compared: buffers go on from run to run", "core/trial/session.cpp",
+     "  program::ModuleState restore(program_->state, device::torch_device(*device_));\n  return forward_backward",
+     "  return forward_backward", TRIAL),
+    ("compared: one repetition tells the noise", "core/trial/trial.cpp",
+     "kNoisyRepetitions = 4", "kNoisyRepetitions = 1", TRIAL),
+    ("compared: imaginary parts do not count", "core/trial/reference.cpp",
+     "at::view_as_real(tensor).flatten() : tensor).to", "at::real(tensor) : tensor).to", TRIAL),
+    ("compared: the file's gradients are believed", "core/trial/reference.cpp",
+     "if (!file || hash_of(tensor) != entry.hash)", "if (!file)", TRIAL),
 ]
 
 

@@ -4,8 +4,9 @@
 //   {"verdicts": {"torchscript": "", "none": "", "checkpoint:full": "other bits in layers.0.t0"}, "reruns": 12,
 //    "moved": 4096}
 //
-// "torchscript" and "none" are compared with Python's loss and gradients, strategies with `none`, bit for bit. Whoever
-// crashes, or hangs for a minute, says nothing: check_operators.py sees by which case.
+// "torchscript" and "none" are compared with Python's loss and gradients, strategies with `none`, bit for bit, and so
+// are the buffers that a step leaves. Whoever crashes, or hangs for a minute, says nothing: check_operators.py sees by
+// which case.
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/csrc/jit/serialization/pickle.h>
@@ -30,11 +31,12 @@ constexpr double kAllowed = 2;   // times what they differ by
 const std::vector<std::string> kStrategies = {"checkpoint:full", "checkpoint:full,segment=2",
                                               "checkpoint:cheap+offload:stream", "offload:stream"};
 
-using Gradients = std::vector<std::pair<std::string, at::Tensor>>;  // undefined where none arrived
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;  // gradients: undefined where none arrived
 
 struct Answer {
   at::Tensor loss;
-  Gradients gradients;
+  NamedTensors gradients;
+  NamedTensors buffers;  // after the step
 };
 
 // Autograd makes zeros without memory, conjugates by a flag.
@@ -99,8 +101,10 @@ class Case {
     program::Interpreter(program_).run({at::ones({4})}, &survey);
   }
 
-  static Answer take(const at::Tensor& loss, const program::NamedTensors& parameters) {
-    Answer answer{plain(loss), {}};
+  static Answer take(const at::Tensor& loss, const program::NamedTensors& parameters,
+                     const torch::jit::Module& module) {
+    Answer answer{plain(loss), {}, {}};
+    for (const auto& buffer : module.named_buffers()) answer.buffers.emplace_back(buffer.name, plain(buffer.value));
     for (const auto& [name, parameter] : parameters) {
       answer.gradients.emplace_back(name, plain(parameter.grad()));
       parameter.mutable_grad().reset();
@@ -122,7 +126,7 @@ class Case {
       loss = module_.forward({at::ones({4})}).toTensor();
     }
     autograd::backward(loss);
-    return take(loss, parameters);
+    return take(loss, parameters, module_);
   }
 
   Answer interpreted(step::Executor* executor) {
@@ -137,7 +141,7 @@ class Case {
     }
     if (executor) executor->end_forward();
     autograd::backward(loss);
-    return take(loss, program_.state.parameters);
+    return take(loss, program_.state.parameters, torch::jit::Module(program_.state.object.toObject()));
   }
 
   Answer under(const std::string& strategy) {
@@ -186,6 +190,8 @@ class Case {
   std::string against(const Answer& none, const std::string& strategy) {
     try {
       const Answer found = under(strategy);
+      for (size_t i = 0; i < found.buffers.size(); ++i)
+        if (!same_bits(found.buffers[i].second, none.buffers[i].second)) return "moves " + found.buffers[i].first;
       std::string where = same_bits(found.loss, none.loss) ? "" : "loss";
       for (size_t i = 0; i < found.gradients.size() && where.empty(); ++i)
         if (!same_bits(found.gradients[i].second, none.gradients[i].second)) where = found.gradients[i].first;

@@ -164,9 +164,10 @@ def forward(self, x, mask: Optional[Tensor] = None, scale: float = 3.0):
 TEST_CASE("an argument that is no tensor and has no default is refused by name") {
   Module module("Model");
   module.define("def forward(self, x, sizes: List[int]):\n    return x.view(sizes)\n");
-  CHECK_THROWS_WITH_AS(
-      lower(module, Loss::none, "", kCpu),
-      "forward's argument 'sizes' is a List[int] without a default: memtune gives a model tensors only", UsageError);
+  CHECK_THROWS_WITH_AS(lower(module, Loss::none, "", kCpu),
+                       "forward's argument 'sizes' is a List[int]: memtune gives a model tensors, numbers and text; "
+                       "export a module whose forward takes the tensors one by one and makes it of them",
+                       UsageError);
 }
 
 TEST_CASE("the losses are those of the Python training loop") {

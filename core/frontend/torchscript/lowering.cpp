@@ -3,10 +3,14 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include <limits>
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/frontend/torchscript/arguments.h"
+#include "core/frontend/torchscript/constants.h"
 #include "core/frontend/torchscript/known.h"
+#include "core/program/interpreter.h"
 
 namespace memtune::frontend {
 namespace {
@@ -124,6 +128,7 @@ class Lowering {
       case prim::Exit: return lower_exit(node);
       case prim::If: return lower_branch(node);
       case prim::Loop: return lower_loop(node);
+      case prim::RaiseException: return lower_raise(node);
       default: return lower_operator(node);
     }
   }
@@ -136,15 +141,7 @@ class Lowering {
     }
     auto constant_value = jit::toIValue(value);
     if (!constant_value) throw refused(node, "a constant that cannot be read");
-    bind(node, emit_.constant(on_device(*constant_value)));
-  }
-
-  // A trace bakes in where it ran; here it runs on device_.
-  c10::IValue on_device(const c10::IValue& value) const {
-    if (value.isTensor() && value.toTensor().defined() && !value.toTensor().is_meta())
-      return value.toTensor().to(device_);
-    if (value.isDevice() && !value.toDevice().is_meta()) return device_;
-    return value;
+    bind(node, emit_.constant(on_device(value, *constant_value, device_)));
   }
 
   void lower_get_attribute(const jit::Node* node) {
@@ -271,7 +268,29 @@ class Lowering {
                           [&](const Values& taken) { return lower_body(node->blocks()[0], node, taken); }));
   }
 
+  // inputs: the text, and the exception's class where the file has it.
+  void lower_raise(const jit::Node* node) {
+    const auto run = [where = source_of(node)](program::Stack& stack) {
+      const std::string text = stack.at(0).isString() ? stack.at(0).toStringRef() : "";
+      throw program::Raised("it raises '" + text + "'" + (where.empty() ? "" : " at " + where));
+    };
+    emit_.call({node->kind().toQualString(), nullptr, run}, values(node), 0);
+  }
+
+  // x[:] of a tensor.
+  static bool slices_all(const jit::Node* node) {
+    if (node->kind() != c10::aten::slice || node->inputs().size() != 5 ||
+        !node->input(0)->type()->isSubtypeOf(*c10::TensorType::get()))
+      return false;
+    const auto is = [node](size_t i, int64_t number) {
+      const auto known = jit::toIValue(node->input(i));
+      return known && (known->isInt() ? known->toInt() == number : known->isNone() && i != 4);
+    };
+    return is(2, 0) && is(3, std::numeric_limits<int64_t>::max()) && is(4, 1);
+  }
+
   void lower_operator(const jit::Node* node) {
+    if (slices_all(node)) return know(node->output(), input(node, 0));
     const jit::Operator* known = node->maybeOperator();
     if (!known) throw refused(node, "memtune has no such operator");
     const auto run = [operation = node->getOperation()](program::Stack& stack) mutable { operation(stack); };
@@ -282,15 +301,6 @@ class Lowering {
   c10::Device device_;
   std::unordered_map<const jit::Value*, Known> known_;
 };
-
-bool takes_tensor(const c10::Argument& argument) { return c10::TensorType::get()->isSubtypeOf(*argument.type()); }
-
-// What is no tensor cannot be given: it stays as forward has it.
-c10::IValue default_of(const c10::Argument& argument) {
-  if (argument.default_value()) return *argument.default_value();
-  throw UsageError("forward's argument '" + argument.name() + "' is a " + argument.type()->annotation_str() +
-                   " without a default: memtune gives a model tensors only");
-}
 
 bool may_be_missing(const c10::Argument& argument) {
   return argument.default_value() && argument.default_value()->isNone();
@@ -310,17 +320,18 @@ void add_state(const jit::Module& module, program::State& state) {
 
 }  // namespace
 
-program::Program lower_module(const jit::Module& module, c10::Device device) {
+program::Program lower_module(const jit::Module& module, c10::Device device, const std::vector<std::string>& given) {
   program::Program program;
   program.regions.push_back({"", class_name(module.type()), -1});
   add_state(module, program.state);
   Emitter emit(program);
   auto& forward = module.get_method("forward").function();
   const auto& arguments = forward.getSchema().arguments();
+  check_arguments(forward.getSchema(), given);
   std::vector<Known> known = {Known{ModuleRef{module._ivalue(), ""}}};
   for (size_t i = 1; i < arguments.size(); ++i)
     known.push_back(Known{takes_tensor(arguments[i]) ? emit.input(arguments[i].name(), may_be_missing(arguments[i]))
-                                                     : emit.constant(default_of(arguments[i]))});
+                                                     : emit.constant(value_of(arguments[i], given))});
   Lowering lowering(emit, device);
   const Known output = lowering.inline_graph(forward, known).at(0);
   program.answer = lowering.answer_of(output, jit::toGraphFunction(forward).graph()->outputs()[0]->type());

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/frontend/dtype.h"
+#include "core/frontend/torchscript/library.h"
 #include "core/program/first_line.h"
 
 namespace memtune::frontend {
@@ -17,17 +18,20 @@ Module load_file(const std::string& path) {
   try {
     return torch::jit::load(path, c10::Device(c10::kCPU));
   } catch (const std::exception& error) {
-    refuse(path, "LibTorch cannot load it: " + program::first_line(error));
+    const std::string why = program::first_line(error);
+    const bool unknown_op = std::string(error.what()).find("Unknown builtin op") != std::string::npos;
+    config::refuse_model(path, "LibTorch cannot load it: " + why +
+                                   (unknown_op ? "; operators of other libraries come with --library FILE.so" : ""));
   }
 }
 
 void check_is_trainable(const std::string& path, const Module& module) {
-  if (!module.find_method("forward")) refuse(path, "it has no forward method");
+  if (!module.find_method("forward")) config::refuse_model(path, "it has no forward method");
   if (module.parameters().size() == 0)
-    refuse(path, "it has no parameters; if it was frozen (torch.jit.freeze), save it without that");
+    config::refuse_model(path, "it has no parameters; if it was frozen (torch.jit.freeze), save it without that");
   for (const at::Tensor& parameter : module.parameters())
     if ((parameter.is_floating_point() || parameter.is_complex()) && parameter.requires_grad()) return;
-  refuse(path, "none of its parameters requires grad, so there is nothing to train");
+  config::refuse_model(path, "none of its parameters requires grad, so there is nothing to train");
 }
 
 // Every tensor that the module holds in any way, once. Tensors are changed in place, so tied ones stay tied.
@@ -48,12 +52,12 @@ void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarTy
 }  // namespace
 
 Module load_module(const Source& source) {
+  load_libraries(source.model.libraries);
   Module module = load_file(source.model.path);
   check_is_trainable(source.model.path, module);
   std::optional<at::ScalarType> type;
   if (!source.dtype.empty()) type = weight_type(source.dtype);
   move_tensors(module, source.device, type);
-  module.train();
   return module;
 }
 
@@ -72,6 +76,20 @@ bool was_traced(const Module& module) {
     }
   }
   return true;
+}
+
+std::string note_on_evaluation(const Module& module) {
+  size_t all = 0, evaluating = 0;
+  for (const Module& part : module.modules()) {
+    ++all;
+    evaluating += !part.is_training();
+  }
+  if (evaluating == 0) return "";
+  const std::string count =
+      evaluating == all ? "the model was" : std::to_string(evaluating) + " of " + std::to_string(all) + " modules were";
+  return count +
+         " saved in evaluation mode and stays so: no dropout, batch norm with its running statistics; save it "
+         "after model.train() to train all of it";
 }
 
 }  // namespace memtune::frontend

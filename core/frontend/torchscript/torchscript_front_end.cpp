@@ -1,5 +1,6 @@
 #include "core/frontend/torchscript/torchscript_front_end.h"
 
+#include "core/frontend/made_mask.h"
 #include "core/frontend/torchscript/lowering.h"
 #include "core/frontend/torchscript/module_file.h"
 
@@ -11,13 +12,17 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 
 }  // namespace
 
-bool TorchScriptFrontEnd::claims(const Probe& probe) const { return probe.has("constants.pkl") && probe.has("code/"); }
+bool TorchScriptFrontEnd::claims(const Probe& probe) const { return !probe.is_profile && probe.file.instead.empty(); }
 
 program::Program TorchScriptFrontEnd::lower(const Source& source) const {
   const torch::jit::Module module = load_module(source);
-  program::Program program = lower_module(module, source.device);
+  program::Program program = lower_module(module, source.device, source.model.arguments);
   program.kind = was_traced(module) ? "traced" : "scripted";
-  if (program.kind == "scripted") return program;
+  if (const std::string note = note_on_made_mask(program); !note.empty()) program.notes.push_back(note);
+  if (program.kind == "scripted") {
+    if (const std::string note = note_on_evaluation(module); !note.empty()) program.notes.push_back(note);
+    return program;
+  }
   program.notes.emplace_back(kFixedByTrace);
   if (!source.dtype.empty()) program.notes.emplace_back(kCastsOfTrace);
   return program;

@@ -1,0 +1,144 @@
+#include "core/config/model_file.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+namespace memtune::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kHowToSave = "; save the model with torch.jit.script(model).save(path) or torch.jit.trace(...)";
+constexpr int64_t kStart = 1 << 16;          // of the file, to tell what it is
+constexpr int64_t kMostDirectory = 1 << 26;  // larger ones are no model's
+
+// Little-endian, 0 beyond the end.
+uint64_t number(std::string_view bytes, size_t at, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size && at + i < bytes.size(); ++i)
+    value |= uint64_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  return value;
+}
+
+std::string part(const InputFile& file, uint64_t begin, uint64_t most) {
+  const auto size = static_cast<uint64_t>(file.size());
+  if (begin >= size) return "";
+  std::string bytes(std::min(most, size - begin), '\0');
+  file.read(bytes.data(), static_cast<int64_t>(bytes.size()), static_cast<int64_t>(begin));
+  return bytes;
+}
+
+// The records' directory of a zip archive, which stands at its end: nothing when the file was cut off.
+std::optional<std::string> directory(const InputFile& file) {
+  constexpr uint64_t kEnd = 22, kComment = 65535, kLocator = 20, kLarge = 56;
+  const auto size = static_cast<uint64_t>(file.size());
+  const uint64_t begin = size > kEnd + kComment ? size - kEnd - kComment : 0;
+  const std::string tail = part(file, begin, kEnd + kComment);
+  const size_t end = tail.rfind("PK\5\6");
+  if (end == std::string::npos) return {};
+  uint64_t bytes = number(tail, end + 12, 4), offset = number(tail, end + 16, 4);
+  if (end >= kLocator && tail.compare(end - kLocator, 4, "PK\6\7") == 0) {
+    const std::string large = part(file, number(tail, end - kLocator + 8, 8), kLarge);
+    bytes = number(large, 40, 8);
+    offset = number(large, 48, 8);
+  }
+  return part(file, offset, std::min<uint64_t>(bytes, kMostDirectory));
+}
+
+struct Record {
+  std::string name;
+  uint64_t offset = 0, bytes = 0;  // of its header; of its content as stored
+};
+
+std::vector<Record> records_of(const std::string& directory) {
+  constexpr size_t kHeader = 46;
+  std::vector<Record> records;
+  for (size_t at = 0; at + kHeader <= directory.size() && directory.compare(at, 4, "PK\1\2") == 0;) {
+    const size_t length = number(directory, at + 28, 2);
+    records.push_back(
+        {directory.substr(at + kHeader, length), number(directory, at + 42, 4), number(directory, at + 20, 4)});
+    at += kHeader + length + number(directory, at + 30, 2) + number(directory, at + 32, 2);
+  }
+  return records;
+}
+
+// A pickled module names the fields of torch.nn.Module; a state_dict holds tensors alone.
+bool holds_module(const InputFile& file, const Record& pickle) {
+  const std::string text = part(file, pickle.offset, std::min<uint64_t>(pickle.bytes + 1024, 1 << 20));
+  return text.find("_modules") != std::string::npos && text.find("_parameters") != std::string::npos;
+}
+
+std::string archive(const InputFile& file, ModelFile& found) {
+  const auto bytes = directory(file);
+  if (!bytes) return "it is damaged or cut off: the archive's directory is missing";
+  const Record* pickle = nullptr;
+  const std::vector<Record> records = records_of(*bytes);
+  for (const Record& record : records) {
+    found.records.push_back(record.name.substr(record.name.find('/') + 1));
+    if (found.records.back() == "data.pkl") pickle = &record;
+  }
+  if (found.has("constants.pkl") && found.has("code/")) return "";
+  if (found.has("archive_format") || found.has("models/") || found.has("serialized_exported_program"))
+    return std::string("it is a torch.export archive (.pt2), which memtune does not read yet") + kHowToSave;
+  if (pickle && holds_module(file, *pickle))
+    return std::string("it is a module pickled by torch.save, whose code is in Python alone") + kHowToSave;
+  if (pickle) return std::string("it is a state_dict: torch.save wrote weights, no code") + kHowToSave;
+  return std::string("it is a zip archive without TorchScript code") + kHowToSave;
+}
+
+bool is_safetensors(std::string_view start, int64_t size) {
+  const uint64_t header = number(start, 0, 8);
+  return start.size() > 9 && start[8] == '{' && header < static_cast<uint64_t>(size);
+}
+
+std::string other(std::string_view start, int64_t size) {
+  const auto save = [](const char* what) { return what + std::string(kHowToSave); };
+  if (is_safetensors(start, size)) return save("it is a safetensors file: weights, no code");
+  if (start.starts_with("GGUF")) return save("it is a GGUF file: weights, no code");
+  if (start.starts_with("\x80")) return save("it is a pickle, as old versions of torch.save write: no TorchScript");
+  const size_t first = start.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && start[first] == '{' && start.find("\"model_type\"") != std::string_view::npos)
+    return save("it is a Hugging Face config.json, which names a model and holds none");
+  return save("it is no zip archive, so no TorchScript");
+}
+
+std::string look(const fs::path& path, ModelFile& found) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return "there is no such file";
+  if (fs::is_directory(path, error))
+    return fs::exists(path / "config.json", error)
+               ? std::string("it is a Hugging Face folder: weights and a configuration, no code") + kHowToSave
+               : "it is a folder, not a TorchScript file";
+  if (!fs::is_regular_file(path, error)) return "it is no regular file";
+  const InputFile file(path);
+  if (file.size() == 0) return "it is empty";
+  const std::string start = part(file, 0, kStart);
+  return start.starts_with("PK\3\4") ? archive(file, found) : other(start, file.size());
+}
+
+}  // namespace
+
+bool ModelFile::has(const std::string& start) const {
+  return std::any_of(records.begin(), records.end(), [&](const auto& name) { return name.starts_with(start); });
+}
+
+ModelFile look_at_model(const fs::path& path) {
+  ModelFile found;
+  try {
+    found.instead = look(path, found);
+  } catch (const IoError& error) {
+    found.instead = error.what();
+  }
+  return found;
+}
+
+void refuse_model(const std::string& path, const std::string& why) {
+  throw UsageError("cannot use the model '" + path + "': " + why);
+}
+
+}  // namespace memtune::config

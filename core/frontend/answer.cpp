@@ -1,0 +1,198 @@
+#include "core/frontend/answer.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/frontend/dtype.h"
+
+namespace memtune::frontend {
+namespace {
+
+using c10::IValue;
+using program::Answer;
+using program::Op;
+using program::Program;
+using program::Slot;
+
+const char* const kAnswers[] = {"logits", "out", "output", "last_hidden_state"};
+
+// --- an answer that is there ---
+
+struct Part {
+  std::string name;
+  IValue value;
+};
+
+std::vector<Part> parts_of(const IValue& answer) {
+  std::vector<Part> parts;
+  if (answer.isGenericDict()) {
+    for (const auto& entry : answer.toGenericDict())
+      parts.push_back(
+          {entry.key().isString() ? entry.key().toStringRef() : std::to_string(parts.size()), entry.value()});
+  } else if (answer.isTuple()) {
+    const auto& elements = answer.toTupleRef().elements();
+    const auto type = answer.type()->cast<c10::TupleType>();
+    const auto* schema = type && type->schema() ? type->schema().get() : nullptr;
+    for (size_t i = 0; i < elements.size(); ++i)
+      parts.push_back({schema ? schema->arguments()[i].name() : std::to_string(i), elements[i]});
+  } else if (answer.isList()) {
+    for (const IValue& element : answer.toList().vec()) parts.push_back({std::to_string(parts.size()), element});
+  }
+  return parts;
+}
+
+std::string describe(const IValue& answer) {
+  if (answer.isTensor() && answer.toTensor().defined()) {
+    std::vector<std::string> sizes;
+    for (const int64_t size : answer.toTensor().sizes()) sizes.push_back(std::to_string(size));
+    return name_of(answer.toTensor().scalar_type()) + "[" + join(sizes, ",") + "]";
+  }
+  std::vector<std::string> parts;
+  for (const Part& part : parts_of(answer)) parts.push_back(part.name + ": " + describe(part.value));
+  return parts.empty() ? answer.tagKind() : answer.tagKind() + " (" + join(parts, ", ") + ")";
+}
+
+[[noreturn]] void refuse(const std::string& output, const IValue& answer) {
+  throw UsageError((output.empty() ? "the loss finds no tensor of floats" : "--output " + output + ": no such part") +
+                   "; the model answers with " + describe(answer));
+}
+
+bool is_float(const IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().is_floating_point();
+}
+bool is_number(const IValue& value) { return is_float(value) && value.toTensor().numel() == 1; }
+bool is_more(const IValue& value) { return is_float(value) && value.toTensor().dim() > 0; }
+
+// The first of the answer's tensors, in order and depth first, that is as it should be.
+std::optional<at::Tensor> first(const IValue& answer, bool (*wanted)(const IValue&)) {
+  if (answer.isTensor()) return wanted(answer) ? std::optional(answer.toTensor()) : std::nullopt;
+  for (const Part& part : parts_of(answer))
+    if (auto found = first(part.value, wanted)) return found;
+  return {};
+}
+
+std::optional<IValue> entry(const IValue& answer, const std::string& name) {
+  for (const Part& part : parts_of(answer))
+    if (part.name == name) return part.value;
+  const auto parts = parts_of(answer);
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (std::to_string(i) == name) return parts[i].value;
+  return {};
+}
+
+std::optional<at::Tensor> returned_loss(const IValue& answer) {
+  if (auto loss = entry(answer, "loss")) return first(*loss, is_float);
+  const auto parts = parts_of(answer);
+  const bool only_numbers = std::all_of(parts.begin(), parts.end(), [](const Part& p) { return is_number(p.value); });
+  if (answer.isGenericDict() && parts.size() > 1 && only_numbers) {
+    at::Tensor sum = parts[0].value.toTensor();
+    for (size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i].value.toTensor();
+    return sum;
+  }
+  for (const Part& part : parts)
+    if (part.value.isGenericDict())
+      if (auto inner = returned_loss(part.value)) return inner;
+  return first(answer, is_number);
+}
+
+std::optional<at::Tensor> usual_answer(const IValue& answer) {
+  for (const char* name : kAnswers)
+    if (auto found = answer.isGenericDict() ? entry(answer, name) : std::nullopt) return first(*found, is_float);
+  return first(answer, is_more);
+}
+
+IValue named(const IValue& answer, const std::string& output) {
+  IValue value = answer;
+  std::string rest = output;
+  while (!rest.empty()) {
+    auto whole = entry(value, rest);
+    const size_t dot = whole ? std::string::npos : rest.find('.');
+    auto found = whole ? whole : entry(value, rest.substr(0, dot));
+    if (!found) refuse(output, answer);
+    value = *found;
+    rest = dot == std::string::npos ? "" : rest.substr(dot + 1);
+  }
+  return value;
+}
+
+// --- an answer to come ---
+
+// Single numbers by what makes them, for a tuple's elements are chosen before any of it has run.
+class Numbers {
+ public:
+  explicit Numbers(const program::Body& body) { visit(body); }
+  bool has(Slot slot) const { return numbers_.count(slot) > 0; }
+
+ private:
+  void visit(const program::Body& body) {
+    static const std::set<std::string> passes = {"aten::add", "aten::sub",   "aten::mul",     "aten::div", "aten::neg",
+                                                 "aten::to",  "aten::clone", "aten::squeeze", "aten::add_"};
+    for (const Op& op : body.ops) {
+      for (const program::Body& inner : op.bodies) visit(inner);
+      if (op.outputs.size() != 1) continue;
+      const bool reduces = op.name.ends_with("_loss") || op.name == "aten::binary_cross_entropy" ||
+                           op.name == "aten::binary_cross_entropy_with_logits" ||
+                           ((op.name == "aten::mean" || op.name == "aten::sum") && op.inputs.size() <= 2);
+      if (reduces || (passes.count(op.name) && has(op.inputs[0]))) numbers_.insert(op.outputs[0]);
+    }
+  }
+
+  std::set<Slot> numbers_;
+};
+
+Value pick(Emitter& emit, Value answer, Loss loss, const std::string& output) {
+  static const c10::FunctionSchema schema = torch::jit::parseSchema("memtune::output(t(a) answer) -> t(a)");
+  const auto run = [loss, output](program::Stack& stack) {
+    IValue value = choose(stack.at(0), loss, output);
+    stack.clear();
+    stack.push_back(std::move(value));
+  };
+  const Emitter::InRegion region(emit, "loss", "loss");
+  return emit.call({"memtune::output", &schema, run}, {answer}, 1)[0];
+}
+
+const Answer& element(const Answer& answer, Loss loss, const Numbers& numbers) {
+  for (const Answer& one : answer.elements)
+    if (one.slot < 0 || one.type->kind() != c10::TypeKind::TensorType ||
+        numbers.has(one.slot) == (loss == Loss::returned))
+      return one;
+  return answer.elements.at(0);
+}
+
+Value chosen(Emitter& emit, const Answer& answer, const Numbers& numbers, Loss loss, const std::string& output) {
+  if (answer.slot >= 0) {
+    const bool tensor = answer.type->kind() == c10::TypeKind::TensorType;
+    return tensor && output.empty() ? Value{answer.slot} : pick(emit, {answer.slot}, loss, output);
+  }
+  if (answer.elements.empty()) throw UsageError("the model answers with nothing");
+  if (output.empty()) return chosen(emit, element(answer, loss, numbers), numbers, loss, output);
+  const std::string index = output.substr(0, output.find('.'));
+  const std::string rest = index.size() == output.size() ? "" : output.substr(index.size() + 1);
+  for (size_t i = 0; i < answer.elements.size(); ++i)
+    if (std::to_string(i) == index) return chosen(emit, answer.elements[i], numbers, loss, rest);
+  throw UsageError("--output " + output + ": no such part; the model answers with a tuple of " +
+                   std::to_string(answer.elements.size()));
+}
+
+}  // namespace
+
+Value chosen(Emitter& emit, const Program& program, Loss loss, const std::string& output) {
+  return chosen(emit, program.answer, Numbers(program.body), loss, output);
+}
+
+at::Tensor choose(const IValue& answer, Loss loss, const std::string& output) {
+  const IValue value = output.empty() ? answer : named(answer, output);
+  if (is_float(value)) return value.toTensor();
+  const auto found = loss == Loss::returned ? returned_loss(value) : usual_answer(value);
+  if (found) return *found;
+  if (auto any = first(value, is_float)) return *any;
+  refuse(output, answer);
+}
+
+}  // namespace memtune::frontend

@@ -1,0 +1,42 @@
+#include "core/frontend/rejection.h"
+
+#include "core/base/text.h"
+#include "core/program/first_line.h"
+
+namespace memtune::frontend {
+namespace {
+
+// Errors of kernels that were given tensors of two dtypes.
+bool is_about_dtype(const std::string& why) {
+  for (const char* word : {"dtype", "scalar type", "BFloat16", "Half", "MKLDNN"})
+    if (why.find(word) != std::string::npos) return true;
+  return false;
+}
+
+std::string short_dtype(const std::string& dtype) { return dtype == "bfloat16" ? "bf16" : "fp16"; }
+
+std::string baked_in(const config::TrainingSettings& training) {
+  if (!training.dtype.empty())
+    return "; the trace keeps the dtypes and casts it was recorded with: record the model in " + training.dtype +
+           " (model.to(torch." + training.dtype + ") before torch.jit.trace) and leave --dtype out" +
+           (training.dtype == "float32" ? "" : ", or train it under --autocast " + short_dtype(training.dtype));
+  return "; the trace keeps the numbers of the dtype it was recorded in: record it under torch.autocast, or in " +
+         training.autocast;
+}
+
+}  // namespace
+
+UsageError rejection(const config::TrainingSettings& training, const std::string& kind, const Batch& batch,
+                     const std::exception& error, const std::string& where) {
+  std::vector<std::string> specs;
+  for (const auto& spec : batch.specs) specs.push_back(config::to_string(spec));
+  const std::string why = program::first_line(error);
+  std::string text = "the model rejects " + join(specs, " ") + ": " + why + (where.empty() ? "" : " (" + where + ")");
+  const bool cast = !training.dtype.empty() || !training.autocast.empty();
+  if (kind == "traced" && cast && is_about_dtype(why)) text += baked_in(training);
+  for (const std::string& guess : batch.guessed)
+    text += "; " + guess + " is a guess: say what it is with --input '" + guess + "'";
+  return UsageError(text);
+}
+
+}  // namespace memtune::frontend

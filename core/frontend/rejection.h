@@ -1,0 +1,17 @@
+// How a model that cannot run its inputs is told.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/frontend/inputs.h"
+
+namespace memtune::frontend {
+
+// "the model rejects x:float32[8,3]: WHY (aten::linear at model.py:12)", then what may be at fault besides: an input
+// that was guessed, a dtype that a trace has baked in. `where` may be empty.
+UsageError rejection(const config::TrainingSettings& training, const std::string& kind, const Batch& batch,
+                     const std::exception& error, const std::string& where);
+
+}  // namespace memtune::frontend

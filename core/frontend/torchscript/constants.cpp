@@ -1,0 +1,32 @@
+#include "core/frontend/torchscript/constants.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <set>
+
+namespace memtune::frontend {
+namespace {
+
+// Take a number on the CPU beside a tensor of any device.
+bool takes_number(const torch::jit::Use& use) {
+  static const std::set<std::string> ops = {
+      "add",       "sub",  "mul",  "div",  "true_divide", "pow",  "rsub",        "floor_divide",
+      "remainder", "eq",   "ne",   "lt",   "le",          "gt",   "ge",          "maximum",
+      "minimum",   "add_", "sub_", "mul_", "div_",        "pow_", "masked_fill", "masked_fill_"};
+  const std::string name = use.user->kind().toUnqualString();
+  const bool filled = name.starts_with("masked_fill") && use.offset != 2;
+  return use.user->kind().is_aten() && ops.count(name) && !filled;
+}
+
+}  // namespace
+
+c10::IValue on_device(const torch::jit::Value* constant, const c10::IValue& value, c10::Device device) {
+  if (value.isDevice() && !value.toDevice().is_meta()) return device;
+  if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().is_meta()) return value;
+  const auto& uses = constant->uses();
+  if (value.toTensor().dim() == 0 && std::all_of(uses.begin(), uses.end(), takes_number)) return value;
+  return value.toTensor().to(device);
+}
+
+}  // namespace memtune::frontend
