@@ -12,7 +12,6 @@
 #include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/config/decoder_profile.h"
 #include "core/config/model_file.h"
 #include "core/config/profile.h"
@@ -35,9 +34,9 @@ constexpr int64_t kMostSteps = 1'000'000;
   const std::vector<std::string> names = profile_names("models");
   const std::string near = nearest(text, names);
   const bool of_hub = text.find('/') != std::string::npos && !text.ends_with(".pt") && text[0] != '/' && text[0] != '.';
-  throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                   (of_hub ? "; a model of a hub is recorded first (README, \"Your own model\")" : "") +
-                   (near.empty() || of_hub ? "." : "") + " Profiles: " + join(names, ", "));
+  throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
+                   (of_hub ? " A model of a hub is recorded first (README, \"Your own model\")." : "") +
+                   " Profiles: " + join(names, ", "));
 }
 
 // What needs no LibTorch to be seen: the rest is told by the process that loads it.
@@ -152,20 +151,17 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
                              "', a small decoder");
     return use_profile(kDefaultModel, settings);
   }
-  const std::vector<std::string> names = profile_names("models");
-  const bool is_profile = std::find(names.begin(), names.end(), flags.model) != names.end();
-  // A folder is no model: it does not stand before a profile of its name.
-  if (fs::exists(flags.model) && !(is_profile && fs::is_directory(flags.model))) {
+  if (fs::exists(flags.model)) {
     check_file(flags.model);
     settings.model = fs::path(flags.model).filename().string();
     settings.request.model.path = fs::absolute(flags.model).string();
-    settings.request.model.trusted = flags.trust_model;
     add_libraries(flags.libraries, settings.request.model);
     if (!flags.loss.empty()) return;
     throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
                      " (by the model, as its answer)");
   }
-  if (!is_profile) no_such_model(flags.model);
+  const std::vector<std::string> names = profile_names("models");
+  if (std::find(names.begin(), names.end(), flags.model) == names.end()) no_such_model(flags.model);
   use_profile(flags.model, settings);
 }
 
@@ -205,7 +201,6 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   const std::vector<std::string> profiles = profile_names("models");
   offer(command.add_option("--model", model, "TorchScript file, or profile: " + join(profiles, ", ")), profiles)
       ->type_name("FILE|PROFILE");
-  command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
   add_list(command, "--input", inputs,
            "an input to make up, 'tokens:int64[4,4096]<32000', or a number, 'steps=3'; repeat")
       ->type_name("SPEC");
@@ -245,7 +240,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);
-  put_under(kModelOptions, command, {"--model", "--input", "--inputs", "--loss", "--target", "--blocks"});
+  put_under(kModelOptions, command,
+            {"--model", "--input", "--inputs", "--loss", "--target", "--output", "--library", "--blocks"});
   put_under(kTraining, command, {"--optimizer", "--lr", "--dtype", "--autocast", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
@@ -261,8 +257,6 @@ SweepSettings ModelFlags::settings() const {
   choose_model(*this, settings);
   settings.request.training.device = choose_device(device, settings.notes);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
-  if (const std::string name = fs::absolute(out).string(); valid_utf8(name) != name)
-    throw UsageError("--out: the name of the folder " + printable(name) + " is no UTF-8");
   settings.directory = out;
   return settings;
 }
