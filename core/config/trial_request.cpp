@@ -140,6 +140,7 @@ void to_json(json& out, const TrialRequest& request) {
          {"plan", request.plan},
          {"reference", request.reference},
          {"trace", request.trace},
+         {"round", request.round},
          {"command", request.command}};
 }
 
@@ -156,6 +157,7 @@ void from_json(const json& json, TrialRequest& request) {
   if (const auto* plan = object.find("plan")) from_json(*plan, request.plan);
   object.read("reference", request.reference);
   object.read("trace", request.trace);
+  object.read("round", request.round, 0);
   object.read("command", request.command);
 }
 
