@@ -47,7 +47,7 @@ def last_lines(text: str) -> str:
 
 def sweep(options, model: dict, strategies: List[str]) -> subprocess.CompletedProcess:
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as run:
-        command = [options.memtune, "sweep", "--model", os.path.join(options.models, model["file"]),
+        command = [options.memtune, "sweep", "--rounds", "1", "--model", os.path.join(options.models, model["file"]),
                    "--inputs", os.path.join(options.models, model["inputs"]), "--loss", model["loss_kind"],
                    "--device", options.device, "--steps", "1", "--warmup", "0", "--json", "-",
                    "--out", os.path.join(run, "run"), *options.extra]
