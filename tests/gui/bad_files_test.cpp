@@ -91,7 +91,7 @@ trace::Trace far_apart(int64_t first, int64_t last) {
   test::add_region(trace, test::kStep, "step", first, last);
   test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", first, last);
   test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", last, first);
-  trace.memory = {{last, 1}, {first, INT64_MAX / 2}, {0, -1}};
+  trace.memory = {{last, 1}, {first, int64_t{1} << 46}, {0, -1}};
   return trace;
 }
 

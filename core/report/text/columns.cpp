@@ -99,7 +99,8 @@ class Columns {
     const Row* base = reference_row(report_, row);
     if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
     const result::Ratio ratio = ratio_of(row.measurement, base->measurement);
-    return {fixed(ratio.value, 2) + (has_interval(&row) && base != &row ? " ± " + fixed((ratio.high - ratio.low) / 2, 2) : "")};
+    return {fixed(ratio.value, 2) +
+            (has_interval(&row) && base != &row ? " ± " + fixed((ratio.high - ratio.low) / 2, 2) : "")};
   }
 
   void add_memory() {
