@@ -75,7 +75,7 @@ def fuzz(program, parser, texts, corpus, runs):
     for i, text in enumerate(texts):
         with open(os.path.join(folder, f"seed-{i}"), "wb") as file:
             file.write(text)
-    command = [program, f"--parser={parser}", folder, f"-runs={runs}", "-timeout=10", "-rss_limit_mb=2048",
+    command = [program, f"--parser={parser}", folder, f"-runs={runs}", "-seed=1", "-timeout=10", "-rss_limit_mb=2048",
                "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/../{parser}-", "-verbosity=0"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     count = re.search(r"number_of_executed_units: *(\d+)", done.stdout)
