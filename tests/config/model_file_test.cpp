@@ -26,7 +26,7 @@ struct Place {
 
 std::string bytes(uint64_t number, int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += static_cast<char>(number >> (8 * i));
+  for (int i = 0; i < count; ++i, number >>= 8) text += static_cast<char>(number);
   return text;
 }
 
