@@ -34,16 +34,33 @@ void check_nesting(std::string_view text) {
   }
 }
 
-class UniqueKeys {
+// Over the text as well: json::parse with a callback looks through all of an object at the end of each in it.
+class UniqueKeys final : public nlohmann::json_sax<json> {
  public:
-  bool operator()(int /*depth*/, json::parse_event_t event, const json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start) open_.emplace_back();
-    if (event == Event::object_end) open_.pop_back();
-    if (event == Event::key && !open_.back().insert(parsed.get<std::string>()).second)
-      throw Refused("'" + parsed.get<std::string>() + "' is there twice");
+  bool start_object(std::size_t) override {
+    open_.emplace_back();
     return true;
   }
+  bool end_object() override {
+    open_.pop_back();
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (!open_.back().insert(name).second) throw Refused("'" + name + "' is there twice");
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }  // told by parse()
 
  private:
   std::vector<std::set<std::string>> open_;
@@ -53,10 +70,11 @@ class UniqueKeys {
 
 json parse_json(std::string_view text, EqualKeys keys) {
   check_nesting(text);
-  if (keys == EqualKeys::last_counts) return json::parse(text);
-  UniqueKeys unique;
-  return json::parse(text,
-                     [&](int depth, json::parse_event_t event, json& parsed) { return unique(depth, event, parsed); });
+  if (keys == EqualKeys::refused) {
+    UniqueKeys unique;
+    json::sax_parse(text, &unique);
+  }
+  return json::parse(text);
 }
 
 int64_t whole(const json& value, int64_t least, int64_t most) {
