@@ -21,7 +21,7 @@ import tempfile
 import time
 import warnings
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as in memtune's trials: deterministic cuBLAS
 
@@ -106,19 +106,9 @@ def apply(name: str, model, x, y, options):
     return around, compared
 
 
-def measure(name: str, options) -> Dict[str, Any]:
+def timed(step: Callable[[], float], options) -> Dict[str, Any]:
+    """A trial's figures of `options.steps` steps behind `options.warmup` others; a step returns its loss."""
     on_cuda = options.device == "cuda"
-    model = load_model(options)
-    x, y = make_batch(model, options.batch, options.length, options.device)
-    around, compared = apply(name, model, x, y, options)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-
-    def step() -> float:
-        loss = forward_backward(model, x, y, around)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return loss.item()
-
     if on_cuda:
         torch.cuda.empty_cache()
     losses = [step() for _ in range(options.warmup)]
@@ -133,9 +123,25 @@ def measure(name: str, options) -> Dict[str, Any]:
         times.append((time.perf_counter() - start) * 1e3)
     median = statistics.median_high(times)
     peak = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
-    return {"outcome": "ok", "step_ms": {"median": median, "low": min(times), "high": max(times), "samples": times},
+    return {"outcome": "ok", "reason": "",
+            "step_ms": {"median": median, "low": min(times), "high": max(times), "samples": times},
             "samples_per_s": options.batch * 1e3 / median, "peak_bytes": peak if on_cuda else None, "loss": losses,
-            "gradients": compared, "device": torch.cuda.get_device_name() if on_cuda else "cpu"}
+            "device": torch.cuda.get_device_name() if on_cuda else "cpu"}
+
+
+def measure(name: str, options) -> Dict[str, Any]:
+    model = load_model(options)
+    x, y = make_batch(model, options.batch, options.length, options.device)
+    around, compared = apply(name, model, x, y, options)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def step() -> float:
+        loss = forward_backward(model, x, y, around)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    return {**timed(step, options), "gradients": compared}
 
 
 def measure_here(name: str, options) -> Dict[str, Any]:
@@ -148,7 +154,7 @@ def measure_here(name: str, options) -> Dict[str, Any]:
             raise MissingPeer(f"the engine of {package} needs a CUDA device")
         # DISCO leaves its files to a process that ends in another way.
         with tempfile.TemporaryDirectory(dir=options.scratch, ignore_cleanup_errors=True) as tempfile.tempdir:
-            return {"package": package, "reason": "", **measure(name, options)}
+            return {"package": package, **measure(name, options)}
     except MissingPeer as error:
         return {"outcome": "missing", "reason": str(error)}
     except torch.OutOfMemoryError as error:

@@ -1,53 +1,267 @@
-"""Export models as people train them (torchvision, transformers; random weights, full size) as TorchScript.
+"""Models as people train them (torchvision, timm, transformers, peft; full size, random weights): the training step of
+Python eager and of its checkpointing, then the same model, traced, under memtune.
 
-    python bench/real_models.py FOLDER        # resnet50.pt, vit_b_16.pt, gpt2.pt, bert.pt and the memtune commands for them
+    python bench/real_models.py FOLDER                     # all of them
+    python bench/real_models.py FOLDER llama llama_lora --rounds 3
+    python bench/real_models.py FOLDER --device cpu        # tiny ones, to see that it runs
+
+Of each model FOLDER/NAME holds model.pt, inputs.safetensors, eager.jsonl and memtune.json, of which compare.py makes the
+table; printed below it: memtune's gradients against Python's of the same batch, and what tracing adds to a step.
 """
 
+import argparse
+import json
 import os
+import struct
+import subprocess
 import sys
+import warnings
+from pathlib import Path
+from typing import Any, Callable, Dict, NamedTuple, Tuple
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as in memtune's trials: deterministic cuBLAS
 
 import torch
-import torchvision
-import transformers
+import torch.utils.checkpoint
+from torch import Tensor, nn
+
+import compare
+from eager import set_deterministic, timed
+from model import loss_fn
+from safetensors_file import save_safetensors
+
+HERE = Path(__file__).resolve().parent
+DTYPES = {"Float": torch.float32, "BFloat16": torch.bfloat16}
 
 
-class Logits(torch.nn.Module):
+class Logits(nn.Module):
     """A Hugging Face model that answers with its logits alone, so that it can be traced."""
 
     def __init__(self, model):
         super().__init__()
         self.model = model
 
-    def forward(self, tokens: torch.Tensor):
-        return self.model(input_ids=tokens).logits
+    def forward(self, tokens: Tensor):
+        return self.model(input_ids=tokens, use_cache=False).logits
 
 
-def script(model, example):
-    return torch.jit.script(model)
+def causal_lm(name: str, **config) -> nn.Module:
+    import transformers
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    transformers.AttentionInterface.register("sdpa_no_mask", sdpa_attention_forward)
+    config = getattr(transformers, name + "Config")(**config, attn_implementation="sdpa")
+    architecture = {"Llama": "LlamaForCausalLM", "GPT2": "GPT2LMHeadModel"}[name]
+    return Logits(getattr(transformers, architecture)(config))
 
 
-def trace(model, example):
-    return torch.jit.trace(Logits(model), example, check_trace=False)
+def llama(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+                num_key_value_heads=2)
+    if not tiny:  # Llama 3.2 1B
+        size = dict(vocab_size=128256, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
+                    num_attention_heads=32, num_key_value_heads=8, rope_theta=500000.0)
+    return causal_lm("Llama", max_position_embeddings=131072, tie_word_embeddings=True, **size)
 
 
-def models():
-    image = torch.randn(2, 3, 224, 224)
-    tokens = torch.randint(0, 1000, (2, 64))
-    yield "resnet50", script, torchvision.models.resnet50(), image, "cross_entropy", ":float32[128,3,224,224]"
-    yield "vit_b_16", script, torchvision.models.vit_b_16(dropout=0.1), image, "cross_entropy", ":float32[64,3,224,224]"
-    gpt2 = transformers.GPT2Config(use_cache=False, attn_implementation="sdpa")
-    yield "gpt2", trace, transformers.GPT2LMHeadModel(gpt2), tokens, "next_token", "tokens:int64[16,1024]<50257"
-    bert = transformers.BertConfig(attn_implementation="sdpa")
-    yield "bert", trace, transformers.BertForMaskedLM(bert), tokens, "next_token", "tokens:int64[32,512]<30522"
+def llama_lora(tiny: bool) -> nn.Module:
+    import peft
+    projections = [f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")]
+    config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=projections)
+    return Logits(peft.get_peft_model(llama(tiny).model.bfloat16(), config).base_model.model)
+
+
+def gpt2(tiny: bool) -> nn.Module:
+    size = dict(n_embd=64, n_layer=2, n_head=4) if tiny else dict(n_embd=1024, n_layer=24, n_head=16)
+    return causal_lm("GPT2", **size)
+
+
+def torchvision_model(name: str) -> nn.Module:
+    import torchvision.models
+    return getattr(torchvision.models, name)()
+
+
+def timm_model(name: str) -> nn.Module:
+    import timm
+    return timm.create_model(name)
+
+
+class Case(NamedTuple):
+    build: Callable[[bool], nn.Module]  # of whether it is to be tiny
+    batch: int
+    blocks: str  # what Python's checkpointing goes over: children of modules whose name ends so
+    tokens: Tuple[int, int] = (0, 0)  # length and vocabulary; none: images
+    dtype: str = ""  # of the parameters; else autocast to bf16 over float32
+
+
+CASES = {
+    "llama": Case(llama, 2, "layers", (4096, 128256), "bf16"),
+    "llama_lora": Case(llama_lora, 2, "layers", (4096, 128256), "bf16"),
+    "gpt2_medium": Case(gpt2, 8, "h", (1024, 50257)),
+    "vit_l": Case(lambda tiny: torchvision_model("vit_b_16" if tiny else "vit_l_16"), 64, "layers"),
+    "resnet101": Case(lambda tiny: torchvision_model("resnet18" if tiny else "resnet101"), 128,
+                      "layer1 layer2 layer3 layer4"),
+    "convnext_b": Case(lambda tiny: timm_model("convnext_atto" if tiny else "convnext_base"), 64, "blocks"),
+}
+
+
+def batch_of(case: Case, options) -> Dict[str, Tensor]:
+    """The inputs, named as forward's arguments, and the target."""
+    generator = torch.Generator().manual_seed(1)
+    count = 2 if options.tiny else case.batch
+    if not case.tokens[0]:
+        images = torch.randn(count, 3, 224, 224, generator=generator)
+        return {"x": images, "target": torch.randint(0, 1000, (count,), generator=generator)}
+    length, vocabulary = (64, 1000) if options.tiny else case.tokens
+    return {"tokens": torch.randint(0, vocabulary, (count, length), generator=generator)}
+
+
+def checkpoint_blocks(model: nn.Module, blocks: str):
+    """Each block's forward runs again in the backward, as transformers, timm and FSDP's wrappers have it."""
+    for name, module in list(model.named_modules()):
+        if name.split(".")[-1] not in blocks.split():
+            continue
+        for block in module.children():
+            forward = block.forward
+            block.forward = lambda *args, forward=forward, **kwargs: torch.utils.checkpoint.checkpoint(
+                forward, *args, use_reentrant=False, **kwargs)
+
+
+class Eager:
+    """The model on the device, its batch, and a training step as the trainers have it."""
+
+    def __init__(self, name: str, options):
+        self.case, self.options = CASES[name], options
+        torch.manual_seed(0)
+        with torch.device(options.device):
+            self.model = self.case.build(options.tiny).train()
+        if self.case.dtype:
+            self.model = self.model.bfloat16()
+        self.batch = batch_of(self.case, options)
+        self.on_device = {key: value.to(options.device) for key, value in self.batch.items()}
+
+    def loss(self) -> Tensor:
+        x, *rest = self.on_device.values()
+        with torch.autocast(self.options.device, torch.bfloat16, enabled=not self.case.dtype):
+            logits = self.model(x)
+        return loss_fn(logits, rest[0] if rest else x)
+
+    def export(self, folder: Path):
+        x = next(iter(self.on_device.values()))[:1]
+        language = getattr(self.model, "model", None)
+        if self.case.tokens[0]:  # else the mask that eager leaves to the kernel is written out
+            language.set_attn_implementation("sdpa_no_mask")
+        torch.jit.trace(self.model, x, check_trace=False).save(folder / "model.pt")
+        if self.case.tokens[0]:
+            language.set_attn_implementation("sdpa")
+        save_safetensors(self.batch, str(folder / "inputs.safetensors"))
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """By deterministic kernels, with the random numbers of memtune's --seed 0; on the CPU."""
+        set_deterministic(True)
+        torch.manual_seed(0)
+        self.loss().backward()
+        set_deterministic(False)
+        result = {name: p.grad.cpu() for name, p in self.model.named_parameters() if p.grad is not None}
+        self.model.zero_grad(set_to_none=True)
+        return result
+
+    def measure(self) -> Dict[str, Any]:
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=True)
+
+        def step() -> float:
+            loss = self.loss()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            return loss.item()
+
+        return timed(step, self.options)
+
+
+def run_eager(name: str, folder: Path, options):
+    """In a process of its own: memtune gets the whole device after it."""
+    warnings.filterwarnings("ignore")
+    eager = Eager(name, options)
+    options.batch = len(next(iter(eager.batch.values())))
+    eager.export(folder)
+    torch.save(eager.gradients(), folder / "gradients.pt")
+    with open(folder / "eager.jsonl", "w") as file:
+        for strategy in ("none", "full"):
+            if strategy == "full":
+                checkpoint_blocks(eager.model, eager.case.blocks)
+            trial = {"strategy": strategy, "package": f"torch {torch.__version__}", "gradients": {"compared": False},
+                     **eager.measure()}
+            file.write(json.dumps(trial) + "\n")
+
+
+def run_memtune(name: str, folder: Path, options):
+    case = CASES[name]
+    numbers = [] if case.dtype else ["--autocast", "bf16"]
+    strategies = [part for strategy in options.strategy for part in ("--strategy", strategy)]
+    subprocess.run([options.memtune, "sweep", "--model", folder / "model.pt", "--inputs", folder / "inputs.safetensors",
+                    "--loss", "next_token" if case.tokens[0] else "cross_entropy", "--device", options.device,
+                    "--warmup", str(options.warmup), "--steps", str(options.steps), "--rounds", str(options.rounds),
+                    "--out", folder / "run", "--json", folder / "memtune.json", *numbers, *strategies], check=True)
+
+
+def read_reference(path: Path) -> Dict[str, Tensor]:
+    """docs/formats.md, "Reference"."""
+    first, raw = 24, path.read_bytes()
+    directory = struct.unpack_from("<Q", raw, 8)[0]
+    result = {}
+    for entry in json.loads(raw[directory:])["gradients"]:
+        if entry["defined"]:
+            begin = first + entry["offset"]
+            data = bytearray(raw[begin:begin + entry["bytes"]])
+            result[entry["name"]] = torch.frombuffer(data, dtype=DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return result
+
+
+def against_python(folder: Path) -> str:
+    """The largest difference of a parameter is told as a share of its largest gradient."""
+    python = torch.load(folder / "gradients.pt")
+    ours = read_reference(next((folder / "run").glob("reference-*.bin")))
+    if set(python) != set(ours):
+        only = sorted(set(python) ^ set(ours))
+        return f"{len(python)} parameters have gradients in Python and {len(ours)} in memtune: {', '.join(only[:3])}"
+    differ = {name: ((a.float() - ours[name].float()).abs().max() / a.float().abs().max()).item()
+              for name, a in python.items() if not torch.equal(a, ours[name])}
+    if not differ:
+        return f"{len(python)} gradients are Python's bit for bit"
+    worst = max(differ, key=differ.get)
+    return f"{len(differ)} of {len(python)} gradients are not Python's bits, most {worst}: {differ[worst]:.1e}"
+
+
+def summary(name: str, folder: Path) -> str:
+    trials = json.loads((folder / "memtune.json").read_text())["trials"]
+    tracing = [f"{trial['strategy']} {100 * trial['profiler_overhead']:+.1f} %" for trial in trials
+               if trial["outcome"] == "ok"]
+    return f"{compare.table(folder)}\n\n{against_python(folder)}; tracing adds {', '.join(tracing)}"
 
 
 def main():
-    folder = sys.argv[1]
-    os.makedirs(folder, exist_ok=True)
-    for name, export, model, example, loss, spec in models():
-        path = os.path.join(folder, f"{name}.pt")
-        export(model.train(), example).save(path)
-        print(f"{path} {loss} {spec}", flush=True)
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("folder", type=Path)
+    p.add_argument("names", nargs="*", metavar="NAME", help=f"default: {' '.join(CASES)}")
+    p.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts" / "memtune")))
+    p.add_argument("--strategy", nargs="+", default=["none", "checkpoint:full"])
+    p.add_argument("--device", default="cuda")
+    p.add_argument("--steps", type=int, default=8)
+    p.add_argument("--warmup", type=int, default=4)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--eager-only", action="store_true", help=argparse.SUPPRESS)
+    options = p.parse_args()
+    options.tiny = options.device == "cpu"
+    for name in options.names or CASES:
+        folder = options.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if options.eager_only:
+            return run_eager(name, folder, options)
+        subprocess.run([sys.executable, __file__, options.folder, name, "--eager-only", "--device", options.device,
+                        "--steps", str(options.steps), "--warmup", str(options.warmup)], check=True)
+        run_memtune(name, folder, options)
+        print(f"## {name}\n\n{summary(name, folder)}\n", flush=True)
 
 
 if __name__ == "__main__":

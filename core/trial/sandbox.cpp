@@ -73,6 +73,8 @@ bool write_only_beneath(const std::vector<fs::path>& folders) {
   std::error_code none;
   for (const auto& device : fs::directory_iterator("/dev", none))
     if (is_needed_device(device.path().filename().string())) allow(rules.get(), device.path(), known.files);
+  // CUDA names its threads by /proc/self/task/*/comm.
+  allow(rules.get(), "/proc/self", known.files & (kWriteFile | kTruncate));
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   return ::syscall(kRestrictSelf, rules.get(), 0) == 0;
 }
