@@ -142,8 +142,7 @@ class Eager:
     def loss(self) -> Tensor:
         x, *rest = self.on_device.values()
         with torch.autocast(self.options.device, torch.bfloat16, enabled=not self.case.dtype):
-            logits = self.model(x)
-        return loss_fn(logits, rest[0] if rest else x)
+            return loss_fn(self.model(x), rest[0] if rest else x)
 
     def export(self, folder: Path):
         x = next(iter(self.on_device.values()))[:1]
@@ -176,6 +175,7 @@ class Eager:
             optimizer.zero_grad(set_to_none=True)
             return loss.item()
 
+        torch.manual_seed(0)
         return timed(step, self.options)
 
 

@@ -19,24 +19,45 @@ using config::ProgramFacts;
 using config::StrategyKind;
 using config::StrategyPart;
 
-// For each number in ProgramFacts::owner, the blocks (or kOutside) that use that memory under any name.
-std::vector<std::set<int>> blocks_by_owner(const ProgramFacts& facts) {
-  std::vector<std::set<int>> used(facts.ops.size());
-  for (const OpFacts& op : facts.ops)
-    for (int input : op.inputs)
-      if (const int owner = facts.owner[input]; owner >= 0) used[owner].insert(op.block);
-  return used;
-}
+// Who reads and who writes each memory, by the number in ProgramFacts::owner and under any name.
+class Readers {
+ public:
+  explicit Readers(const ProgramFacts& facts) : facts_(facts), reads_(facts.ops.size()), writes_(facts.ops.size()) {
+    for (int i = 0; i < static_cast<int>(facts.ops.size()); ++i) {
+      const OpFacts& op = facts.ops[i];
+      ordered_ &= op.name != "prim::If" && op.name != "prim::Loop";
+      for (const int input : op.inputs)
+        if (const int owner = facts.owner[input]; owner >= 0) reads_[owner].push_back(i);
+      for (const int output : op.outputs)
+        if (const int owner = facts.owner[output]; op.in_place && owner >= 0) writes_[owner].push_back(i);
+    }
+  }
 
-// An op's own number need not be its outputs' owner: what meets in a list or a branch has the first one's.
-bool used_elsewhere(const OpFacts& op, const ProgramFacts& facts, const std::vector<std::set<int>>& by_owner,
-                    const std::function<bool(int block)>& counts) {
-  const auto elsewhere = [&](int block) { return block != op.block && counts(block); };
-  return std::any_of(op.outputs.begin(), op.outputs.end(), [&](int output) {
-    const int owner = facts.owner[output];
-    return owner >= 0 && std::any_of(by_owner[owner].begin(), by_owner[owner].end(), elsewhere);
-  });
-}
+  // Whether another block that counts reads what the op has made, before an in-place op writes over it. An op's own
+  // number need not be its outputs' owner: what meets in a list or a branch has the first one's.
+  bool elsewhere(int op, const std::function<bool(int block)>& counts) const {
+    const OpFacts& fact = facts_.ops[op];
+    return std::any_of(fact.outputs.begin(), fact.outputs.end(), [&](int output) {
+      const int owner = facts_.owner[output];
+      if (owner < 0) return false;
+      const int overwritten = next_write(owner, op);
+      return std::any_of(reads_[owner].begin(), reads_[owner].end(), [&](int reader) {
+        const int block = facts_.ops[reader].block;
+        return (!ordered_ || (reader > op && reader <= overwritten)) && block != fact.block && counts(block);
+      });
+    });
+  }
+
+ private:
+  int next_write(int owner, int op) const {
+    const auto next = std::upper_bound(writes_[owner].begin(), writes_[owner].end(), op);
+    return next == writes_[owner].end() ? static_cast<int>(facts_.ops.size()) : *next;
+  }
+
+  const ProgramFacts& facts_;
+  bool ordered_ = true;  // ops run in the order of their list, once each
+  std::vector<std::vector<int>> reads_, writes_;
+};
 
 // The save list of checkpoint:op, resolved against a program: classes of ops ("matmul") and ops by name.
 class SaveList {
@@ -92,7 +113,7 @@ class Checkpoint {
       : facts_(facts),
         covered_(covered_blocks(part, facts)),
         segment_(part.has(Parameter::segment) ? part.count(Parameter::segment) : 1),
-        by_owner_(blocks_by_owner(facts)),
+        readers_(facts),
         draft_(draft) {}
 
   const std::vector<bool>& covered() const { return covered_; }
@@ -100,7 +121,7 @@ class Checkpoint {
   void place_inputs(Place place) {
     const auto counts = [this](int block) { return covers(block) && !inside(block); };
     for (size_t i = 0; i < facts_.ops.size(); ++i)
-      if (makes_values(facts_.ops[i]) && used_elsewhere(facts_.ops[i], facts_, by_owner_, counts))
+      if (makes_values(facts_.ops[i]) && readers_.elsewhere(static_cast<int>(i), counts))
         draft_.fill(static_cast<int>(i), place, Place::keep);
   }
 
@@ -116,7 +137,7 @@ class Checkpoint {
       const int owner = facts_.owner[op.outputs[0]];
       const bool saved = saves(op, matmul) || (op.in_place && saved_owners.count(owner));
       if (saved) saved_owners.insert(owner);
-      const bool stays = saved || used_elsewhere(op, facts_, by_owner_, [this](int block) { return !inside(block); });
+      const bool stays = saved || readers_.elsewhere(static_cast<int>(i), [this](int block) { return !inside(block); });
       draft_.fill(static_cast<int>(i), stays ? Place::keep : Place::recompute, saved ? Place::keep : Place::recompute);
     }
   }
@@ -134,7 +155,7 @@ class Checkpoint {
   const ProgramFacts& facts_;
   std::vector<bool> covered_;
   int segment_;
-  std::vector<std::set<int>> by_owner_;
+  Readers readers_;
   Draft& draft_;
 };
 

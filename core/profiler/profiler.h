@@ -19,7 +19,7 @@ class Profiler {
   // Nanoseconds since start() on the clock of the events: host-side events (ops, regions) use it too.
   virtual int64_t now_ns() const = 0;
   // What is enqueued from now on was issued in that part of the step (from 1; 0: in none), and is of that value.
-  // Between start() and finish().
+  // Nothing before start().
   virtual void tag_part(uint32_t part) = 0;
   virtual void tag_value(trace::ValueId value) = 0;
   // Waits for the device, ends recording and appends the events to `trace`. Lost records are counted there. Answers

@@ -26,6 +26,8 @@ class StepNotes {
   virtual void begin_forward() = 0;  // backward begins where the runner sees that it does
   virtual void begin_optimizer() = 0;
   virtual void end_step() = 0;  // the device is idle
+  // From the next step on times are taken; of those before, who held memory.
+  virtual void begin_times() = 0;
 };
 
 class Runner {
@@ -55,7 +57,7 @@ class Runner {
   virtual void begin_measuring() {}
   virtual void add_figures(int /*steps*/, result::Measurement& /*to*/) {}
 
-  // False: there is nothing to trace. One step is run before tracing starts; the notes are the runner's until the end.
+  // False: there is nothing to trace. The notes are the runner's until the end.
   virtual bool prepare_trace() { return false; }
   virtual StepNotes* start_trace(profiler::Profiler& /*profiler*/, const Optimizer& /*optimizer*/) { return nullptr; }
   virtual void finish_trace(trace::Trace& /*trace*/, result::Measurement& /*to*/) {}

@@ -35,9 +35,8 @@ Region part_of_model(const config::OpFacts& op, Pass pass) { return part_of_mode
 
 StepTrace::StepTrace(const config::ProgramFacts& facts, device::Device& device, Profiler& profiler,
                      step::Executor& executor, const MemoryOwners& owners)
-    : facts_(facts), device_(device), profiler_(profiler), executor_(executor), owners_(owners) {
+    : facts_(facts), profiler_(profiler), executor_(executor), owners_(owners), memory_(device, owners) {
   executor_.set_recorder(this);
-  executor_.start_recording();
 }
 
 StepTrace::~StepTrace() { executor_.set_recorder(nullptr); }
@@ -48,9 +47,7 @@ void StepTrace::begin_part(const Region& region) {
 }
 
 void StepTrace::sample() {
-  const device::MemoryUse memory = device_.memory();
-  device_.reset_peak();
-  samples_.push_back({static_cast<uint32_t>(parts_.size()), memory.peak_allocated, memory.allocated, owners_.bytes()});
+  if (!timed_) memory_.sample(static_cast<uint32_t>(parts_.size()));
 }
 
 void StepTrace::before(const program::Op& op, const program::Stack& inputs) {
@@ -98,7 +95,10 @@ void StepTrace::end_rerun() {
 void StepTrace::begin_forward() {
   step_start_ = now_ns();
   blocks_behind_ = false;
-  device_.reset_peak();
+  if (timed_)
+    steps_.push_back(static_cast<uint32_t>(parts_.size()));
+  else
+    memory_.begin_step();
   begin_part({});
   begin_phase(Pass::forward);
 }
@@ -114,6 +114,16 @@ void StepTrace::end_step() {
   begin_part({});
   end_phase();
   add(EventKind::region, TrackRole::steps, "step", step_start_).region.kind = RegionKind::step;
+}
+
+void StepTrace::begin_times() {
+  timed_ = true;
+  parts_.clear();
+  phases_.clear();
+  moments_.clear();
+  host_.events.clear();
+  (void)executor_.stop_recording();
+  executor_.start_recording();
 }
 
 // With the part that has just begun; the phase before it ends with the part before that.
@@ -183,7 +193,9 @@ void StepTrace::finish(trace::Trace& trace) {
   const trace::PartClock clock(parts_, trace, part_of);
   trace::add_block_regions(parts_, clock, trace);
   add_phases(clock, trace);
-  add_samples(clock, trace);
+  for (size_t i = 0; i < steps_.size(); ++i)
+    memory_.add_to(trace, clock, steps_[i],
+                   i + 1 < steps_.size() ? steps_[i + 1] : static_cast<uint32_t>(parts_.size()));
   add_moments(clock, trace);
   for (trace::Event event : host_.events) {
     event.track = trace.track(host_.tracks[event.track]);
@@ -216,19 +228,6 @@ void StepTrace::add_phases(const trace::PartClock& clock, trace::Trace& trace) c
     event.start_ns = clock.begins_ns(first);
     event.end_ns = clock.ends_ns(last);
     trace.events.push_back(event);
-  }
-}
-
-void StepTrace::add_samples(const trace::PartClock& clock, trace::Trace& trace) const {
-  std::vector<int64_t> last(trace.owners.size(), 0);
-  for (const Sample& sample : samples_) {
-    const int64_t time = clock.ends_ns(sample.part);
-    // What an op takes and gives back while it runs is its work space: no owner's.
-    const int64_t before = trace.memory.empty() ? 0 : trace.memory.back().time_ns;
-    trace.memory.push_back({std::max(before, clock.begins_ns(sample.part)), sample.peak_bytes});
-    trace.memory.push_back({time, sample.allocated_bytes});
-    for (uint32_t owner = 0; owner < last.size(); ++owner)
-      if (last[owner] != sample.owned[owner]) trace.owned.push_back({time, owner, last[owner] = sample.owned[owner]});
   }
 }
 

@@ -1,5 +1,5 @@
-// What the host notes of traced steps: ops and phases as it issued them, the trips of values, and who holds memory. The
-// profiler adds what the device did; finish() puts both on the device's clock.
+// What the host notes of traced steps: ops and phases as it issued them, the trips of values, and, of a first step that
+// is not timed, who holds memory. The profiler adds what the device did; finish() puts all on the device's clock.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 #include "core/program/interpreter.h"
 #include "core/trace/parts.h"
 #include "core/trace/recorder.h"
-#include "core/trial/memory_owners.h"
+#include "core/trial/memory_curve.h"
 #include "core/trial/runner.h"
 
 namespace memtune::trial {
 
 class StepTrace final : public program::OpObserver, public trace::Recorder, public StepNotes {
  public:
-  // Everything must outlive it. The profiler has started. The executor is told of no recorder any more in the end.
+  // Everything must outlive it. The executor is told of no recorder any more in the end.
   StepTrace(const config::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
             step::Executor& executor, const MemoryOwners& owners);
   ~StepTrace() override;
@@ -38,15 +38,12 @@ class StepTrace final : public program::OpObserver, public trace::Recorder, publ
   void begin_optimizer() override;
   void end_step() override;
 
+  void begin_times() override;
+
   // Ends recording: everything is in `trace`.
   void finish(trace::Trace& trace);
 
  private:
-  struct Sample {
-    uint32_t part;
-    int64_t peak_bytes, allocated_bytes;  // within the part, and when it was issued
-    std::vector<int64_t> owned;
-  };
   struct Moment {
     trace::EventKind kind;
     uint32_t part;
@@ -71,17 +68,17 @@ class StepTrace final : public program::OpObserver, public trace::Recorder, publ
   std::string name_of(const trace::Region& region) const;
   void add_disk_events();
   void add_phases(const trace::PartClock& clock, trace::Trace& trace) const;
-  void add_samples(const trace::PartClock& clock, trace::Trace& trace) const;
   void add_moments(const trace::PartClock& clock, trace::Trace& trace) const;
 
   const config::ProgramFacts& facts_;
-  device::Device& device_;
   profiler::Profiler& profiler_;
   step::Executor& executor_;
   const MemoryOwners& owners_;
-  trace::Trace host_;  // tracks, names, values and the host's events
+  MemoryCurve memory_;
+  bool timed_ = false;  // else this is the step of which memory_ is
+  trace::Trace host_;   // tracks, names, values and the host's events
   std::vector<trace::Part> parts_;
-  std::vector<Sample> samples_;
+  std::vector<uint32_t> steps_;  // of each timed step: the last part before it
   std::vector<Moment> moments_;
   std::vector<Phase> phases_;
   std::map<std::pair<int, int>, trace::ValueId> values_;  // op, output

@@ -207,9 +207,10 @@ class Trial {
     trace.device = result_.device;
     trace.budget_bytes = request_.training.memory_cap_bytes;
     std::vector<double> samples;
-    step();
-    profiler->start();
     StepNotes* notes = runner_.start_trace(*profiler, *optimizer_);
+    step(notes);
+    profiler->start();
+    notes->begin_times();
     for (int i = 0; i < request_.training.traced_steps; ++i) {
       frames_.phase(phase_, i + 1, request_.training.traced_steps);
       samples.push_back(step(notes));

@@ -138,8 +138,28 @@ TEST_CASE("memory that leaves its block through a view, an in-place result or a 
   builder.block = 1;
   builder.op("aten::mul", {view, result});
   builder.op("aten::cat", {list});
-  CHECK(placed("checkpoint:full", builder.facts) == "0-5 keep/recompute, 7-8 recompute/recompute");
-  CHECK(placed("checkpoint:full,inputs=host", builder.facts) == "0-5 host/recompute, 7-8 recompute/recompute");
+  CHECK(placed("checkpoint:full", builder.facts) ==
+        "0 keep/recompute, 1 recompute/recompute, 2-5 keep/recompute, 7-8 recompute/recompute");
+  CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
+        "0 host/recompute, 1 recompute/recompute, 2-5 host/recompute, 7-8 recompute/recompute");
+}
+
+TEST_CASE("of memory that is written over in its block only what it holds in the end is the next block's input") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}, {"b"}};
+  builder.block = 0;
+  const int hidden = builder.input();
+  const int made = builder.op("aten::batch_norm", {hidden});
+  const int sum = builder.alias("aten::add_", {made, hidden});
+  const int output = builder.alias("aten::relu_", {sum});
+  builder.block = 1;
+  const int read = builder.op("aten::relu", {output});
+  builder.alias("aten::add_", {output, read});  // what the next block writes over was its input
+  CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
+        "0-1 recompute/recompute, 2 host/recompute, 3-4 recompute/recompute");
+  builder.op("prim::Loop", {read});  // what runs again may read an earlier content
+  CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
+        "0-2 host/recompute, 3 recompute/recompute, 4 host/recompute");
 }
 
 TEST_CASE("a reshape may copy: inside a block it is recomputed, across its border it stays like what it shows") {
