@@ -55,6 +55,19 @@ TEST_CASE("a confined process writes in its folders alone, and reads everywhere"
   CHECK(read_file(other.path / "file") == "precious");
 }
 
+// Else CUDA finds no device.
+TEST_CASE("a confined process may name its threads, and nobody else's") {
+  if (!has_landlock()) MEMTUNE_SKIP("this kernel has no Landlock");
+  const auto comm = [](const fs::path& process) { return "/proc" / process / "comm"; };
+  const std::string parent = std::to_string(::getpid());
+  CHECK(in_child([&] {
+    if (!trial::write_only_beneath({})) return false;
+    bool named = can_write(comm("self"));
+    std::thread([&] { named &= can_write("/proc/self/task" / fs::path(std::to_string(::gettid())) / "comm"); }).join();
+    return named && !can_write(comm(parent));
+  }));
+}
+
 TEST_CASE("who writes into a pipe ends when its reader is gone, whatever it is at") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);

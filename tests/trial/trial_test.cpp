@@ -101,10 +101,12 @@ std::string trip(const trace::Trace& trace, trace::ValueId value) {
   return join(kinds, " ");
 }
 
-trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, int64_t* peak_bytes = nullptr) {
+trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, int64_t* peak_bytes = nullptr,
+                    int steps = 1) {
   Folder folder;
   auto asked = request(strategy);
   asked.trace = folder.path / "trace.mtt";
+  asked.training.traced_steps = steps;
   asked.training.host_budget_bytes = host_budget_bytes;
   asked.training.scratch = folder.path;
   asked.training.scratch_in_memory = true;
@@ -177,6 +179,19 @@ TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who 
     if (trace.owners[owner].kind != trace::OwnerKind::ahead) CHECK_MESSAGE(most[owner] > 0, trace.owners[owner].name);
   CHECK(trace.owners[0].kind == trace::OwnerKind::parameters);
   CHECK(highest == peak_bytes);  // also what an op took only while it ran
+}
+
+TEST_CASE("each traced step has the memory curve of the first, which was not timed") {
+  constexpr size_t kSteps = 3;
+  const trace::Trace trace = traced("checkpoint:full", 0, nullptr, kSteps);
+  REQUIRE(trace.memory.size() % kSteps == 0);
+  const size_t samples = trace.memory.size() / kSteps;
+  CHECK(samples > 20);
+  for (size_t i = samples; i < trace.memory.size(); ++i) {
+    CHECK(trace.memory[i].allocated_bytes == trace.memory[i - samples].allocated_bytes);
+    CHECK(trace.memory[i].time_ns >= trace.memory[i - 1].time_ns);
+  }
+  CHECK(trace.memory[samples].time_ns > trace.memory[0].time_ns);
 }
 
 TEST_CASE("gradients that are not the baseline's are found, and named") {
