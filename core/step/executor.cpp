@@ -218,7 +218,9 @@ void Executor::resolve(const RunningOp::Waiting& waiting) {
 
 void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   const Place place = ops_[running_.op().id].saved();
-  if (place == Place::keep || waiting.cast_parameter) return;
+  if (place == Place::keep) return;
+  // Autocast shares the copy of a parameter between its users: it is cast again, but no op's to move or to make.
+  if (waiting.cast_parameter && (place != Place::recompute || waiting.cast_source < 0)) return;
   SavedTensor& saved = *waiting.saved;
   const at::Tensor tensor = saved.tensor();
   if (static_cast<int64_t>(tensor.storage().nbytes()) < plan_.saved_min_bytes) return;
@@ -229,7 +231,7 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   if (!running_.written().empty()) return;
   if (waiting.cast_source >= 0) {
     const at::Tensor& source = running_.input(waiting.cast_source);
-    // Casting the input again costs less than running the op.
+    // Costs less than running the op.
     return become(saved, add(place, recorder_.record_cast(source, tensor.scalar_type(), block_,
                                                           [this](const at::Tensor& t) { return use_for_rerun(t); })));
   }

@@ -52,7 +52,7 @@ void RunningOp::wait_for_end(SavedTensor& saved, const at::Tensor& tensor) {
   Waiting& waiting = waiting_.emplace_back(Waiting{&saved, ValueTable::storage_of(tensor)});
   if (!autocast_) return;
   waiting.cast_parameter = autograd::is_cast_parameter(tensor);
-  if (!waiting.cast_parameter) waiting.cast_source = autograd::find_cast_source(tensor, inputs_);
+  waiting.cast_source = autograd::find_cast_source(tensor, inputs_);
 }
 
 void RunningOp::forget(const SavedTensor& saved) noexcept {

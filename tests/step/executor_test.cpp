@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/autograd/autocast.h"
 #include "core/base/error.h"
 #include "tests/support/lower.h"
 #include "tests/support/training.h"
@@ -88,6 +89,36 @@ TEST_CASE("held values are told from the forward's, and nobody holds any when th
   CHECK_FALSE(forward.executor->largest_holders(3).empty());
   loss.reset();
   CHECK(held() == 0);
+}
+
+TEST_CASE(
+    "what autocast made of a checkpointed block's weights goes with the forward, and is made again for the backward") {
+  constexpr int kBlocks = 3, kWidth = 64;
+  constexpr int64_t kCopies = (kBlocks * 2 - 1) * kWidth * kWidth * 2;  // the model's own input needs no gradient
+  Model model(kBlock, kBlocks, kWidth);
+  const auto gradients_under = [&](const std::string& strategy, int64_t& held) {
+    Forward forward(model, strategy);
+    const int64_t before = test_device().memory().allocated;
+    at::Tensor loss;
+    {
+      const autograd::AutocastScope autocast(device::torch_device(test_device()).type(), {true, at::kBFloat16});
+      loss = forward.run(model.input());
+    }
+    held = test_device().memory().allocated - before;
+    autograd::backward(loss);
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : model.module().parameters()) {
+      gradients.push_back(parameter.grad());
+      parameter.mutable_grad().reset();
+    }
+    return gradients;
+  };
+  int64_t held = 0;
+  const auto kept = gradients_under("none", held);
+  CHECK(held > kCopies);
+  const auto made_again = gradients_under("checkpoint:full", held);
+  CHECK(held < kCopies / 2);
+  for (size_t i = 0; i < kept.size(); ++i) CHECK(at::equal(kept[i], made_again[i]));
 }
 
 }  // namespace
