@@ -96,6 +96,13 @@ Region region_of(const std::map<std::string, int32_t>& blocks, std::string name)
   return region;
 }
 
+// Reasons as version 3 words them.
+std::string reworded(std::string reason) {
+  constexpr std::string_view kOld = "dear to make again", kNew = "slow to make again";
+  if (reason.ends_with(kOld)) reason.replace(reason.size() - kOld.size(), kOld.size(), kNew);
+  return reason;
+}
+
 }  // namespace
 
 void read_header_2(const Json& header, Trace& trace) {
@@ -104,8 +111,8 @@ void read_header_2(const Json& header, Trace& trace) {
   trace.owners = owners_of(header.at("owners").get<std::vector<std::string>>());
   const std::map<std::string, int32_t> blocks = blocks_of(trace);
   for (const Json& json : header.at("values")) {
-    TracedValue value{json.at("name"),   json.at("region"),       json.at("placement"),
-                      json.at("reason"), whole(json.at("bytes")), kNoBlock};
+    TracedValue value{json.at("name"),         json.at("region"), json.at("placement"), reworded(json.at("reason")),
+                      whole(json.at("bytes")), kNoBlock};
     value.block = block_of(blocks, value.region);
     trace.values.push_back(std::move(value));
   }

@@ -18,8 +18,8 @@ namespace {
 
 // What making the value again would take.
 std::string cost(const config::OpFacts& op) {
-  if (op.op_class == config::OpClass::attention) return "attention made it: dear to make again";
-  if (config::is_matmul(op.op_class)) return "a matmul made it: dear to make again";
+  if (op.op_class == config::OpClass::attention) return "attention made it: slow to make again";
+  if (config::is_matmul(op.op_class)) return "a matmul made it: slow to make again";
   if (op.random) return "made with random numbers, by a pass over memory";
   return "made by a pass over memory: cheap to make again";
 }

@@ -14,4 +14,9 @@ std::vector<findings::Finding> find_in(const Trial& trial) {
   return findings::find(trial.load().trace, trial.row().measurement, plan ? &*plan : nullptr);
 }
 
+HeldState held_at(const LoadedTrace& loaded, size_t trial, int64_t time_ns) {
+  const trace::Event* region = trace::region_at(loaded.trace, time_ns);
+  return {trial, time_ns, region ? loaded.trace.names[region->name] : "", trace::held_values(loaded.trace, time_ns)};
+}
+
 }  // namespace memtune::gui

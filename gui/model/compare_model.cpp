@@ -14,8 +14,6 @@ namespace {
 
 using result::Measurement;
 
-constexpr double kGiB = 1 << 30;
-
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
@@ -32,9 +30,10 @@ std::optional<double> times_reference(const Run& run, const Trial& trial) {
   return ratio_of(trial.row().measurement, base->measurement).value;
 }
 
-std::string gradients_text(const result::Row& row) {
+std::string gradients_text(const result::Row& row, const std::string& reference) {
   const Measurement& m = row.measurement;
   if (!worked(row)) return to_string(m.outcome);
+  if (m.strategy == reference) return "reference";
   if (!m.gradients.compared) return result::kNothing;
   return m.gradients.equal ? "equal" : "differ";
 }
@@ -60,17 +59,29 @@ const result::Figure* figure_of(CompareColumn column, const std::vector<const re
   }
 }
 
+const char* meaning(CompareColumn column) {
+  switch (column) {
+    case CompareColumn::step: return "median of the measured steps";
+    case CompareColumn::times: return "step time over that of the reference, none as a rule";
+    case CompareColumn::peak: return "the most that tensors held at once";
+    case CompareColumn::hidden: return "share of the copies' time in which the device computed";
+    case CompareColumn::exposed: return "the copies' time a step in which the device did not compute";
+    case CompareColumn::gradients: return "compared with those of the reference before anything was timed";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 std::vector<ColumnInfo> columns(const Run& run) {
   const std::vector<const result::Row*> rows = rows_that_worked(run);
-  std::vector<ColumnInfo> all = {{CompareColumn::trial, "trial", true}};
+  std::vector<ColumnInfo> all = {{CompareColumn::trial, "trial", true, ""}};
   for (const CompareColumn column : {CompareColumn::step, CompareColumn::times, CompareColumn::peak,
                                      CompareColumn::hidden, CompareColumn::exposed, CompareColumn::rate}) {
     const result::Figure* figure = figure_of(column, rows);
-    all.push_back({column, figure ? result::FigureColumn(*figure, rows).head() : "× ref"});
+    all.push_back({column, figure ? result::FigureColumn(*figure, rows).head() : "× ref", false, meaning(column)});
   }
-  all.push_back({CompareColumn::gradients, "gradients", true});
+  all.push_back({CompareColumn::gradients, "gradients", true, meaning(CompareColumn::gradients)});
   return all;
 }
 
@@ -86,7 +97,7 @@ std::optional<double> cell_value(const Run& run, size_t index, CompareColumn col
 std::string cell_text(const Run& run, size_t index, CompareColumn column) {
   const Trial& trial = run.trials[index];
   if (column == CompareColumn::trial) return trial.label();
-  if (column == CompareColumn::gradients) return gradients_text(trial.row());
+  if (column == CompareColumn::gradients) return gradients_text(trial.row(), run.reports[trial.run()].reference);
   const std::optional<double> value = cell_value(run, index, column);
   if (!value) return result::kNothing;
   if (column == CompareColumn::times) return fixed(*value, 2);
@@ -122,12 +133,16 @@ Scatter make_scatter(const Run& run) {
   Scatter scatter;
   scatter.time_label = ranking.title();
   scatter.time_unit = ranking.unit();
+  int64_t largest = 0;
+  for (const result::Row* row : rows) largest = std::max(largest, peak(*row));
+  scatter.unit = unit_for(largest);
   std::map<const result::Row*, ParetoDot> points;
   std::vector<std::vector<const result::Row*>> by_run(run.reports.size());
   for (size_t i = 0; i < run.trials.size(); ++i) {
     const result::Row& row = run.trials[i].row();
     if (!usable(row.measurement) || peak(row) <= 0) continue;
-    points[&row] = {i, static_cast<double>(peak(row)) / kGiB, ranking.time(row), row.pareto, row.recommended};
+    points[&row] = {i, static_cast<double>(peak(row)) / scatter.unit.bytes, ranking.time(row), row.pareto,
+                    row.recommended};
     scatter.points.push_back(points[&row]);
     by_run[run.trials[i].run()].push_back(&row);
   }

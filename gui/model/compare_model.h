@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/layout.h"
 #include "core/findings/trace_diff.h"
 #include "gui/model/run.h"
 #include "gui/model/spot.h"
@@ -18,6 +19,7 @@ struct ColumnInfo {
   CompareColumn column;
   std::string head;
   bool words = false;
+  std::string meaning;  // of a head that does not say it by itself
 };
 std::vector<ColumnInfo> columns(const Run& run);  // in their order
 
@@ -32,7 +34,7 @@ std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Comp
 // A trial as a point; time is for the same work, as result::Ranking says.
 struct ParetoDot {
   size_t trial = 0;
-  double peak_gib = 0, time = 0;
+  double peak = 0, time = 0;  // in the scatter's units
   bool pareto = false, recommended = false;
 };
 struct Front {
@@ -42,6 +44,7 @@ struct Front {
 struct Scatter {
   std::vector<ParetoDot> points;  // of trials that worked
   std::vector<Front> fronts;      // one a report, batch and sequence
+  ByteUnit unit{"GiB", 1};        // of peaks
   std::string time_label = "step ms", time_unit = "ms";
   int time_digits = 1;
 };
@@ -55,11 +58,12 @@ struct Stretch {
 };
 struct OverlaySide {
   double step_ms = 0;
-  std::vector<double> times_ms, gib;  // the memory curve, thinned: every column keeps its greatest
+  std::vector<double> times_ms, memory;  // the curve in the overlay's unit, thinned: every column keeps its greatest
   std::vector<Stretch> blocks, activity;
 };
 struct Overlay {
   OverlaySide a, b;
+  ByteUnit unit{"GiB", 1};  // of both curves
   findings::TraceDiff diff;
 };
 Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);
@@ -74,6 +78,8 @@ struct CompareState {
   double from_ms = 0, to_ms = 1;  // of the overlay, what is visible
   bool fit = true;
   std::vector<Spot> rows, points;  // of each trial
+  std::vector<bool> labelled;      // the point of each trial has its name beside it
+  Spot choice;                     // the list of trials for A
   std::vector<Spot> parts;         // of each of the overlay's differences
 };
 

@@ -42,6 +42,19 @@ std::vector<OwnerCurve> owners_of(const trace::Trace& trace) {
   return curves;
 }
 
+std::vector<std::vector<size_t>> families_of(const std::vector<OwnerCurve>& owners) {
+  std::vector<std::vector<size_t>> families;
+  for (size_t i = 0; i < owners.size(); ++i) {
+    const trace::Owner& owner = owners[i].owner;
+    const bool same = owner.kind == trace::OwnerKind::block && i > 0 &&
+                      owners[i - 1].owner.kind == trace::OwnerKind::block &&
+                      family(owners[i - 1].owner) == family(owner);
+    if (!same) families.emplace_back();
+    families.back().push_back(i);
+  }
+  return families;
+}
+
 }  // namespace
 
 int64_t OwnerCurve::bytes_at(int64_t time_ns) const {
@@ -92,6 +105,7 @@ Stack MemoryModel::greatest_between(int64_t start_ns, int64_t end_ns) const {
 MemoryModel make_memory(const trace::Trace& trace) {
   MemoryModel model;
   model.owners = owners_of(trace);
+  model.families = families_of(model.owners);
   for (const trace::MemorySample& sample : trace.memory) {
     if (model.times_ns.size() % kGroup == 0) model.greatest.push_back(sample.allocated_bytes);
     model.greatest.back() = std::max(model.greatest.back(), sample.allocated_bytes);

@@ -27,6 +27,7 @@ struct MemoryModel {
   std::vector<OwnerCurve> owners;                  // from the bottom: what changes least comes first
   std::vector<int64_t> times_ns, allocated_bytes;  // the curve
   std::vector<int64_t> greatest;                   // of each 256 samples
+  std::vector<std::vector<size_t>> families;       // of `owners`, in their order: blocks that are called alike are one
   size_t peak = 0;                                 // index of the curve's greatest sample; empty(): none
 
   bool empty() const { return times_ns.empty(); }

@@ -10,7 +10,6 @@ using trace::Event;
 using trace::Interval;
 using trace::Intervals;
 
-constexpr double kGiB = 1 << 30;
 constexpr uint64_t kColumns = 1200;  // of the memory curve: more than a picture is wide
 
 // No step is too long for it; `start` comes first.
@@ -25,7 +24,7 @@ uint64_t column_of(const Interval& step) {
   return step.end > step.start ? std::max<uint64_t>(1, length(step.start, step.end) / kColumns) : 1;
 }
 
-void add_curve(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
+void add_curve(const LoadedTrace& loaded, const Interval& step, const ByteUnit& unit, OverlaySide& side) {
   const MemoryModel& memory = loaded.timeline.memory;
   if (memory.empty() || step.end <= step.start) return;
   const uint64_t whole = length(step.start, step.end), width = column_of(step);
@@ -38,7 +37,7 @@ void add_curve(const LoadedTrace& loaded, const Interval& step, OverlaySide& sid
     offset += column;
     left -= column;
     side.times_ms.push_back(ms_since(start, step));
-    side.gib.push_back(static_cast<double>(memory.greatest_between(start, end).allocated_bytes) / kGiB);
+    side.memory.push_back(static_cast<double>(memory.greatest_between(start, end).allocated_bytes) / unit.bytes);
   }
 }
 
@@ -83,13 +82,18 @@ void add_activity(const LoadedTrace& loaded, const Interval& step, OverlaySide& 
   }
 }
 
-OverlaySide make_side(const LoadedTrace& loaded, const Interval& step) {
+OverlaySide make_side(const LoadedTrace& loaded, const Interval& step, const ByteUnit& unit) {
   OverlaySide side;
   side.step_ms = ms_since(step.end, step);
-  add_curve(loaded, step, side);
+  add_curve(loaded, step, unit, side);
   add_blocks(loaded, step, side);
   add_activity(loaded, step, side);
   return side;
+}
+
+int64_t peak_of(const LoadedTrace& loaded) {
+  const MemoryModel& memory = loaded.timeline.memory;
+  return memory.empty() ? 0 : memory.allocated_bytes[memory.peak];
 }
 
 }  // namespace
@@ -97,8 +101,9 @@ OverlaySide make_side(const LoadedTrace& loaded, const Interval& step) {
 Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b) {
   Overlay overlay;
   overlay.diff = findings::diff(a.trace, b.trace);
-  overlay.a = make_side(a, overlay.diff.a_step);
-  overlay.b = make_side(b, overlay.diff.b_step);
+  overlay.unit = unit_for(std::max(peak_of(a), peak_of(b)));
+  overlay.a = make_side(a, overlay.diff.a_step, overlay.unit);
+  overlay.b = make_side(b, overlay.diff.b_step, overlay.unit);
   return overlay;
 }
 

@@ -42,7 +42,8 @@ LoadedTrace without_trace(const std::string& problem) {
 
 LoadedTrace load_trace(const fs::path& path, const result::Row& row) try {
   if (path.empty())
-    return without_trace("no trace was recorded: the trial ended in " + to_string(row.measurement.outcome));
+    return without_trace(worked(row) ? "this trial has no trace"
+                                     : "no trace: the trial ended in " + to_string(row.measurement.outcome));
   return prepared(trace::read_trace(path));
 } catch (const std::exception& error) {
   return without_trace(error.what());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "gui/pane/compare_pane.h"
 #include "gui/pane/findings_pane.h"
 #include "gui/pane/plan_pane.h"
@@ -76,6 +77,7 @@ void draw_help(AppState& state) {
 void select_trial(AppState& state, size_t trial) {
   if (trial >= state.run.trials.size()) return;
   state.trial = trial;
+  state.held.reset();
   state.search.find(state.current().load().trace, state.search.text());
   state.view.reset(state.current().load().timeline.whole);
 }
@@ -121,6 +123,15 @@ void open_path(AppState& state, const std::filesystem::path& path, bool beside) 
   select_trial(state, state.run.first_trial());
 } catch (const std::exception& error) {
   state.message = error.what();
+}
+
+std::string window_title(const AppState& state) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : state.run.paths) {
+    const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+    names.push_back((whole.has_filename() ? whole : whole.parent_path()).filename().string());
+  }
+  return names.empty() ? "memtune" : join(names, ", ") + " - memtune";
 }
 
 void draw_app(AppState& state) {

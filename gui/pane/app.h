@@ -45,7 +45,8 @@ struct AppState {
   Search search;      // in the current trial's trace
   bool search_open = false, search_focus = false;
 
-  LaneFrame lanes;  // where the timeline's lanes were drawn last
+  LaneFrame lanes;                // where the timeline's lanes were drawn last
+  std::optional<HeldState> held;  // of the moment whose memory is told
   CompareState compare;
   PlanState plan;
   FindingsState findings;
@@ -70,6 +71,9 @@ void select_event(AppState& state, uint32_t event);
 Trip lit_trip(const AppState& state);
 // Opens what is in `path` beside what is open, or instead of it. A bad path leaves `message`.
 void open_path(AppState& state, const std::filesystem::path& path, bool beside = false);
+
+// "memtune-run - memtune": what is open, for the window's title.
+std::string window_title(const AppState& state);
 
 // One frame: shortcuts, tabs, the pane. Between ImGui::NewFrame and Render.
 void draw_app(AppState& state);

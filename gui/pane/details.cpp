@@ -1,16 +1,19 @@
 #include "gui/pane/details.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "core/report/explanation.h"
 #include "gui/model/format.h"
 #include "gui/pane/memory_track.h"
 #include "gui/pane/widgets.h"
 
 namespace memtune::gui {
 namespace {
+
+constexpr size_t kMostTensors = 5;
+constexpr float kLeastSelection = 0.15F;  // of the column's height
 
 void faint(const std::string& text) {
   ImGui::PushStyleColor(ImGuiCol_Text, palette().faint_text);
@@ -42,10 +45,17 @@ void value_facts(const trace::TracedValue& value) {
   fact("why", value.reason);
 }
 
+// The part of the model, and of the step, that a kernel ran for.
+std::string part_of(const trace::Trace& trace, const trace::Event& event) {
+  const trace::Event* region = trace::region_at(trace, event.start_ns + (event.end_ns - event.start_ns) / 2);
+  return region ? trace.names[region->name] : "";
+}
+
 void event_facts(const trace::Trace& trace, const trace::Event& event) {
   const int64_t length = event.end_ns - event.start_ns;
   fact("kind", to_string(event.kind));
   fact("lane", to_string(trace.tracks[event.track]));
+  if (event.kind == trace::EventKind::kernel) fact("part", part_of(trace, event));
   fact("at", format_time(static_cast<double>(event.start_ns), 1000));
   if (length > 0) fact("took", format_time(static_cast<double>(length)));
   fact("bytes", bytes_or_nothing(event.bytes));
@@ -89,32 +99,120 @@ void draw_stages(const trace::Trace& trace, const Trip& trip) {
   ImGui::EndTable();
 }
 
-void memory_row(ImU32 color, const std::string& name, int64_t bytes) {
+std::string share_text(int64_t bytes, int64_t whole) {
+  return whole > 0 ? fixed(100.0 * static_cast<double>(bytes) / static_cast<double>(whole), 0) + " %" : "";
+}
+
+void end_memory_row(int64_t bytes, int64_t whole) {
+  ImGui::TableNextColumn();
+  right_text(format_bytes(bytes));
+  ImGui::TableNextColumn();
+  right_text(share_text(bytes, whole));
+}
+
+void memory_row(ImU32 color, const std::string& name, int64_t bytes, int64_t whole) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   swatch(color);
   ImGui::TextUnformatted(name.c_str());
-  ImGui::TableNextColumn();
-  right_text(format_bytes(bytes));
+  end_memory_row(bytes, whole);
 }
 
-void draw_holders(const MemoryModel& memory, int64_t time_ns) {
-  const bool peak = time_ns == memory.times_ns[memory.peak];
-  const Stack stack = peak ? memory.of_sample(memory.peak) : memory.at(time_ns);
-  ImGui::SeparatorText(
-      ((peak ? "memory at its peak, " : "memory at ") + format_time(static_cast<double>(time_ns), 10'000)).c_str());
-  std::vector<size_t> order(memory.owners.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return stack.owned_bytes[a] > stack.owned_bytes[b]; });
-  if (!ImGui::BeginTable("memory", 2, ImGuiTableFlags_SizingStretchProp)) return;
-  memory_row(palette().text, "allocated", stack.allocated_bytes);
-  memory_row(owner_color(memory, memory.owners.size()), "work space", stack.work_space_bytes());
-  for (const size_t owner : order) {
-    if (stack.owned_bytes[owner] > 0)
-      memory_row(owner_color(memory, owner), memory.owners[owner].owner.name, stack.owned_bytes[owner]);
+// Blocks that are called alike are one row, which opens.
+void family_rows(const MemoryModel& memory, const Stack& stack, const std::vector<size_t>& family) {
+  int64_t sum = 0;
+  for (const size_t owner : family) sum += stack.owned_bytes[owner];
+  const trace::Owner& first = memory.owners[family.front()].owner;
+  if (family.size() == 1)
+    return memory_row(owner_color(memory, family.front()), first.name, sum, stack.allocated_bytes);
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  swatch(owner_color(memory, family.front()));
+  const std::string name = trace::family(first) + ", " + std::to_string(family.size()) + " blocks";
+  const bool open = ImGui::TreeNodeEx(name.c_str(), ImGuiTreeNodeFlags_SpanAllColumns);
+  end_memory_row(sum, stack.allocated_bytes);
+  if (!open) return;
+  for (const size_t owner : family)
+    memory_row(owner_color(memory, owner), memory.owners[owner].owner.name, stack.owned_bytes[owner],
+               stack.allocated_bytes);
+  ImGui::TreePop();
+}
+
+bool begin_memory_table(const char* id, int columns) {
+  if (!ImGui::BeginTable(id, columns)) return false;
+  ImGui::TableSetupColumn("who", ImGuiTableColumnFlags_WidthStretch);
+  for (int i = 1; i < columns; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed);
+  return true;
+}
+
+// Every owner of the trace, also those that hold nothing now, as the curve stacks them from the top: its legend.
+void draw_owners(const MemoryModel& memory, const Stack& stack) {
+  if (!begin_memory_table("memory", 3)) return;
+  memory_row(palette().text, "allocated", stack.allocated_bytes, 0);
+  memory_row(owner_color(memory, memory.owners.size()), "work space of ops", stack.work_space_bytes(),
+             stack.allocated_bytes);
+  for (size_t i = memory.families.size(); i-- > 0;) family_rows(memory, stack, memory.families[i]);
+  ImGui::EndTable();
+}
+
+bool holds_values(const trace::Owner& owner) {
+  return owner.kind == trace::OwnerKind::block || owner.kind == trace::OwnerKind::outside ||
+         owner.kind == trace::OwnerKind::ahead;
+}
+
+// Which values those are that blocks hold. What of it is no value of the plan, or on its way, has no name.
+void draw_tensors(const MemoryModel& memory, const Stack& stack, const std::vector<trace::HeldValues>& values) {
+  int64_t rest = 0;
+  for (size_t i = 0; i < memory.owners.size(); ++i)
+    if (holds_values(memory.owners[i].owner)) rest += stack.owned_bytes[i];
+  if (values.empty() || rest <= 0) return;
+  ImGui::SeparatorText("the largest tensors of these");
+  if (!begin_memory_table("tensors", 2)) return;
+  for (size_t i = 0; i < std::min(values.size(), kMostTensors); ++i) {
+    rest -= values[i].bytes;
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const std::string count = values[i].count > 1 ? " \u00d7" + std::to_string(values[i].count) : "";
+    ImGui::TextUnformatted((values[i].name + count).c_str());
+    ImGui::TableNextColumn();
+    right_text(format_bytes(values[i].bytes));
   }
   ImGui::EndTable();
+  if (rest > stack.allocated_bytes / 100)
+    faint("the other " + format_bytes(rest) + ": smaller ones, copies on their way, or without a name");
+}
+
+// The largest of those that hold values, or of all.
+std::string most_of_it(const MemoryModel& memory, const Stack& stack) {
+  std::string name = "work space of ops";
+  int64_t most = stack.work_space_bytes();
+  for (const std::vector<size_t>& family : memory.families) {
+    int64_t sum = 0;
+    for (const size_t owner : family) sum += stack.owned_bytes[owner];
+    if (sum <= most) continue;
+    most = sum;
+    name = trace::family(memory.owners[family.front()].owner);
+  }
+  return name + (name.ends_with('s') || name.ends_with('*') ? " hold " : " holds ") +
+         share_text(most, stack.allocated_bytes) + " of it";
+}
+
+// Returns where the legend ends.
+float draw_holders(const AppState& state, const MemoryModel& memory) {
+  const HeldState& held = *state.held;
+  const bool peak = held.time_ns == memory.times_ns[memory.peak];
+  const Stack stack = peak ? memory.of_sample(memory.peak) : memory.at(held.time_ns);
+  ImGui::SeparatorText(
+      ((peak ? "memory at its peak, " : "memory at ") + format_time(static_cast<double>(held.time_ns), 10'000))
+          .c_str());
+  faint((held.phase.empty() ? "" : "in " + held.phase + "; ") + most_of_it(memory, stack));
+  draw_owners(memory, stack);
+  const float legend = ImGui::GetCursorPosY();
+  draw_tensors(memory, stack, held.values);
+  const std::string note =
+      peak ? report::peak_note(stack.allocated_bytes, state.current().row().measurement.peak_bytes.allocated) : "";
+  if (!note.empty()) faint(note);
+  return legend;
 }
 
 // Of one lane between two times: the share that its first row fills, and its bytes.
@@ -160,9 +258,23 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   ImGui::EndTable();
 }
 
-}  // namespace
+// What the column's parts took in the last frame. The legend stands beside the curve that it is of, always in sight;
+// what is told below it gives way to what is selected.
+struct Heights {
+  float& selection = remembered("selection height");
+  float& legend = remembered("legend height");
+  float& holders = remembered("holders height");
 
-void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit, int64_t memory_at_ns) {
+  float selection_room(float room, bool alone) const {
+    const float gap = ImGui::GetStyle().ItemSpacing.y;
+    const float below = std::clamp(room - selection - gap, legend, std::max(legend, holders));
+    return alone ? room : std::max(room - below - gap, room * kLeastSelection);
+  }
+
+  static float& remembered(const char* name) { return *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID(name)); }
+};
+
+void draw_selection(const AppState& state, const LoadedTrace& loaded, const Trip& lit) {
   const ViewState& view = state.view;
   if (view.value) {
     draw_value(loaded.trace.value(view.value));
@@ -173,7 +285,22 @@ void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& 
     draw_trial(state, loaded);
   }
   if (view.marks.size() == 2 && view.marks[0] != view.marks[1]) draw_measure(loaded, view.marks);
-  if (!loaded.timeline.memory.empty()) draw_holders(loaded.timeline.memory, memory_at_ns);
+}
+
+}  // namespace
+
+void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit) {
+  const MemoryModel& memory = loaded.timeline.memory;
+  Heights heights;
+  ImGui::BeginChild("selection", {0, heights.selection_room(ImGui::GetContentRegionAvail().y, memory.empty())});
+  draw_selection(state, loaded, lit);
+  heights.selection = ImGui::GetCursorPosY();
+  ImGui::EndChild();
+  if (memory.empty()) return;
+  ImGui::BeginChild("holders", {0, 0});
+  heights.legend = draw_holders(state, memory);
+  heights.holders = ImGui::GetCursorPosY();
+  ImGui::EndChild();
 }
 
 void draw_tooltip(const LoadedTrace& loaded, const Hovered& hovered) {

@@ -7,7 +7,8 @@
 
 namespace memtune::gui {
 
-void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit, int64_t memory_at_ns);
+// `state.held` is the moment.
+void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit);
 void draw_tooltip(const LoadedTrace& loaded, const Hovered& hovered);
 
 }  // namespace memtune::gui

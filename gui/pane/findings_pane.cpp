@@ -1,7 +1,10 @@
 #include "gui/pane/findings_pane.h"
 
+#include <algorithm>
+
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "gui/pane/overview.h"
 #include "gui/pane/trial_choice.h"
 
 namespace memtune::gui {
@@ -12,7 +15,8 @@ using findings::Severity;
 
 FindingsState& findings_of(AppState& state) {
   FindingsState& findings = state.findings;
-  if (!findings.findings || findings.trial != state.trial) findings = {find_in(state.current()), state.trial, {}, {}};
+  if (!findings.findings || findings.trial != state.trial)
+    findings = {find_in(state.current()), state.trial, {}, {}, {}};
   findings.rows.resize(findings.findings->size());
   return findings;
 }
@@ -42,7 +46,8 @@ void show(AppState& state, const Finding& finding) {
   if (!evidence.events.empty()) select_event(state, evidence.events.front());
 }
 
-void draw_finding(AppState& state, const Finding& finding, bool selected, size_t index) {
+// Returns where its row ends.
+float draw_finding(AppState& state, const Finding& finding, bool selected, size_t index) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   ImGui::PushStyleColor(ImGuiCol_Text, severity_color(finding.severity));
@@ -66,33 +71,65 @@ void draw_finding(AppState& state, const Finding& finding, bool selected, size_t
     state.findings.selected = index;
     show(state, finding);
   }
-  if (ImGui::IsItemHovered() && can_be_shown(finding)) ImGui::SetTooltip("click: where the timeline shows it");
+  if (ImGui::IsItemHovered() && can_be_shown(finding)) {
+    state.findings.hovered = index;
+    ImGui::SetTooltip("click: where the timeline shows it");
+  }
   ImGui::TableNextColumn();
   ImGui::TextUnformatted(cost_text(finding).c_str());
+  return at.y + height + ImGui::GetStyle().CellPadding.y;
+}
+
+// As high as its rows, while those leave half of the room.
+void draw_table(AppState& state, const std::vector<Finding>& findings) {
+  float& height = *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("table height"), px(60));
+  const auto flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX;
+  const float most = ImGui::GetContentRegionAvail().y / 2;
+  if (!ImGui::BeginTable("findings", 3, flags, {0, std::clamp(height, px(60), std::max(most, px(60)))})) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, px(70));
+  ImGui::TableSetupColumn("finding, and what to turn", ImGuiTableColumnFlags_WidthStretch);
+  ImGui::TableSetupColumn("worth", ImGuiTableColumnFlags_WidthFixed, px(90));
+  ImGui::TableHeadersRow();
+  for (size_t i = 0; i < findings.size(); ++i) {
+    ImGui::PushID(static_cast<int>(i));
+    height = draw_finding(state, findings[i], state.findings.selected == i, i) + px(2);
+    ImGui::PopID();
+  }
+  ImGui::EndTable();
+}
+
+// Where the trace shows the finding under the mouse, or the first that it shows.
+std::optional<size_t> pointed_at(const FindingsState& state) {
+  if (state.hovered) return state.hovered;
+  const auto first = std::ranges::find_if(*state.findings, can_be_shown);
+  if (first == state.findings->end()) return {};
+  return static_cast<size_t>(first - state.findings->begin());
+}
+
+void draw_evidence(AppState& state) {
+  const std::vector<Finding>& findings = *state.findings.findings;
+  const std::optional<size_t> index = pointed_at(state.findings);
+  std::vector<Stretched> stretches;
+  if (index) {
+    const findings::Evidence& evidence = findings[*index].evidence;
+    stretches.push_back({{evidence.start_ns, evidence.end_ns}, severity_color(findings[*index].severity)});
+    ImGui::TextDisabled("its step, and where it shows: %s", findings[*index].what.c_str());
+  }
+  if (draw_overview(state.current().load(), stretches) && index) show(state, Finding(findings[*index]));
 }
 
 }  // namespace
 
 void draw_findings(AppState& state) {
   if (const auto chosen = choose_trial(state.run, "##trial", state.trial)) select_trial(state, *chosen);
-  const FindingsState& found = findings_of(state);
-  if (found.findings->empty())
-    return ImGui::TextDisabled(state.current().has_trace() ? "nothing stands out in this trial"
-                                                           : "this trial has no trace to look into");
-  const auto flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX;
-  if (!ImGui::BeginTable("findings", 3, flags)) return;
-  ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, px(70));
-  ImGui::TableSetupColumn("finding, and what to turn", ImGuiTableColumnFlags_WidthStretch);
-  ImGui::TableSetupColumn("worth", ImGuiTableColumnFlags_WidthFixed, px(90));
-  ImGui::TableHeadersRow();
-  const std::vector<Finding>& findings = *found.findings;
-  for (size_t i = 0; i < findings.size(); ++i) {
-    ImGui::PushID(static_cast<int>(i));
-    draw_finding(state, findings[i], state.findings.selected == i, i);
-    ImGui::PopID();
-  }
-  ImGui::EndTable();
+  findings_of(state).hovered.reset();
+  if (!state.findings.findings->empty())
+    draw_table(state, *state.findings.findings);
+  else
+    ImGui::TextDisabled(state.current().has_trace() ? "nothing stands out in this trial"
+                                                    : "this trial has no trace to look into");
+  draw_evidence(state);
 }
 
 }  // namespace memtune::gui

@@ -25,9 +25,14 @@ struct LaneFrame {
   ImDrawList* list = nullptr;
   TimeAxis axis;
   float left = 0, top = 0, bottom = 0;   // pixels; names begin at `left`, spans at axis.left
+  float ruler_top = 0;                   // of the ruler above the lanes
   std::vector<float> row_y, row_height;  // of TimelineModel::rows
   std::vector<float> lane_y;             // one more than there are lanes
   ImVec2 mouse{-1, -1};                  // beside everything when it is elsewhere
+
+  bool over_time(ImVec2 point) const {
+    return point.x >= axis.left && point.x < axis.right && point.y >= ruler_top && point.y < bottom;
+  }
 };
 
 // Heights and places of all rows from `frame.top` on.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "gui/pane/trial_choice.h"
 #include "gui/pane/widgets.h"
@@ -35,6 +36,8 @@ ImU32 block_color(const Stretch& block, size_t index) {
 }
 
 void choose(AppState& state) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  state.compare.choice = {at.x + px(20), at.y + ImGui::GetFrameHeight() / 2};
   if (const auto a = choose_trial(state.run, "##a", state.trial)) select_trial(state, *a);
   ImGui::SameLine();
   ImGui::TextColored(color(series_color(0)), "A");
@@ -60,12 +63,13 @@ void draw_curve(const char* name, const OverlaySide& side, ImU32 line) {
   ImPlotSpec spec;
   spec.LineColor = color(line);
   spec.LineWeight = px(1.8F);
-  ImPlot::PlotStairs(name, side.times_ms.data(), side.gib.data(), static_cast<int>(side.times_ms.size()), spec);
+  ImPlot::PlotStairs(name, side.times_ms.data(), side.memory.data(), static_cast<int>(side.times_ms.size()), spec);
 }
 
 void draw_memory_plot(const Overlay& overlay, float height, double* from_ms, double* to_ms) {
   if (!ImPlot::BeginPlot("##memory", {-1, height}, ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText)) return;
-  ImPlot::SetupAxes(nullptr, "GiB", ImPlotAxisFlags_NoTickLabels, ImPlotAxisFlags_AutoFit | ImPlotAxisFlags_RangeFit);
+  ImPlot::SetupAxes(nullptr, overlay.unit.name, ImPlotAxisFlags_NoTickLabels,
+                    ImPlotAxisFlags_AutoFit | ImPlotAxisFlags_RangeFit);
   ImPlot::SetupAxisLinks(ImAxis_X1, from_ms, to_ms);
   ImPlot::SetupLegend(ImPlotLocation_NorthEast);
   draw_curve("A", overlay.a, series_color(0));
@@ -177,7 +181,7 @@ void draw_differences(AppState& state, const Overlay& overlay) {
   const auto flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit;
   if (!ImGui::BeginTable("differences", 5, flags)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  for (const char* head : {"what", "A ms", "B ms", "B less A"}) ImGui::TableSetupColumn(head);
+  for (const char* head : {"what", "A ms", "B ms", "B - A"}) ImGui::TableSetupColumn(head);
   ImGui::TableSetupColumn("most of it", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableHeadersRow();
   state.compare.parts.assign(diff.parts.size(), {});
@@ -187,17 +191,39 @@ void draw_differences(AppState& state, const Overlay& overlay) {
   ImGui::EndTable();
 }
 
+// Says what is wrong with the traces; false: one of them is not there, and nothing can be compared step by step.
+bool can_be_laid_over(const AppState& state) {
+  bool both = true;
+  for (const size_t trial : {state.trial, *state.other_trial}) {
+    const LoadedTrace& loaded = state.run.trials[trial].load();
+    both = both && !loaded.trace.events.empty();
+    if (!loaded.problem.empty())
+      ImGui::TextColored(color(palette().warning), "%s: %s", state.run.trials[trial].label().c_str(),
+                         loaded.problem.c_str());
+  }
+  return both;
+}
+
+// What is known without traces: the measured figures.
+void draw_figures(const AppState& state) {
+  ImGui::TextDisabled(
+      "a step of it cannot be laid over another's; what was measured of both stands in the table above");
+  const result::Measurement& a = state.current().row().measurement;
+  const result::Measurement& b = state.run.trials[*state.other_trial].row().measurement;
+  if (!usable(a) || !usable(b)) return;
+  ImGui::Text("a measured step: A %s, B %s ms (%s); peak: A %s, B %s", fixed(a.step_ms.median, 1).c_str(),
+              fixed(b.step_ms.median, 1).c_str(), signed_ms(b.step_ms.median - a.step_ms.median).c_str(),
+              format_bytes(a.peak_bytes.allocated).c_str(), format_bytes(b.peak_bytes.allocated).c_str());
+}
+
 }  // namespace
 
 void draw_overlay(AppState& state) {
   choose(state);
   if (!state.other_trial || *state.other_trial >= state.run.trials.size())
     return ImGui::TextDisabled("choose a second trial to lay it over the first, step by step");
+  if (!can_be_laid_over(state)) return draw_figures(state);
   const Overlay& overlay = overlay_of(state);
-  for (const size_t trial : {state.trial, *state.other_trial}) {
-    const std::string& problem = state.run.trials[trial].load().problem;
-    if (!problem.empty()) ImGui::TextColored(color(palette().warning), "%s", problem.c_str());
-  }
   ImGui::BeginChild("plots", {ImGui::GetContentRegionAvail().x * 0.6F, 0}, 0,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   draw_plots(state, overlay);

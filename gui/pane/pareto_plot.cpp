@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/layout.h"
+#include "core/report/chart/label_places.h"
 #include "gui/pane/widgets.h"
 
 namespace memtune::gui {
@@ -13,23 +14,16 @@ namespace {
 
 constexpr float kReach = 10, kMarker = 4.5F;  // pixels at scale 1
 
-struct Box {
-  ImVec2 low, high;
-  bool meets(const Box& other) const {
-    return low.x < other.high.x && other.low.x < high.x && low.y < other.high.y && other.low.y < high.y;
-  }
-};
-
 ImVec4 color(ImU32 packed) { return ImGui::ColorConvertU32ToFloat4(packed); }
 
-ImVec2 pixels(const ParetoDot& point) { return ImPlot::PlotToPixels(point.peak_gib, point.time); }
+ImVec2 pixels(const ParetoDot& point) { return ImPlot::PlotToPixels(point.peak, point.time); }
 
 void draw_fronts(const Scatter& scatter) {
   for (size_t i = 0; i < scatter.fronts.size(); ++i) {
     const Front& front = scatter.fronts[i];
     std::vector<double> x, y;
     for (const ParetoDot& point : front.points) {
-      x.push_back(point.peak_gib);
+      x.push_back(point.peak);
       y.push_back(point.time);
     }
     if (x.size() < 2) continue;
@@ -59,13 +53,15 @@ std::vector<double> log_ticks(double low, double high) {
 // With room around the points, so that no marker is cut. Times far apart (of an offload that waits for the link) are on
 // a logarithmic axis: they would press all others together.
 void set_up_axes(const Scatter& scatter) {
-  const auto [least, most] = std::ranges::minmax(scatter.points, {}, &ParetoDot::peak_gib);
+  const auto [least, most] = std::ranges::minmax(scatter.points, {}, &ParetoDot::peak);
   const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &ParetoDot::time);
-  const double x = std::max(0.08 * (most.peak_gib - least.peak_gib), 0.02 * most.peak_gib);
+  const double x = std::max(0.08 * (most.peak - least.peak), 0.02 * most.peak);
   double low = fastest.time - std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
   double high = slowest.time + std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
-  ImPlot::SetupAxes("peak GiB", scatter.time_label.c_str());
-  if (slowest.time > 2.5 * fastest.time) {
+  const bool logarithmic = slowest.time > 2.5 * fastest.time;
+  ImPlot::SetupAxes((std::string("peak ") + scatter.unit.name).c_str(),
+                    (scatter.time_label + (logarithmic ? ", logarithmic" : "")).c_str());
+  if (logarithmic) {
     low = fastest.time / 1.15;
     high = slowest.time * 1.15;
     const std::vector<double> ticks = log_ticks(low, high);
@@ -73,7 +69,7 @@ void set_up_axes(const Scatter& scatter) {
     ImPlot::SetupAxisFormat(ImAxis_Y1, "%g");
     ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()));
   }
-  ImPlot::SetupAxesLimits(least.peak_gib - x, most.peak_gib + x, low, high);
+  ImPlot::SetupAxesLimits(least.peak - x, most.peak + x, low, high);
 }
 
 void draw_points(AppState& state, const Scatter& scatter) {
@@ -89,53 +85,76 @@ void draw_points(AppState& state, const Scatter& scatter) {
   ImPlot::PopPlotClipRect();
 }
 
-// Those of the front first; one that would lie on another or on a point is left out: hovering tells it.
-void draw_labels(const AppState& state, const Scatter& scatter) {
-  ImDrawList& list = *ImPlot::GetPlotDrawList();
-  std::vector<Box> taken;
-  const float reach = px(kMarker + 2);
-  for (const ParetoDot& point : scatter.points) {
-    const ImVec2 at = pixels(point);
-    taken.push_back({{at.x - reach, at.y - reach}, {at.x + reach, at.y + reach}});
+// Pixels of a unit in which labels are as high as in a report's charts.
+float label_unit() { return ImGui::GetFontSize() / 13; }
+
+// The fronts as the plot draws them, cut into pieces that labels can keep off.
+std::vector<std::vector<report::Point>> front_lines(const Scatter& scatter) {
+  constexpr int kPieces = 24;
+  std::vector<std::vector<report::Point>> lines;
+  for (const Front& front : scatter.fronts) {
+    std::vector<report::Point> line;
+    for (size_t i = 1; i < front.points.size(); ++i) {
+      const ImVec2 from = pixels(front.points[i - 1]), to = pixels(front.points[i]);
+      for (int piece = 0; piece <= kPieces; ++piece) {
+        const float share = static_cast<float>(piece) / kPieces;
+        line.push_back(
+            {(from.x + (to.x - from.x) * share) / label_unit(), (from.y + (to.y - from.y) * share) / label_unit()});
+      }
+    }
+    lines.push_back(std::move(line));
   }
+  return lines;
+}
+
+// Those of the front first; where there is no room beside a point its label stands off, with a line to it.
+void draw_labels(AppState& state, const Scatter& scatter) {
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const float unit = label_unit();
   const ImVec2 corner = ImPlot::GetPlotPos(), extent = ImPlot::GetPlotSize();
+  std::vector<report::Point> points;
+  for (const ParetoDot& point : scatter.points) points.push_back({pixels(point).x / unit, pixels(point).y / unit});
+  report::LabelPlaces places(
+      {corner.x / unit, corner.y / unit, (corner.x + extent.x) / unit, (corner.y + extent.y) / unit}, points,
+      front_lines(scatter));
   for (const bool front : {true, false}) {
-    for (const ParetoDot& point : scatter.points) {
+    for (size_t i = 0; i < points.size(); ++i) {
+      const ParetoDot& point = scatter.points[i];
       if ((point.pareto || point.recommended) != front) continue;
       const std::string& text = state.run.trials[point.trial].label();
-      const ImVec2 at = pixels(point), size = ImGui::CalcTextSize(text.c_str());
-      for (const ImVec2 place : {ImVec2(at.x + px(9), at.y - size.y - px(2)), ImVec2(at.x + px(9), at.y + px(1)),
-                                 ImVec2(at.x - px(9) - size.x, at.y - size.y - px(2))}) {
-        const Box box{place, {place.x + size.x, place.y + size.y}};
-        if (box.low.x < corner.x || box.high.x > corner.x + extent.x || box.low.y < corner.y ||
-            box.high.y > corner.y + extent.y || std::ranges::any_of(taken, [&](const Box& b) { return b.meets(box); }))
-          continue;
-        list.AddText(place, front ? palette().text : palette().faint_text, text.c_str());
-        taken.push_back(box);
-        break;
-      }
+      const auto place = places.take(points[i], ImGui::CalcTextSize(text.c_str()).x / unit);
+      state.compare.labelled[point.trial] = place.has_value();
+      if (!place) continue;
+      const auto left = static_cast<float>(place->box.left) * unit, right = static_cast<float>(place->box.right) * unit;
+      const float middle = static_cast<float>(place->box.top + place->box.bottom) / 2 * unit;
+      const ImVec2 at = pixels(point), end(left > at.x ? left - px(2) : right + px(2), middle);
+      if (place->away) list.AddLine(at, end, with_alpha(palette().faint_text, 0.6F));
+      list.AddText({left, middle - ImGui::GetFontSize() / 2}, front ? palette().text : palette().faint_text,
+                   text.c_str());
     }
   }
 }
 
-const ParetoDot* nearest(const Scatter& scatter) {
+// Those under the mouse, the nearest first: points may lie on one another.
+std::vector<const ParetoDot*> under_mouse(const Scatter& scatter) {
   const ImVec2 mouse = ImGui::GetMousePos();
-  const ParetoDot* best = nullptr;
-  float least = px(kReach);
-  for (const ParetoDot& point : scatter.points) {
-    const ImVec2 at = pixels(point);
-    const float distance = std::hypot(at.x - mouse.x, at.y - mouse.y);
-    if (distance > least) continue;
-    least = distance;
-    best = &point;
-  }
-  return best;
+  const auto distance = [&](const ParetoDot* point) {
+    return std::hypot(pixels(*point).x - mouse.x, pixels(*point).y - mouse.y);
+  };
+  std::vector<const ParetoDot*> found;
+  for (const ParetoDot& point : scatter.points)
+    if (distance(&point) <= px(kReach)) found.push_back(&point);
+  std::ranges::stable_sort(found, {}, distance);
+  return found;
 }
 
-void draw_tip(const AppState& state, const Scatter& scatter, const ParetoDot& point) {
-  ImGui::SetTooltip("%s\n%s GiB at the peak, %s %s", state.run.trials[point.trial].label().c_str(),
-                    fixed(point.peak_gib, 2).c_str(), fixed(point.time, scatter.time_digits).c_str(),
-                    scatter.time_unit.c_str());
+void draw_tip(const AppState& state, const Scatter& scatter, const std::vector<const ParetoDot*>& points) {
+  ImGui::BeginTooltip();
+  for (const ParetoDot* point : points)
+    ImGui::Text("%s\n%s %s at the peak, %s %s", state.run.trials[point->trial].label().c_str(),
+                fixed(point->peak, 2).c_str(), scatter.unit.name, fixed(point->time, scatter.time_digits).c_str(),
+                scatter.time_unit.c_str());
+  ImGui::EndTooltip();
 }
 
 }  // namespace
@@ -149,12 +168,14 @@ void draw_pareto(AppState& state) {
   set_up_axes(scatter);
   draw_fronts(scatter);
   state.compare.points.assign(state.run.trials.size(), {});
+  state.compare.labelled.assign(state.run.trials.size(), false);
   draw_points(state, scatter);
   draw_labels(state, scatter);
-  const ParetoDot* hovered = ImPlot::IsPlotHovered() ? nearest(scatter) : nullptr;
-  if (hovered) draw_tip(state, scatter, *hovered);
-  if (hovered && clicked()) {
-    select_trial(state, hovered->trial);
+  const std::vector<const ParetoDot*> hovered =
+      ImPlot::IsPlotHovered() ? under_mouse(scatter) : std::vector<const ParetoDot*>();
+  if (!hovered.empty()) draw_tip(state, scatter, hovered);
+  if (!hovered.empty() && clicked()) {
+    select_trial(state, hovered.front()->trial);
     state.tab = Tab::timeline;
   }
   ImPlot::EndPlot();

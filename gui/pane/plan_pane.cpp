@@ -12,7 +12,9 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kRowHeight = 22, kLeastCell = 14, kMostCell = 90, kSlant = 0.7F;  // of 90 degrees, to the right
+constexpr float kRowHeight = 22, kLeastRow = 16, kMostRow = 40, kLeastCell = 14, kLyingCell = 58, kMostCell = 140;
+constexpr float kSlant = 0.7F;      // of 90 degrees, to the right
+constexpr float kMostHeads = 0.3F;  // of the pane's height
 
 const PlanGrid& grid_of(AppState& state) {
   PlanState& plan = state.plan;
@@ -105,15 +107,80 @@ float widest(const std::vector<std::string>& texts) {
   return width;
 }
 
-// Slanted, so that narrow columns keep their names.
-void draw_heads(const PlanGrid& grid, const Layout& at, float height) {
+// How much of the text fits, at least one character.
+size_t fitting(const std::string& text, float width) {
+  size_t count = text.size();
+  while (count > 1 && ImGui::CalcTextSize(text.substr(0, count).c_str()).x > width) --count;
+  return count;
+}
+
+// A column's name in lines no wider than that, broken between its words where it can be.
+std::vector<std::string> wrapped(const std::string& name, float width) {
+  std::vector<std::string> lines(1);
+  for (size_t start = 0; start < name.size();) {
+    const size_t end = std::min(name.find_first_of(" _.", start), name.size() - 1) + 1;
+    std::string piece = name.substr(start, end - start);
+    if (!lines.back().empty() && ImGui::CalcTextSize((lines.back() + piece).c_str()).x > width) lines.emplace_back();
+    piece.resize(fitting(piece, width));
+    lines.back() += piece;
+    start += piece.size();
+  }
+  return lines;
+}
+
+struct Heads {
+  std::vector<std::vector<std::string>> lines;  // of each column
+  std::vector<std::string> slanted;             // instead of them, cut where they are too long; empty: lines
+  float height = 0;
+};
+
+std::string cut_to(std::string text, float width) {
+  if (ImGui::CalcTextSize(text.c_str()).x <= width) return text;
+  while (!text.empty() && ImGui::CalcTextSize((text + "...").c_str()).x > width) text.pop_back();
+  return text + "...";
+}
+
+// Lying where columns are wide enough, else slanted.
+Heads make_heads(const PlanGrid& grid, float cell, float room) {
+  Heads heads;
+  size_t most = 0;
+  for (const std::string& name : grid.columns) {
+    heads.lines.push_back(wrapped(name, cell));
+    most = std::max(most, heads.lines.back().size());
+  }
+  heads.height = static_cast<float>(most) * ImGui::GetTextLineHeight() + px(6);
+  if (cell >= px(kLyingCell) && heads.height <= room * kMostHeads) return heads;
+  const float sine = std::sin(1.5708F * kSlant);
+  heads.slanted = grid.columns;
+  for (std::string& name : heads.slanted) name = cut_to(name, (room * kMostHeads - px(16)) / sine);
+  heads.height = widest(heads.slanted) * sine + px(16);
+  return heads;
+}
+
+void draw_lying(const std::vector<std::string>& lines, ImVec2 foot) {
+  float y = foot.y - static_cast<float>(lines.size()) * ImGui::GetTextLineHeight();
+  for (const std::string& line : lines) {
+    const float x = foot.x - ImGui::CalcTextSize(line.c_str()).x / 2;
+    ImGui::GetWindowDrawList()->AddText({x, y}, palette().text, line.c_str());
+    y += ImGui::GetTextLineHeight();
+  }
+}
+
+void draw_slanted(const std::string& name, ImVec2 foot) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  const float angle = -1.5708F * kSlant, sine = std::sin(angle), cosine = std::cos(angle);
+  const float angle = -1.5708F * kSlant;
+  const int first = list.VtxBuffer.Size;
+  list.AddText({foot.x, foot.y - ImGui::GetFontSize() / 2}, palette().text, name.c_str());
+  ImGui::ShadeVertsTransformPos(&list, first, list.VtxBuffer.Size, foot, std::cos(angle), std::sin(angle), foot);
+}
+
+void draw_heads(const PlanGrid& grid, const Heads& heads, const Layout& at) {
   for (size_t i = 0; i < grid.columns.size(); ++i) {
-    const ImVec2 foot(at.left + at.names + (static_cast<float>(i) + 0.5F) * at.cell, at.top + height - px(5));
-    const int first = list.VtxBuffer.Size;
-    list.AddText({foot.x, foot.y - ImGui::GetFontSize() / 2}, palette().text, grid.columns[i].c_str());
-    ImGui::ShadeVertsTransformPos(&list, first, list.VtxBuffer.Size, foot, cosine, sine, foot);
+    const float left = at.left + at.names + static_cast<float>(i) * at.cell;
+    const ImVec2 foot(left + at.cell / 2, at.top + heads.height - px(5));
+    heads.slanted.empty() ? draw_lying(heads.lines[i], foot) : draw_slanted(heads.slanted[i], foot);
+    if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect({left, at.top}, {left + at.cell, at.top + heads.height}))
+      ImGui::SetTooltip("%s", grid.columns[i].c_str());
   }
 }
 
@@ -144,19 +211,22 @@ void draw_blocks(AppState& state, const PlanGrid& grid, int64_t largest) {
   }
   Layout at{};
   at.names = widest(names) + px(10);
-  at.row = px(kRowHeight);
-  const float lean = widest(grid.columns) * std::cos(1.5708F * kSlant);
-  const float sums = std::max(lean, widest(kept) + px(16)), room = ImGui::GetContentRegionAvail().x - at.names - sums;
+  const ImVec2 pane = ImGui::GetContentRegionAvail();
+  const float lean = std::min(widest(grid.columns), pane.y * kMostHeads) * std::cos(1.5708F * kSlant);
+  const float sums = std::max(lean, widest(kept) + px(16)), room = pane.x - at.names - sums;
   at.cell = std::clamp(room / static_cast<float>(grid.columns.size()), px(kLeastCell), px(kMostCell));
-  const float heads = widest(grid.columns) * std::sin(1.5708F * kSlant) + px(16);
+  const Heads heads = make_heads(grid, at.cell, pane.y);
+  const float outside = grid.outside.empty() ? 0 : px(2.5F * kRowHeight);
+  at.row = std::clamp((pane.y - heads.height - outside - px(8)) / static_cast<float>(grid.rows.size()), px(kLeastRow),
+                      px(kMostRow));
   const ImVec2 corner = ImGui::GetCursorScreenPos();
   at.left = corner.x;
   at.top = corner.y;
-  draw_heads(grid, at, heads);
+  draw_heads(grid, heads, at);
   for (size_t i = 0; i < grid.rows.size(); ++i)
-    draw_block(state, grid, grid.rows[i], at, at.top + heads + static_cast<float>(i) * at.row, largest);
+    draw_block(state, grid, grid.rows[i], at, at.top + heads.height + static_cast<float>(i) * at.row, largest);
   ImGui::Dummy({at.names + at.cell * static_cast<float>(grid.columns.size()) + sums,
-                heads + at.row * static_cast<float>(grid.rows.size())});
+                heads.height + at.row * static_cast<float>(grid.rows.size())});
 }
 
 // Values of no block, one after the other, wrapped.

@@ -46,7 +46,8 @@ void leave(AppState& state) {
 }
 
 void handle_plain_keys(AppState& state) {
-  if (pressed(ImGuiMod_Shift | ImGuiKey_Slash) || pressed(ImGuiKey_F1)) state.help = !state.help;
+  // The character, wherever a keyboard has it.
+  if (ImGui::GetIO().InputQueueCharacters.contains('?') || pressed(ImGuiKey_F1)) state.help = !state.help;
   if (pressed(ImGuiKey_T)) state.theme = state.theme == Theme::dark ? Theme::light : Theme::dark;
   if (pressed(ImGuiKey_Tab) && state.other_trial) {
     const size_t other = *state.other_trial;
@@ -60,6 +61,8 @@ void handle_plain_keys(AppState& state) {
 
 void handle_timeline_keys(AppState& state) {
   ViewState& view = state.view;
+  // The mouse may have moved in this very frame.
+  if (state.lanes.over_time(ImGui::GetMousePos())) view.cursor_ns = state.lanes.axis.time(ImGui::GetMousePos().x);
   const double at = std::clamp((view.cursor_ns - view.start_ns) / view.span_ns(), 0.0, 1.0);
   if (const double time = held(ImGuiKey_W); time > 0) view.zoom(std::pow(kZoomPerSecond, time), at);
   if (const double time = held(ImGuiKey_S); time > 0) view.zoom(std::pow(kZoomPerSecond, -time), at);
@@ -97,7 +100,8 @@ const std::vector<KeyHelp>& key_help() {
 
 void handle_keys(AppState& state) {
   handle_app_keys(state);
-  if (pressed(ImGuiKey_Escape)) leave(state);
+  const bool list_open = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);  // takes the key itself
+  if (pressed(ImGuiKey_Escape) && !list_open) leave(state);
   if (ImGui::GetIO().WantTextInput) return;
   handle_plain_keys(state);
   if (state.tab == Tab::timeline && state.has_trial()) handle_timeline_keys(state);

@@ -34,7 +34,12 @@ void set_up_columns(const Run& run, const std::vector<ColumnInfo>& columns) {
     ImGui::TableSetupColumn(info.head.c_str(), flags,
                             info.column == CompareColumn::trial ? std::clamp(widest, px(90), px(215)) : 0);
   }
-  ImGui::TableHeadersRow();
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    ImGui::TableSetColumnIndex(kRolesColumn + static_cast<int>(i));
+    ImGui::TableHeader(columns[i].head.c_str());
+    if (!columns[i].meaning.empty()) ImGui::SetItemTooltip("%s", columns[i].meaning.c_str());
+  }
 }
 
 void draw_badge(const char* text, ImU32 color) {

@@ -16,7 +16,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kNamesWidth = 150, kDetailsWidth = 300, kRulerHeight = 24, kLeastMemoryHeight = 150;
+constexpr float kNamesWidth = 150, kDetailsWidth = 340, kRulerHeight = 24, kLeastMemoryHeight = 150;
 
 void take_request(AppState& state, const LoadedTrace& loaded) {
   if (!state.show) return;
@@ -153,6 +153,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   frame.axis = {view.start_ns, view.end_ns, place.at.x + px(kNamesWidth), place.at.x + place.size.x};
   frame.left = place.at.x;
   frame.bottom = place.at.y + place.size.y;
+  frame.ruler_top = place.at.y;
   if (hovered_canvas) frame.mouse = ImGui::GetMousePos();
   view.cursor_ns =
       frame.mouse.x >= frame.axis.left ? frame.axis.time(frame.mouse.x) : (view.start_ns + view.end_ns) / 2;
@@ -203,6 +204,12 @@ int64_t memory_time(const ViewState& view, const LoadedTrace& loaded) {
   return memory.empty() ? 0 : memory.times_ns[memory.peak];
 }
 
+void tell_memory(AppState& state, const LoadedTrace& loaded) {
+  const int64_t time_ns = memory_time(state.view, loaded);
+  if (!state.held || state.held->trial != state.trial || state.held->time_ns != time_ns)
+    state.held = held_at(loaded, state.trial, time_ns);
+}
+
 }  // namespace
 
 void draw_timeline(AppState& state) {
@@ -219,7 +226,8 @@ void draw_timeline(AppState& state) {
   draw_canvas(state, loaded, lit, ImGui::GetContentRegionAvail().x - details - px(8));
   ImGui::SameLine(0, px(8));
   ImGui::BeginChild("details", {details, 0});
-  draw_details(state, loaded, lit, memory_time(state.view, loaded));
+  tell_memory(state, loaded);
+  draw_details(state, loaded, lit);
   ImGui::EndChild();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/base/error.h"
 #include "core/base/layout.h"
@@ -38,6 +39,11 @@ void read_size(const std::string& text, Options& options) {
   options.size_given = true;
 }
 
+std::string read_picture(const std::string& path) {
+  if (std::filesystem::path(path).extension() == ".png") return path;
+  throw UsageError("--screenshot: '" + path + "' does not end in .png, and PNG is what is written");
+}
+
 float read_scale(const std::string& text) {
   const double scale = parse_number(text, "--scale");
   if (scale < 0.5 || scale > 8) throw UsageError("--scale: " + text + " is out of range; it takes 0.5 to 8");
@@ -51,7 +57,7 @@ size_t choice(const std::string& option, const std::string& text, const std::vec
 }
 
 void read_option(const std::string& name, const std::string& text, Options& options) {
-  if (name == "--screenshot") options.screenshot = text;
+  if (name == "--screenshot") options.screenshot = read_picture(text);
   if (name == "--size") read_size(text, options);
   if (name == "--scale") options.scale = read_scale(text);
   if (name == "--theme") options.theme = static_cast<Theme>(choice(name, text, {"dark", "light"}));

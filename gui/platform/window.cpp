@@ -100,7 +100,15 @@ class Window {
   }
 
  private:
+  void tell_title() {
+    const std::string title = window_title(state_);
+    if (title == title_) return;
+    glfwSetWindowTitle(window_, title.c_str());
+    title_ = title;
+  }
+
   void draw() {
+    tell_title();
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     ImGui::NewFrame();
@@ -145,6 +153,7 @@ class Window {
 
   AppState& state_;
   GLFWwindow* window_ = nullptr;
+  std::string title_;
 };
 
 }  // namespace

@@ -67,6 +67,8 @@ TEST_CASE("figures are told as in the table of the terminal") {
   CHECK(cell_text(opened.run, kNone, CompareColumn::hidden) == "–");
   CHECK(cell_text(opened.run, kSync, CompareColumn::step) == "–");
   CHECK(cell_text(opened.run, kSync, CompareColumn::gradients) == "device_oom");
+  CHECK(cell_text(opened.run, kNone, CompareColumn::gradients) == "reference");
+  CHECK(cell_text(opened.run, kFull, CompareColumn::gradients) == "equal");
 }
 
 TEST_CASE("the front goes from the smallest peak up, and trials that failed are no points") {
@@ -77,7 +79,7 @@ TEST_CASE("the front goes from the smallest peak up, and trials that failed are 
   REQUIRE(scatter.fronts[0].points.size() == 2);
   CHECK(scatter.fronts[0].points[0].trial == kStream);
   CHECK(scatter.fronts[0].points[1].trial == kNone);
-  CHECK(scatter.fronts[0].points[1].peak_gib == doctest::Approx(8));
+  CHECK(scatter.fronts[0].points[1].peak == doctest::Approx(8));
 }
 
 TEST_CASE("two trials lie over each other from the beginning of a step each") {
@@ -85,8 +87,8 @@ TEST_CASE("two trials lie over each other from the beginning of a step each") {
   const Overlay overlay = make_overlay(opened.run.trials[kNone].load(), opened.run.trials[kStream].load());
   CHECK(overlay.a.step_ms == doctest::Approx(100));
   CHECK(overlay.b.step_ms == doctest::Approx(110));
-  CHECK(std::ranges::max(overlay.a.gib) == doctest::Approx(8));
-  CHECK(std::ranges::max(overlay.b.gib) == doctest::Approx(4));
+  CHECK(std::ranges::max(overlay.a.memory) == doctest::Approx(8));
+  CHECK(std::ranges::max(overlay.b.memory) == doctest::Approx(4));
   CHECK(overlay.a.times_ms.front() == doctest::Approx(0));
   REQUIRE(overlay.b.blocks.size() == 3);
   CHECK(overlay.b.blocks[2].name == "layers.1 backward");
@@ -115,7 +117,7 @@ TEST_CASE("a step of any length is laid over, its curve thinned to no more than 
       CHECK(overlay.a.step_ms == doctest::Approx((static_cast<double>(end) - static_cast<double>(start)) / 1e6));
       CHECK(overlay.a.times_ms.size() <= 2 * 1200);
       CHECK(std::ranges::is_sorted(overlay.a.times_ms));
-      CHECK(overlay.a.gib.front() == 1);
+      CHECK(overlay.a.memory.front() == 1);
     }
   }
 }
@@ -161,4 +163,25 @@ TEST_CASE("trials of several batch sizes are points of time a sample") {
   CHECK(run.trials[scatter.points[0].trial].label() == "none, batch 2");
   CHECK(scatter.points[0].time == doctest::Approx(75));
   CHECK(scatter.fronts.size() == 2);
+}
+
+TEST_CASE("small models are told in their unit, in the scatter and in the overlay") {
+  const memtune::test::ScratchFolder folder;
+  memtune::test::MadeUpRun made(folder.path / "run");
+  memtune::trace::Trace trace = memtune::test::two_blocks("none", 0, 8);
+  for (auto& sample : trace.memory) sample.allocated_bytes >>= 10;  // GiB to MiB
+  memtune::result::Measurement measurement;
+  measurement.strategy = "none";
+  measurement.step_ms = memtune::result::summarize({1, 2, 3});
+  measurement.peak_bytes.allocated = 8 << 20;
+  made.add(measurement, &trace);
+  Run run;
+  run.add(folder.path / "run");
+  const Scatter scatter = make_scatter(run);
+  CHECK(std::string(scatter.unit.name) == "MiB");
+  REQUIRE(scatter.points.size() == 1);
+  CHECK(scatter.points[0].peak == doctest::Approx(8));
+  const Overlay overlay = make_overlay(run.trials[0].load(), run.trials[0].load());
+  CHECK(std::string(overlay.unit.name) == "MiB");
+  CHECK(std::ranges::max(overlay.a.memory) == doctest::Approx(8));
 }

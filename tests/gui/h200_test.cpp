@@ -163,3 +163,44 @@ TEST_CASE("findings are told in their words") {
     CHECK(words.find(finding.what.substr(0, 20)) != std::string::npos);
   }
 }
+
+TEST_CASE("who holds the peak is told with all owners, blocks as one sum, and the tensors by name") {
+  test::Screen screen;
+  gui::open_path(screen.state, MEMTUNE_H200_RUN);
+  screen.frames(4);
+  const std::string said = screen.words();
+  const gui::MemoryModel& memory = screen.state.current().load().timeline.memory;
+  for (const gui::OwnerCurve& owner : memory.owners) {
+    if (owner.owner.kind == trace::OwnerKind::block) continue;
+    CHECK_MESSAGE(said.find(owner.owner.name) != std::string::npos, owner.owner.name);
+  }
+  for (const char* words : {"layers.*, 16 blocks", "11.23 GiB", "58 %", "in head; layers.* hold 58 % of it",
+                            "layers.*.w1 linear ×16", "loss flatten", "The measured peak is 21.21 GiB"})
+    CHECK_MESSAGE(said.find(words) != std::string::npos, words << "; said: " << said);
+}
+
+TEST_CASE("every owner's line is in sight, whatever else the column tells") {
+  test::Screen screen;
+  gui::open_path(screen.state, MEMTUNE_H200_RUN);
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::EventKind::copy_out)));
+  screen.frames(4);
+  const gui::MemoryModel& memory = screen.state.current().load().timeline.memory;
+  const float left = screen.state.lanes.axis.right;  // the column beside the curve
+  for (const std::vector<size_t>& family : memory.families) {
+    const ImU32 color = gui::owner_color(memory, family.front());
+    bool found = false;
+    for (const ImDrawList* list : ImGui::GetDrawData()->CmdLists)
+      for (const ImDrawVert& vertex : list->VtxBuffer)
+        found = found || (vertex.col == color && vertex.pos.x > left && vertex.pos.y < 900);
+    CHECK_MESSAGE(found, memory.owners[family.front()].owner.name);
+  }
+}
+
+TEST_CASE("every trial's point has its name beside it") {
+  test::Screen screen;
+  gui::open_path(screen.state, MEMTUNE_H200_RUN);
+  screen.state.tab = gui::Tab::compare;
+  screen.frames(4);
+  for (size_t i = 0; i < screen.state.run.trials.size(); ++i)
+    CHECK_MESSAGE(screen.state.compare.labelled[i], screen.state.run.trials[i].label());
+}

@@ -153,7 +153,7 @@ TEST_CASE("Ctrl Q quits, Q alone does not") {
 TEST_CASE("the question mark opens the help and Escape closes it") {
   test::Screen screen;
   screen.open(test::small_trace());
-  screen.press(ImGuiMod_Shift | ImGuiKey_Slash);
+  screen.type("?");  // wherever the keyboard has it
   CHECK(screen.state.help);
   screen.press(ImGuiKey_Escape);
   CHECK_FALSE(screen.state.help);
@@ -188,4 +188,48 @@ TEST_CASE("keys do nothing where nothing is open") {
     screen.frames(2);
   }
   CHECK(screen.state.theme == Theme::light);
+}
+
+TEST_CASE("a mark lies where the mouse is, also when it moved in the frame of the key") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  ImGui::GetIO().ConfigInputTrickleEventQueue = false;  // as a script's events come
+  const gui::TimeAxis axis = screen.state.lanes.axis;
+  const float y = screen.place_of(screen.find_event(trace::EventKind::kernel)).y;
+  screen.point(axis.left + 100, y);
+  ImGui::GetIO().AddMousePosEvent(axis.left + 400, y);
+  ImGui::GetIO().AddKeyEvent(ImGuiKey_M, true);
+  screen.frames();
+  REQUIRE(screen.state.view.marks.size() == 1);
+  CHECK(static_cast<double>(screen.state.view.marks[0]) == doctest::Approx(axis.time(axis.left + 400)).epsilon(1e-6));
+}
+
+TEST_CASE("Escape closes an open list and nothing else, and the next click is no list's") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const size_t copy = screen.find_event(trace::EventKind::copy_out),
+               kernel = screen.find_event(trace::EventKind::kernel);
+  gui::select_event(screen.state, static_cast<uint32_t>(copy));
+  screen.frames(2);
+  screen.point(60, 52);  // the list of trials, below the tabs
+  screen.click();
+  REQUIRE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+  screen.press(ImGuiKey_Escape);
+  CHECK_FALSE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+  CHECK(screen.state.view.event == copy);
+  const ImVec2 at = screen.place_of(kernel);
+  screen.point(at.x, at.y);
+  screen.click();
+  CHECK(screen.state.view.event == kernel);
+  screen.press(ImGuiKey_Escape);
+  CHECK_FALSE(screen.state.view.event.has_value());
+}
+
+TEST_CASE("the window's title names what is open") {
+  test::Screen screen;
+  CHECK(gui::window_title(screen.state) == "memtune");
+  screen.open(test::small_trace());
+  CHECK(gui::window_title(screen.state) == "trace.mttrace - memtune");
+  gui::open_path(screen.state, screen.folder.path / "." / "trace.mttrace", true);
+  CHECK(gui::window_title(screen.state) == "trace.mttrace, trace.mttrace - memtune");
 }

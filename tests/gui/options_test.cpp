@@ -32,6 +32,7 @@ TEST_CASE("what makes no sense is refused in one line") {
       {{"--theme=lihgt"}, "--theme: unknown value 'lihgt'; did you mean 'light'?"},
       {{"--tab=comapre"}, "--tab: unknown value 'comapre'; did you mean 'compare'?"},
       {{"--scal=2"}, "unknown flag '--scal'; did you mean '--scale'?"},
+      {{"--screenshot", "x.jpg"}, "--screenshot: 'x.jpg' does not end in .png, and PNG is what is written"},
       {{"--at"}, "--at needs a value"},
       {{"a", "b", "c"}, "at most two runs: 'c' is a third"},
   };

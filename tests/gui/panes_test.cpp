@@ -198,3 +198,53 @@ TEST_CASE("another run that is opened leaves nothing of the first in the panes")
   CHECK(screen.state.plan.grid->values.size() == 2);
   CHECK_FALSE(screen.state.compare.overlay.has_value());
 }
+
+TEST_CASE("a comparison with a trial without a trace says so, and makes up no differences") {
+  Opened screen(Tab::compare);
+  screen.state.other_trial = kFull;
+  screen.state.compare.overlay.reset();
+  screen.frames(3);
+  const std::string said = screen.words();
+  for (const char* words : {"checkpoint:full: this trial has no trace", "a measured step: A 100.0, B 130.0 ms (+30.0)",
+                            "peak: A 8 GiB, B 5 GiB"})
+    CHECK_MESSAGE(said.find(words) != std::string::npos, said);
+  CHECK(said.find("most of it") == std::string::npos);
+  CHECK_FALSE(screen.state.compare.overlay.has_value());
+}
+
+TEST_CASE("Escape closes the list of the comparison") {
+  Opened screen(Tab::compare);
+  screen.click_at(screen.state.compare.choice);
+  REQUIRE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+  screen.press(ImGuiKey_Escape);
+  CHECK_FALSE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+}
+
+TEST_CASE("points that lie on one another are all told") {
+  test::Screen screen;
+  test::MadeUpRun run(screen.folder.path / "run");
+  for (const char* name : {"none", "checkpoint:full", "checkpoint:op"}) run.add(name, 100, 8, nullptr);
+  gui::open_path(screen.state, screen.folder.path / "run");
+  screen.state.tab = Tab::compare;
+  screen.frames(4);
+  const gui::Spot at = screen.state.compare.points[0];
+  screen.point(at.x, at.y);
+  const std::string said = screen.words();
+  size_t told = 0;
+  for (size_t from = said.find(" GiB at the peak, "); from != std::string::npos;
+       from = said.find(" GiB at the peak, ", from + 1))
+    ++told;
+  CHECK_MESSAGE(told == 3, said);
+}
+
+TEST_CASE("findings leave no room empty: below them is the step, with the stretch that shows the first") {
+  Opened screen(Tab::findings);
+  gui::select_trial(screen.state, kStream);
+  screen.frames(4);
+  const auto drawn = [&](trace::EventKind kind) { return screen.rectangles(gui::kind_color(kind)); };
+  CHECK(drawn(trace::EventKind::copy_in) > 0);
+  CHECK(drawn(trace::EventKind::copy_out) > 0);
+  screen.click_at({900, 800});  // into the picture
+  CHECK(screen.state.tab == Tab::timeline);
+  CHECK(screen.state.view.span_ns() < 40.0 * MadeUp::kMs);
+}
