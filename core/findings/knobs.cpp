@@ -91,7 +91,7 @@ Advice Knobs::deeper_prefetch() const {
 }
 
 Advice Knobs::larger_stash() const {
-  const std::string otherwise = "a larger stash";
+  const std::string otherwise = "more room for copies on their way out";
   if (offloads()) {
     if (offload().kind() == StrategyKind::offload_sync) return deeper_prefetch();
     const Parameter parameter = offload().has(Parameter::stash) ? Parameter::stash : Parameter::in_flight;

@@ -98,7 +98,7 @@ class FactsBuilder {
     for (const auto& op : facts_.ops)
       if (op.op_class == config::OpClass::unknown) names.insert(op.name);
     if (names.empty()) return;
-    facts_.notes.push_back("not known to memtune, so taken for dear: " +
+    facts_.notes.push_back("not known to memtune, so taken for slow to recompute: " +
                            join(std::vector<std::string>(names.begin(), names.end()), ", "));
   }
 

@@ -49,7 +49,7 @@ constexpr Figure kFigures[] = {
     plain<within<&M::peak_bytes, &Peak::allocated>>("peak_allocated_bytes", "peak", Unit::bytes, 2),
     plain<within<&M::peak_bytes, &Peak::reserved>>("peak_reserved_bytes", "reserved", Unit::bytes, 2),
     plain<within<&M::peak_bytes, &Peak::device>>("peak_device_bytes", "device", Unit::bytes, 2),
-    plain<of<&M::floor_bytes>>("floor_bytes", "floor", Unit::bytes, 2),
+    plain<of<&M::floor_bytes>>("floor_bytes", "before a step", Unit::bytes, 2),
     plain<of<&M::host_bytes>>("host_bytes", "host", Unit::bytes, 2),
     plain<of<&M::samples_per_s>>("samples_per_s", "samples/s", Unit::per_second, kForLeast),
     plain<of<&M::tokens_per_s>>("tokens_per_s", "tokens/s", Unit::per_second, kForLeast),

@@ -178,7 +178,8 @@ std::string write(const Trainer& trainer, const Row& asked, const Row& row, cons
   put_instead(trainer, asked, row, report, text);
   put_comment(text, "model:     ", report.model);
   put_comment(text, "settings:  ", report.settings);
-  put_comment(text, "device:    ", report.device + (report.emulated ? " (played by the CPU: no times of a GPU)" : ""));
+  put_comment(
+      text, "device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
   put_comment(text, "measured:  ", measured(row, report));
   put_comment(text, "whose:     ",
               "memtune's own figures of " + m.strategy + " with the loss and optimizer above; " + name +

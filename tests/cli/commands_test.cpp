@@ -256,3 +256,12 @@ TEST_CASE("the steps of a trial are told in words") {
   const Ended sweep = place.memtune("sweep -q --model tiny --strategy none --steps 1 --warmup 3 --rounds 1 --json -");
   CHECK(json::parse(sweep.out).at("settings").get<std::string>().ends_with(", 1 measured step after 3 warm-up steps"));
 }
+
+TEST_CASE("a dry run tells how much would be run, and what memory a step takes at least") {
+  const Workspace place;
+  const Ended ended = place.memtune("sweep --dry-run --strategy 'none;checkpoint:full' --rounds 2");
+  CHECK(ended.out == "none\ncheckpoint:full\n");
+  CHECK_MESSAGE(
+      ended.err.find("2 trials in 2 rounds; parameters, all gradients and what adamw keeps take ") != std::string::npos,
+      ended.err);
+}

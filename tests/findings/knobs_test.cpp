@@ -219,12 +219,12 @@ TEST_CASE("a plan by hand is told the fields of its file, as the file takes them
 TEST_CASE("without a plan nothing is said of a plan's present settings") {
   const Knobs knobs("dear-13", nullptr);
   CHECK(knobs.deeper_prefetch().text == "a deeper prefetch");
-  CHECK(knobs.larger_stash().text == "a larger stash");
+  CHECK(knobs.larger_stash().text == "more room for copies on their way out");
   CHECK(knobs.keep_small(4 << 20).text == "leave values under 4 MiB on the device");
 }
 
 TEST_CASE("settings at their limit are left alone") {
   CHECK(knobs_of("offload:group,prefetch=1000000").deeper_prefetch().text == "a deeper prefetch");
-  CHECK(knobs_of("offload:stream,stash=4EiB").larger_stash().text == "a larger stash");
+  CHECK(knobs_of("offload:stream,stash=4EiB").larger_stash().text == "more room for copies on their way out");
   CHECK(knobs_of("offload:stream,fraction=0").move_less(0.5).text == "place fewer values on host");
 }

@@ -41,6 +41,9 @@ TEST_CASE("a recorded sweep opens whole, with its recommendation") {
     CHECK(loaded.problem == "");
     CHECK(loaded.trace.events.size() > 2000);
     CHECK(loaded.trace.lost_records == 0);
+    // An old trace's reasons are in today's words.
+    CHECK(std::ranges::count(loaded.trace.values, "attention made it: slow to make again",
+                             &trace::TracedValue::reason) > 0);
   }
 }
 
@@ -203,4 +206,26 @@ TEST_CASE("every trial's point has its name beside it") {
   screen.frames(4);
   for (size_t i = 0; i < screen.state.run.trials.size(); ++i)
     CHECK_MESSAGE(screen.state.compare.labelled[i], screen.state.run.trials[i].label());
+}
+
+TEST_CASE("the plan's names take a third of a small window at most, and its rows fill a large one") {
+  test::Screen screen;
+  gui::open_path(screen.state, MEMTUNE_H200_RUN);
+  screen.state.tab = gui::Tab::plan;
+  const auto rows = [&](ImVec2 size) {
+    screen.size = size;
+    screen.frames(4);
+    float top = size.y, bottom = 0;
+    for (const gui::Spot& cell : screen.state.plan.cells) {
+      top = std::min(top, cell.y);
+      bottom = std::max(bottom, cell.y);
+    }
+    return std::pair(top / size.y, bottom / size.y);
+  };
+  const auto [small_top, small_bottom] = rows({900, 600});
+  CHECK(small_top < 0.45F);
+  CHECK(small_bottom < 1);
+  const auto [large_top, large_bottom] = rows({1600, 900});
+  CHECK(large_top < 0.3F);
+  CHECK(large_bottom > 0.9F);
 }

@@ -120,11 +120,12 @@ class Screen {
 
   gui::AppState state;
   ScratchFolder folder;
+  ImVec2 size{1600, 900};
 
  private:
   void begin_frame() {
     ImGui_ImplNull_NewFrame();
-    ImGui::GetIO().DisplaySize = {1600, 900};
+    ImGui::GetIO().DisplaySize = size;
     ImGui::NewFrame();
   }
   void end_frame() {

@@ -1,9 +1,13 @@
 #include "core/report/chart/chart.h"
 
+#include <algorithm>
+
 namespace memtune::report {
 
 void put_x_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::string& title) {
-  const Ticks ticks = round_ticks(scale.low, scale.high, 9);
+  constexpr double kTick = 34;  // room for a number and a gap
+  const Ticks ticks =
+      round_ticks(scale.low, scale.high, std::clamp(static_cast<int>((frame.right - frame.left) / kTick), 3, 9));
   for (double value : ticks.values) {
     svg.line({scale(value), frame.top}, {scale(value), frame.bottom}, "grid");
     svg.text({scale(value), frame.bottom + 16}, ticks.text(value), Anchor::middle, "tick");

@@ -8,7 +8,7 @@
 
 namespace memtune::report {
 
-inline constexpr int kChartWidth = 760;
+inline constexpr int kChartWidth = 640;
 
 struct Frame {
   double left = 64, top = 28, right = kChartWidth - 16, bottom = 300;

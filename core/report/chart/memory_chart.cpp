@@ -8,13 +8,15 @@
 #include "core/base/text.h"
 #include "core/report/chart/chart.h"
 #include "core/report/chart/memory_stack.h"
+#include "core/trace/held_values.h"
 
 namespace memtune::report {
 namespace {
 
 using trace::OwnerKind;
 
-constexpr int kHeight = 340, kLegend = 46;
+constexpr int kHeight = 340, kLegend = 64;
+constexpr size_t kMostTensors = 4;
 
 const char* style_of(OwnerKind kind) {
   switch (kind) {
@@ -152,6 +154,18 @@ std::string peak_text(const trace::Trace& trace) {
   }
   return format_bytes(stack.peak_bytes) + " at " + fixed(static_cast<double>(stack.peak_ns - stack.start_ns) / 1e6, 1) +
          " ms" + (stack.phase.empty() ? "" : ", in " + stack.phase) + (parts.empty() ? "" : ": " + join(parts, ", "));
+}
+
+std::string tensors_text(const trace::Trace& trace) {
+  const MemoryStack stack = stack_memory(trace, 1);
+  std::vector<std::string> parts;
+  if (stack.empty()) return "";
+  for (const trace::HeldValues& held : trace::held_values(trace, stack.peak_ns)) {
+    if (parts.size() == kMostTensors) break;
+    const std::string count = held.count > 1 ? " (" + std::to_string(held.count) + ")" : "";
+    parts.push_back(held.name + count + " " + format_bytes(held.bytes));
+  }
+  return join(parts, ", ");
 }
 
 }  // namespace memtune::report

@@ -14,4 +14,7 @@ std::string memory_chart(const trace::Trace& trace, int64_t top_bytes);
 // "36.2 GiB at 812.0 ms, in layers.3 backward: layers 24 GiB, optimizer 8 GiB, parameters 2 GiB"; "" as above.
 std::string peak_text(const trace::Trace& trace);
 
+// "layers.*.w1 linear (16) 4 GiB, loss flatten 999.8 MiB": the plan's largest values that lie there at the peak.
+std::string tensors_text(const trace::Trace& trace);
+
 }  // namespace memtune::report

@@ -156,8 +156,8 @@ class Page {
 
   void put_figure_of(const std::string& title, const std::string& chart, const std::string& caption) {
     if (chart.empty()) return;
-    text_ += "<figure>\n<h3>" + escape(title) + "</h3>\n" + chart + "<figcaption>" + escape(caption) +
-             "</figcaption>\n</figure>\n";
+    text_ += "<figure>\n<h3>" + escape(title) + "</h3>\n<div class=\"wide\">" + chart + "</div><figcaption>" +
+             escape(caption) + "</figcaption>\n</figure>\n";
   }
 
   void put_sweep_charts() {
@@ -196,7 +196,9 @@ class Page {
     int64_t highest = 0;
     for (const trace::MemorySample& sample : trial.trace->memory) highest = std::max(highest, sample.allocated_bytes);
     const std::string note = peak_note(highest, result::peak(*trial.row));
-    return "Peak " + peak_text(*trial.trace) + "." + (note.empty() ? "" : " " + note + ".");
+    const std::string tensors = tensors_text(*trial.trace);
+    return "Peak " + peak_text(*trial.trace) + "." + (tensors.empty() ? "" : " The largest tensors: " + tensors + ".") +
+           (note.empty() ? "" : " " + note + ".");
   }
 
   void put_findings() {

@@ -34,10 +34,10 @@ th[aria-sort=ascending]::after { content:" ▴"; } th[aria-sort=descending]::aft
 .words { text-align:left; } td.reason { text-align:left; white-space:normal; min-width:36ch; }
 tr.chosen td { background:var(--mark); font-weight:600; }
 td.good { color:var(--good); } td.bad { color:var(--bad); } td.doubtful { color:var(--doubt); } td.dim { color:var(--soft); }
-.charts { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(100%,620px),1fr)); gap:26px 34px; }
-.charts div figure + figure { margin-top:22px; }
-figure { margin:0; min-width:0; max-width:900px; }
-svg { display:block; width:100%; height:auto; }
+.charts { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr)); gap:26px 34px; }
+.charts > div > figure + figure { margin-top:22px; }
+figure { margin:0; min-width:0; max-width:760px; }
+svg { display:block; width:100%; min-width:580px; height:auto; }
 svg text { font:12px system-ui,-apple-system,"Segoe UI",sans-serif; fill:var(--ink); }
 svg .tick, svg .name { fill:var(--soft); }
 svg .strong { font-weight:700; }
@@ -61,7 +61,9 @@ ul { margin:4px 0; padding-left:22px; } li { margin:3px 0; max-width:95ch; }
 dl { display:grid; grid-template-columns:max-content 1fr; gap:4px 16px; margin:0; } dt { color:var(--soft); } dd { margin:0; max-width:85ch; overflow-wrap:anywhere; }
 code { font:13px ui-monospace,"SFMono-Regular",Menlo,Consolas,monospace; }
 footer { margin-top:34px; border-top:1px solid var(--rule); padding-top:10px; }
-@media (max-width:1000px) { table { font-size:14px; } th, td { padding:4px 7px; } th, td.words { white-space:normal; } }
+@media (max-width:1000px) { table { font-size:14px; } th, td { padding:4px 7px; } th, td.words { white-space:normal; }
+  .trials th:nth-child(2), .trials td:nth-child(2) { position:sticky; left:0; background:var(--page); min-width:13ch; }
+  .trials tr.chosen td:nth-child(2) { background:var(--mark); } }
 @media (max-width:560px) { dl { grid-template-columns:1fr; } dd { margin-bottom:6px; } }
 @page { margin:14mm; }
 @media print { body { font-size:11px; } main { padding:0; max-width:none; } th, td { padding:2px 6px; }

@@ -18,7 +18,7 @@ using result::ParetoPlot;
 using result::ParetoPoint;
 using result::Row;
 
-constexpr int kMostWidth = 100, kLeastWidth = 40, kHeight = 18, kMargin = 9;  // characters
+constexpr int kMostWidth = 160, kLeastWidth = 40, kHeight = 18, kMargin = 9;  // characters
 
 // U+2800 and the dots of a cell, two wide and four high, as bits.
 std::string braille(int dots) {

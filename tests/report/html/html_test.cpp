@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <tuple>
 
 #include "tests/report/made_up_trace.h"
 #include "tests/report/sample.h"
@@ -118,4 +119,31 @@ TEST_CASE("a curve whose highest point is not the measured peak says why") {
   for (const trace::MemorySample& sample : trace.memory) highest = std::max(highest, sample.allocated_bytes);
   report.rows[1].measurement.peak_bytes.allocated = highest;
   CHECK_FALSE(has(html(report, traced), "The measured peak is"));
+}
+
+TEST_CASE(
+    "a chart scrolls in a box of its own where the page is too narrow for its words, and the table keeps its names") {
+  const std::string page = html(report::sample_report(), {});
+  CHECK(count(page, "<svg ") == 3);
+  CHECK(count(page, "<div class=\"wide\"><svg ") == count(page, "<svg "));
+  CHECK(has(page, ".wide { overflow-x:auto; }"));
+  CHECK(has(page, "min-width:580px"));
+  CHECK(has(page, "position:sticky; left:0"));
+}
+
+TEST_CASE("a curve's caption names the tensors that lie there at its peak") {
+  Report report = report::sample_report();
+  trace::Trace trace = test::made_up_trace("mixed", 4, 1);
+  int64_t peak_ns = 0, highest = 0;
+  for (const trace::MemorySample& sample : trace.memory)
+    if (sample.allocated_bytes > highest)
+      std::tie(highest, peak_ns) = std::tuple(sample.allocated_bytes, sample.time_ns);
+  trace.values.push_back({"layers.0/aten::silu", "layers.0", "keep", "", int64_t{3} << 30, 0});
+  const uint32_t track = trace.track({trace::TrackRole::values}), name = trace.name("layers.0/aten::silu");
+  for (const auto& [kind, time_ns] :
+       {std::pair(trace::EventKind::save, peak_ns - 1), {trace::EventKind::use, peak_ns + 1}})
+    trace.events.push_back({kind, track, name, time_ns, time_ns, 0, 0, trace::ValueId(trace.values.size() - 1)});
+  const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
+  const std::string page = html(report, traced);
+  CHECK_MESSAGE(has(page, "The largest tensors: layers.* silu (2) 3.25 GiB"), page.substr(page.find("<figcaption>Peak"), 300));
 }
