@@ -18,6 +18,12 @@ void right_text(const std::string& text) {
   ImGui::TextUnformatted(text.c_str());
 }
 
+void faint(const std::string& text) {
+  ImGui::PushStyleColor(ImGuiCol_Text, palette().faint_text);
+  ImGui::TextWrapped("%s", text.c_str());
+  ImGui::PopStyleColor();
+}
+
 bool clicked() {
   const ImGuiIO& io = ImGui::GetIO();
   return ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&

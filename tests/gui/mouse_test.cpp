@@ -108,3 +108,12 @@ TEST_CASE("a click on a tab changes the pane") {
     CHECK(screen.state.tab == tab);
   }
 }
+
+TEST_CASE("of a kernel it is told for which part of the model it ran") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const ImVec2 at = screen.place_of(screen.find_event(EventKind::kernel, 2));  // "up backward"
+  screen.point(at.x, at.y);
+  screen.click();
+  CHECK(screen.words().find("layers.0 backward") != std::string::npos);
+}

@@ -232,7 +232,8 @@ TEST_CASE("batch and sequence, where they are axes, go into each trainer's own k
 TEST_CASE("the comments say when the CPU played the device, and when gradients are equal only within noise") {
   Report report = report::sample_report();
   report.emulated = true;
-  CHECK(has(exported("axolotl", "checkpoint:full", report), "NVIDIA H200 (a CPU emulates a GPU: the times are no GPU's)\n"));
+  CHECK(has(exported("axolotl", "checkpoint:full", report),
+            "NVIDIA H200 (a CPU emulates a GPU: the times are no GPU's)\n"));
   report.rows[1].measurement.gradients = {true, false, 0.00012, "layers.0.wq", "none"};
   CHECK(has(trainer::export_config("axolotl", report.rows[1], report),
             "# gradients: differ from those of none in layers.0.wq, by no more than its own runs do\n"));

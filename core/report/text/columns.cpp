@@ -123,7 +123,10 @@ class Columns {
 
   Cell gradients(const Row& row) const {
     const result::Gradients& gradients = row.measurement.gradients;
-    if (row.measurement.strategy == report_.reference) return {"reference", Paint::dim};
+    // One trial alone is nobody's reference: its gradients were compared with nothing.
+    const auto compared = [](const Row* each) { return each->measurement.gradients.compared; };
+    if (row.measurement.strategy == report_.reference)
+      return {std::ranges::any_of(rows_, compared) ? "reference" : "not compared", Paint::dim};
     if (!gradients.compared) return {kNothing};
     if (gradients.equal) return {"equal"};
     char text[48];

@@ -145,5 +145,6 @@ TEST_CASE("a curve's caption names the tensors that lie there at its peak") {
     trace.events.push_back({kind, track, name, time_ns, time_ns, 0, 0, trace::ValueId(trace.values.size() - 1)});
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
   const std::string page = html(report, traced);
-  CHECK_MESSAGE(has(page, "The largest tensors: layers.* silu (2) 3.25 GiB"), page.substr(page.find("<figcaption>Peak"), 300));
+  CHECK_MESSAGE(has(page, "The largest tensors: layers.* silu (2) 3.25 GiB"),
+                page.substr(page.find("<figcaption>Peak"), 300));
 }

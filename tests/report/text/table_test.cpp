@@ -218,3 +218,12 @@ TEST_CASE("the command, the versions, the machine and the day stand last, as far
 }
 
 TEST_CASE("an empty report says so") { CHECK(table(Report{}) == " no trials\n"); }
+
+TEST_CASE("the gradients of a trial alone were compared with nothing, and are not called a reference") {
+  Report report = report::sample_report();
+  std::erase_if(report.rows, [&](const result::Row& row) { return row.measurement.strategy != report.reference; });
+  REQUIRE(report.rows.size() == 1);
+  const std::string text = report::table(report, {false, 120});
+  CHECK(text.find("not compared") != std::string::npos);
+  CHECK(text.find("reference") == std::string::npos);
+}
