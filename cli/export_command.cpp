@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/trainer/merge.h"
 #include "core/trainer/trainer.h"
 
 namespace memtune::cli {
@@ -17,10 +20,11 @@ constexpr char kDescription[] =
 Examples:
   memtune export --trainer torchtune
   memtune export ./memtune-run --trainer axolotl -o memory.yaml
+  memtune export --trainer torchtune --into tune.yaml -o tune-memory.yaml
   memtune export --trainer torchtune --strategy checkpoint:full)";
 
 struct ExportFlags {
-  std::string run = "./memtune-run", trainer, strategy, output = "-";
+  std::string run = "./memtune-run", trainer, strategy, into, output = "-";
   ConsoleFlags console;
 };
 
@@ -29,10 +33,17 @@ int run_command(const ExportFlags& flags) {
   if (std::find(known.begin(), known.end(), flags.trainer) == known.end()) {
     throw UsageError(unknown_name("trainer", flags.trainer, known));
   }
+  if (!flags.into.empty() && !std::filesystem::is_regular_file(flags.into))
+    throw UsageError("--into: no such file: " + flags.into);
   const FinishedRun run = open_run(flags.run);
   const result::Row& row = find_row(run.report, flags.strategy);
-  write_output(flags.output, trainer::export_config(flags.trainer, row, run.report));
-  say(flags.console, "next: put these keys into your " + flags.trainer + " configuration");
+  const std::string keys = trainer::export_config(flags.trainer, row, run.report);
+  if (!flags.into.empty()) {
+    write_output(flags.output, trainer::merge(read_file(flags.into), keys, flags.into));
+    return kDone;
+  }
+  write_output(flags.output, keys);
+  say(flags.console, "next: put these keys into your " + flags.trainer + " configuration, or --into FILE does");
   return kDone;
 }
 
@@ -48,6 +59,8 @@ void add_export(CLI::App& app, Action& action) {
       ->required();
   offer(command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)"), strategy_words())
       ->type_name("SPEC");
+  command->add_option("--into", flags->into, "a configuration of yours: it is written with these keys in their places")
+      ->type_name("FILE");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });

@@ -137,6 +137,12 @@ TEST_CASE("export writes the recommended strategy, or the one that is named") {
   CHECK(slurp(place.folder.path / "tune.yaml").find("enable_activation_checkpointing: True") != std::string::npos);
   CHECK(place.memtune("export --trainer torchtune").out.find("enable_activation_checkpointing: False") !=
         std::string::npos);
+  const Ended merged = place.memtune("export --trainer torchtune --into tune.yaml -o tune.yaml");
+  CHECK(merged.code == 0);
+  const std::string both = slurp(place.folder.path / "tune.yaml");
+  CHECK(both.find("enable_activation_checkpointing: False") != std::string::npos);
+  CHECK(both.find("enable_activation_checkpointing: True") == std::string::npos);
+  CHECK(place.memtune("export --trainer torchtune --into nothing.yaml").code == 2);
 }
 
 TEST_CASE("diff compares two sweeps, also as JSON, and fails beyond a limit only") {
