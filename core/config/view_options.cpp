@@ -4,7 +4,7 @@ namespace memtune::config {
 namespace {
 
 const ViewOption kOptions[] = {
-    {"--screenshot", "FILE", "write a PNG instead of opening a window; needs no display", {}},
+    {"--screenshot", "FILE", "write a picture, FILE.png, instead of opening a window; needs no display", {}},
     {"--size", "WIDTHxHEIGHT", "of window or picture, in pixels (default: 1600x900, or the last window's)", {}},
     {"--scale", "FACTOR", "of text and all else (default: the display's)", {}},
     {"--theme", "NAME", "dark or light (default: dark)", {"dark", "light"}},

@@ -37,10 +37,11 @@ void value_facts(const trace::TracedValue& value) {
   fact("why", value.reason);
 }
 
-// The part of the model, and of the step, that a kernel ran for.
+// The part of the model, and of the step, that a kernel ran for; "" where it spans several.
 std::string part_of(const trace::Trace& trace, const trace::Event& event) {
   const trace::Event* region = trace::region_at(trace, event.start_ns + (event.end_ns - event.start_ns) / 2);
-  return region ? trace.names[region->name] : "";
+  const bool within = region && region->start_ns <= event.start_ns && event.end_ns <= region->end_ns;
+  return within ? trace.names[region->name] : "";
 }
 
 void event_facts(const trace::Trace& trace, const trace::Event& event) {

@@ -108,7 +108,8 @@ std::string most_of_it(const MemoryModel& memory, const Stack& stack) {
     most = sum;
     name = trace::family(memory.owners[family.front()].owner);
   }
-  return name + (name.ends_with('s') || name.ends_with('*') ? " hold " : " holds ") +
+  return name +
+         (name.ends_with('*') || (name.ends_with('s') && !name.starts_with("work space")) ? " hold " : " holds ") +
          share_text(most, stack.allocated_bytes) + " of it";
 }
 

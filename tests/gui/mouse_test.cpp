@@ -120,3 +120,15 @@ TEST_CASE("of a kernel it is told for which part of the model it ran") {
   const std::string said = screen.words();
   CHECK_MESSAGE(std::regex_search(said, std::regex("part\\W+layers.0 backward")), said);
 }
+
+TEST_CASE("what computes for several parts of the model has none") {
+  test::Screen screen;
+  trace::Trace trace = test::small_trace();  // a processor's step is one stretch of compute
+  test::add_event(trace, EventKind::kernel, test::kCompute, "compute", 10 * test::kMs, 20 * test::kMs);
+  screen.open(trace);
+  gui::select_event(screen.state, static_cast<uint32_t>(trace.events.size() - 1));
+  screen.frames(2);
+  const std::string said = screen.words();
+  CHECK(said.find("took") != std::string::npos);
+  CHECK_MESSAGE(!std::regex_search(said, std::regex("\\bpart\\W")), said);
+}
