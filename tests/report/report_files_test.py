@@ -299,6 +299,35 @@ class Browser(PageTest):
         self.assertEqual(cells, sorted(cells))
         self.assertLessEqual(found["wide"], found["inner"])
 
+    def laid_out(self, width):
+        """Of the page in a frame of that width: its own, what sticks out, heights of charts' words, where charts end."""
+        (self.folder / "frame.html").write_text(f"""<body style="margin:0">
+          <iframe src="page.html" style="border:0;width:{width}px;height:900px"></iframe><script>
+          onload = () => {{
+            const page = document.querySelector("iframe").contentDocument;
+            const all = query => [...page.querySelectorAll(query)], box = element => element.getBoundingClientRect();
+            document.title = JSON.stringify({{
+              wide: page.documentElement.scrollWidth,
+              out: all("body *").filter(each => !each.closest(".wide") && box(each).right > {width})
+                .map(each => each.tagName),
+              words: all("svg text").map(each => box(each).height),
+              charts: Math.max(...all("svg").map(each => box(each).right))}});
+          }};</script></body>""", encoding="utf-8")
+        dom = subprocess.run([self.browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1600,1000",
+                              "--allow-file-access-from-files", "--virtual-time-budget=5000",
+                              f"--user-data-dir={self.folder}/profile", "--dump-dom",
+                              f"file://{self.folder}/frame.html"],
+                             capture_output=True, text=True, check=True, timeout=120).stdout
+        return json.loads(html.unescape(dom[dom.index("<title>") + 7:dom.index("</title>")]))
+
+    def test_it_reads_at_the_width_of_a_phone_and_fills_that_of_a_desk(self):
+        for width in (400, 1280):
+            found = self.laid_out(width)
+            self.assertLessEqual(found["wide"], width)
+            self.assertEqual(found["out"], [])
+            self.assertGreaterEqual(min(found["words"]), 12)
+        self.assertGreater(found["charts"], 0.9 * 1280)
+
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
