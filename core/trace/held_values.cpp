@@ -74,7 +74,7 @@ bool is_held(const std::vector<Change>& changes, bool recomputed, int64_t time_n
       held = !last;
     else if (kind == EventKind::use)
       held = held && (!last || changes[i].time_ns == time_ns);
-    else
+    else if (i == 0 || changes[i - 1].kind != kind)
       held = is_awaited(changes, i);
     left = kind == EventKind::copy_out || (left && kind == EventKind::save);
   }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/trace/file.h"
 #include "tests/findings/made_up.h"
@@ -114,4 +115,14 @@ TEST_CASE("of a recorded sweep no more is told than the owners of values hold, a
       if (trial == std::string("1-none") && time_ns == peak->time_ns) CHECK(told > there / 1000 * 999);
     }
   }
+}
+
+TEST_CASE("a value in very many pieces takes no longer than its events") {
+  MadeUp made = with_kernels();
+  const ValueId value = made.value("layers.0", 0, "host", 4 * kMiB);
+  for (int piece = 0; piece < 300'000; ++piece) made.add(EventKind::copy_in, 5, 6, "", 0, value);
+  made.add(EventKind::use, 8, 8, "", 0, value);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(held(made.trace, 7) == 4);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
 }
