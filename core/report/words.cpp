@@ -65,8 +65,8 @@ std::vector<std::string> without_effect(const Report& report) {
   }
   std::vector<std::string> lines;
   for (const auto& [reason, names] : reasons)
-    lines.push_back(join(names, "; ") + (names.size() > 1 ? " are " : " is ") + report.reference +
-                    " by another name here: nothing moved, nothing was recomputed" +
+    lines.push_back(join(names, "; ") + (names.size() > 1 ? " are" : " is") +
+                    " none by another name here: nothing moved, nothing was recomputed" +
                     (reason.empty() ? "" : "; " + reason));
   return lines;
 }
@@ -79,8 +79,8 @@ std::vector<const Row*> rows_that_worked(const Report& report) {
 
 }  // namespace
 
-std::string shown_name(const Report& report, const Row& row) {
-  return row.measurement.strategy + (did_nothing(row.measurement) ? " = " + report.reference : "");
+std::string shown_name(const Row& row) {
+  return row.measurement.strategy + (did_nothing(row.measurement) ? " = none" : "");
 }
 
 std::vector<std::string> warnings(const Report& report) {

@@ -8,8 +8,8 @@
 
 namespace memtune::report {
 
-// The strategy's name, and that it is the reference where it did nothing: "offload:sync = none".
-std::string shown_name(const Report& report, const result::Row& row);
+// The strategy's name, and that it is none where it did nothing: "offload:sync = none".
+std::string shown_name(const result::Row& row);
 
 // What has to be known before any figure is read: that others used the machine while trials ran. Said first.
 std::vector<std::string> warnings(const Report& report);

@@ -57,8 +57,10 @@ class Recommender {
  public:
   Recommender(std::span<const Row> rows, int64_t budget, Goal goal)
       : rows_(rows), budget_(budget), goal_(goal), ranking_(rows) {
+    // What did nothing is `none`, and stands for it where that was not run itself.
+    const bool some = std::ranges::any_of(rows, [](const Row& row) { return can_be_chosen(row.measurement); });
     for (const Row& row : rows) {
-      if (!can_be_chosen(row.measurement)) continue;
+      if (!(some ? can_be_chosen(row.measurement) : usable(row.measurement))) continue;
       candidates_.push_back(&row);
       if (budget <= 0 || peak(row) <= budget) fitting_.push_back(&row);
     }

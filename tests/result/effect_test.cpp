@@ -48,6 +48,13 @@ TEST_CASE("a trial that did nothing is never recommended nor on the front, howev
   CHECK(recommend(rows, 0, Goal::throughput).strategy == "offload:stream");
 }
 
+TEST_CASE("what did nothing stands for none where that was not run") {
+  const std::vector<Row> rows = {counted("offload:stream", 50, 0, 0)};
+  const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  CHECK(advice.strategy == "offload:stream");
+  CHECK(advice.fits);
+}
+
 TEST_CASE("what changes less moves and recomputes fewer bytes; not counted, it holds more memory") {
   const Row none = row("none", 100), moves = counted("a", 100, 5, 0), both = counted("b", 100, 3, 3);
   CHECK(changes_less(none, moves));

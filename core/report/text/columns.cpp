@@ -28,7 +28,7 @@ class Columns {
     });
     add("strategy", Column::kAlways, true, [this](const Row& row) {
       const Paint paint = did_nothing(row.measurement) ? Paint::dim : Paint::plain;
-      return Cell{shown_name(report_, row), row.recommended ? Paint::good : paint};
+      return Cell{shown_name(row), row.recommended ? Paint::good : paint};
     });
     auto axis = [](std::optional<int64_t> value) { return Cell{value ? std::to_string(*value) : kNothing}; };
     add("batch", Column::kAlways, false, [&](const Row& row) { return axis(row.batch); });

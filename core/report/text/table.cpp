@@ -24,7 +24,7 @@ class Table {
   Table(const Report& report, TableStyle style) : report_(report), style_(style) {
     for (const Row* row : ranked(report.rows)) {
       (worked(*row) ? worked_ : failed_).push_back(row);
-      strategy_width_ = std::max(strategy_width_, display_width(shown_name(report, *row)));
+      strategy_width_ = std::max(strategy_width_, display_width(shown_name(*row)));
     }
   }
 
