@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <string_view>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/config/zip_directory.h"
 
 namespace memtune::config {
 namespace {
@@ -15,7 +17,7 @@ namespace fs = std::filesystem;
 
 const char* const kHowToSave = "; save the model with torch.jit.script(model).save(path) or torch.jit.trace(...)";
 constexpr int64_t kStart = 1 << 16;          // of the file, to tell what it is
-constexpr int64_t kMostDirectory = 1 << 26;  // larger ones are no model's
+constexpr uint64_t kMostPacked = 256 << 20;  // tensors are stored as they are; code is packed, and small
 
 // Little-endian, 0 beyond the end.
 uint64_t number(std::string_view bytes, size_t at, size_t size) {
@@ -33,56 +35,31 @@ std::string part(const InputFile& file, uint64_t begin, uint64_t most) {
   return bytes;
 }
 
-// The records' directory of a zip archive, which stands at its end: nothing when the file was cut off.
-std::optional<std::string> directory(const InputFile& file) {
-  constexpr uint64_t kEnd = 22, kComment = 65535, kLocator = 20, kLarge = 56;
-  const auto size = static_cast<uint64_t>(file.size());
-  const uint64_t begin = size > kEnd + kComment ? size - kEnd - kComment : 0;
-  const std::string tail = part(file, begin, kEnd + kComment);
-  const size_t end = tail.rfind("PK\5\6");
-  if (end == std::string::npos) return {};
-  uint64_t bytes = number(tail, end + 12, 4), offset = number(tail, end + 16, 4);
-  if (end >= kLocator && tail.compare(end - kLocator, 4, "PK\6\7") == 0) {
-    const std::string large = part(file, number(tail, end - kLocator + 8, 8), kLarge);
-    bytes = number(large, 40, 8);
-    offset = number(large, 48, 8);
-  }
-  return part(file, offset, std::min<uint64_t>(bytes, kMostDirectory));
-}
-
-struct Record {
-  std::string name;
-  uint64_t offset = 0, bytes = 0;  // of its header; of its content as stored
-};
-
-std::vector<Record> records_of(const std::string& directory) {
-  constexpr size_t kHeader = 46;
-  std::vector<Record> records;
-  for (size_t at = 0; at + kHeader <= directory.size() && directory.compare(at, 4, "PK\1\2") == 0;) {
-    const size_t length = number(directory, at + 28, 2);
-    records.push_back(
-        {directory.substr(at + kHeader, length), number(directory, at + 42, 4), number(directory, at + 20, 4)});
-    at += kHeader + length + number(directory, at + 30, 2) + number(directory, at + 32, 2);
-  }
-  return records;
-}
-
 // A pickled module names the fields of torch.nn.Module; a state_dict holds tensors alone.
-bool holds_module(const InputFile& file, const Record& pickle) {
-  const std::string text = part(file, pickle.offset, std::min<uint64_t>(pickle.bytes + 1024, 1 << 20));
+bool holds_module(const InputFile& file, const ZipRecord& pickle) {
+  const std::string text = part(file, pickle.offset, std::min<uint64_t>(pickle.stored_bytes, 1 << 20) + 1024);
   return text.find("_modules") != std::string::npos && text.find("_parameters") != std::string::npos;
 }
 
+// Nothing but a hostile archive becomes far more than it is.
+std::string unpacks_to(const std::vector<ZipRecord>& records, int64_t file_bytes) {
+  const uint64_t most = static_cast<uint64_t>(file_bytes) + kMostPacked;
+  constexpr auto kLargest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  uint64_t sum = 0;
+  for (const ZipRecord& record : records) sum += std::min(record.unpacked_bytes, kLargest - sum);
+  if (sum <= most) return "";
+  return "its " + format_bytes(file_bytes) + " unpack to " + format_bytes(static_cast<int64_t>(sum));
+}
+
 std::string archive(const InputFile& file, ModelFile& found) {
-  const auto bytes = directory(file);
-  if (!bytes) return "it is damaged or cut off: the archive's directory is missing";
-  const Record* pickle = nullptr;
-  const std::vector<Record> records = records_of(*bytes);
-  for (const Record& record : records) {
+  const auto records = read_zip_directory(file);
+  if (!records) return "it is damaged or cut off: the archive's directory is missing or makes no sense";
+  const ZipRecord* pickle = nullptr;
+  for (const ZipRecord& record : *records) {
     found.records.push_back(record.name.substr(record.name.find('/') + 1));
     if (found.records.back() == "data.pkl") pickle = &record;
   }
-  if (found.has("constants.pkl") && found.has("code/")) return "";
+  if (found.has("constants.pkl") && found.has("code/")) return unpacks_to(*records, file.size());
   if (found.has("archive_format") || found.has("models/") || found.has("serialized_exported_program"))
     return std::string("it is a torch.export archive (.pt2), which memtune does not read yet") + kHowToSave;
   if (pickle && holds_module(file, *pickle))

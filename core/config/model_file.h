@@ -9,7 +9,7 @@ namespace memtune::config {
 
 struct ModelFile {
   std::vector<std::string> records;  // of a zip archive, without the folder that they are all in
-  std::string instead;               // "it is a safetensors file, ...": why it holds no model; "" for TorchScript
+  std::string instead;               // "it is a safetensors file, ...": why it is no model to load; "" for TorchScript
 
   bool has(const std::string& start) const;  // a record that starts so
 };

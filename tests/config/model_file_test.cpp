@@ -8,11 +8,13 @@
 #include <fstream>
 
 #include "core/base/error.h"
+#include "tests/config/made_up_zip.h"
 
 namespace memtune::config {
 namespace {
 
 namespace fs = std::filesystem;
+using test::zip;
 
 struct Place {
   fs::path path = fs::temp_directory_path() / ("memtune-model-file-" + std::to_string(::getpid()));
@@ -24,23 +26,6 @@ struct Place {
   }
 };
 
-std::string bytes(uint64_t number, int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i, number >>= 8) text += static_cast<char>(number);
-  return text;
-}
-
-// A zip archive with stored records of the folder "m".
-std::string zip(const std::vector<std::pair<std::string, std::string>>& records) {
-  std::string file, directory;
-  for (const auto& [name, content] : records) {
-    const std::string path = "m/" + name, sizes = bytes(content.size(), 4) + bytes(content.size(), 4);
-    directory += "PK\1\2" + bytes(0, 16) + sizes + bytes(path.size(), 2) + bytes(0, 12) + bytes(file.size(), 4) + path;
-    file += "PK\3\4" + bytes(0, 14) + sizes + bytes(path.size(), 2) + bytes(0, 2) + path + content;
-  }
-  return file + directory + "PK\5\6" + bytes(0, 8) + bytes(directory.size(), 4) + bytes(file.size(), 4) + bytes(0, 2);
-}
-
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("a file that is no TorchScript is named for what it is") {
@@ -49,7 +34,7 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
   CHECK(has(look_at_model(place.path).instead, "it is a folder"));
   CHECK(place.instead("") == "it is empty");
   CHECK(has(place.instead("hello"), "it is no zip archive"));
-  CHECK(has(place.instead(bytes(20, 8) + "{\"w\":{}}" + std::string(40, ' ')), "safetensors"));
+  CHECK(has(place.instead(test::little(20, 8) + "{\"w\":{}}" + std::string(40, ' ')), "safetensors"));
   CHECK(has(place.instead("{\n \"architectures\": [], \"model_type\": \"llama\"}"), "Hugging Face config.json"));
   CHECK(has(place.instead("\x80\x02}q"), "it is a pickle"));
   CHECK(has(place.instead("GGUF...."), "GGUF"));
@@ -67,6 +52,17 @@ TEST_CASE("TorchScript is what has constants and code, and its records are told"
   CHECK(place.instead(whole) == "");
   CHECK(look_at_model(place.path / "file").has("code/__torch__"));
   CHECK(has(place.instead(whole.substr(0, whole.size() / 2)), "damaged or cut off"));
+}
+
+TEST_CASE("an archive that says it becomes far more than it is, is refused before anybody unpacks it") {
+  const Place place;
+  std::string content = zip({{"data.pkl", "x"}, {"code/__torch__.py", "x"}, {"constants.pkl", "x"}});
+  const auto says = [&](uint64_t unpacked_bytes) {
+    content.replace(content.find("PK\1\2") + 24, 4, test::little(unpacked_bytes, 4));
+    return place.instead(content);
+  };
+  CHECK(says(uint64_t{256} << 20) == "");
+  CHECK(has(says(uint64_t{300} << 20), " B unpack to 300.0 MiB"));
 }
 
 TEST_CASE("a directory that lies about where it is or how long is read to the file's end, no further") {

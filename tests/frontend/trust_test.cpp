@@ -8,7 +8,6 @@
 #include "core/base/error.h"
 #include "core/config/outside_ops.h"
 #include "core/frontend/front_end.h"
-#include "core/frontend/zip_directory.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -115,5 +114,4 @@ TEST_CASE("an archive that says it becomes far more than it is, is refused befor
   bytes.replace(entry + 24, 4, "\xF0\xFF\xFF\xFF", 4);  // its unpacked size
   std::ofstream(bench.path, std::ios::binary) << bytes;
   CHECK(bench.refusal().find(" unpack to 4") != std::string::npos);
-  CHECK(frontend::unpacked_bytes(InputFile(bench.path)) > (int64_t{1} << 31));
 }

@@ -22,6 +22,7 @@
 #include "core/base/utf8.h"
 #include "core/config/block_ranges.h"
 #include "core/config/decoder_profile.h"
+#include "core/config/model_file.h"
 #include "core/config/strategy.h"
 #include "core/config/trial_request.h"
 #include "core/findings/findings.h"
@@ -137,6 +138,8 @@ void read_plan_file(const std::string& input) {
 
 void read_profile(const std::string& input) { config::parse_decoder_profile("profile", input); }
 
+void read_model_file(const std::string& input) { config::look_at_model(folder().file("model", input)); }
+
 void read_facts(const std::string& input) {
   const auto facts = parse_json(input).get<config::ProgramFacts>();
   for (const char* name : {"none", "checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap",
@@ -220,13 +223,14 @@ void read_request(const std::string& input) {
 }
 
 const std::map<std::string, void (*)(const std::string&)> kParsers = {
-    {"trace", read_trace},         {"plan", read_plan},
-    {"plan_file", read_plan_file}, {"profile", read_profile},
-    {"facts", read_facts},         {"sweep", read_sweep},
-    {"report", read_report},       {"measurement", read_measurement},
-    {"journal", read_journal},     {"safetensors", read_safetensors},
-    {"strategy", read_strategy},   {"words", read_words},
-    {"frames", read_frames},       {"request", read_request}};
+    {"trace", read_trace},          {"plan", read_plan},
+    {"plan_file", read_plan_file},  {"profile", read_profile},
+    {"facts", read_facts},          {"sweep", read_sweep},
+    {"report", read_report},        {"measurement", read_measurement},
+    {"journal", read_journal},      {"safetensors", read_safetensors},
+    {"strategy", read_strategy},    {"words", read_words},
+    {"frames", read_frames},        {"request", read_request},
+    {"model_file", read_model_file}};
 
 void (*chosen)(const std::string&) = nullptr;
 

@@ -8,11 +8,13 @@ Exit code 1: a fault was found; the input lies in the corpus folder under crash-
 import argparse
 import concurrent.futures
 import glob
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import zipfile
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
 
@@ -25,6 +27,15 @@ def read(path):
 def op(i, name, block):
     return {"name": name, "region": f"layers.{block}", "block": block, "class": "matmul", "inputs": [i], "outputs": [i + 1],
             "output_bytes": [1 << 20], "output_saved": [True]}
+
+
+def archive(names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as zip:
+        for name in names:
+            with zip.open(zipfile.ZipInfo("m/" + name), "w", force_zip64=len(names) > 2) as record:
+                record.write(b"_parameters _modules")
+    return file.getvalue()
 
 
 def seeds():
@@ -65,6 +76,8 @@ def seeds():
         "words": [b"tokens:int64[4,4096]<32000", b"1.5GiB", b"0-3,7", b"layers.*.w?", b"-12", b"1e300", b"\xc2\x9b31m"],
         "frames": ["\n".join(map(json.dumps, frames)).encode()],
         "request": [dump(sweep["request"])],
+        "model_file": [archive(["data.pkl"]), archive(["data.pkl", "code/a.py", "constants.pkl"]), b"GGUF",
+                       b'{"model_type": "x"}', b"\x08\0\0\0\0\0\0\0{}      "],
     }
 
 

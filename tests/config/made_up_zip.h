@@ -1,0 +1,31 @@
+// Zip archives as tests want them: right ones, and those that say what is not so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memtune::test {
+
+// Little-endian.
+inline std::string little(uint64_t number, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i, number >>= 8) text += static_cast<char>(number);
+  return text;
+}
+
+// With stored records of the folder "m". `extra`: of every record in the directory.
+inline std::string zip(const std::vector<std::pair<std::string, std::string>>& records, const std::string& extra = "") {
+  std::string file, directory;
+  for (const auto& [name, content] : records) {
+    const std::string path = "m/" + name, sizes = little(content.size(), 4) + little(content.size(), 4);
+    directory += "PK\1\2" + little(0, 16) + sizes + little(path.size(), 2) + little(extra.size(), 2) + little(0, 10) +
+                 little(file.size(), 4) + path + extra;
+    file += "PK\3\4" + little(0, 14) + sizes + little(path.size(), 2) + little(0, 2) + path + content;
+  }
+  return file + directory + "PK\5\6" + little(0, 8) + little(directory.size(), 4) + little(file.size(), 4) +
+         little(0, 2);
+}
+
+}  // namespace memtune::test
