@@ -164,6 +164,22 @@ void publish_file(const fs::path& aside, const fs::path& path, FileSystem& syste
   sync_folder_of(system, path);
 }
 
+void remove_file(const fs::path& path, FileSystem& system) {
+  const int removed = system.unlink(path);
+  if (removed < 0 && removed != -ENOENT) throw_io_error("remove", path, -removed);
+}
+
+bool make_folders(const fs::path& path, FileSystem& system) {
+  const Descriptor there(uninterrupted([&] { return system.open(path, O_RDONLY | O_DIRECTORY, 0); }));
+  if (there.get() >= 0) return false;
+  if (there.get() != -ENOENT) throw_io_error("make the folder", path, -there.get());
+  const fs::path parent = path.parent_path();
+  const bool made_parent = !parent.empty() && parent != path && make_folders(parent, system);
+  const int made = system.make_folder(path);
+  if (made < 0 && made != -EEXIST) throw_io_error("make the folder", path, -made);
+  return made == 0 || made_parent;
+}
+
 void cut_file(const fs::path& path, int64_t bytes, FileSystem& system) {
   resize(system, open(system, path, O_WRONLY, "cut").get(), bytes, path);
 }

@@ -27,6 +27,12 @@ void append_file(const std::filesystem::path& path, std::string_view content, Fi
 void publish_file(const std::filesystem::path& aside, const std::filesystem::path& path,
                   FileSystem& system = system_files());
 
+// Removes a file; one that is not there is gone already.
+void remove_file(const std::filesystem::path& path, FileSystem& system = system_files());
+
+// Makes a folder and what is missing on the way to it; false when it was there.
+bool make_folders(const std::filesystem::path& path, FileSystem& system = system_files());
+
 // Cuts the file's end off.
 void cut_file(const std::filesystem::path& path, int64_t bytes, FileSystem& system = system_files());
 

@@ -78,6 +78,8 @@ int FileSystem::lock(int file) { return result_of(::flock(file, LOCK_EX | LOCK_N
 
 int FileSystem::make_folder(const std::filesystem::path& path) { return result_of(::mkdir(path.c_str(), 0777)); }
 
+int FileSystem::remove_folder(const std::filesystem::path& path) { return result_of(::rmdir(path.c_str())); }
+
 int FileSystem::rename(const std::filesystem::path& from, const std::filesystem::path& to) {
   return result_of(std::rename(from.c_str(), to.c_str()));
 }

@@ -36,6 +36,7 @@ class FileSystem {
   // Takes the file for this process alone; -EWOULDBLOCK when another has it.
   virtual int lock(int file);
   virtual int make_folder(const std::filesystem::path& path);
+  virtual int remove_folder(const std::filesystem::path& path);  // an empty one
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
   virtual int unlink(const std::filesystem::path& path);
 };

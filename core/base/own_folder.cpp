@@ -7,9 +7,6 @@
 #include <cerrno>
 #include <system_error>
 
-#include "core/base/error.h"
-#include "core/base/file.h"
-
 namespace memtune {
 namespace {
 
@@ -30,7 +27,8 @@ fs::path OwnFolder::resolved(const fs::path& path) const {
   if (inside.empty() || *inside.begin() == "..") return "";
   std::error_code missing;
   const fs::path real = fs::canonical(root, missing);
-  return (missing ? root : real) / inside;
+  if (missing) return root / inside;
+  return inside == "." ? real : real / inside;
 }
 
 // Not waiting for the other end of a pipe; a regular file is not affected.
@@ -48,6 +46,11 @@ int OwnFolder::make_folder(const fs::path& path) {
   return real.empty() ? -EXDEV : below_.make_folder(real);
 }
 
+int OwnFolder::remove_folder(const fs::path& path) {
+  const fs::path real = resolved(path);
+  return real.empty() ? -EXDEV : below_.remove_folder(real);
+}
+
 int OwnFolder::rename(const fs::path& from, const fs::path& to) {
   const fs::path real_from = resolved(from), real_to = resolved(to);
   return real_from.empty() || real_to.empty() ? -EXDEV : below_.rename(real_from, real_to);
@@ -56,18 +59,6 @@ int OwnFolder::rename(const fs::path& from, const fs::path& to) {
 int OwnFolder::unlink(const fs::path& path) {
   const fs::path real = resolved(path);
   return real.empty() ? -EXDEV : below_.unlink(real);
-}
-
-void make_folders(const fs::path& path, OwnFolder& folder) {
-  const Descriptor there(folder.open(path, O_RDONLY | O_DIRECTORY, 0));
-  if (there.get() >= 0) return;
-  if (there.get() == -ENOENT) {
-    make_folders(path.parent_path(), folder);
-    const int made = folder.make_folder(path);
-    if (made == 0 || made == -EEXIST) return;
-    throw_io_error("make the folder", path, -made);
-  }
-  throw_io_error("make the folder", path, -there.get());
 }
 
 }  // namespace memtune

@@ -16,6 +16,7 @@ class OwnFolder final : public FileSystem {
   // -ELOOP for a link on the way, -EXDEV for a path outside, -EINVAL for a pipe, a device or a socket.
   int open(const std::filesystem::path& path, int flags, unsigned mode) override;
   int make_folder(const std::filesystem::path& path) override;
+  int remove_folder(const std::filesystem::path& path) override;
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
   int unlink(const std::filesystem::path& path) override;
   int64_t read(int file, char* data, int64_t bytes) override { return below_.read(file, data, bytes); }
@@ -37,8 +38,5 @@ class OwnFolder final : public FileSystem {
   std::filesystem::path root_;
   FileSystem& below_;
 };
-
-// Makes `path`, beneath `folder`'s root, and what is missing on the way. IoError.
-void make_folders(const std::filesystem::path& path, OwnFolder& folder);
 
 }  // namespace memtune

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/bytes.h"
+#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 
@@ -38,6 +40,18 @@ TrialAnswer inspect(const config::TrialRequest& request, const std::string& key,
       {{"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()});
   if (const auto* facts = std::get_if<ModelFacts>(&answer)) write(folder / "facts.json", *facts, directory.files());
   return answer;
+}
+
+void check_limits(const config::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts) {
+  const int64_t parameters = facts.program.parameter_bytes;
+  const int64_t all = parameters * (training.optimizer == "adamw" ? 4 : 2);
+  for (const auto& [flag, bytes] :
+       {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", budget_bytes)})
+    if (bytes > 0 && bytes < parameters)
+      throw UsageError(flag + format_bytes(bytes) + " is less than the parameters alone, which take " +
+                       format_bytes(parameters) + " under every strategy; a step that trains all of them holds " +
+                       format_bytes(all) + " with gradients and what " + training.optimizer +
+                       " keeps, and its values beside that");
 }
 
 }  // namespace memtune::sweep

@@ -17,4 +17,7 @@ namespace memtune::sweep {
 TrialAnswer inspect(const config::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress);
 
+// UsageError for a memory cap or budget that no strategy can keep: the parameters alone take more.
+void check_limits(const config::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts);
+
 }  // namespace memtune::sweep

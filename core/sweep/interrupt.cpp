@@ -28,6 +28,7 @@ InterruptScope::InterruptScope() : previous_(kSignals.size()) {
 
 InterruptScope::~InterruptScope() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
+  interrupted_by = 0;
 }
 
 bool interrupted() { return interrupted_by != 0; }

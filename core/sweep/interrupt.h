@@ -19,7 +19,7 @@ class InterruptScope {
   std::vector<struct sigaction> previous_;
 };
 
-// A signal has come since the scope began.
+// A signal has come since the scope began; never outside one.
 bool interrupted();
 
 }  // namespace memtune::sweep

@@ -226,14 +226,13 @@ void RunDirectory::remove_temporaries() const {
 
 // A folder that holds something else refuses to go.
 void RunDirectory::remove_looks() const {
-  std::error_code ignored;
   for (const std::filesystem::path& look : folders_in(root_ / "inspect")) {
     for (const char* name : {"request.json", "facts.json", "log.txt"}) files_->unlink(look / name);
-    std::filesystem::remove(look, ignored);
+    files_->remove_folder(look);
   }
-  std::filesystem::remove(root_ / "inspect", ignored);
+  files_->remove_folder(root_ / "inspect");
   files_->unlink(root_ / "lock");
-  std::filesystem::remove(root_, ignored);
+  files_->remove_folder(root_);
 }
 
 void RunDirectory::write_record(const SweepRecord& record) const {

@@ -2,73 +2,18 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <system_error>
+#include <utility>
 
-#include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/file.h"
-#include "core/config/reference_file.h"
-#include "core/plan/no_effect.h"
-#include "core/result/effect.h"
-#include "core/sweep/baselines.h"
+#include "core/sweep/axes.h"
 #include "core/sweep/command_line.h"
 #include "core/sweep/inspection.h"
 #include "core/sweep/interrupt.h"
-#include "core/sweep/journal.h"
-#include "core/sweep/machine_load.h"
-#include "core/sweep/trial_key.h"
+#include "core/sweep/open_directory.h"
+#include "core/sweep/round_robin.h"
 
 namespace memtune::sweep {
 namespace {
-
-using nlohmann::json;
-using result::Measurement;
-using result::Outcome;
-
-std::vector<std::optional<int64_t>> axis(const std::vector<int64_t>& values) {
-  if (values.empty()) return {std::nullopt};
-  return {values.begin(), values.end()};
-}
-
-// " batch 2 and sequence 1024"
-std::string describe(const Setting& point) {
-  std::string text;
-  if (point.batch) text += " batch " + std::to_string(*point.batch);
-  if (point.sequence) text += (text.empty() ? " sequence " : " and sequence ") + std::to_string(*point.sequence);
-  return text;
-}
-
-// The same trial may work once the disk has room and nobody kills it.
-bool may_pass(Outcome outcome) {
-  return outcome == Outcome::disk_full || outcome == Outcome::host_oom || outcome == Outcome::killed;
-}
-
-// The run directory; one made for a sweep that ends before its first trial has does not stay.
-class OpenDirectory {
- public:
-  OpenDirectory(const std::filesystem::path& path, FileSystem& files) : directory(path, files) {
-    std::error_code error;
-    made_ = std::filesystem::create_directories(path, error);
-    if (error) throw IoError("cannot make the folder " + path.string() + ": " + error.message());
-    lock_ = std::make_unique<FileLock>(path / "lock", directory.files());
-    directory.check_format();
-    directory.remove_temporaries();
-  }
-  ~OpenDirectory() {
-    if (made_ && !used) directory.remove_looks();
-  }
-  OpenDirectory(const OpenDirectory&) = delete;
-  OpenDirectory& operator=(const OpenDirectory&) = delete;
-
-  RunDirectory directory;
-  bool used = false;
-
- private:
-  bool made_ = false;
-  std::unique_ptr<FileLock> lock_;
-};
 
 class Sweep {
  public:
@@ -77,13 +22,14 @@ class Sweep {
         listener_(listener),
         candidates_(settings.strategies, settings.plans, !settings.request.training.scratch.empty()),
         open_(settings.directory, settings.files ? *settings.files : system_files()),
-        directory_(open_.directory),
-        keys_(settings.request, find_trial_program()) {}
+        directory_(open_.directory()),
+        keys_(settings.request, find_trial_program()),
+        axes_(settings, listener, directory_, keys_),
+        turns_(settings, listener, open_, axes_.points(), record_) {}
 
   std::optional<ModelFacts> look() {
-    points_ = {{axis(settings_.batches).front(), axis(settings_.sequences).front(), {}}};
-    if (!inspect(points_.front())) return std::nullopt;
-    return points_.front().facts;
+    if (!axes_.inspect_first()) return std::nullopt;
+    return axes_.points().front().facts;
   }
 
   SweepResult run(const MakeProposer& make_proposer) {
@@ -94,117 +40,62 @@ class Sweep {
     const int64_t cap = settings_.request.training.memory_cap_bytes;
     record_.budget_bytes = settings_.budget_bytes > 0 ? settings_.budget_bytes : cap;
     record_.origin = earlier_origin();
-    if (!inspect_all()) return {record_, {}, true};
-    check_limits();
-    const std::unique_ptr<Proposer> proposer = make_proposer(candidates_, points_);
+    if (!axes_.inspect_all()) return {record_, {}, true};
+    record_.facts = axes_.points().front().facts;
+    check_limits(settings_.request.training, settings_.budget_bytes, record_.facts);
+    const std::unique_ptr<Proposer> proposer = make_proposer(candidates_, axes_.points());
     const bool finished = run_proposals(*proposer);
     if (settings_.dry_run) return {record_, {}, false};
     return {record_, make_report(directory_, record_), !finished};
   }
 
  private:
-  struct Trial {
-    size_t setting = 0;
-    TrialSpec spec;
-    config::TrialRequest request;
-    bool reused = false;  // its first round is here
-    Measurement measurement;
-
-    std::string key(size_t round) const { return spec.key + (round == 0 ? "" : "-" + std::to_string(round + 1)); }
-  };
-
-  std::string absolute(const std::filesystem::path& relative) const {
-    return std::filesystem::absolute(directory_ / relative).string();
-  }
-
-  config::TrialRequest request_for(const Setting& point) const {
-    config::TrialRequest request = settings_.request;
-    request.training.batch = point.batch.value_or(request.training.batch);
-    request.training.sequence = point.sequence.value_or(request.training.sequence);
-    return request;
-  }
-
-  // False when a signal came.
-  bool inspect_all() {
-    for (const auto& batch : axis(settings_.batches))
-      for (const auto& sequence : axis(settings_.sequences)) {
-        points_.push_back({batch, sequence, {}});
-        if (!inspect(points_.back())) return false;
-      }
-    record_.facts = points_.front().facts;
-    return true;
-  }
-
-  // What no strategy can keep is told before any trial.
-  void check_limits() const {
-    const int64_t parameters = record_.facts.program.parameter_bytes;
-    const config::TrainingSettings& training = settings_.request.training;
-    const int64_t all = parameters * (training.optimizer == "adamw" ? 4 : 2);
-    for (const auto& [flag, bytes] :
-         {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", settings_.budget_bytes)})
-      if (bytes > 0 && bytes < parameters)
-        throw UsageError(flag + format_bytes(bytes) + " is less than the parameters alone, which take " +
-                         format_bytes(parameters) + " under every strategy; a step that trains all of them holds " +
-                         format_bytes(all) + " with gradients and what " + training.optimizer +
-                         " keeps, and its values beside that");
-  }
-
-  // Fills the setting's facts; false when a signal came. That one of several cannot be looked at need not be the end:
-  // its trials will say why they fail.
-  bool inspect(Setting& point) {
-    const config::TrialRequest request = request_for(point);
-    TrialAnswer answer = sweep::inspect(request, keys_.setting(request), directory_, settings_.limit,
-                                        [this](const Phase& phase) { listener_.inspecting(phase); });
-    const auto* failure = std::get_if<Failure>(&answer);
-    if (failure && failure->outcome == Outcome::interrupted) return false;
-    if (auto* facts = std::get_if<ModelFacts>(&answer)) {
-      point.facts = std::move(*facts);
-      return true;
-    }
-    const auto* problem = std::get_if<UsageProblem>(&answer);
-    const std::string reason = problem   ? problem->message
-                               : failure ? failure->reason
-                                         : "memtune-trial gave another answer";
-    if (points_.size() > 1) {
-      point.facts = points_.front().facts;
-      inspection_notes_.push_back("the model cannot be looked at with" + describe(point) + " (" + reason +
-                                  "): plans are made as with" + describe(points_.front()));
-      return true;
-    }
-    if (problem) throw UsageError(reason);
-    throw Error("cannot look at the model: " + reason);
-  }
-
   // False when a signal came. Proposals that bring nothing new are the last.
   bool run_proposals(Proposer& proposer) {
     std::vector<Proposal> proposals = proposer.next({});
     say_notes();
+    std::vector<Tried> tried;
     size_t begin = 0;
     do {
-      begin = trials_.size();
-      for (Proposal& proposal : proposals) add_trial(std::move(proposal));
+      begin = turns_.trials().size();
+      for (Proposal& proposal : proposals) turns_.add(trial_of(std::move(proposal)));
       tell_plan(begin);
       if (settings_.dry_run) return true;
       tell_origin();
       directory_.write_record(record_);
-      if (!run_trials(begin)) return false;
-      proposals = proposer.next(tried_);
-    } while (!proposals.empty() && begin < trials_.size());
+      if (!turns_.run(begin)) return false;
+      for (size_t i = begin; i < turns_.trials().size(); ++i) tried.push_back(tried_in(turns_.trials()[i]));
+      proposals = proposer.next(tried);
+    } while (!proposals.empty() && begin < turns_.trials().size());
     return true;
+  }
+
+  static Tried tried_in(const TrialState& trial) { return {trial.spec.strategy, trial.setting, trial.measurement}; }
+
+  TrialState trial_of(Proposal proposal) const {
+    const Setting& point = axes_.points().at(proposal.setting);
+    TrialState trial;
+    trial.setting = proposal.setting;
+    trial.request = axes_.request_at(point);
+    trial.request.plan = std::move(proposal.plan);
+    const std::string reference = "reference-" + keys_.setting(trial.request).substr(0, 8) + ".bin";
+    trial.request.reference = std::filesystem::absolute(directory_ / reference).string();
+    trial.spec = {proposal.name, {}, {}, keys_.trial(trial.request), ""};
+    // An axis of one value is a setting like any other.
+    if (settings_.batches.size() > 1) trial.spec.batch = point.batch;
+    if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;
+    return trial;
   }
 
   void tell_plan(size_t begin) {
     size_t reused = 0, runs = 0;
-    for (size_t i = 0; i < trials_.size(); ++i) {
-      size_t missing = 0;
-      for (size_t round = 0; round < rounds(); ++round) missing += has_round(trials_[i], round) ? 0 : 1;
+    for (size_t i = 0; i < turns_.trials().size(); ++i) {
+      const size_t missing = turns_.missing_rounds(turns_.trials()[i]);
       reused += missing == 0 ? 1 : 0;
       runs += i < begin ? 0 : missing;
     }
     listener_.planned(record_.trials, reused, runs);
   }
-
-  size_t rounds() const { return static_cast<size_t>(std::max(1, settings_.rounds)); }
 
   trace::Origin earlier_origin() const try {
     return directory_.read_record().origin;
@@ -214,7 +105,7 @@ class Sweep {
 
   // Whoever only looks at an earlier sweep's figures again did not make them.
   void tell_origin() {
-    if (!record_.origin.written.empty() && std::ranges::all_of(trials_, &Trial::reused)) return;
+    if (!record_.origin.written.empty() && std::ranges::all_of(turns_.trials(), &TrialState::reused)) return;
     record_.origin = record_.facts.origin;
     record_.origin.model = record_.model;
     record_.origin.command = command_line();
@@ -222,204 +113,8 @@ class Sweep {
   }
 
   void say_notes() {
-    for (const auto& notes : {settings_.notes, candidates_.notes(), inspection_notes_})
+    for (const auto& notes : {settings_.notes, candidates_.notes(), axes_.notes()})
       for (const std::string& note : notes) listener_.noted(note);
-  }
-
-  void add_trial(Proposal proposal) {
-    const Setting& point = points_.at(proposal.setting);
-    Trial trial;
-    trial.setting = proposal.setting;
-    trial.request = request_for(point);
-    trial.request.plan = std::move(proposal.plan);
-    trial.request.reference = absolute("reference-" + keys_.setting(trial.request).substr(0, 8) + ".bin");
-    trial.spec = {proposal.name, {}, {}, keys_.trial(trial.request), ""};
-    const auto same = [&](const TrialSpec& other) { return other.key == trial.spec.key; };
-    if (std::ranges::any_of(record_.trials, same)) return;
-    // An axis of one value is a setting like any other.
-    if (settings_.batches.size() > 1) trial.spec.batch = point.batch;
-    if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;
-    const JournalEntry* known = journal().find(trial.spec.key);
-    if (known) trial.spec.folder = known->folder;
-    trial.reused = known && can_reuse(*known, trial);
-    if (trial.reused) trial.measurement = *directory_.read_measurement(known->folder);
-    any_worked_ |= trial.reused;
-    trials_.push_back(trial);
-    record_.trials.push_back(trial.spec);
-  }
-
-  // All of a reference is read once a sweep.
-  bool is_whole(const std::string& reference) {
-    if (whole_references_.contains(reference)) return true;
-    if (!config::is_whole_reference(reference)) return false;
-    whole_references_.insert(reference);
-    return true;
-  }
-
-  bool can_reuse(const JournalEntry& known, const Trial& trial) {
-    if (settings_.reuse == Reuse::nothing || known.outcome.empty() || known.folder.empty()) return false;
-    const auto measurement = directory_.read_measurement(known.folder);
-    if (!measurement) return false;
-    const bool worked = measurement->outcome == Outcome::ok;
-    // Its gradients may be needed by those that are still to run.
-    const result::Gradients& gradients = measurement->gradients;
-    const bool made_reference = !gradients.compared || gradients.against == measurement->strategy;
-    if (worked && made_reference && !is_whole(trial.request.reference)) return false;
-    return worked || (settings_.reuse == Reuse::finished && !may_pass(measurement->outcome));
-  }
-
-  // The first that worked at the setting, or may still: what the others are compared with.
-  const Trial* base_of(const Trial& trial) const {
-    const auto found = std::ranges::find_if(trials_, [&](const Trial& other) {
-      return other.setting == trial.setting && (&other == &trial || other.measurement.outcome == Outcome::ok);
-    });
-    return &*found;
-  }
-
-  // Measured, and beside what the others of its setting are.
-  bool has_round(const Trial& trial, size_t round) {
-    if (trial.measurement.outcome != Outcome::ok) return trial.reused || round > 0;
-    const std::vector<result::Round>& rounds = trial.measurement.rounds;
-    if (round >= rounds.size() || rounds[round].base != base_of(trial)->spec.strategy) return false;
-    const JournalEntry* known = journal().find(trial.key(round));
-    return known && !known->outcome.empty();
-  }
-
-  // Those from `begin` on, in turns; false when a signal came.
-  bool run_trials(size_t begin) {
-    for (size_t round = 0; round < rounds(); ++round)
-      for (size_t i = begin; i < trials_.size(); ++i)
-        if (!has_round(trials_[i], round) && !run_round(i, round)) return false;
-    for (size_t i = begin; i < trials_.size(); ++i)
-      tried_.push_back({trials_[i].spec.strategy, trials_[i].setting, trials_[i].measurement});
-    return true;
-  }
-
-  bool run_round(size_t i, size_t round) {
-    Trial& trial = trials_[i];
-    if (interrupted()) return false;
-    if (trial.spec.folder.empty()) {
-      trial.spec.folder = directory_.new_folder(trial.spec);
-      record_.trials[i] = trial.spec;
-      directory_.write_record(record_);
-    }
-    if (!measure_base(trial, round)) return false;
-    return run_trial(trial, round);
-  }
-
-  // Whoever goes on with an earlier run's trials measures the baseline anew beside those that are still to run.
-  bool measure_base(const Trial& trial, size_t round) {
-    const Trial& base = *base_of(trial);
-    if (&base == &trial || baselines_.find(trial.setting, round)) return true;
-    const Measurement measurement = measure(base, false);
-    if (measurement.outcome == Outcome::interrupted) return false;
-    const double step_ms = usable(measurement) ? measurement.step_ms.median : 0;
-    baselines_.add(trial.setting, round, {base.spec.strategy, step_ms});
-    return true;
-  }
-
-  // False when a signal came: without an end in the journal it runs again.
-  bool run_trial(Trial& trial, size_t round) {
-    const bool first = round == 0 && !trial.reused;
-    // Before the folder is made: whoever goes on after a kill finds it by the journal alone.
-    journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
-    if (first) prepare(trial, trial.spec.folder);
-    result::Round beside;
-    beside.load = load_;
-    beside.cores = usable_cores();
-    beside.gpu_processes = gpu_processes(settings_.request.training.device);
-    const LoadWatch watch;
-    listener_.started(trial.spec, static_cast<int>(round) + 1);
-    const Measurement measurement = measure(trial, first);
-    beside.other_cores = watch.other_cores();
-    open_.used = true;
-    if (first) trial.measurement = measurement;
-    if (measurement.outcome != Outcome::interrupted) add_round(measurement, beside, round, trial);
-    if (measurement.outcome != Outcome::interrupted || first)
-      directory_.write_measurement(trial.spec.folder, trial.measurement);
-    listener_.ended(trial.measurement);
-    if (measurement.outcome == Outcome::interrupted) return false;
-    journal().end(trial.key(round), to_string(measurement.outcome));
-    any_worked_ |= measurement.outcome == Outcome::ok;
-    return true;
-  }
-
-  Measurement measure(const Trial& trial, bool first) {
-    const std::filesystem::path folder = trial.spec.folder;
-    const std::string name = first ? "request.json" : "round.json";
-    if (!first) {
-      config::TrialRequest request = trial.request;
-      request.round = 1;
-      request.trace = "";
-      write_file(directory_ / folder / name, json(request).dump(1, '\t') + "\n", directory_.files());
-    }
-    return complete(run_trial_process({{"run", absolute(folder / name)},
-                                       directory_ / folder / (first ? "log.txt" : "round.txt"),
-                                       settings_.limit,
-                                       [this](const Phase& phase) { listener_.phase(phase); },
-                                       &directory_.files()}),
-                    trial);
-  }
-
-  void add_round(const Measurement& measurement, result::Round beside, size_t round, Trial& trial) {
-    if (measurement.outcome != Outcome::ok) {
-      trial.measurement.outcome = measurement.outcome;
-      trial.measurement.reason = measurement.reason;
-      if (round > 0) trial.measurement.reason += " (in round " + std::to_string(round + 1) + ")";
-      return;
-    }
-    const Trial& base = *base_of(trial);
-    if (&base == &trial) baselines_.add(trial.setting, round, {trial.spec.strategy, measurement.step_ms.median});
-    const Baseline baseline = baselines_.find(trial.setting, round).value_or(Baseline{});
-    beside.base = baseline.strategy;
-    beside.base_ms = baseline.step_ms;
-    result::add_round(round, measurement, beside, trial.measurement);
-    if (did_nothing(trial.measurement))
-      trial.measurement.no_effect = plan::why_no_effect(trial.request.plan, points_.at(trial.setting).facts.program);
-  }
-
-  void prepare(Trial& trial, const std::filesystem::path& folder) {
-    make_folders(directory_ / folder, directory_.files());
-    for (const char* stale : {"measurement.json", "trace.mttrace"})
-      directory_.files().unlink(directory_ / folder / stale);
-    trial.request.trace = absolute(folder / "trace.mttrace");
-    trial.request.command = command_line();
-    // One that cannot be read would be refused by every trial; whoever comes first makes it again.
-    if (!is_whole(trial.request.reference)) std::filesystem::remove(trial.request.reference);
-    write_file(directory_ / folder / "plan.json", json(trial.request.plan).dump(1, '\t') + "\n", directory_.files());
-    write_file(directory_ / folder / "request.json", json(trial.request).dump(1, '\t') + "\n", directory_.files());
-  }
-
-  // Any answer as a measurement of this trial.
-  Measurement complete(const TrialAnswer& answer, const Trial& trial) const {
-    Measurement measurement;
-    if (const auto* result = std::get_if<Measurement>(&answer)) {
-      measurement = *result;
-    } else if (const auto* problem = std::get_if<UsageProblem>(&answer)) {
-      if (!any_worked_) throw UsageError(problem->message);
-      measurement.outcome = Outcome::error;
-      measurement.reason = problem->message;
-    } else if (const auto* failure = std::get_if<Failure>(&answer)) {
-      measurement.outcome = failure->outcome;
-      measurement.reason = failure->reason;
-    } else {
-      measurement.outcome = Outcome::error;
-      measurement.reason = "memtune-trial gave another answer than a measurement";
-    }
-    const std::filesystem::path folder = trial.spec.folder;
-    measurement.strategy = trial.spec.strategy;
-    measurement.plan = (folder / "plan.json").string();
-    const bool traced = std::filesystem::exists(directory_ / folder / "trace.mttrace");
-    measurement.trace = traced ? (folder / "trace.mttrace").string() : "";
-    return measurement;
-  }
-
-  Journal& journal() {
-    if (!journal_) {
-      journal_ = std::make_unique<Journal>(directory_ / "journal.jsonl", directory_.files());
-      for (const std::string& note : journal_->notes()) listener_.noted(note);
-    }
-    return *journal_;
   }
 
   const SweepSettings& settings_;
@@ -428,16 +123,9 @@ class Sweep {
   OpenDirectory open_;
   const RunDirectory& directory_;
   TrialKeys keys_;
-  std::unique_ptr<Journal> journal_;
   SweepRecord record_;
-  std::vector<Setting> points_;  // of the axes
-  std::vector<std::string> inspection_notes_;
-  std::vector<Trial> trials_;
-  std::vector<Tried> tried_;
-  Baselines baselines_;
-  double load_ = load_average();  // before the first trial
-  std::set<std::string> whole_references_;
-  bool any_worked_ = false;
+  Axes axes_;
+  RoundRobin turns_;
 };
 
 }  // namespace

@@ -72,6 +72,25 @@ TEST_CASE("what was written is read back, empty and binary too") {
 
 TEST_CASE("files without a size are read to their end") { CHECK(read_file("/proc/self/status").starts_with("Name:")); }
 
+TEST_CASE("a folder is made with what is missing on the way, and who made it is told") {
+  const ScratchFolder folder;
+  CHECK(make_folders(folder.path / "a/b/c"));
+  CHECK_FALSE(make_folders(folder.path / "a/b/c"));
+  CHECK(make_folders(folder.path / "d/"));
+  CHECK(fs::is_directory(folder.path / "d"));
+  write_file(folder.path / "file", "");
+  CHECK_THROWS_WITH_AS(make_folders(folder.path / "file/a"), doctest::Contains("Not a directory"), IoError);
+}
+
+TEST_CASE("a file is removed, or there is none; a folder is none") {
+  const ScratchFolder folder;
+  write_file(folder.path / "file", "");
+  remove_file(folder.path / "file");
+  CHECK_NOTHROW(remove_file(folder.path / "file"));
+  CHECK(entries(folder.path) == 0);
+  CHECK_THROWS_AS(remove_file(folder.path), IoError);
+}
+
 TEST_CASE("a missing file is named with the system's reason") {
   const ScratchFolder folder;
   const std::string missing = (folder.path / "no/file").string();

@@ -5,8 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/sweep/machine_load.h"
-#include "core/sweep/sweep.h"
-#include "tests/support/run_program.h"
+#include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;
 using namespace memtune::sweep;
@@ -14,35 +13,8 @@ using memtune::result::Outcome;
 
 namespace {
 
-struct Plans : SweepListener {
-  void planned(const std::vector<TrialSpec>&, size_t here, size_t more) override { reused = here, runs = more; }
-  size_t reused = 0, runs = 0;
-};
-
-struct Turns {
-  test::ScratchFolder folder;
-  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
-  test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
-  SweepSettings settings;
-  Plans listener;
-
-  Turns() {
-    settings.model = "tiny";
-    settings.request.model.profile = "{}";
-    settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
-    settings.strategies = {"none", "checkpoint:full"};
-    settings.directory = folder.path / "run";
-  }
-
-  SweepResult run(const std::string& behaviour = "") {
-    const test::Variable rules("FAKE_TRIAL", behaviour);
-    return run_sweep(settings, listener);
-  }
-  std::string starts() {
-    std::string text = test::slurp(folder.path / "starts");
-    std::filesystem::remove(folder.path / "starts");
-    return text;
-  }
+struct Turns : test::SweepBench {
+  Turns() : SweepBench({"none", "checkpoint:full"}, 3) {}
 };
 
 const result::Measurement& second(const SweepResult& result) { return result.report.rows.at(1).measurement; }

@@ -11,8 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
-#include "core/sweep/sweep.h"
-#include "tests/support/run_program.h"
+#include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;
 using namespace memtune::sweep;
@@ -21,34 +20,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Bench {
-  test::ScratchFolder folder;
-  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
-  test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
+struct Bench : test::SweepBench {
   fs::path run_path = folder.path / "run", mine = folder.path / "mine";
-  SweepSettings settings;
-  SweepListener listener;
-
-  Bench() {
-    settings.model = "tiny";
-    settings.request.model.profile = "{}";
-    settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
-    settings.strategies = {"none", "checkpoint:full"};
-    settings.directory = run_path;
-    settings.rounds = 1;
-    write_file(mine, "precious");
-  }
+  Bench() : SweepBench({"none", "checkpoint:full"}) { write_file(mine, "precious"); }
   ~Bench() { CHECK(read_file(mine) == "precious"); }
-
-  SweepResult run(const std::string& behaviour = "") {
-    const test::Variable rules("FAKE_TRIAL", behaviour);
-    return run_sweep(settings, listener);
-  }
-  std::string starts() {
-    std::string text = test::slurp(folder.path / "starts");
-    fs::remove(folder.path / "starts");
-    return text;
-  }
 };
 
 std::string journal_line(const std::string& record) { return hash_hex(record).substr(0, 16) + " " + record + "\n"; }
@@ -237,6 +212,10 @@ TEST_CASE(
       const int refusal = strike();
       return refusal < 0 ? refusal : FileSystem::make_folder(path);
     }
+    int unlink(const fs::path& path) override {
+      const int refusal = strike();
+      return refusal < 0 ? refusal : FileSystem::unlink(path);
+    }
   };
   Bench bench;
   bool struck = true;
@@ -258,4 +237,55 @@ TEST_CASE(
     fs::remove_all(bench.run_path);
   }
   CHECK(tried > 60);
+}
+
+TEST_CASE("a run's folder that cannot be made is told with the reason, and nothing is made beside it") {
+  struct Refusing : FileSystem {
+    int make_folder(const fs::path&) override { return -EROFS; }
+  } files;
+  Bench bench;
+  bench.settings.directory = bench.run_path / "deep";
+  bench.settings.files = &files;
+  const std::string reason = "cannot make the folder '" + bench.run_path.string() + "': Read-only file system";
+  CHECK_THROWS_WITH_AS(bench.run(), reason.c_str(), IoError);
+  CHECK_FALSE(fs::exists(bench.run_path));
+  CHECK(bench.starts() == "");
+}
+
+TEST_CASE("a damaged reference that cannot be removed ends the sweep with its name before any trial reads it") {
+  struct Keeping : FileSystem {
+    int unlink(const fs::path& path) override {
+      return path.filename().string().starts_with("reference-") && path.extension() == ".bin"
+                 ? -EACCES
+                 : FileSystem::unlink(path);
+    }
+  } files;
+  Bench bench;
+  bench.run();
+  const fs::path reference = bench.reference();
+  fs::resize_file(reference, fs::file_size(reference) - 1);
+  bench.starts();
+  bench.settings.files = &files;
+  const std::string reason = "cannot remove '" + reference.string() + "': Permission denied";
+  CHECK_THROWS_WITH_AS(bench.run(), reason.c_str(), IoError);
+  CHECK(bench.starts() == "");
+  bench.settings.files = nullptr;
+  bench.run();
+  CHECK(bench.starts() == "none\n");
+}
+
+TEST_CASE("a folder that a dry run made goes again, unless the system keeps it") {
+  struct Keeping : FileSystem {
+    std::vector<fs::path> asked;
+    int remove_folder(const fs::path& path) override { return asked.push_back(path), -EBUSY; }
+  } files;
+  Bench bench;
+  bench.settings.dry_run = true;
+  bench.settings.directory = bench.run_path / "deep/";
+  bench.run();
+  CHECK_FALSE(fs::exists(bench.settings.directory));
+  bench.settings.files = &files;
+  CHECK_NOTHROW(bench.run());
+  CHECK(fs::exists(bench.settings.directory));
+  CHECK(files.asked.size() == 3);  // the look, inspect, the run's
 }

@@ -11,7 +11,7 @@
 #include "core/base/file.h"
 #include "core/config/reference_file.h"
 #include "core/plan/strategy.h"
-#include "tests/support/run_program.h"
+#include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;
 using namespace memtune::sweep;
@@ -19,39 +19,8 @@ using memtune::result::Outcome;
 
 namespace {
 
-struct Notes : SweepListener {
-  void noted(const std::string& note) override { notes.push_back(note); }
-  void planned(const std::vector<TrialSpec>& trials, size_t, size_t) override { proposed.push_back(trials.size()); }
-  std::vector<std::string> notes;
-  std::vector<size_t> proposed;  // trials so far
-};
-
-struct Bench {
-  test::ScratchFolder folder;
-  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
-  test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
-  SweepSettings settings;
-  Notes listener;
-
-  Bench() {
-    settings.model = "tiny";
-    settings.request.model.profile = "{}";
-    settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
-    settings.strategies = {"checkpoint:full", "none", "offload:stream"};
-    settings.directory = folder.path / "run";
-    settings.rounds = 1;
-  }
-
-  SweepResult run(const std::string& behaviour = "") {
-    const test::Variable rules("FAKE_TRIAL", behaviour);
-    return run_sweep(settings, listener);
-  }
-  // Since the last call.
-  std::string starts() {
-    std::string text = test::slurp(folder.path / "starts");
-    std::filesystem::remove(folder.path / "starts");
-    return text;
-  }
+struct Bench : test::SweepBench {
+  Bench() : SweepBench({"checkpoint:full", "none", "offload:stream"}) {}
 };
 
 }  // namespace
@@ -102,9 +71,7 @@ TEST_CASE("the baseline runs again when what it left for comparison is gone") {
   Bench bench;
   bench.run();
   bench.starts();
-  for (const auto& entry : std::filesystem::directory_iterator(bench.settings.directory)) {
-    if (entry.path().filename().string().starts_with("reference-")) std::filesystem::remove(entry.path());
-  }
+  std::filesystem::remove(bench.reference());
   bench.run();
   CHECK(bench.starts() == "none\n");
 }
@@ -113,10 +80,7 @@ TEST_CASE("the baseline runs again when what it left for comparison cannot be re
   Bench bench;
   bench.run();
   bench.starts();
-  std::filesystem::path reference;
-  for (const auto& entry : std::filesystem::directory_iterator(bench.settings.directory)) {
-    if (entry.path().filename().string().starts_with("reference-")) reference = entry.path();
-  }
+  const std::filesystem::path reference = bench.reference();
   std::filesystem::resize_file(reference, std::filesystem::file_size(reference) - 1);
   bench.run();
   CHECK(bench.starts() == "none\n");
@@ -127,10 +91,7 @@ TEST_CASE("the baseline runs again when one bit of what it left for comparison h
   Bench bench;
   bench.run();
   bench.starts();
-  std::filesystem::path reference;
-  for (const auto& entry : std::filesystem::directory_iterator(bench.settings.directory)) {
-    if (entry.path().filename().string().starts_with("reference-")) reference = entry.path();
-  }
+  const std::filesystem::path reference = bench.reference();
   std::string content = read_file(reference);
   content[config::kFirstGradient] ^= 1;  // of the gradient, which no trial may have to read
   write_file(reference, content);

@@ -1,0 +1,68 @@
+#include "core/sweep/axes.h"
+
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/sweep/inspection.h"
+
+namespace memtune::sweep {
+namespace {
+
+std::vector<std::optional<int64_t>> axis(const std::vector<int64_t>& values) {
+  if (values.empty()) return {std::nullopt};
+  return {values.begin(), values.end()};
+}
+
+// " batch 2 and sequence 1024"
+std::string describe(const Setting& point) {
+  std::string text;
+  if (point.batch) text += " batch " + std::to_string(*point.batch);
+  if (point.sequence) text += (text.empty() ? " sequence " : " and sequence ") + std::to_string(*point.sequence);
+  return text;
+}
+
+}  // namespace
+
+bool Axes::inspect_first() { return inspect(axis(settings_.batches).front(), axis(settings_.sequences).front()); }
+
+bool Axes::inspect_all() {
+  for (const auto& batch : axis(settings_.batches))
+    for (const auto& sequence : axis(settings_.sequences))
+      if (!inspect(batch, sequence)) return false;
+  return true;
+}
+
+config::TrialRequest Axes::request_at(const Setting& point) const {
+  config::TrialRequest request = settings_.request;
+  request.training.batch = point.batch.value_or(request.training.batch);
+  request.training.sequence = point.sequence.value_or(request.training.sequence);
+  return request;
+}
+
+// That one of several points cannot be looked at need not be the end: its trials will say why they fail.
+bool Axes::inspect(const std::optional<int64_t>& batch, const std::optional<int64_t>& sequence) {
+  Setting& point = points_.emplace_back(Setting{batch, sequence, {}});
+  const config::TrialRequest request = request_at(point);
+  TrialAnswer answer = sweep::inspect(request, keys_.setting(request), directory_, settings_.limit,
+                                      [this](const Phase& phase) { listener_.inspecting(phase); });
+  const auto* failure = std::get_if<Failure>(&answer);
+  if (failure && failure->outcome == result::Outcome::interrupted) return false;
+  if (auto* facts = std::get_if<ModelFacts>(&answer)) {
+    point.facts = std::move(*facts);
+    return true;
+  }
+  const auto* problem = std::get_if<UsageProblem>(&answer);
+  const std::string reason = problem   ? problem->message
+                             : failure ? failure->reason
+                                       : "memtune-trial gave another answer";
+  if (points_.size() > 1) {
+    point.facts = points_.front().facts;
+    notes_.push_back("the model cannot be looked at with" + describe(point) + " (" + reason +
+                     "): plans are made as with" + describe(points_.front()));
+    return true;
+  }
+  if (problem) throw UsageError(reason);
+  throw Error("cannot look at the model: " + reason);
+}
+
+}  // namespace memtune::sweep

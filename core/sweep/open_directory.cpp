@@ -1,0 +1,16 @@
+#include "core/sweep/open_directory.h"
+
+namespace memtune::sweep {
+
+OpenDirectory::OpenDirectory(const std::filesystem::path& path, FileSystem& files)
+    : directory_(path, files), made_(make_folders(path, files)) {
+  lock_ = std::make_unique<FileLock>(path / "lock", directory_.files());
+  directory_.check_format();
+  directory_.remove_temporaries();
+}
+
+OpenDirectory::~OpenDirectory() {
+  if (made_ && !kept_) directory_.remove_looks();
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,62 @@
+// A sweep of a made-up model, whose trials memtune-fake-trial plays.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/sweep/sweep.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::test {
+
+struct SweepBench {
+  struct Listener : sweep::SweepListener {
+    void noted(const std::string& note) override { notes.push_back(note); }
+    void planned(const std::vector<sweep::TrialSpec>& trials, size_t here, size_t more) override {
+      proposed.push_back(trials.size());
+      reused = here, runs = more;
+    }
+    std::vector<std::string> notes;
+    std::vector<size_t> proposed;  // trials so far
+    size_t reused = 0, runs = 0;   // as told last
+  };
+
+  ScratchFolder folder;
+  Variable trial{"MEMTUNE_TRIAL", fake_trial()};
+  Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
+  sweep::SweepSettings settings;
+  Listener listener;
+
+  explicit SweepBench(std::vector<std::string> strategies, int rounds = 1) {
+    settings.model = "tiny";
+    settings.request.model.profile = "{}";
+    settings.request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
+    settings.strategies = std::move(strategies);
+    settings.directory = folder.path / "run";
+    settings.rounds = rounds;
+  }
+
+  // `behaviour` is FAKE_TRIAL's text.
+  sweep::SweepResult run(const std::string& behaviour = "") {
+    const Variable rules("FAKE_TRIAL", behaviour);
+    return sweep::run_sweep(settings, listener);
+  }
+
+  // What trials are compared with; "" while there is none.
+  std::filesystem::path reference() const {
+    for (const auto& entry : std::filesystem::directory_iterator(settings.directory))
+      if (entry.path().filename().string().starts_with("reference-")) return entry.path();
+    return "";
+  }
+
+  // Of the fake trial since the last call, a line each.
+  std::string starts() const {
+    std::string text = slurp(folder.path / "starts");
+    std::filesystem::remove(folder.path / "starts");
+    return text;
+  }
+};
+
+}  // namespace memtune::test
