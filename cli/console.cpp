@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -45,7 +44,7 @@ report::TableStyle table_style(const ConsoleFlags& flags) {
 void write_output(const std::string& path, std::string_view text) {
   if (path != "-") return write_file(path, text);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (!written) throw IoError(std::string("cannot write to standard output: ") + std::strerror(errno));
+  if (!written) throw system_error("cannot write to standard output", errno);
 }
 
 void check_output(const std::string& flag, const std::string& path) {

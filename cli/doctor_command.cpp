@@ -6,6 +6,7 @@
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
 #include "core/disk/probe.h"
@@ -72,7 +73,7 @@ std::string as_json(const std::vector<DoctorCheck>& checks) {
   for (const DoctorCheck& check : checks) {
     list.push_back({{"name", check.name}, {"status", check.status}, {"detail", check.detail}, {"fix", check.fix}});
   }
-  return nlohmann::json{{"checks", list}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return print_json({{"checks", list}}, 2) + "\n";
 }
 
 report::Paint paint_of(const std::string& status) {

@@ -8,6 +8,7 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
+#include "core/result/row.h"
 
 namespace memtune::cli {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 std::string describe(const sweep::Phase& phase) {
   if (phase.steps == 0) return phase.name;
   return phase.name + " " + std::to_string(phase.step) + "/" + std::to_string(phase.steps);
-}
-
-std::string describe(const sweep::TrialSpec& trial) {
-  std::string text = trial.strategy;
-  if (trial.batch) text += ", batch " + std::to_string(*trial.batch);
-  if (trial.sequence) text += ", sequence " + std::to_string(*trial.sequence);
-  return text;
 }
 
 // "327.4 ms, 13.19 GiB"; what failed, with its reason.
@@ -63,7 +57,8 @@ void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reuse
 
 void Progress::started(const sweep::TrialSpec& trial, int round) {
   if (ended_ == 0) first_start_ = Clock::now();
-  current_ = describe(trial) + (round > 1 ? ", round " + std::to_string(round) : "");
+  current_ = result::label(trial.strategy, trial.batch, trial.sequence) +
+             (round > 1 ? ", round " + std::to_string(round) : "");
   draw(current_, {"start", 0, 0});
 }
 
@@ -94,7 +89,7 @@ void Progress::draw(const std::string& what, const sweep::Phase& phase) {
   if (!terminal_) return;
   std::string line;
   if (to_run_ > 0) line = count(ended_ + 1);
-  line += printable(what + "  " + describe(phase)) + remaining_time();
+  line += printable_line(what + "  " + describe(phase)) + remaining_time();
   const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
   std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a longer line would wrap and stay
   std::fflush(stderr);

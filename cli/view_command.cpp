@@ -1,11 +1,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "cli/app.h"
-#include "core/base/error.h"
 #include "core/base/file.h"
 
 namespace memtune::cli {
@@ -32,7 +30,7 @@ int run_command(const std::vector<std::string>& arguments) {
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execv(pointers[0], pointers.data());
-  throw IoError("cannot start " + words[0] + ": " + std::strerror(errno));
+  throw system_error("cannot start " + words[0], errno);
 }
 
 }  // namespace

@@ -231,6 +231,10 @@ FileLock::FileLock(const fs::path& path, FileSystem& system) : file_(open(system
   write_all(system, file_.get(), std::to_string(::getpid()) + "\n", path);
 }
 
+IoError system_error(const std::string& what, int error) {
+  return IoError(what + ": " + std::generic_category().message(error));
+}
+
 void throw_io_error(const char* operation, const fs::path& path, int64_t error) {
   const std::string message =
       "cannot " + std::string(operation) + " '" + path.string() + "': " + words(static_cast<int>(error));

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/error.h"
 #include "core/base/file_system.h"
 
 namespace memtune {
@@ -93,6 +94,9 @@ class FileLock {
   // The file stays: removing it would let a third process lock a new file of that name beside a waiting second one.
   Descriptor file_;
 };
+
+// "WHAT: why", by the system's number.
+IoError system_error(const std::string& what, int error);
 
 // "cannot OPERATION 'PATH': why"; a DiskFull, which is an IoError too, where that is why.
 [[noreturn]] void throw_io_error(const char* operation, const std::filesystem::path& path, int64_t error);

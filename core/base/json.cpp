@@ -77,11 +77,30 @@ json parse_json(std::string_view text, EqualKeys keys) {
   return json::parse(text);
 }
 
+// nlohmann escapes those below a blank alone; the others stand in strings only.
+std::string print_json(const json& value, int indent) {
+  const std::string text = value.dump(indent, ' ', false, json::error_handler_t::replace);
+  std::string printed;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
+    if (text[i] == '\x7F') {
+      printed += "\\u007f";
+    } else if (text[i] == '\xC2' && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F
+      printed += next < 0x90 ? "\\u008" : "\\u009";
+      printed += "0123456789abcdef"[next & 0xF];
+      ++i;
+    } else {
+      printed += text[i];
+    }
+  }
+  return printed;
+}
+
 int64_t whole(const json& value, int64_t least, int64_t most) {
   const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max())
                                                : value.is_number_integer();
   if (fits && value.get<int64_t>() >= least && value.get<int64_t>() <= most) return value.get<int64_t>();
-  std::string shown = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string shown = print_json(value);
   throw Refused(shown.substr(0, 60) + " is no whole number from " + std::to_string(least) + " to " +
                 std::to_string(most));
 }

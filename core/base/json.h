@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace memtune {
@@ -18,6 +19,10 @@ inline constexpr int kMostNesting = 64;
 enum class EqualKeys { last_counts, refused };
 
 nlohmann::json parse_json(std::string_view text, EqualKeys keys = EqualKeys::last_counts);
+
+// Its text, for files and terminals alike: what is no UTF-8 is replaced, control characters are escaped, all of them.
+// -1: on one line.
+std::string print_json(const nlohmann::json& value, int indent = -1);
 
 // A number without a fraction from `least` to `most`.
 int64_t whole(const nlohmann::json& value, int64_t least = std::numeric_limits<int64_t>::min(),

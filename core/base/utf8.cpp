@@ -22,6 +22,23 @@ size_t character_bytes(std::string_view text) {
   return size;
 }
 
+bool is_control(std::string_view text, size_t size) {
+  const auto byte = static_cast<unsigned char>(text[0]);
+  if (size == 1) return byte < 0x20 || byte == 0x7F;
+  return size == 2 && byte == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;  // U+0080 to U+009F
+}
+
+std::string without_controls(std::string_view text, char kept) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t size = character_bytes(text);
+    const bool drop = size == 0 || (text[0] != kept && is_control(text, size));
+    result += drop ? "\xEF\xBF\xBD" : text.substr(0, size);
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string valid_utf8(std::string_view text) {
@@ -34,19 +51,8 @@ std::string valid_utf8(std::string_view text) {
   return result;
 }
 
-std::string printable(std::string_view text) {
-  const auto is_control = [&](size_t size) {
-    const auto byte = static_cast<unsigned char>(text[0]);
-    if (size == 1) return (byte < 0x20 && byte != '\n') || byte == 0x7F;
-    return size == 2 && byte == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;  // U+0080 to U+009F
-  };
-  std::string result;
-  while (!text.empty()) {
-    const size_t size = character_bytes(text);
-    result += size == 0 || is_control(size) ? "\xEF\xBF\xBD" : text.substr(0, size);
-    text.remove_prefix(std::max<size_t>(size, 1));
-  }
-  return result;
-}
+std::string printable(std::string_view text) { return without_controls(text, '\n'); }
+
+std::string printable_line(std::string_view text) { return without_controls(text, ' '); }
 
 }  // namespace memtune

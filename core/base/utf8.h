@@ -13,4 +13,7 @@ std::string valid_utf8(std::string_view text);
 // for the ends of lines.
 std::string printable(std::string_view text);
 
+// The same for what has to stay on its line: ends of lines too.
+std::string printable_line(std::string_view text);
+
 }  // namespace memtune

@@ -127,6 +127,12 @@ Strategy Strategy::parse(const std::string& text) {
   return Strategy(std::move(parts));
 }
 
+std::optional<Strategy> Strategy::of_name(const std::string& name) try {
+  return parse(name);
+} catch (const UsageError&) {
+  return std::nullopt;
+}
+
 bool Strategy::is_none() const { return parts_.front().kind() == StrategyKind::none; }
 
 bool Strategy::offloads() const { return std::ranges::any_of(parts_, &StrategyPart::is_offload); }
@@ -168,10 +174,9 @@ std::string to_string(const Strategy& strategy) {
   return join(parts, "+");
 }
 
-std::string canonical_name(const std::string& name) try {
-  return to_string(Strategy::parse(name));
-} catch (const UsageError&) {
-  return name;
+std::string canonical_name(const std::string& name) {
+  const std::optional<Strategy> strategy = Strategy::of_name(name);
+  return strategy ? to_string(*strategy) : name;
 }
 
 }  // namespace memtune::config

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -119,6 +120,8 @@ class Strategy {
  public:
   // Checks all that needs no model. UsageError names the part and the valid forms, with the nearest name.
   static Strategy parse(const std::string& text);
+  // Nothing for the name of a plan that a person wrote.
+  static std::optional<Strategy> of_name(const std::string& name);
 
   Strategy();  // none
   explicit Strategy(const StrategyPart& part) : parts_{part} {}

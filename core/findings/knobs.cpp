@@ -44,14 +44,10 @@ int64_t named_blocks(const StrategyPart& part, int blocks) {
   return named;
 }
 
-std::optional<Strategy> parse(const std::string& name) try { return Strategy::parse(name); } catch (const UsageError&) {
-  return {};
-}
-
 }  // namespace
 
 Knobs::Knobs(const std::string& name, const config::Plan* plan, int blocks)
-    : strategy_(parse(name)), plan_(plan), blocks_(blocks) {}
+    : strategy_(Strategy::of_name(name)), plan_(plan), blocks_(blocks) {}
 
 bool Knobs::offloads() const { return strategy_ && strategy_->offloads(); }
 

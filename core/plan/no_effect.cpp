@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "core/base/bytes.h"
-#include "core/base/error.h"
 #include "core/plan/draft.h"
 #include "core/plan/strategy.h"
 
@@ -17,10 +16,6 @@ using config::Strategy;
 using config::StrategyPart;
 
 constexpr int64_t kLeastMin = 1024, kMinStep = 4;
-
-std::optional<Strategy> parse(const std::string& name) try { return Strategy::parse(name); } catch (const UsageError&) {
-  return {};  // a plan that a person wrote
-}
 
 // Of values that backward needs; the engine leaves those below `min` where they are.
 int64_t moved_with(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
@@ -60,7 +55,7 @@ std::string of_small_values(const Strategy& strategy, const config::ProgramFacts
 }  // namespace
 
 std::string why_no_effect(const config::Plan& plan, const config::ProgramFacts& facts) {
-  if (const std::optional<Strategy> strategy = parse(plan.strategy)) {
+  if (const std::optional<Strategy> strategy = Strategy::of_name(plan.strategy)) {
     std::string reason = of_small_values(*strategy, facts);
     if (!reason.empty()) return reason;
   }

@@ -76,12 +76,8 @@ void check_name(const std::string& path, const std::string& name) {
   const auto printable = [](unsigned char c) { return std::isprint(c) != 0 || c >= 0x80; };
   if (trim(name).empty() || !std::all_of(name.begin(), name.end(), printable))
     throw UsageError(path + " must be a line of text");
-  try {
-    config::Strategy::parse(name);
-  } catch (const UsageError&) {
-    return;
-  }
-  throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
+  if (config::Strategy::of_name(name))
+    throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
 }
 
 void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {

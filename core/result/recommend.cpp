@@ -18,12 +18,10 @@ namespace {
 
 const std::array<std::string, 2> kGoals = {"throughput", "memory"};
 
-// "none at batch 2, sequence 1024".
+// "none at batch 2, seq 1024".
 std::string spoken(const Row& row) {
-  std::string text = row.measurement.strategy;
-  if (row.batch) text += " at batch " + std::to_string(*row.batch);
-  if (row.sequence) text += (row.batch ? ", sequence " : " at sequence ") + std::to_string(*row.sequence);
-  return text;
+  const std::string axes = axes_text(row.batch, row.sequence);
+  return row.measurement.strategy + (axes.empty() ? "" : " at " + axes);
 }
 
 std::string format_ms(double ms) {

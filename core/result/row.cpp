@@ -1,5 +1,8 @@
 #include "core/result/row.h"
 
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+
 namespace memtune::result {
 
 bool worked(const Row& row) { return row.measurement.outcome == Outcome::ok; }
@@ -12,13 +15,16 @@ bool same_trial(const Row& a, const Row& b) {
   return a.measurement.strategy == b.measurement.strategy && same_axes(a, b);
 }
 
+std::string axes_text(std::optional<int64_t> batch, std::optional<int64_t> sequence) {
+  std::vector<std::string> axes;
+  if (batch) axes.push_back("batch " + std::to_string(*batch));
+  if (sequence) axes.push_back("seq " + std::to_string(*sequence));
+  return join(axes, ", ");
+}
+
 std::string label(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
-  std::string text = strategy;
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';  // a terminal would obey
-  if (batch) text += ", batch " + std::to_string(*batch);
-  if (sequence) text += ", seq " + std::to_string(*sequence);
-  return text;
+  const std::string axes = axes_text(batch, sequence);
+  return printable_line(strategy) + (axes.empty() ? "" : ", " + axes);
 }
 
 std::string label(const Row& row) { return label(row.measurement.strategy, row.batch, row.sequence); }

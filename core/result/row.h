@@ -25,7 +25,9 @@ int64_t peak(const Row& row);                 // bytes allocated at most
 bool same_axes(const Row& a, const Row& b);   // batch and sequence
 bool same_trial(const Row& a, const Row& b);  // strategy, batch and sequence
 
-// "offload:stream, batch 2, seq 1024": the axes where there are any.
+// "batch 2, seq 1024": the axes where there are any.
+std::string axes_text(std::optional<int64_t> batch, std::optional<int64_t> sequence);
+// "offload:stream, batch 2, seq 1024", fit for a terminal.
 std::string label(const std::string& strategy, std::optional<int64_t> batch, std::optional<int64_t> sequence);
 std::string label(const Row& row);
 

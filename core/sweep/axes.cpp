@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/result/row.h"
 #include "core/sweep/inspection.h"
 
 namespace memtune::sweep {
@@ -11,14 +12,6 @@ namespace {
 std::vector<std::optional<int64_t>> axis(const std::vector<int64_t>& values) {
   if (values.empty()) return {std::nullopt};
   return {values.begin(), values.end()};
-}
-
-// " batch 2 and sequence 1024"
-std::string describe(const Setting& point) {
-  std::string text;
-  if (point.batch) text += " batch " + std::to_string(*point.batch);
-  if (point.sequence) text += (text.empty() ? " sequence " : " and sequence ") + std::to_string(*point.sequence);
-  return text;
 }
 
 }  // namespace
@@ -57,8 +50,9 @@ bool Axes::inspect(const std::optional<int64_t>& batch, const std::optional<int6
                                        : "memtune-trial gave another answer";
   if (points_.size() > 1) {
     point.facts = points_.front().facts;
-    notes_.push_back("the model cannot be looked at with" + describe(point) + " (" + reason +
-                     "): plans are made as with" + describe(points_.front()));
+    const auto text = [](const Setting& at) { return result::axes_text(at.batch, at.sequence); };
+    notes_.push_back("the model cannot be looked at with " + text(point) + " (" + reason +
+                     "): plans are made as with " + text(points_.front()));
     return true;
   }
   if (problem) throw UsageError(reason);

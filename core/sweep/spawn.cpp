@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -18,12 +17,10 @@
 namespace memtune::sweep {
 namespace {
 
-IoError failed(const std::string& what, int error) { return IoError(what + ": " + std::strerror(error)); }
-
 // Above those that the child has under fixed numbers, also when this process was started without some of them.
 Descriptor high_copy(int file) {
   const int copy = ::fcntl(file, F_DUPFD_CLOEXEC, config::kFrameDescriptor + 1);
-  if (copy < 0) throw failed("cannot copy a descriptor", errno);
+  if (copy < 0) throw system_error("cannot copy a descriptor", errno);
   return Descriptor(copy);
 }
 
@@ -100,9 +97,9 @@ int error_from(int pipe) {
 
 pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames) {
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (nothing.get() < 0) throw failed("cannot open /dev/null", errno);
+  if (nothing.get() < 0) throw system_error("cannot open /dev/null", errno);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw failed("cannot make a pipe", errno);
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
   const Descriptor trouble_read(ends[0]);
   Descriptor trouble_write = high_copy(Descriptor(ends[1]).get());
   const Descriptor high_nothing = high_copy(nothing.get()), high_log = high_copy(log), high_frames = high_copy(frames);
@@ -112,13 +109,13 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> environme
                     trouble_write.get(),     ::getpid(),       memory_of_the_machine()};
   const pid_t pid = ::fork();
   if (pid == 0) become_trial(child);
-  if (pid < 0) throw failed("cannot run " + command.front(), errno);
+  if (pid < 0) throw system_error("cannot run " + command.front(), errno);
   ::setpgid(pid, pid);           // before anybody signals the group
   trouble_write = Descriptor();  // the child's alone, so that it ends with exec
   const int error = error_from(trouble_read.get());
   if (error == 0) return pid;
   ::waitpid(pid, nullptr, 0);
-  throw failed("cannot run " + command.front(), error);
+  throw system_error("cannot run " + command.front(), error);
 }
 
 }  // namespace memtune::sweep

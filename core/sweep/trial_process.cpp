@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -34,8 +33,6 @@ constexpr milliseconds kGrace{2000};     // from SIGTERM to SIGKILL
 constexpr milliseconds kFarewell{5000};  // from the answer to the end of the process
 constexpr milliseconds kTick{100};       // how often limits are looked at
 constexpr milliseconds kShortTick{5};    // the same once the pipes are closed: the end is near
-
-IoError failed(const std::string& what, int error) { return IoError(what + ": " + std::strerror(error)); }
 
 std::vector<std::string> trial_environment() {
   std::vector<std::string> variables;
@@ -65,7 +62,7 @@ struct Pipe {
   Descriptor read, write;
   Pipe() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw failed("cannot make a pipe", errno);
+    if (pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
     read = Descriptor(ends[0]);
     write = Descriptor(ends[1]);
   }

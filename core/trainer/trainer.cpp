@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/result/effect.h"
 #include "core/trainer/config.h"
 
@@ -67,7 +68,7 @@ std::string gradients_text(const Measurement& m) {
 void put_comment(std::string& text, const std::string& label, const std::string& value) {
   if (value.empty()) return;
   std::string lead = "# " + label;
-  for (const std::string& line : wrap(value, 100 - display_width(lead))) {
+  for (const std::string& line : wrap(printable(value), 100 - display_width(lead))) {
     text += lead + line + "\n";
     lead = "#" + std::string(display_width(lead) - 1, ' ');
   }
@@ -79,10 +80,9 @@ const Trainer& find_trainer(const std::string& name) {
   throw UsageError(unknown_name("trainer", name, trainers()));
 }
 
-std::optional<Config> config_of(const Trainer& trainer, const Row& row, const Report& report) try {
-  return trainer.config(Wanted(config::Strategy::parse(row.measurement.strategy), report.blocks));
-} catch (const UsageError&) {
-  return {};  // a plan that a person wrote
+std::optional<Config> config_of(const Trainer& trainer, const Row& row, const Report& report) {
+  const std::optional<config::Strategy> strategy = config::Strategy::of_name(row.measurement.strategy);
+  return strategy ? std::optional(trainer.config(Wanted(*strategy, report.blocks))) : std::nullopt;
 }
 
 bool is_exact(const std::optional<Config>& config) { return config && !config->nearest; }

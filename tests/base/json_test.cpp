@@ -42,3 +42,11 @@ TEST_CASE("only whole numbers within the range are whole numbers") {
   CHECK_THROWS_WITH_AS(whole(json(8), 0, 7), "8 is no whole number from 0 to 7", json::exception);
   CHECK_THROWS_AS(whole_int(json(2147483648)), json::exception);
 }
+
+TEST_CASE("printed JSON has no control character, and reads as what it was") {
+  const std::string text = "\x1b]0;pwned\x07 \x7f \xC2\x80\xC2\x9B\xC2\x9F \xC2\xA0 ×";
+  const std::string printed = print_json(json(text));
+  CHECK(printed == "\"\\u001b]0;pwned\\u0007 \\u007f \\u0080\\u009b\\u009f \xC2\xA0 ×\"");
+  CHECK(parse_json(printed) == json(text));
+  CHECK(print_json(json("\xC2")) == "\"\xEF\xBF\xBD\"");
+}

@@ -21,3 +21,8 @@ TEST_CASE("nothing of an escape sequence or a control character reaches a termin
         "\xEF\xBF\xBD"
         "31m");
 }
+
+TEST_CASE("what has to stay on its line brings no line of its own") {
+  CHECK(printable_line("none\nmemtune: all is well") == "none\xEF\xBF\xBDmemtune: all is well");
+  CHECK(printable_line("plain, × and …") == "plain, × and …");
+}

@@ -168,6 +168,8 @@ TEST_CASE("a name is canonical when it is a strategy's, and else left alone") {
   CHECK(canonical_name("offload:stream , min=1MiB") == "offload:stream");
   CHECK(canonical_name("dear-13, by hand") == "dear-13, by hand");
   CHECK(canonical_name("") == "");
+  CHECK(Strategy::of_name("offload:stream") == Strategy::parse("offload:stream"));
+  CHECK_FALSE(Strategy::of_name("dear-13, by hand"));
 }
 
 TEST_CASE("an unknown strategy gets the nearest and the known ones") {

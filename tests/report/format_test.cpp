@@ -13,6 +13,20 @@ using namespace memtune;
 using report::Format;
 using report::Shown;
 
+namespace {
+
+// But for the ends of lines.
+size_t control_characters(const std::string& text) {
+  size_t count = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]), before = static_cast<unsigned char>(i > 0 ? text[i - 1] : 0);
+    count += (byte < 0x20 && byte != '\n') || byte == 0x7F || (before == 0xC2 && byte >= 0x80 && byte < 0xA0) ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
 TEST_CASE("every format has a name of its own and writes something of a sweep and its traces") {
   const report::Report report = report::sample_report();
   const trace::Trace trace = test::made_up_trace("none", 2, 1);
@@ -43,4 +57,29 @@ TEST_CASE("what is not for terminals has a file to go to, and only that is not t
 TEST_CASE("an unknown format is refused with those that there are") {
   CHECK_THROWS_WITH_AS(report::find_format("tabel"), doctest::Contains("unknown format 'tabel'; did you mean 'table'?"),
                        UsageError);
+}
+
+TEST_CASE("no form that goes to stdout by itself passes a control character on, whoever named what it shows") {
+  const std::string evil =
+      "a\x1b]0;pwned\x07\x7f\xC2\x9B"
+      "31m\rb\nmemtune: c";
+  report::Report report = report::sample_report();
+  report.version = report.model = report.device = report.settings = report.reference = evil;
+  report.origin = {evil, evil, evil, evil, evil, evil, evil};
+  report.notes = {evil};
+  report.findings.resize(1);
+  report.findings[0].what = report.findings[0].advice = report.findings[0].instead = evil;
+  report.recommendation.strategy = report.recommendation.reason = evil;
+  for (result::Row& row : report.rows) {
+    result::Measurement& m = row.measurement;
+    m.strategy = m.reason = m.device = m.plan = m.trace = m.no_effect = evil;
+    m.gradients.worst = m.gradients.against = evil;
+  }
+  trace::Trace trace = test::made_up_trace("none", 2, 1);
+  trace.strategy = trace.device = evil;
+  for (std::string& name : trace.names) name = evil;
+  for (const Format& format : report::formats()) {
+    CAPTURE(std::string(format.name));
+    if (!*format.default_file) CHECK(control_characters(format.write({report, {}, {}, &trace})) == 0);
+  }
 }

@@ -95,7 +95,7 @@ TEST_CASE("the longest sequence that fits is chosen from, not the one with the c
   CHECK(advice.sequence == 4096);
   CHECK(advice.reason ==
         "the fastest of 2 that worked at the longest sequence: 300 ms a step, 20 GiB at the peak; checkpoint:full at "
-        "sequence 4096 saves 8 GiB for 33 % more time a token");
+        "seq 4096 saves 8 GiB for 33 % more time a token");
   CHECK(recommend(rows, 15 * kGiB, Goal::throughput).strategy == "checkpoint:full");
   CHECK(recommend(rows, 11 * kGiB, Goal::throughput).sequence == 1024);
 }

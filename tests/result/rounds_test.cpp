@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/result/recommend.h"
@@ -106,4 +107,14 @@ TEST_CASE("a measurement keeps its rounds as JSON") {
   CHECK(read.rounds[1].base_ms == 100);
   CHECK(read.rounds[1].step_ms.median == 120);
   CHECK_FALSE(read.recomputed_bytes);
+}
+
+TEST_CASE("with more rounds than the table has, the interval is never narrower than Student's") {
+  std::vector<std::pair<double, double>> rounds;
+  for (int i = 0; i < 17; ++i) rounds.emplace_back(100 * std::exp(i % 2 == 0 ? 0.1 : -0.1), 100);
+  const Row none = measured("none", {{100, 100}, {100, 100}}), other = measured("a", rounds);
+  const double half = std::log(ratio_of(other.measurement, none.measurement).high) - 0.1 / 17;
+  // 9 logarithms of 0.1 and 8 of -0.1: deviation 0.10290, of the mean 0.024957; Student's 2.120 by 16 degrees.
+  CHECK(half >= 2.1199 * 0.024957);
+  CHECK(half <= 2.1400 * 0.024957);
 }

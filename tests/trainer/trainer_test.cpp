@@ -240,10 +240,10 @@ TEST_CASE("the comments say when the CPU played the device, and when gradients a
   CHECK(has(trainer::export_config("axolotl", report.rows[3], report), "# gradients: the reference\n"));
 }
 
-TEST_CASE("a line feed in a model's name cannot leave its comment") {
+TEST_CASE("a line feed in a model's name cannot leave its comment, nor an escape sequence reach a terminal") {
   Report report;
-  report.model = "a\nevil: true";
-  CHECK(has(exported("axolotl", "none", report), "# model:     a evil: true\n"));
+  report.model = "a\nevil: true\x1b[31m";
+  CHECK(has(exported("axolotl", "none", report), "# model:     a evil: true\xEF\xBF\xBD[31m\n"));
 }
 
 TEST_CASE("an unknown trainer is named, with those that exist") {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/base/layout.h"
 
 namespace memtune::report {
@@ -45,9 +46,7 @@ void put_value(const trace::TracedValue& value, Arguments& arguments) {
 
 }  // namespace
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string quoted(const std::string& text) { return print_json(text); }
 
 const char* slice_category(const trace::Event& event) {
   switch (event.kind) {

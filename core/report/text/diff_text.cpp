@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/base/layout.h"
+#include "core/base/utf8.h"
 #include "core/result/figures.h"
 
 namespace memtune::report {
@@ -84,7 +86,8 @@ std::string instead(const DiffRow& row) {
   if (!row.a) return "only in B";
   const auto ended = [](const Row& side) {
     const Measurement& m = side.measurement;
-    return to_string(m.outcome) + (m.reason.empty() || m.outcome == result::Outcome::ok ? "" : ": " + m.reason);
+    return to_string(m.outcome) +
+           (m.reason.empty() || m.outcome == result::Outcome::ok ? "" : ": " + printable_line(m.reason));
   };
   return "A " + ended(*row.a) + "; B " + ended(*row.b);
 }
@@ -141,7 +144,7 @@ std::string diff_json(const std::vector<result::DiffRow>& rows) {
     }
     trials.push_back(std::move(trial));
   }
-  return nlohmann::json{{"trials", trials}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return print_json({{"trials", trials}}, 2) + "\n";
 }
 
 }  // namespace memtune::report

@@ -70,7 +70,7 @@ std::string to_json_text(const Report& report) {
                          {"budget_bytes", report.budget_bytes},
                          {"notes", report.notes}};
   // File names need not be UTF-8; a report with a replacement character is better than none.
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return print_json(json, 2) + "\n";
 }
 
 Report from_json_text(const std::string& text, const std::string& what) try {

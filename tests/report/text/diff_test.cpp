@@ -126,3 +126,20 @@ TEST_CASE("a report as JSON is read again as it was") {
   CHECK_THROWS_WITH_AS(from_json_text("{}", "x.json"), doctest::Contains("x.json is no report of memtune"),
                        memtune::UsageError);
 }
+
+TEST_CASE("names and reasons of strangers are text on a terminal, and stay on their line") {
+  const std::string evil = "a\x1b]0;pwned\x07\nmemtune: b";
+  Report a = two(200, 10 * kGiB);
+  a.rows[0].measurement.strategy = evil;
+  a.rows.push_back(failed(evil + "2", memtune::result::Outcome::error, evil));
+  Report b = a;
+  b.rows.back() = worked(evil + "2", 100, 1, kGiB);
+  const std::string table = diff_table(diff(a.rows, b.rows)), json = diff_json(diff(a.rows, b.rows));
+  CHECK(table.find("a\xEF\xBF\xBD]0;pwned") != std::string::npos);
+  for (const std::string& text : {table, json}) {
+    CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(text.find("\nmemtune:") == std::string::npos);
+  }
+  for (const std::string& line : DiffLimit("peak>+0%").broken_by(diff(b.rows, a.rows)))
+    CHECK(line.find('\n') == std::string::npos);
+}
