@@ -106,15 +106,17 @@ def main():
     options = parser.parse_args()
     texts = seeds()
     names = options.parsers or list(texts)
-    failed = False
+    failed, total = False, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = {name: pool.submit(fuzz, options.program, name, texts[name], options.corpus, options.runs) for name in names}
         for name, job in jobs.items():
             executions, problem = job.result()
             failed |= bool(problem)
+            total += executions
             print(f"{name:12} {executions:12,} executions  {'FAULT' if problem else 'none'}", flush=True)
             if problem:
                 print(problem)
+    print(f"{'all':12} {total:12,} executions of {len(names)} parsers")
     return 1 if failed else 0
 
 
