@@ -36,8 +36,8 @@ class OutOfHostMemory : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-// A disk has no room: full, over a quota, or over the budget for it. The message holds the bytes wanted, the bytes free
-// and the way out.
+// A disk has no room: full, over a quota or a limit, or over the budget for it. The message holds the bytes wanted, the
+// bytes free and the way out.
 class DiskFull : public IoError {
  public:
   using IoError::IoError;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/base/text.h"
 
 namespace memtune {
@@ -22,6 +23,7 @@ constexpr unsigned kEverybody = 0666;  // less what umask says
 std::string words(int error) {
   if (error == ELOOP) return "it is a symbolic link or behind one, and memtune follows none here";
   if (error == EXDEV) return "it leads out of its folder";
+  if (const std::string limit = file_size_limit(); error == EFBIG && !limit.empty()) return limit;
   return std::generic_category().message(error);
 }
 
@@ -238,7 +240,7 @@ IoError system_error(const std::string& what, int error) {
 void throw_io_error(const char* operation, const fs::path& path, int64_t error) {
   const std::string message =
       "cannot " + std::string(operation) + " '" + path.string() + "': " + words(static_cast<int>(error));
-  if (error == ENOSPC || error == EDQUOT) throw DiskFull(message);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw DiskFull(message);
   throw IoError(message);
 }
 

@@ -12,7 +12,8 @@
 //   {"frame": "result", "measurement": Measurement}     also for device_oom, nan, mismatch: results with a reason
 //   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
 //   {"frame": "usage", "message": "..."}                the person's mistake: the command ends with exit code 2
-//   {"frame": "error", "message": "..."}                the trial failed in a way nobody planned for
+//   {"frame": "error", "message": "..."}                the trial failed in a way nobody planned for, or, with
+//                                                       "outcome": "host_oom" or "disk_full", by that
 //
 // The last frame is one of facts, result, doctor, usage, error; a process that ends without one has crashed.
 #pragma once

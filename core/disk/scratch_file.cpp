@@ -15,6 +15,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/limits.h"
 
 namespace memtune::disk {
 namespace {
@@ -179,6 +180,7 @@ std::string ScratchFile::describe(const FileIo& io) const {
 
 std::exception_ptr ScratchFile::failure(int error, const std::string& doing) const {
   const std::string what = "the scratch file in '" + directory_.string() + "': " + doing + ": " + text_of(error);
+  if (error == EFBIG) return std::make_exception_ptr(DiskFull(what + "; " + file_size_limit()));
   if (error != ENOSPC && error != EDQUOT)
     return std::make_exception_ptr(
         DiskError(what + "; see the kernel's log for the disk, or name another with --scratch"));

@@ -3,8 +3,10 @@
 #include <c10/core/Allocator.h>
 #include <dlfcn.h>
 #include <torch/headeronly/version.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +15,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/device/cuda_module.h"
 #include "core/device/torch/make_device.h"
 #include "core/device/torch/torch_device.h"
@@ -127,7 +130,13 @@ Check check_link(device::Device& device) {
 }
 
 Check check_temp_folder() {
-  const auto path = std::filesystem::temp_directory_path();
+  const char* variable = std::getenv("TMPDIR");
+  const std::filesystem::path path = variable && *variable ? variable : "/tmp";
+  if (!std::filesystem::is_directory(path)) throw IoError("there is no folder " + path.string());
+  std::string probe = path / "memtune-doctor-XXXXXX";
+  const Descriptor file(::mkstemp(probe.data()));
+  if (file.get() < 0) throw system_error("nothing can be written into " + path.string(), errno);
+  ::unlink(probe.c_str());
   const auto free = static_cast<int64_t>(std::filesystem::space(path).available);
   const std::string detail = path.string() + " has " + format_bytes(free) + " free";
   if (free >= kLittleTempBytes) return {"temporary folder", Status::ok, detail, ""};
@@ -178,8 +187,8 @@ std::vector<Check> run_doctor(const std::string& name) {
     }
     checks.push_back(attempt("link", "", [&] { return check_link(*device); }));
   }
-  checks.push_back(
-      attempt("temporary folder", "set TMPDIR to a folder that exists", [] { return check_temp_folder(); }));
+  checks.push_back(attempt("temporary folder", "set TMPDIR to a folder that can be written into",
+                           [] { return check_temp_folder(); }));
   return checks;
 }
 

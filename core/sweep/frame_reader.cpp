@@ -3,6 +3,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "core/base/json.h"
 
 namespace memtune::sweep {
@@ -31,12 +32,18 @@ std::vector<DoctorCheck> read_checks(const json& frame) {
   return checks;
 }
 
+Failure read_failure(const json& frame) {
+  const result::Outcome outcome = result::parse_outcome(frame.value("outcome", "error"));
+  if (outcome == result::Outcome::ok) throw UsageError("an error that is none");
+  return {outcome, frame.at("message")};
+}
+
 std::optional<TrialAnswer> read_answer(const std::string& kind, const json& frame) {
   if (kind == "facts") return read_facts(frame);
   if (kind == "result") return frame.at("measurement").get<result::Measurement>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "usage") return UsageProblem{frame.at("message")};
-  if (kind == "error") return Failure{result::Outcome::error, frame.at("message")};
+  if (kind == "error") return read_failure(frame);
   return std::nullopt;
 }
 

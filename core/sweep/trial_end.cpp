@@ -41,6 +41,9 @@ std::optional<int64_t> count_memory_kills() {
 Failure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
                      const std::string& details) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return classify_kill(memory_kills, where, details);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+    return {result::Outcome::disk_full,
+            "ended " + where + " by writing a file beyond the limit on their size (ulimit -f); " + details};
   if (WIFSIGNALED(status)) {
     return {result::Outcome::crash,
             signal_name(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ") " + where + "; " + details};

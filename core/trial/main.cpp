@@ -4,13 +4,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "core/autograd/hooks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/limits.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
 #include "core/profiler/doctor.h"
@@ -76,6 +79,7 @@ int run(int argc, char** argv, Frames& frames) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write that would exceed the limit then fails with a reason
   memtune::autograd::install_engine();
   Frames frames;
   int status = 1;
@@ -84,6 +88,13 @@ int main(int argc, char** argv) {
   } catch (const memtune::UsageError& error) {
     frames.send({{"frame", "usage"}, {"message", error.what()}});
     status = 2;
+  } catch (const memtune::OutOfHostMemory& error) {
+    frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", error.what()}});
+  } catch (const std::bad_alloc&) {
+    const std::string message = "out of host memory; " + memtune::memory_limit();
+    frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", message}});
+  } catch (const memtune::DiskFull& error) {
+    frames.send({{"frame", "error"}, {"outcome", "disk_full"}, {"message", error.what()}});
   } catch (const std::exception& error) {
     frames.send({{"frame", "error"}, {"message", memtune::program::first_line(error)}});
     std::fprintf(stderr, "%s\n", error.what());

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/limits.h"
 
 namespace memtune::trial {
 namespace {
@@ -177,6 +179,9 @@ void ReferenceWriter::check() const {
   std::error_code error;
   fs::remove(aside_, error);  // a constructor that throws has no destructor
   const std::string message = "cannot write '" + path_.string() + "', which needs " + std::to_string(bytes) + " bytes";
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+    throw DiskFull(message + ": " + file_size_limit());
   const fs::space_info space = fs::space(path_.parent_path(), error);
   if (!error && space.available < bytes)
     throw DiskFull(message + ": the disk has " + std::to_string(space.available) + " free");

@@ -8,11 +8,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/base/text.h"
 #include "core/profiler/profiler.h"
 #include "core/program/first_line.h"
@@ -74,6 +76,8 @@ class Trial {
       out_of_memory(error);
     } catch (const OutOfHostMemory& error) {
       fail(Outcome::host_oom, error);
+    } catch (const std::bad_alloc&) {
+      fail(Outcome::host_oom, OutOfHostMemory("out of host memory; " + memory_limit()));
     } catch (const DiskFull& error) {
       fail(Outcome::disk_full, error);
     } catch (const DiskError& error) {

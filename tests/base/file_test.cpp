@@ -117,6 +117,13 @@ TEST_CASE("a failed write keeps the old content and leaves nothing behind") {
   CHECK(entries(folder.path) == 1);
 }
 
+TEST_CASE("a file beyond the limit on their size is a full disk that names the limit") {
+  const ScratchFolder folder;
+  const FileSizeLimit limit(4096);
+  CHECK_THROWS_WITH_AS(write_file(folder.path / "a", std::string(8192, 'x')),
+                       doctest::Contains("a file that this process writes may have 4 KiB (ulimit -f)"), DiskFull);
+}
+
 TEST_CASE("a failed append takes its part of a record back") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "journal";
@@ -333,6 +340,17 @@ TEST_CASE("a part that the file does not have is an error that says where it end
   file.read(bytes, 4, 4);
   CHECK(std::string(bytes, 4) == "5678");
   CHECK_THROWS_WITH_AS(file.read(bytes, 4, 6), ("'" + path.string() + "' ends at byte 8").c_str(), IoError);
+}
+
+TEST_CASE("a file that shrinks under its reader is an error, no signal: nothing is mapped") {
+  const ScratchFolder folder;
+  const std::string path = (folder.path / "a").string();
+  write_file(path, std::string(1 << 20, 'x'));
+  const InputFile file(path);
+  fs::resize_file(path, 100);
+  std::string bytes(1 << 16, ' ');
+  file.read(bytes.data(), 100, 0);
+  CHECK_THROWS_WITH_AS(file.read(bytes.data(), 1 << 16, 0), ("'" + path + "' ends at byte 100").c_str(), IoError);
 }
 
 TEST_CASE("a file is cut where it is said to be") {

@@ -3,7 +3,17 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -21,6 +31,30 @@ struct Bench {
   Bench() { write_file(mine, "precious"); }
   ~Bench() { CHECK(read_file(mine) == "precious"); }
 };
+
+// From here on as under a kernel that has not heard of openat2. For good.
+bool forget_openat2(unsigned error) {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{std::size(code), code};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// The number of the first that does not hold in a process without openat2, from 1 on; 0: all hold.
+int first_wrong_without_openat2(unsigned error, const std::vector<std::function<bool()>>& claims) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int wrong = forget_openat2(error) ? 0 : 100;
+    for (size_t i = 0; i < claims.size() && wrong == 0; ++i)
+      if (!claims[i]()) wrong = static_cast<int>(i) + 1;
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 }  // namespace
 
@@ -49,6 +83,33 @@ TEST_CASE("with O_NOFOLLOW no part of a path may be a link") {
   const fs::path root = fs::canonical(bench.inside.path);
   CHECK(system.open(root / "folder/mine", O_RDONLY | O_NOFOLLOW, 0) == -ELOOP);
   CHECK(Descriptor(system.open(root / "a/b", O_RDONLY | O_NOFOLLOW, 0)).get() >= 0);
+}
+
+TEST_CASE("where the kernel has no openat2, or a sandbox refuses it, links are refused all the same") {
+  Bench bench;
+  fs::create_symlink(bench.mine, bench.inside.path / "link");
+  fs::create_symlink(bench.outside.path, bench.inside.path / "folder");
+  fs::create_directory(bench.inside.path / "a");
+  write_file(bench.inside.path / "a/b", "x");
+  const fs::path root = fs::canonical(bench.inside.path);
+  const auto opened = [&](const char* name, int flags) {
+    return Descriptor(FileSystem().open(root / name, flags | O_NOFOLLOW, 0600)).get();
+  };
+  for (const unsigned error : {ENOSYS, EPERM}) {
+    CAPTURE(error);
+    CHECK(first_wrong_without_openat2(
+              error, {[] {
+                        struct open_how how {};
+                        return ::syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how) < 0;
+                      },
+                      [&] { return opened("a/b", O_RDONLY) >= 0; }, [&] { return opened("link", O_RDONLY) == -ELOOP; },
+                      [&] { return opened("link", O_WRONLY | O_CREAT | O_TRUNC) == -ELOOP; },
+                      [&] { return opened("folder/mine", O_RDONLY) == -ELOOP; },
+                      [&] { return opened("folder/new", O_WRONLY | O_CREAT) == -ELOOP; },
+                      [&] { return opened("folder", O_RDONLY | O_DIRECTORY) < 0; },
+                      [&] { return opened("a/b/c", O_RDONLY) < 0; }}) == 0);
+  }
+  CHECK(test::entries(bench.outside.path) == 1);
 }
 
 TEST_CASE("what is outside is refused by its name") {

@@ -230,6 +230,16 @@ TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
   CHECK(json::parse(broken.out).at("checks").back().at("status") == "fail");
 }
 
+TEST_CASE("a sweep needs no temporary folder, wherever TMPDIR points") {
+  const Workspace place;
+  for (const char* path : {"/no/such/folder", "/proc", ""}) {
+    const memtune::test::Variable variable("TMPDIR", path);
+    CHECK(place.memtune("sweep -q --strategy none --out run").code == 0);
+    CHECK(place.memtune("report -q run").code == 0);
+    CHECK(place.memtune("doctor -q").code == 0);
+  }
+}
+
 TEST_CASE("help begins with examples, and --version is one line") {
   const Workspace place;
   CHECK(place.memtune("--version").out == "memtune 0.1.0\n");

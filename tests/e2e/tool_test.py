@@ -175,6 +175,14 @@ class LittleMemory(ToolTest):
         self.assertIn("raise --disk-budget", trial["reason"])
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["answer.json", "full", "memtune-run"])
 
+    def test_a_limit_of_the_shell_on_files_is_a_row_that_names_it(self):
+        tiny = f"exec {MEMTUNE} sweep --model tiny --device cpu --strategy none --rounds 1 --json answer.json"
+        subprocess.run(["bash", "-c", "ulimit -f 200; " + tiny], cwd=self.folder, stdin=subprocess.DEVNULL,
+                       capture_output=True, timeout=240)
+        trial = json.loads((self.folder / "answer.json").read_text())["trials"][0]
+        self.assertEqual(trial["outcome"], "disk_full")
+        self.assertIn("(ulimit -f)", trial["reason"])
+
     def test_a_budget_decides_after_the_fact(self):
         tiny = ("--model", "tiny", "--steps", "1", "--strategy", "none;checkpoint:op")
         nothing = self.sweep(*tiny, "--budget", "1MiB", code=1)["recommendation"]

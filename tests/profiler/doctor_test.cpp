@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+
 #include "core/base/error.h"
+#include "tests/support/run_program.h"
 
 using namespace memtune::profiler;
 
@@ -40,4 +43,19 @@ TEST_CASE("what is missing never fails a CPU check, but has a cost and a way out
 
 TEST_CASE("an unknown device is the person's mistake, not a finding") {
   CHECK_THROWS_AS(run_doctor("tpu"), memtune::UsageError);
+}
+
+TEST_CASE("a temporary folder that is absent or takes nothing is told in words, and none need be named") {
+  const auto verdict = [](const std::string& path) {
+    const memtune::test::Variable variable("TMPDIR", path);
+    return *find(run_doctor("cpu"), "temporary folder");
+  };
+  const Check absent = verdict("/no/such"), refusing = verdict("/proc");
+  CHECK(absent.status == Status::fail);
+  CHECK(absent.detail == "there is no folder /no/such");
+  CHECK(absent.fix == "set TMPDIR to a folder that can be written into");
+  CHECK(refusing.status == Status::fail);
+  CHECK(refusing.detail.starts_with("nothing can be written into /proc: "));
+  ::unsetenv("TMPDIR");
+  CHECK(find(run_doctor("cpu"), "temporary folder")->detail.starts_with("/tmp has "));
 }

@@ -5,6 +5,7 @@
 //                                                      rounds); others: ok
 //   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds, or
 //   inspect
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -165,9 +166,21 @@ void leave_child() {
   std::abort();
 }
 
+// Reads a file that it has mapped, and that is cut meanwhile.
+[[noreturn]] void read_cut_map() {
+  std::signal(SIGBUS, SIG_DFL);
+  const int file = memfd_create("model", 0);
+  if (ftruncate(file, 4096) != 0) std::abort();
+  const auto* bytes = static_cast<const volatile char*>(mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0));
+  if (ftruncate(file, 0) != 0) std::abort();
+  std::exit(bytes[0]);
+}
+
 // What goes wrong before there is a result; returns when nothing does.
 void misbehave(const std::string& behaviour) {
   if (behaviour == "crash") std::cerr << "loading\nsomething is rotten\n" << std::flush, die_of(SIGSEGV);
+  if (behaviour == "file-limit") die_of(SIGXFSZ);
+  if (behaviour == "cut-map") read_cut_map();
   if (behaviour == "killed") die_of(SIGKILL);
   if (behaviour == "hang") hang();
   if (behaviour == "sleep") sleep_ms(60'000);

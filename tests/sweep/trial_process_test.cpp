@@ -66,6 +66,33 @@ TEST_CASE("a signal is a crash with its name, the phase and the last words") {
         "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; its last words: loading | something is rotten");
 }
 
+TEST_CASE("a trial that writes beyond the limit on files is told so, and is no crash of the model") {
+  const Failure failure = Stage().failure("file-limit");
+  CHECK(failure.outcome == Outcome::disk_full);
+  CHECK(
+      failure.reason.starts_with("ended in phase measure, step 1 of 5 by writing a file beyond the limit on their "
+                                 "size (ulimit -f); it said nothing"));
+}
+
+TEST_CASE("a mapped file that is cut under its reader is a crash by its name, not of the sweep") {
+  const Failure failure = Stage().failure("cut-map");
+  CHECK(failure.outcome == Outcome::crash);
+  CHECK(failure.reason.starts_with("SIGBUS (Bus error) in phase measure, step 1 of 5; "));
+}
+
+TEST_CASE("an error may say what kind it is, but not that it is none") {
+  FrameReader reader(nullptr);
+  reader.add("{\"frame\": \"error\", \"outcome\": \"host_oom\", \"message\": \"no\"}\n");
+  REQUIRE(reader.answer());
+  CHECK(std::get<Failure>(*reader.answer()).outcome == Outcome::host_oom);
+  for (const char* outcome : {"ok", "fine"}) {
+    FrameReader other(nullptr);
+    other.add("{\"frame\": \"error\", \"outcome\": \"" + std::string(outcome) + "\", \"message\": \"no\"}\n");
+    CHECK_FALSE(other.answer());
+    CHECK(other.damage().starts_with("a frame that makes no sense"));
+  }
+}
+
 TEST_CASE("a kill that is not ours is somebody's, or the host running out of memory, as the kernel counts") {
   const Failure failure = Stage().failure("killed");
   if (count_memory_kills()) CHECK(failure.outcome == Outcome::killed);

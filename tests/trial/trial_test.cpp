@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -390,6 +392,55 @@ TEST_CASE("inputs that the model rejects are the person's to mend") {
   wrong.inputs = {config::parse_input_spec("tokens:int64[2,64,3]<256")};
   trial::Session session(wrong);
   CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects tokens:int64[2,64,3]<256"), UsageError);
+}
+
+// A limit of this process as long as it lives.
+class Limit {
+ public:
+  Limit(decltype(RLIMIT_DATA) what, rlim_t most) : what_(what) {
+    ::getrlimit(what, &before_);
+    const rlimit lower{most, before_.rlim_max};
+    ::setrlimit(what, &lower);
+  }
+  ~Limit() { ::setrlimit(what_, &before_); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+
+ private:
+  decltype(RLIMIT_DATA) what_;
+  rlimit before_{};
+};
+
+// What counts against RLIMIT_DATA.
+rlim_t data_bytes() {
+  std::ifstream file("/proc/self/status");
+  rlim_t kib = 0;
+  for (std::string word; file >> word;)
+    if (word == "VmData:") file >> kib;
+  return kib << 10;
+}
+
+TEST_CASE("a trial that is given no more memory says so, with the bound and what it asked for") {
+  auto big = request();
+  big.inputs = {config::parse_input_spec("tokens:int64[2048,64]<256")};  // logits of 128 MiB
+  const Limit limit(RLIMIT_DATA, data_bytes() + (rlim_t{64} << 20));
+  const result::Measurement measured = run(big);
+  CHECK(measured.outcome == Outcome::host_oom);
+  CHECK(measured.reason.find("out of host memory: tried to allocate ") != std::string::npos);
+  CHECK(measured.reason.find("; this process may hold ") != std::string::npos);
+}
+
+TEST_CASE("a trial that may not write files as large as its reference says so, with the limit") {
+  Folder folder;
+  auto none = request();
+  none.reference = folder.path / "reference.bin";
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  const Limit limit(RLIMIT_FSIZE, 4096);
+  const result::Measurement measured = run(none);
+  ::signal(SIGXFSZ, handler);
+  CHECK(measured.outcome == Outcome::disk_full);
+  CHECK(measured.reason.find("a file that this process writes may have 4 KiB (ulimit -f)") != std::string::npos);
+  CHECK(fs::is_empty(folder.path));
 }
 
 }  // namespace

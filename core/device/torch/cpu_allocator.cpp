@@ -7,6 +7,10 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+
 namespace memtune::device {
 namespace {
 
@@ -31,6 +35,13 @@ void release(void* data) {
                                         " bytes are allocated, the cap is " + std::to_string(counter.cap()) + " bytes");
 }
 
+// Not the cap that is played: this machine has no more to give.
+[[noreturn]] void refuse_of_host(int64_t bytes) {
+  const std::string limit = memory_limit();
+  throw OutOfHostMemory("out of host memory: tried to allocate " + format_bytes(bytes) + " with " +
+                        format_bytes(counter.allocated()) + " allocated" + (limit.empty() ? "" : "; " + limit));
+}
+
 class CountingAllocator final : public c10::Allocator {
  public:
   at::DataPtr allocate(size_t size) override {
@@ -40,9 +51,9 @@ class CountingAllocator final : public c10::Allocator {
     char* block = nullptr;
     try {
       block = static_cast<char*>(c10::alloc_cpu(size + kHeader));
-    } catch (...) {
+    } catch (const c10::Error&) {
       counter.give_back(bytes);
-      throw;
+      refuse_of_host(bytes);
     }
     std::memcpy(block, &bytes, sizeof bytes);
     return {block + kHeader, block + kHeader, &release, at::kCPU};

@@ -1,0 +1,26 @@
+#include "core/base/limits.h"
+
+#include <sys/resource.h>
+
+#include <limits>
+
+#include "core/base/bytes.h"
+
+namespace memtune {
+namespace {
+
+std::string limit_of(decltype(RLIMIT_FSIZE) what, const std::string& before, const std::string& after) {
+  rlimit limit{};
+  const bool known = ::getrlimit(what, &limit) == 0 && limit.rlim_cur < std::numeric_limits<int64_t>::max();
+  return known ? before + format_bytes(static_cast<int64_t>(limit.rlim_cur)) + after : "";
+}
+
+}  // namespace
+
+std::string file_size_limit() {
+  return limit_of(RLIMIT_FSIZE, "a file that this process writes may have ", " (ulimit -f)");
+}
+
+std::string memory_limit() { return limit_of(RLIMIT_DATA, "this process may hold ", " of its own (ulimit -d)"); }
+
+}  // namespace memtune
