@@ -12,6 +12,7 @@
 #include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/config/decoder_profile.h"
 #include "core/config/model_file.h"
 #include "core/config/profile.h"
@@ -37,6 +38,11 @@ constexpr int64_t kMostSteps = 1'000'000;
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
                    (of_hub ? " A model of a hub is recorded first (README, \"Your own model\")." : "") +
                    " Profiles: " + join(names, ", "));
+}
+
+// Names are kept as JSON, which takes nothing else.
+void check_utf8(const std::string& flag, const std::string& path) {
+  if (valid_utf8(path) != path) throw UsageError(flag + ": the path " + path + " is no UTF-8");
 }
 
 // What needs no LibTorch to be seen: the rest is told by the process that loads it.
@@ -151,17 +157,21 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
                              "', a small decoder");
     return use_profile(kDefaultModel, settings);
   }
-  if (fs::exists(flags.model)) {
+  const std::vector<std::string> names = profile_names("models");
+  const bool is_profile = std::ranges::find(names, flags.model) != names.end();
+  // A folder is no model: it does not stand before a profile of its name.
+  if (fs::exists(flags.model) && !(is_profile && fs::is_directory(flags.model))) {
     check_file(flags.model);
+    check_utf8("--model", fs::absolute(flags.model).string());
     settings.model = fs::path(flags.model).filename().string();
     settings.request.model.path = fs::absolute(flags.model).string();
+    settings.request.model.trusted = flags.trust_model;
     add_libraries(flags.libraries, settings.request.model);
     if (!flags.loss.empty()) return;
     throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
                      " (by the model, as its answer)");
   }
-  const std::vector<std::string> names = profile_names("models");
-  if (std::find(names.begin(), names.end(), flags.model) == names.end()) no_such_model(flags.model);
+  if (!is_profile) no_such_model(flags.model);
   use_profile(flags.model, settings);
 }
 
@@ -212,6 +222,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
       ->type_name("NAME|INDEX");
   add_list(command, "--library", libraries, "shared object with operators that the model uses; repeat")
       ->type_name("FILE");
+  command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
   offer(command.add_option("--optimizer", optimizer, "adamw or sgd (default: adamw)"), kOptimizers)->type_name("NAME");
   command.add_option("--lr", learning_rate, "learning rate (default: 1e-4)")->type_name("NUMBER");
@@ -240,8 +251,9 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);
-  put_under(kModelOptions, command,
-            {"--model", "--input", "--inputs", "--loss", "--target", "--output", "--library", "--blocks"});
+  put_under(
+      kModelOptions, command,
+      {"--model", "--input", "--inputs", "--loss", "--target", "--output", "--library", "--trust-model", "--blocks"});
   put_under(kTraining, command, {"--optimizer", "--lr", "--dtype", "--autocast", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
@@ -257,6 +269,7 @@ SweepSettings ModelFlags::settings() const {
   choose_model(*this, settings);
   settings.request.training.device = choose_device(device, settings.notes);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
+  check_utf8("--out", fs::absolute(out).string());
   settings.directory = out;
   return settings;
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/config/made_up_zip.h"
 #include "tests/support/run_program.h"
 
 using memtune::test::Ended;
@@ -209,6 +210,23 @@ TEST_CASE("where values wait is handed to the trials") {
   CHECK(request.at("training").at("disk_budget_bytes") == int64_t{2} << 30);
   CHECK(request.at("training").at("scratch_in_memory") == true);
   CHECK(std::filesystem::path(request.at("training").at("scratch").get<std::string>()).is_absolute());
+}
+
+TEST_CASE("whoever trusts a model says so, and the trial hears it") {
+  const Workspace place;
+  std::ofstream(place.folder.path / "model.pt") << memtune::test::zip({{"constants.pkl", "x"}, {"code/a.py", "x"}});
+  for (const std::string flag : {"", "--trust-model "}) {
+    const std::string out = flag.empty() ? "a" : "b";
+    CHECK(place.memtune("sweep -q --model model.pt --loss mse --strategy none " + flag + "--out " + out).code == 0);
+    const json request = json::parse(slurp(place.folder.path / out / "trials/1-none/request.json"));
+    CHECK(request.at("model").at("trusted") == !flag.empty());
+  }
+}
+
+TEST_CASE("a folder does not hide the profile of its name") {
+  const Workspace place;
+  std::filesystem::create_directory(place.folder.path / "tiny");
+  CHECK(place.memtune("sweep -q --model tiny --strategy none").code == 0);
 }
 
 TEST_CASE("strategies lists every strategy with its parameters") {

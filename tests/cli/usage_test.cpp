@@ -86,6 +86,7 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"diff bad.json bad.json", "bad.json is no report of memtune"},
       {"diff bad.json bad.json --fail-if 'peek>2%'", "'peek>2%' is no limit; it takes peak>+2%"},
       {"diff bad.json bad.json --fail-if 'step>+2GiB'", "'step>+2GiB': step has no limit in 'GiB'"},
+      {"sweep --model tiny --out \"$(printf 'a\\377')\"", "a\xEF\xBF\xBD is no UTF-8"},
       {"export", "--trainer"},
       {"export --trainer torchtun", "unknown trainer 'torchtun'; did you mean 'torchtune'?"},
       {"export --trainer torchtune", "no sweep in ./memtune-run"},
