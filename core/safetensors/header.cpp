@@ -93,6 +93,9 @@ int64_t parse_length(const unsigned char* bytes, int64_t file_bytes) {
   uint64_t length = 0;
   for (int i = kLengthBytes - 1; i >= 0; --i) length = length << 8 | bytes[i];
   const auto most = static_cast<uint64_t>(std::min(file_bytes - kLengthBytes, kMostHeaderBytes));
+  if (length > kMostHeaderBytes && length <= static_cast<uint64_t>(file_bytes - kLengthBytes))
+    throw Malformed("its header has " + std::to_string(length) + " bytes, and " + std::to_string(kMostHeaderBytes) +
+                    " are the most");
   if (length > most)
     throw Malformed("its header is said to have " + std::to_string(length) + " bytes, the file has " +
                     std::to_string(file_bytes));

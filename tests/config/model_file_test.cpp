@@ -3,23 +3,19 @@
 #include "core/config/model_file.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "core/base/error.h"
 #include "tests/config/made_up_zip.h"
+#include "tests/support/run_program.h"
 
 namespace memtune::config {
 namespace {
 
-namespace fs = std::filesystem;
 using test::zip;
 
-struct Place {
-  fs::path path = fs::temp_directory_path() / ("memtune-model-file-" + std::to_string(::getpid()));
-  Place() { fs::create_directories(path); }
-  ~Place() { fs::remove_all(path); }
+struct Place : test::ScratchFolder {
   std::string instead(const std::string& content) const {
     std::ofstream(path / "file", std::ios::binary) << content;
     return look_at_model(path / "file").instead;

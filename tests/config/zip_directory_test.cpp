@@ -2,25 +2,23 @@
 #include "core/config/zip_directory.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "tests/config/made_up_zip.h"
+#include "tests/support/run_program.h"
 
 namespace memtune::config {
 namespace {
 
-namespace fs = std::filesystem;
 using test::little;
 using test::zip;
 
 struct Archive {
-  fs::path path = fs::temp_directory_path() / ("memtune-zip-directory-" + std::to_string(::getpid()));
-  ~Archive() { fs::remove(path); }
+  test::ScratchFolder folder;
   std::optional<std::vector<ZipRecord>> records(const std::string& content) const {
-    std::ofstream(path, std::ios::binary) << content;
-    return read_zip_directory(InputFile(path));
+    std::ofstream(folder.path / "a", std::ios::binary) << content;
+    return read_zip_directory(InputFile(folder.path / "a"));
   }
 };
 

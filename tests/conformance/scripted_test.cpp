@@ -2,19 +2,12 @@
 // rerun starts from what the forward had, whatever became of it since.
 #include <doctest/doctest.h>
 
-#include "core/program/first_line.h"
-#include "tests/support/training.h"
+#include "tests/conformance/scripts.h"
 
 namespace memtune::tests {
 namespace {
 
-struct Case {
-  const char* name;
-  const char* source;
-};
-
-// x: [4, 8]. a and b are parameters [8, 8]; mean and variance are buffers [8].
-const Case kCases[] = {
+const Script kScripts[] = {
     {"a list of numbers that changes when the op has run", R"(
 def forward(self, x):
     y = torch.matmul(x, self.a)
@@ -110,24 +103,8 @@ def forward(self, x):
 )"},
 };
 
-// "": as plain autograd, and nothing is left.
-std::string failure(const Case& c, const std::string& strategy, const Step& plain) {
-  try {
-    const Step step = Model(c.source, 4).under(strategy);
-    if (step.leased_after != 0) return "host memory is left";
-    return same(step, plain) ? "" : "other bits";
-  } catch (const std::exception& error) {
-    return program::first_line(error);
-  }
-}
-
 TEST_CASE("scripts that change what ops were given get the bits of plain autograd under every strategy") {
-  for (const Case& c : kCases) {
-    CAPTURE(std::string(c.name));
-    const Step plain = Model(c.source, 4).plain();
-    REQUIRE(plain.loss.isfinite().item<bool>());
-    for (const auto& strategy : all_strategies()) CHECK_MESSAGE(failure(c, strategy, plain) == "", strategy);
-  }
+  check_under_every_strategy(kScripts);
 }
 
 }  // namespace

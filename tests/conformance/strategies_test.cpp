@@ -2,18 +2,12 @@
 // the engines hold nothing afterwards. Each case is a thing that engines in the field got wrong.
 #include <doctest/doctest.h>
 
-#include "tests/support/training.h"
+#include "tests/conformance/scripts.h"
 
 namespace memtune::tests {
 namespace {
 
-struct Case {
-  const char* name;
-  const char* source;
-};
-
-// x: [4, 8]. a and b are parameters [8, 8]; mean and variance are buffers [8].
-const Case kCases[] = {
+const Script kScripts[] = {
     {"matmuls and activations", R"(
 def forward(self, x):
     return x + torch.matmul(torch.gelu(torch.matmul(x, self.a)), self.b)
@@ -138,19 +132,36 @@ def forward(self, x):
 )"},
 };
 
-TEST_CASE("every strategy gives the bits of plain autograd and leaves nothing behind") {
-  for (const Case& c : kCases) {
-    CAPTURE(std::string(c.name));
-    // The in-place write into the input is only legal where nobody saved it before: fresh models for each run.
-    Step plain = Model(c.source, 4).plain();
-    REQUIRE(plain.loss.isfinite().item<bool>());
-    for (const auto& strategy : all_strategies()) {
-      CAPTURE(strategy);
-      Step step = Model(c.source, 4).under(strategy);
-      CHECK(same(step, plain));
-      CHECK(step.leased_after == 0);
-    }
+// The second script, ready to be run under a strategy step by step.
+struct Prepared {
+  Model model{kScripts[1].source, 3};
+  program::Program program =
+      tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
+  config::ProgramFacts facts = model.surveyed(program);
+  config::Plan plan;
+  step::Executor executor;
+  program::Interpreter interpreter{program};
+
+  explicit Prepared(const std::string& strategy)
+      : plan(plan_of(strategy, facts)), executor(program, facts, plan, test_device(), test_tiers(plan)) {}
+
+  static config::Plan plan_of(const std::string& strategy, const config::ProgramFacts& facts) {
+    config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts);
+    plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+    return plan;
   }
+
+  at::Tensor forward() {
+    executor.begin_step();
+    autograd::HookScope hooks(&executor);
+    at::Tensor loss = interpreter.run({model.input()}, &executor).toTensor();
+    executor.end_forward();
+    return loss;
+  }
+};
+
+TEST_CASE("every strategy gives the bits of plain autograd and leaves nothing behind") {
+  check_under_every_strategy(kScripts);
 }
 
 TEST_CASE("the strategies of the suite are all that there are") {
@@ -163,7 +174,7 @@ TEST_CASE("the strategies of the suite are all that there are") {
 }
 
 TEST_CASE("strategies do what they are named for") {
-  Model model(kCases[0].source, 4);
+  Model model(kScripts[0].source, 4);
   CHECK(model.under("none").reruns == 0);
   Step full = model.under("checkpoint:full");
   // Of each block: two matmuls and a gelu come back; the residual sum is the next block's input and stays.
@@ -180,7 +191,7 @@ TEST_CASE("strategies do what they are named for") {
   CHECK(stream.in_bytes == stream.out_bytes);
 }
 
-void check_statistics(const Case& each) {
+void check_statistics(const Script& each) {
   CAPTURE(each.name);
   Model plain(each.source, 4), checkpointed(each.source, 4);
   plain.plain();
@@ -197,57 +208,32 @@ void check_statistics(const Case& each) {
 }
 
 TEST_CASE("running statistics move once a step, however often the op is run") {
-  for (const Case& each : kCases)
+  for (const Script& each : kScripts)
     if (std::string(each.source).find("batch_norm") != std::string::npos) check_statistics(each);
 }
 
 TEST_CASE("a graph may be walked twice") {
   for (const auto& strategy : all_strategies()) {
     CAPTURE(strategy);
-    Model model(kCases[1].source, 3);
-    program::Program program =
-        tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
-    auto facts = model.surveyed(program);
-    auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
-    plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    step::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
-    program::Interpreter interpreter(program);
-    auto first_gradient = [&] { return (*model.module().parameters().begin()).grad().clone(); };
-    executor.begin_step();
-    at::Tensor loss;
-    {
-      autograd::HookScope hooks(&executor);
-      loss = interpreter.run({model.input()}, &executor).toTensor();
-    }
-    executor.end_forward();
+    Prepared prepared(strategy);
+    auto first_gradient = [&] { return (*prepared.model.module().parameters().begin()).grad().clone(); };
+    at::Tensor loss = prepared.forward();
     loss.backward({}, /*retain_graph=*/true);
     at::Tensor once = first_gradient();
     loss.backward();
     CHECK(at::equal(first_gradient(), once * 2));
     loss.reset();
-    CHECK(leased_at_rest(executor) == 0);
+    CHECK(leased_at_rest(prepared.executor) == 0);
   }
 }
 
 TEST_CASE("a graph that dies without a backward gives everything back") {
   for (const auto& strategy : all_strategies()) {
     CAPTURE(strategy);
-    Model model(kCases[1].source, 3);
-    program::Program program =
-        tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
-    auto facts = model.surveyed(program);
-    auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
-    plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    step::Executor executor(program, facts, plan, test_device(), test_tiers(plan));
-    program::Interpreter interpreter(program);
+    Prepared prepared(strategy);
     int64_t before = test_device().memory().allocated;
-    for (int i = 0; i < 3; ++i) {
-      executor.begin_step();
-      autograd::HookScope hooks(&executor);
-      interpreter.run({model.input()}, &executor);
-      executor.end_forward();
-    }
-    CHECK(leased_at_rest(executor) == 0);
+    for (int i = 0; i < 3; ++i) prepared.forward();
+    CHECK(leased_at_rest(prepared.executor) == 0);
     CHECK(test_device().memory().allocated == before);
   }
 }

@@ -93,6 +93,13 @@ TEST_CASE("a file that is missing, short or something else is refused") {
   CHECK(refusal(safetensors("[1]")) == "its header is no JSON object");
 }
 
+TEST_CASE("a header that the file has and nobody would write is refused by its size") {
+  const unsigned char length[8] = {0x01, 0xE1, 0xF5, 0x05};  // 100,000,001
+  CHECK_THROWS_WITH(parse_length(length, 200'000'000), "its header has 100000001 bytes, and 100000000 are the most");
+  CHECK_THROWS_WITH(parse_length(length, 100'000'008),
+                    "its header is said to have 100000001 bytes, the file has 100000008");
+}
+
 TEST_CASE("what the header says of a tensor must be possible") {
   auto entry = [](const std::string& text) { return safetensors("{\"a\": " + text + "}", "12345678"); };
   CHECK(refusal(entry(R"({"dtype": "F32"})")) == "'a' lacks dtype, shape or data_offsets");

@@ -12,16 +12,14 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "tests/support/run_program.h"
 
 namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path = fs::temp_directory_path() / ("memtune-reference-" + std::to_string(::getpid()));
+struct Folder : test::ScratchFolder {
   fs::path file = path / "reference.bin";
 };
 

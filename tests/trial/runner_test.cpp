@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "core/trial/trial.h"
+#include "tests/support/run_program.h"
 #include "tests/support/training.h"
 
 namespace memtune::tests {
@@ -98,9 +99,8 @@ result::Measurement run(trial::Runner& runner, const std::string& strategy, cons
 }
 
 struct Reference {
-  Reference() : path(std::filesystem::temp_directory_path() / ("runner-test-" + std::to_string(getpid()))) {}
-  ~Reference() { std::filesystem::remove(path); }
-  std::filesystem::path path;
+  test::ScratchFolder folder;
+  std::filesystem::path path = folder.path / "reference.bin";
 };
 
 TEST_CASE("a runner without program, hooks and trace is measured and compared like any other") {

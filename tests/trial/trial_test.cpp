@@ -22,6 +22,7 @@
 #include "core/plan/strategy.h"
 #include "core/trace/file.h"
 #include "core/trial/session.h"
+#include "tests/support/run_program.h"
 #include "tests/support/training.h"
 
 namespace memtune::tests {
@@ -29,14 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using result::Outcome;
-
-struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("memtune-trial-test-" + std::to_string(getpid()))) {
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
 
 config::TrialRequest request(const std::string& strategy = "none") {
   test_device();
@@ -63,7 +56,7 @@ result::Measurement run(const config::TrialRequest& request) {
 }
 
 TEST_CASE("a trial that works says what it measured") {
-  Folder folder;
+  const test::ScratchFolder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   none.trace = folder.path / "trace.mtt";
@@ -105,7 +98,7 @@ std::string trip(const trace::Trace& trace, trace::ValueId value) {
 
 trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, int64_t* peak_bytes = nullptr,
                     int steps = 1) {
-  Folder folder;
+  const test::ScratchFolder folder;
   auto asked = request(strategy);
   asked.trace = folder.path / "trace.mtt";
   asked.training.traced_steps = steps;
@@ -197,7 +190,7 @@ TEST_CASE("each traced step has the memory curve of the first, which was not tim
 }
 
 TEST_CASE("gradients that are not the baseline's are found, and named") {
-  Folder folder;
+  const test::ScratchFolder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   run(none);
@@ -232,7 +225,7 @@ void move_reference(const std::filesystem::path& path, float by, double noise) {
 }
 
 TEST_CASE("where the baseline does not repeat itself, gradients may differ as much and no more") {
-  Folder folder;
+  const test::ScratchFolder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   run(none);
@@ -304,7 +297,7 @@ struct Script {
     }
   }
 
-  Folder folder;
+  const test::ScratchFolder folder;
 };
 
 TEST_CASE("a model that counts its steps is compared from the same step, each time") {
@@ -431,7 +424,7 @@ TEST_CASE("a trial that is given no more memory says so, with the bound and what
 }
 
 TEST_CASE("a trial that may not write files as large as its reference says so, with the limit") {
-  Folder folder;
+  const test::ScratchFolder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);
