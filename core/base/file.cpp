@@ -23,6 +23,7 @@ constexpr unsigned kEverybody = 0666;  // less what umask says
 std::string words(int error) {
   if (error == ELOOP) return "it is a symbolic link or behind one, and memtune follows none here";
   if (error == EXDEV) return "it leads out of its folder";
+  if (error == ESPIPE) return "it is a pipe, a device or a socket";
   if (const std::string limit = file_size_limit(); error == EFBIG && !limit.empty()) return limit;
   return std::generic_category().message(error);
 }

@@ -36,9 +36,9 @@ int OwnFolder::open(const fs::path& path, int flags, unsigned mode) {
   const fs::path real = resolved(path);
   if (real.empty()) return -EXDEV;
   const int file = below_.open(real, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
-  if (file < 0 || is_file_or_folder(file)) return file == -ENXIO ? -EINVAL : file;
+  if (file < 0 || is_file_or_folder(file)) return file == -ENXIO ? -ESPIPE : file;
   ::close(file);
-  return -EINVAL;
+  return -ESPIPE;
 }
 
 int OwnFolder::make_folder(const fs::path& path) {

@@ -13,7 +13,7 @@ class OwnFolder final : public FileSystem {
   // `root` need not exist yet; it is resolved when something beneath it is opened. `below` must outlive this.
   explicit OwnFolder(std::filesystem::path root, FileSystem& below = system_files());
 
-  // -ELOOP for a link on the way, -EXDEV for a path outside, -EINVAL for a pipe, a device or a socket.
+  // -ELOOP for a link on the way, -EXDEV for a path outside, -ESPIPE for a pipe, a device or a socket.
   int open(const std::filesystem::path& path, int flags, unsigned mode) override;
   int make_folder(const std::filesystem::path& path) override;
   int remove_folder(const std::filesystem::path& path) override;

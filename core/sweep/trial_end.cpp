@@ -44,6 +44,8 @@ Failure classify_end(int status, std::optional<int64_t> memory_kills, const std:
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
     return {result::Outcome::disk_full,
             "ended " + where + " by writing a file beyond the limit on their size (ulimit -f); " + details};
+  if (WIFSIGNALED(status) && details.find("std::bad_alloc") != std::string::npos)
+    return {result::Outcome::host_oom, "out of host memory " + where + "; " + details};
   if (WIFSIGNALED(status)) {
     return {result::Outcome::crash,
             signal_name(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ") " + where + "; " + details};

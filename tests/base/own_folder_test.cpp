@@ -124,10 +124,12 @@ TEST_CASE("nobody waits for the other end of a pipe, or reads a device") {
   Bench bench;
   const fs::path pipe = bench.inside.path / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(bench.folder.open(pipe, O_RDONLY, 0) == -EINVAL);
-  CHECK(bench.folder.open(pipe, O_WRONLY, 0) == -EINVAL);
+  CHECK(bench.folder.open(pipe, O_RDONLY, 0) == -ESPIPE);
+  CHECK(bench.folder.open(pipe, O_WRONLY, 0) == -ESPIPE);
+  CHECK_THROWS_WITH_AS(read_file(pipe, bench.folder),
+                       ("cannot read '" + pipe.string() + "': it is a pipe, a device or a socket").c_str(), IoError);
   OwnFolder devices("/dev");
-  CHECK(devices.open("/dev/zero", O_RDONLY, 0) == -EINVAL);
+  CHECK(devices.open("/dev/zero", O_RDONLY, 0) == -ESPIPE);
 }
 
 TEST_CASE("the folder itself may be a link, and files in it work as anywhere") {

@@ -74,6 +74,15 @@ TEST_CASE("a trial that writes beyond the limit on files is told so, and is no c
                                  "size (ulimit -f); it said nothing"));
 }
 
+TEST_CASE(
+    "a process that ends for lack of memory in a thread of its own, or before main, is out of memory all the same") {
+  const std::string words = "its last words: terminate called after throwing an instance of 'std::bad_alloc'";
+  const Failure failure = classify_end(SIGABRT, 0, "before its first phase", words);
+  CHECK(failure.outcome == Outcome::host_oom);
+  CHECK(failure.reason == "out of host memory before its first phase; " + words);
+  CHECK(classify_end(SIGABRT, 0, "here", "its last words: assertion failed").outcome == Outcome::crash);
+}
+
 TEST_CASE("a mapped file that is cut under its reader is a crash by its name, not of the sweep") {
   const Failure failure = Stage().failure("cut-map");
   CHECK(failure.outcome == Outcome::crash);
