@@ -31,6 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 using result::Outcome;
 
+using Folder = test::ScratchFolder;
+
 config::TrialRequest request(const std::string& strategy = "none") {
   test_device();
   config::TrialRequest result;
@@ -56,7 +58,7 @@ result::Measurement run(const config::TrialRequest& request) {
 }
 
 TEST_CASE("a trial that works says what it measured") {
-  const test::ScratchFolder folder;
+  Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   none.trace = folder.path / "trace.mtt";
@@ -98,7 +100,7 @@ std::string trip(const trace::Trace& trace, trace::ValueId value) {
 
 trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, int64_t* peak_bytes = nullptr,
                     int steps = 1) {
-  const test::ScratchFolder folder;
+  Folder folder;
   auto asked = request(strategy);
   asked.trace = folder.path / "trace.mtt";
   asked.training.traced_steps = steps;
@@ -190,7 +192,7 @@ TEST_CASE("each traced step has the memory curve of the first, which was not tim
 }
 
 TEST_CASE("gradients that are not the baseline's are found, and named") {
-  const test::ScratchFolder folder;
+  Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   run(none);
@@ -225,7 +227,7 @@ void move_reference(const std::filesystem::path& path, float by, double noise) {
 }
 
 TEST_CASE("where the baseline does not repeat itself, gradients may differ as much and no more") {
-  const test::ScratchFolder folder;
+  Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   run(none);
@@ -297,7 +299,7 @@ struct Script {
     }
   }
 
-  const test::ScratchFolder folder;
+  Folder folder;
 };
 
 TEST_CASE("a model that counts its steps is compared from the same step, each time") {
@@ -424,7 +426,7 @@ TEST_CASE("a trial that is given no more memory says so, with the bound and what
 }
 
 TEST_CASE("a trial that may not write files as large as its reference says so, with the limit") {
-  const test::ScratchFolder folder;
+  Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);
