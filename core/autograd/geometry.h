@@ -11,6 +11,7 @@ struct Geometry {
   int64_t offset = 0;  // in elements
   caffe2::TypeMeta dtype;
   bool conjugate = false, negative = false;  // what is read is the bytes' conjugate, their negative
+  bool number = false;                       // as Python has them: leaves the other operand its type
 
   Geometry() = default;
   explicit Geometry(const at::Tensor& tensor)
@@ -19,7 +20,8 @@ struct Geometry {
         offset(tensor.storage_offset()),
         dtype(tensor.dtype()),
         conjugate(tensor.is_conj()),
-        negative(tensor.is_neg()) {}
+        negative(tensor.is_neg()),
+        number(tensor.unsafeGetTensorImpl()->is_wrapped_number()) {}
 
   // The same tensor over `storage`, without history.
   at::Tensor view(const at::Storage& storage) const {
@@ -28,6 +30,7 @@ struct Geometry {
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
     if (conjugate) tensor._set_conj(true);
     if (negative) tensor._set_neg(true);
+    if (number) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
     return tensor;
   }
 };

@@ -15,6 +15,7 @@ void check_round_trip(const at::Tensor& tensor) {
   CHECK(restored.dtype() == tensor.dtype());
   CHECK(restored.is_conj() == tensor.is_conj());
   CHECK(restored.is_neg() == tensor.is_neg());
+  CHECK(restored.unsafeGetTensorImpl()->is_wrapped_number() == tensor.unsafeGetTensorImpl()->is_wrapped_number());
   CHECK(restored.is_alias_of(tensor));
   CHECK(at::equal(restored, tensor));
   CHECK_FALSE(restored.requires_grad());
@@ -35,6 +36,9 @@ TEST_CASE("every kind of view comes back as it was") {
   const at::Tensor complex = at::complex(base, base + 1);
   check_round_trip(at::conj(complex).slice(1, 2, 5));
   check_round_trip(at::imag(at::conj(complex)));
+  const at::Tensor number = at::scalar_tensor(2.5, at::kDouble);
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  check_round_trip(number);
 }
 
 TEST_CASE("what is not plain bytes is told apart") {

@@ -92,6 +92,25 @@ TEST_CASE("single numbers in arithmetic stay on the CPU, all other constants go 
   CHECK(device_of(at::full({}, 2.0), "aten::matmul") == c10::kMeta);
 }
 
+TEST_CASE(
+    "a recorded Python number leaves the other operand its type, also one without dimensions; a tensor does not") {
+  const auto type_of = [](const at::Tensor& x, const at::Tensor& constant) {
+    return program::Interpreter(lowered(with_constant(constant, "aten::mul"))).run({x}).toTensor().scalar_type();
+  };
+  const at::Tensor real = at::full({}, 2.5, at::kDouble), whole = at::full({}, 2, at::kLong),
+                   imaginary = at::full({}, c10::complex<double>(0, 1), at::kComplexDouble);
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    CHECK((type_of(at::ones({}, type), real) == type));
+    CHECK((type_of(at::ones({}, type), whole) == type));
+  }
+  CHECK((type_of(at::ones({}, at::kInt), whole) == at::kInt));
+  CHECK((type_of(at::ones({}, at::kInt), real) == at::kFloat));
+  CHECK((type_of(at::ones({3}, at::kInt), real) == at::kFloat));
+  CHECK((type_of(at::ones({}), imaginary) == at::kComplexFloat));
+  CHECK((type_of(at::ones({}, at::kBFloat16), at::full({}, 2.5, at::kFloat)) == at::kFloat));
+  CHECK((type_of(at::ones({}), at::full({1}, 2.5, at::kDouble)) == at::kDouble));
+}
+
 TEST_CASE("a mask that is made of no input is told, one that is given is not") {
   const auto note = [&](const std::string& body) {
     return note_on_made_mask(lowered(model("def forward(self, x, given):\n" + body)));

@@ -19,13 +19,24 @@ bool takes_number(const torch::jit::Use& use) {
   return use.user->kind().is_aten() && ops.count(name) && !filled;
 }
 
+// A trace has Python's numbers as tensors of their widest type; as numbers they leave the other operand its type, also
+// where that has no dimension either.
+at::Tensor as_number(const at::Tensor& constant) {
+  const at::ScalarType type = constant.scalar_type();
+  if (type != at::kDouble && type != at::kLong && type != at::kComplexDouble) return constant;
+  at::Tensor number = constant.clone();
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return number;
+}
+
 }  // namespace
 
 c10::IValue on_device(const torch::jit::Value* constant, const c10::IValue& value, c10::Device device) {
   if (value.isDevice() && !value.toDevice().is_meta()) return device;
   if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().is_meta()) return value;
   const auto& uses = constant->uses();
-  if (value.toTensor().dim() == 0 && std::all_of(uses.begin(), uses.end(), takes_number)) return value;
+  if (value.toTensor().dim() == 0 && std::all_of(uses.begin(), uses.end(), takes_number))
+    return as_number(value.toTensor());
   return value.toTensor().to(device);
 }
 
