@@ -17,22 +17,14 @@ struct Autocast {
 
 class AutocastScope {
  public:
-  AutocastScope(c10::DeviceType device, const Autocast& state) : device_(device), before_(Autocast::now(device)) {
-    set(state);
-    at::autocast::increment_nesting();
-  }
-  ~AutocastScope() {
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    set(before_);
-  }
+  AutocastScope(c10::DeviceType device, const Autocast& state);
+  ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
  private:
-  void set(const Autocast& state) {
-    at::autocast::set_autocast_enabled(device_, state.enabled);
-    at::autocast::set_autocast_dtype(device_, state.dtype);
-  }
+  void set(const Autocast& state);
+
   c10::DeviceType device_;
   Autocast before_;
 };

@@ -1,0 +1,31 @@
+#include "core/autograd/autocast.h"
+
+#include <ATen/Operators.h>
+#include <torch/library.h>
+
+namespace memtune::autograd {
+
+AutocastScope::AutocastScope(c10::DeviceType device, const Autocast& state)
+    : device_(device), before_(Autocast::now(device)) {
+  set(state);
+  at::autocast::increment_nesting();
+}
+
+AutocastScope::~AutocastScope() {
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  set(before_);
+}
+
+void AutocastScope::set(const Autocast& state) {
+  at::autocast::set_autocast_enabled(device_, state.enabled);
+  at::autocast::set_autocast_dtype(device_, state.dtype);
+}
+
+}  // namespace memtune::autograd
+
+// A trace holds what conv1d and the others became, and on a CPU LibTorch casts for those alone, as Python calls them;
+// its executor of TorchScript writes the casts into the graph instead.
+TORCH_LIBRARY_IMPL(aten, AutocastCPU, m) {
+  KERNEL_CPU(_convolution, lower_precision_fp)
+  KERNEL_CPU(convolution, lower_precision_fp)
+}
