@@ -87,6 +87,22 @@ class BadInput(ToolTest):
                      "--model", f"{MODELS}/resnet18_script/model.pt", "--input", "x:float32[2,4,32,32]")
         tiny("go with made-up inputs", "--inputs", f"{MODELS}/gpt_tied_script/inputs.safetensors", "--batch", "2")
 
+    def test_a_model_that_takes_a_list_is_told_before_any_trial(self):
+        for file in ("list_script.pt", "list_trace.pt"):
+            for inputs in ((), ("--input", "images:float32[2,4]")):
+                self.refuses("forward's argument 'images' is a List[Tensor]: memtune gives a model tensors, numbers and text; "
+                             "export a module whose forward takes the tensors one by one and makes it of them", "sweep",
+                             "--device", "cpu", "--loss", "mse", "--model", f"{MODELS}/bad/{file}", *inputs)
+
+    def test_a_trace_in_another_dtype_than_its_casts_is_told_how_to_record_it(self):
+        trace = ("--model", f"{MODELS}/llama_trace/model.pt", "--input", "tok:int64[2,32]<128", "--loss", "next_token")
+        self.refuses("record the model in bfloat16 (model.to(torch.bfloat16) before torch.jit.trace) and leave --dtype out",
+                     "sweep", "--device", "cpu", *trace, "--dtype", "bf16")
+        for model in (trace, (trace[0], f"{MODELS}/llama_script/model.pt", *trace[2:])):
+            cast = "--autocast" if model is trace else "--dtype"
+            self.assertEqual(self.sweep(*model, cast, "bf16", "--steps", "1", "--strategy", "none")["trials"][0]["outcome"],
+                             "ok")
+
     def test_strategies_and_blocks_that_the_model_does_not_have(self):
         def tiny(said, *arguments):
             self.refuses(said, "sweep", "--device", "cpu", "--model", "tiny", *arguments)

@@ -69,6 +69,24 @@ TEST_CASE("arguments that are no tensors have the values that were given, or say
   refused({"x=3"}, "--input x=3: 'x' is a tensor; say what it is, as in 'x:int64[2,128]<1000'");
 }
 
+TEST_CASE("a list, tuple or dict of tensors is refused with its type and what to export, unless it has a default") {
+  const auto refusal = [](const std::string& type) -> std::string {
+    try {
+      lowered(model("def forward(self, x, parts: " + type + "):\n    return x\n"));
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::string type :
+       {"List[Tensor]", "Tuple[Tensor, Tensor]", "Dict[str, Tensor]", "Optional[List[Tensor]]"})
+    CHECK(refusal(type) == "forward's argument 'parts' is a " + type +
+                               ": memtune gives a model tensors, numbers and text; export a module whose forward takes "
+                               "the tensors one by one and makes it of them");
+  CHECK(refusal("Optional[Tensor]").empty());
+  CHECK(refusal("Optional[List[Tensor]] = None").empty());
+}
+
 Module with_constant(const at::Tensor& constant, const std::string& op) {
   auto graph = std::make_shared<torch::jit::Graph>();
   Module module("Model");

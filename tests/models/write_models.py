@@ -102,8 +102,19 @@ def write_model(model: Model, kind: str, out: str) -> dict:
             "torchscript_equal": expected["torchscript"]["equal"], "tags": list(model.tags)}
 
 
+class TakesAList(nn.Module):
+    """As detection models do: images of several sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, images: List[Tensor]) -> Tensor:
+        return self.linear(torch.cat(images))
+
+
 def write_bad_files(out: str, good: str) -> Dict[str, str]:
-    """Files that are no trainable TorchScript; path -> what is wrong."""
+    """Files that are no TorchScript that memtune can train; path -> what is wrong."""
     folder = os.path.join(out, "bad")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "not_a_zip.pt"), "w") as file:
@@ -117,9 +128,12 @@ def write_bad_files(out: str, good: str) -> Dict[str, str]:
     linear = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     torch.save(linear.state_dict(), os.path.join(folder, "state_dict.pt"))
     torch.jit.freeze(torch.jit.script(linear.eval())).save(os.path.join(folder, "frozen.pt"))
+    torch.jit.script(TakesAList()).save(os.path.join(folder, "list_script.pt"))
+    torch.jit.trace(TakesAList(), ([torch.ones(2, 4), torch.ones(3, 4)],)).save(os.path.join(folder, "list_trace.pt"))
     return {"bad/not_a_zip.pt": "text", "bad/empty.pt": "no bytes", "bad/other_zip.pt": "a zip without TorchScript",
             "bad/cut.pt": "the first 60 % of a TorchScript file", "bad/state_dict.pt": "torch.save of a state_dict",
-            "bad/frozen.pt": "torch.jit.freeze: no parameters"}
+            "bad/frozen.pt": "torch.jit.freeze: no parameters", "bad/list_script.pt": "its input is a list of tensors",
+            "bad/list_trace.pt": "the same, traced"}
 
 
 def register_models(which: str) -> List[str]:

@@ -36,7 +36,8 @@ void load_libraries(const std::vector<std::string>& paths) {
       const bool of_python = error.find("libtorch_python.so") != std::string::npos ||
                              error.find("undefined symbol: _Py") != std::string::npos ||
                              error.find("undefined symbol: Py") != std::string::npos;
-      throw UsageError("--library " + path + ": " + error +
+      const bool named = error.starts_with(path + ": ");
+      throw UsageError("--library " + path + ": " + (named ? error.substr(path.size() + 2) : error) +
                        (of_python ? "; it was linked with Python: give --library libpython3.*.so before it" : ""));
     }
 }

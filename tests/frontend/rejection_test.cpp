@@ -1,0 +1,49 @@
+// What a model says when it cannot run its inputs is LibTorch's; what may be at fault besides is told only where it may
+// be.
+#include "core/frontend/rejection.h"
+
+#include <doctest/doctest.h>
+
+namespace memtune::frontend {
+namespace {
+
+const char* const kCast = "expected m1 and m2 to have the same dtype, but got: float != c10::BFloat16";
+
+std::string said(const config::TrainingSettings& training, const std::string& kind, const char* why,
+                 const std::vector<std::string>& guessed = {}) {
+  Batch batch;
+  batch.specs = {{"x", "float32", {2, 3}, std::nullopt}};
+  batch.guessed = guessed;
+  return rejection(training, kind, batch, std::runtime_error(why), "aten::linear at linear.py:134").what();
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("a trace that was cast against what it recorded says in which dtype to record it") {
+  config::TrainingSettings cast, autocast, none;
+  cast.dtype = "bfloat16";
+  autocast.autocast = "float16";
+  const std::string text = said(cast, "traced", kCast);
+  CHECK(text.starts_with("the model rejects x:float32[2,3]: " + std::string(kCast)));
+  CHECK(holds(text, "(aten::linear at linear.py:134); the trace keeps the dtypes and casts it was recorded with"));
+  CHECK(holds(text, "model.to(torch.bfloat16) before torch.jit.trace) and leave --dtype out"));
+  CHECK(holds(text, "or train it under --autocast bf16"));
+  CHECK(holds(said(autocast, "traced", kCast), "record it under torch.autocast, or in float16"));
+  cast.dtype = "float32";
+  CHECK_FALSE(holds(said(cast, "traced", kCast), "--autocast"));
+
+  CHECK_FALSE(holds(said(cast, "scripted", kCast), "the trace keeps"));
+  CHECK_FALSE(holds(said(none, "traced", kCast), "the trace keeps"));
+  CHECK_FALSE(
+      holds(said(cast, "traced", "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x4)"), "the trace keeps"));
+}
+
+TEST_CASE("an input that was guessed is named with the flag that says what it is, a given one is not") {
+  const std::string shape = "mat1 and mat2 shapes cannot be multiplied (8x3 and 4x4)";
+  CHECK(holds(said({}, "scripted", shape.c_str(), {"x:float32[8,3]"}),
+              "; x:float32[8,3] is a guess: say what it is with --input 'x:float32[8,3]'"));
+  CHECK_FALSE(holds(said({}, "scripted", shape.c_str()), "guess"));
+}
+
+}  // namespace
+}  // namespace memtune::frontend
