@@ -121,6 +121,35 @@ IValue named(const IValue& answer, const std::string& output) {
   return value;
 }
 
+// --- what is said of a choice that may be wrong ---
+
+std::string guess(const std::string& answer, const std::string& taken) {
+  return "the model answers with " + answer + "; that the loss takes " + taken +
+         " of it is a guess: --output says which part it is";
+}
+
+bool may_be_taken(const IValue& value, Loss loss) { return loss == Loss::returned ? is_number(value) : is_more(value); }
+
+// By path, "1.scores".
+void find_candidates(const IValue& answer, Loss loss, const std::string& path, std::vector<Part>& found) {
+  if (may_be_taken(answer, loss)) found.push_back({path, answer});
+  for (const Part& part : parts_of(answer))
+    find_candidates(part.value, loss, path + (path.empty() ? "" : ".") + part.name, found);
+}
+
+// "": there was nothing else to take, or it is called "loss".
+std::string note_on(const IValue& answer, const at::Tensor& taken, Loss loss) {
+  std::vector<Part> candidates;
+  find_candidates(answer, loss, "", candidates);
+  if (candidates.size() < 2) return "";
+  for (const Part& part : candidates)
+    if (part.value.toTensor().is_same(taken)) {
+      const bool named = loss == Loss::returned && part.name.substr(part.name.rfind('.') + 1) == "loss";
+      return named ? "" : guess(describe(answer), "'" + part.name + "'");
+    }
+  return guess(describe(answer), "the sum");
+}
+
 // --- an answer to come ---
 
 // Single numbers by what makes them, for a tuple's elements are chosen before any of it has run.
@@ -146,44 +175,65 @@ class Numbers {
   std::set<Slot> numbers_;
 };
 
-Value pick(Emitter& emit, Value answer, Loss loss, const std::string& output) {
-  static const c10::FunctionSchema schema = torch::jit::parseSchema("memtune::output(t(a) answer) -> t(a)");
-  const auto run = [loss, output](program::Stack& stack) {
-    IValue value = choose(stack.at(0), loss, output);
-    stack.clear();
-    stack.push_back(std::move(value));
-  };
-  const Emitter::InRegion region(emit, "loss", "loss");
-  return emit.call({"memtune::output", &schema, run}, {answer}, 1)[0];
-}
+class Chooser {
+ public:
+  Chooser(Emitter& emit, Program& program, Loss loss)
+      : emit_(emit), numbers_(program.body), loss_(loss), note_(program.answer_note) {}
 
-const Answer& element(const Answer& answer, Loss loss, const Numbers& numbers) {
-  for (const Answer& one : answer.elements)
-    if (one.slot < 0 || one.type->kind() != c10::TypeKind::TensorType ||
-        numbers.has(one.slot) == (loss == Loss::returned))
-      return one;
-  return answer.elements.at(0);
-}
-
-Value chosen(Emitter& emit, const Answer& answer, const Numbers& numbers, Loss loss, const std::string& output) {
-  if (answer.slot >= 0) {
-    const bool tensor = answer.type->kind() == c10::TypeKind::TensorType;
-    return tensor && output.empty() ? Value{answer.slot} : pick(emit, {answer.slot}, loss, output);
+  Value choose_from(const Answer& answer, const std::string& output) {
+    if (answer.slot >= 0) {
+      const bool tensor = answer.type->kind() == c10::TypeKind::TensorType;
+      return tensor && output.empty() ? Value{answer.slot} : pick({answer.slot}, output);
+    }
+    if (answer.elements.empty()) throw UsageError("the model answers with nothing");
+    if (output.empty()) return choose_from(usual(answer), output);
+    const std::string index = output.substr(0, output.find('.'));
+    const std::string rest = index.size() == output.size() ? "" : output.substr(index.size() + 1);
+    for (size_t i = 0; i < answer.elements.size(); ++i)
+      if (std::to_string(i) == index) return choose_from(answer.elements[i], rest);
+    throw UsageError("--output " + output + ": no such part; the model answers with a tuple of " +
+                     std::to_string(answer.elements.size()));
   }
-  if (answer.elements.empty()) throw UsageError("the model answers with nothing");
-  if (output.empty()) return chosen(emit, element(answer, loss, numbers), numbers, loss, output);
-  const std::string index = output.substr(0, output.find('.'));
-  const std::string rest = index.size() == output.size() ? "" : output.substr(index.size() + 1);
-  for (size_t i = 0; i < answer.elements.size(); ++i)
-    if (std::to_string(i) == index) return chosen(emit, answer.elements[i], numbers, loss, rest);
-  throw UsageError("--output " + output + ": no such part; the model answers with a tuple of " +
-                   std::to_string(answer.elements.size()));
-}
+
+ private:
+  bool may_be_taken(const Answer& one) const {
+    return one.slot < 0 || one.type->kind() != c10::TypeKind::TensorType ||
+           numbers_.has(one.slot) == (loss_ == Loss::returned);
+  }
+
+  const Answer& usual(const Answer& answer) const {
+    const auto& parts = answer.elements;
+    const auto wanted = [this](const Answer& one) { return may_be_taken(one); };
+    const auto found = std::find_if(parts.begin(), parts.end(), wanted);
+    const auto taken = found == parts.end() ? parts.begin() : found;
+    if (std::count_if(parts.begin(), parts.end(), wanted) != 1 && parts.size() > 1 && note_->empty())
+      *note_ = guess("a tuple of " + std::to_string(parts.size()), "part " + std::to_string(taken - parts.begin()));
+    return *taken;
+  }
+
+  Value pick(Value answer, const std::string& output) {
+    static const c10::FunctionSchema schema = torch::jit::parseSchema("memtune::output(t(a) answer) -> t(a)");
+    const auto run = [loss = loss_, output, note = note_](program::Stack& stack) {
+      const at::Tensor taken = choose(stack.at(0), loss, output);
+      if (output.empty() && note->empty()) *note = note_on(stack.at(0), taken, loss);
+      stack.clear();
+      stack.emplace_back(taken);
+    };
+    const Emitter::InRegion region(emit_, "loss", "loss");
+    return emit_.call({"memtune::output", &schema, run}, {answer}, 1)[0];
+  }
+
+  Emitter& emit_;
+  const Numbers numbers_;
+  const Loss loss_;
+  const std::shared_ptr<std::string> note_;
+};
 
 }  // namespace
 
-Value chosen(Emitter& emit, const Program& program, Loss loss, const std::string& output) {
-  return chosen(emit, program.answer, Numbers(program.body), loss, output);
+Value chosen(Emitter& emit, Program& program, Loss loss, const std::string& output) {
+  program.answer_note = std::make_shared<std::string>();
+  return Chooser(emit, program, loss).choose_from(program.answer, output);
 }
 
 at::Tensor choose(const IValue& answer, Loss loss, const std::string& output) {

@@ -16,8 +16,8 @@ namespace memtune::frontend {
 
 // Written behind the model: of a tuple whose elements are known one by one the others die when they are made, of
 // anything else the part is chosen when it is there. UsageError for a name that the answer does not have, at once or
-// when it runs.
-Value chosen(Emitter& emit, const program::Program& program, Loss loss, const std::string& output);
+// when it runs. A choice among several is noted in `program.answer_note`.
+Value chosen(Emitter& emit, program::Program& program, Loss loss, const std::string& output);
 
 // The same of an answer that is there. UsageError that tells what the answer is.
 at::Tensor choose(const c10::IValue& answer, Loss loss, const std::string& output);

@@ -9,6 +9,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -109,7 +110,8 @@ struct Program {
   std::vector<c10::IValue> constants;  // by slot; None where the slot is no constant
   std::vector<bool> is_constant;
   std::vector<ModuleRegion> regions;
-  std::vector<std::string> notes;  // what the person should know
+  std::vector<std::string> notes;            // what the person should know
+  std::shared_ptr<std::string> answer_note;  // once it has run: which of several parts the loss took, if nobody said
   int slots = 0;
   int ops = 0;
 

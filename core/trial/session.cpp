@@ -67,6 +67,7 @@ void Session::survey() {
           "--output NAME|INDEX says which part of the answer it is");
     device_->synchronize();  // an index out of range shows itself here on CUDA
     facts_ = std::move(measured);
+    if (!program_->answer_note->empty()) facts_.notes.push_back(*program_->answer_note);
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (const c10::Error& error) {

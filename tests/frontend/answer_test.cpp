@@ -56,14 +56,24 @@ TEST_CASE("a part is taken by its name or its number, and what is not there is r
   CHECK_THROWS_AS(choose(tuple({at::ones({2}, at::kLong)}), Loss::mse, ""), UsageError);
 }
 
-double trained(const std::string& answer, Loss loss, const std::string& output = "") {
+struct Trained {
+  double loss;
+  std::string note;
+};
+
+Trained train(const std::string& answer, Loss loss, const std::string& output = "") {
   torch::jit::Module module("Model");
   module.define("def forward(self, x):\n    return " + answer + "\n");
   const program::Program program =
       with_loss(lower_module(module, c10::kCPU), loss, loss == Loss::returned ? "" : "target", output);
   std::vector<IValue> inputs = {at::ones({2, 3})};
   if (loss != Loss::returned) inputs.emplace_back(at::zeros({2, 3}));
-  return program::Interpreter(program).run(inputs).toTensor().item<double>();
+  const double value = program::Interpreter(program).run(inputs).toTensor().item<double>();
+  return {value, *program.answer_note};
+}
+
+double trained(const std::string& answer, Loss loss, const std::string& output = "") {
+  return train(answer, loss, output).loss;
 }
 
 TEST_CASE("a program's answer is chosen the same way before it has run") {
@@ -75,6 +85,30 @@ TEST_CASE("a program's answer is chosen the same way before it has run") {
   CHECK(trained("[x * 2, x]", Loss::mse) == 4);
   CHECK(trained("(x, {'a': x * 2})", Loss::mse, "1.a") == 4);
   CHECK_THROWS_AS(trained("(x, x)", Loss::mse, "2"), UsageError);
+}
+
+TEST_CASE("a part that was taken among several is noted as a guess, one that had no rival is not") {
+  const auto note = [](const std::string& answer, Loss loss, const std::string& output = "") {
+    return train(answer, loss, output).note;
+  };
+  const std::string end = " of it is a guess: --output says which part it is";
+  CHECK(note("{'aux': x, 'out': x * 2}", Loss::mse) ==
+        "the model answers with GenericDict (aux: float32[2,3], out: float32[2,3]); that the loss takes 'out'" + end);
+  CHECK(note("[x * 2, x]", Loss::mse) ==
+        "the model answers with GenericList (0: float32[2,3], 1: float32[2,3]); that the loss takes '0'" + end);
+  CHECK(note("(x, x * 3)", Loss::mse) == "the model answers with a tuple of 2; that the loss takes part 0" + end);
+  CHECK(note("{'boxes': x.mean(), 'classes': x.sum()}", Loss::returned) ==
+        "the model answers with GenericDict (boxes: float32[], classes: float32[]); that the loss takes the sum" + end);
+  CHECK(note("(x.mean(), x.sum())", Loss::returned).find("takes part 0") != std::string::npos);
+
+  CHECK(note("x", Loss::mse).empty());
+  CHECK(note("(x * 2, x.mean())", Loss::mse).empty());
+  CHECK(note("(x * 2, x.mean())", Loss::returned).empty());
+  CHECK(note("{'loss': x.mean(), 'aux_loss': x.sum()}", Loss::returned).empty());
+  CHECK(note("{'logits': x * 2, 'loss': x.mean()}", Loss::mse).empty());
+  CHECK(note("[x]", Loss::mse).empty());
+  CHECK(note("{'aux': x, 'out': x * 2}", Loss::mse, "aux").empty());
+  CHECK(note("(x, x * 3)", Loss::mse, "1").empty());
 }
 
 }  // namespace
