@@ -164,12 +164,19 @@ class Numbers {
                                                  "aten::to",  "aten::clone", "aten::squeeze", "aten::add_"};
     for (const Op& op : body.ops) {
       for (const program::Body& inner : op.bodies) visit(inner);
+      if (op.kind == program::OpKind::branch) visit_results(op);
       if (op.outputs.size() != 1) continue;
       const bool reduces = op.name.ends_with("_loss") || op.name == "aten::binary_cross_entropy" ||
                            op.name == "aten::binary_cross_entropy_with_logits" ||
                            ((op.name == "aten::mean" || op.name == "aten::sum") && op.inputs.size() <= 2);
       if (reduces || (passes.count(op.name) && has(op.inputs[0]))) numbers_.insert(op.outputs[0]);
     }
+  }
+
+  void visit_results(const Op& branch) {
+    for (size_t i = 0; i < branch.outputs.size(); ++i)
+      for (const program::Body& inner : branch.bodies)
+        if (has(inner.outputs[i])) numbers_.insert(branch.outputs[i]);
   }
 
   std::set<Slot> numbers_;
@@ -181,33 +188,42 @@ class Chooser {
       : emit_(emit), numbers_(program.body), loss_(loss), note_(program.answer_note) {}
 
   Value choose_from(const Answer& answer, const std::string& output) {
+    const Value value = part_of(answer, output);
+    if (several_) *note_ = guess("a tuple of " + std::to_string(answer.elements.size()), "part " + path_);
+    return value;
+  }
+
+ private:
+  Value part_of(const Answer& answer, const std::string& output) {
     if (answer.slot >= 0) {
       const bool tensor = answer.type->kind() == c10::TypeKind::TensorType;
       return tensor && output.empty() ? Value{answer.slot} : pick({answer.slot}, output);
     }
     if (answer.elements.empty()) throw UsageError("the model answers with nothing");
-    if (output.empty()) return choose_from(usual(answer), output);
+    if (output.empty()) return part_of(usual(answer), output);
     const std::string index = output.substr(0, output.find('.'));
     const std::string rest = index.size() == output.size() ? "" : output.substr(index.size() + 1);
     for (size_t i = 0; i < answer.elements.size(); ++i)
-      if (std::to_string(i) == index) return choose_from(answer.elements[i], rest);
+      if (std::to_string(i) == index) return part_of(answer.elements[i], rest);
     throw UsageError("--output " + output + ": no such part; the model answers with a tuple of " +
                      std::to_string(answer.elements.size()));
   }
 
- private:
   bool may_be_taken(const Answer& one) const {
-    return one.slot < 0 || one.type->kind() != c10::TypeKind::TensorType ||
-           numbers_.has(one.slot) == (loss_ == Loss::returned);
+    if (one.slot < 0)
+      return std::any_of(one.elements.begin(), one.elements.end(),
+                         [this](const Answer& inner) { return may_be_taken(inner); });
+    return one.type->kind() != c10::TypeKind::TensorType || numbers_.has(one.slot) == (loss_ == Loss::returned);
   }
 
-  const Answer& usual(const Answer& answer) const {
+  const Answer& usual(const Answer& answer) {
     const auto& parts = answer.elements;
     const auto wanted = [this](const Answer& one) { return may_be_taken(one); };
     const auto found = std::find_if(parts.begin(), parts.end(), wanted);
     const auto taken = found == parts.end() ? parts.begin() : found;
-    if (std::count_if(parts.begin(), parts.end(), wanted) != 1 && parts.size() > 1 && note_->empty())
-      *note_ = guess("a tuple of " + std::to_string(parts.size()), "part " + std::to_string(taken - parts.begin()));
+    several_ = several_ || (parts.size() > 1 && std::count_if(parts.begin(), parts.end(), wanted) != 1);
+    if (!path_.empty()) path_ += '.';
+    path_ += std::to_string(taken - parts.begin());
     return *taken;
   }
 
@@ -227,6 +243,8 @@ class Chooser {
   const Numbers numbers_;
   const Loss loss_;
   const std::shared_ptr<std::string> note_;
+  bool several_ = false;
+  std::string path_;  // of what is taken where nobody said, "0.1"
 };
 
 }  // namespace

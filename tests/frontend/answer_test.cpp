@@ -84,6 +84,9 @@ TEST_CASE("a program's answer is chosen the same way before it has run") {
   CHECK(trained("{'aux': x, 'out': x * 2}", Loss::mse, "aux") == 1);
   CHECK(trained("[x * 2, x]", Loss::mse) == 4);
   CHECK(trained("(x, {'a': x * 2})", Loss::mse, "1.a") == 4);
+  CHECK(trained("((x, x * 2), x.mean())", Loss::returned) == 1);
+  CHECK(trained("((x.mean(), x * 2), x)", Loss::mse) == 4);
+  CHECK(trained("(x, x.mean() if x.dim() == 2 else x.sum())", Loss::returned) == 1);
   CHECK_THROWS_AS(trained("(x, x)", Loss::mse, "2"), UsageError);
 }
 
@@ -97,11 +100,14 @@ TEST_CASE("a part that was taken among several is noted as a guess, one that had
   CHECK(note("[x * 2, x]", Loss::mse) ==
         "the model answers with GenericList (0: float32[2,3], 1: float32[2,3]); that the loss takes '0'" + end);
   CHECK(note("(x, x * 3)", Loss::mse) == "the model answers with a tuple of 2; that the loss takes part 0" + end);
+  CHECK(note("((x, x * 3), x.mean())", Loss::mse) ==
+        "the model answers with a tuple of 2; that the loss takes part 0.0" + end);
   CHECK(note("{'boxes': x.mean(), 'classes': x.sum()}", Loss::returned) ==
         "the model answers with GenericDict (boxes: float32[], classes: float32[]); that the loss takes the sum" + end);
   CHECK(note("(x.mean(), x.sum())", Loss::returned).find("takes part 0") != std::string::npos);
 
   CHECK(note("x", Loss::mse).empty());
+  CHECK(note("((x, x * 3), x.mean())", Loss::returned).empty());
   CHECK(note("(x * 2, x.mean())", Loss::mse).empty());
   CHECK(note("(x * 2, x.mean())", Loss::returned).empty());
   CHECK(note("{'loss': x.mean(), 'aux_loss': x.sum()}", Loss::returned).empty());
