@@ -128,6 +128,9 @@ class BlockFinder {
   const std::string& type(int region) const { return program_.regions[region].type; }
   bool is_method(int region) const { return region == 0 || path(region) == path(parent(region)); }
   bool is_leaf(int region) const { return arithmetic_[region] < 2; }
+  bool is_unit(int region) const {
+    return !is_method(region) && !kContainers.count(type(region)) && arithmetic_[region] == 1 && operators_[region] > 2;
+  }
 
   bool is_inside(int region, int outer) const {
     for (region = parent(region); region > outer;) region = parent(region);
@@ -169,10 +172,19 @@ class BlockFinder {
       return pattern.second.size() < 2 && of_class[type(pattern.second[0])] < 2;
     });
     drop_stages_or_parts(patterns);
+    add_units(patterns);
     std::vector<int> blocks;
     for (const auto& [pattern, regions] : patterns) blocks.insert(blocks.end(), regions.begin(), regions.end());
     std::sort(blocks.begin(), blocks.end());
     return blocks;
+  }
+
+  // A list's stem and head: single convolutions with what goes with them.
+  void add_units(Patterns& patterns) const {
+    for (int region = 1; region < count(); ++region) {
+      const auto list = patterns.find(pattern_of(path(region)));
+      if (list != patterns.end() && is_unit(region)) list->second.push_back(region);
+    }
   }
 
   // From the outside in: a stage goes, of anything else its parts go.
@@ -234,10 +246,7 @@ class BlockFinder {
 
   // Convolution with norm, and the like: where nothing larger repeats.
   std::vector<int> leaves() {
-    return best_class([this](int region) {
-      return !is_method(region) && !kContainers.count(type(region)) && arithmetic_[region] == 1 &&
-             operators_[region] > 2;
-    });
+    return best_class([this](int region) { return is_unit(region); });
   }
 
   template <typename Accept>

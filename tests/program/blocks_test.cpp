@@ -89,6 +89,24 @@ TEST_CASE("the layers of an encoder and of a decoder are blocks, their attention
   CHECK(w.blocks() == Paths{"encoder.layers.0", "encoder.layers.1", "decoder.layers.0", "decoder.layers.1"});
 }
 
+// One multiplication with two ops that go with it.
+void unit(Writer& w, const std::string& name) {
+  w.module(name, "ConvUnit", [&] {
+    w.multiply(1);
+    for (int i = 0; i < 2; ++i) w.aside("", "ConvUnit", 0);
+    w.add_asides();
+  });
+}
+
+TEST_CASE("the stem of a list of blocks is one when it is more than one op") {
+  Writer w;
+  unit(w, "features.0");
+  w.unit("features.1", "Bottleneck");
+  w.unit("features.2", "Bottleneck");
+  w.unit("features.3", "Conv", 1);
+  CHECK(w.blocks() == Paths{"features.0", "features.1", "features.2"});
+}
+
 TEST_CASE("members of one list are blocks, whatever their classes") {
   Writer w;
   w.unit("features.0", "Stem", 1);
@@ -175,13 +193,6 @@ TEST_CASE("a sequence of single layers is a block where it is a member of a list
 
 TEST_CASE("where nothing larger repeats, single units are blocks if they are more than one op") {
   Writer units, ops;
-  const auto unit = [](Writer& w, const char* name) {
-    w.module(name, "ConvUnit", [&] {
-      w.multiply(1);
-      for (int i = 0; i < 2; ++i) w.aside("", "ConvUnit", 0);
-      w.add_asides();
-    });
-  };
   for (const char* name : {"conv.0", "conv.1", "conv.2"}) unit(units, name);
   CHECK(units.blocks() == Paths{"conv.0", "conv.1", "conv.2"});
   for (const char* name : {"conv.0", "conv.1", "conv.2"}) ops.unit(name, "Conv", 1);
