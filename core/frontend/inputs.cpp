@@ -235,10 +235,12 @@ class BatchMaker {
       return choose(interpreter.run(std::move(inputs)), loss_, request_.training.output);
     } catch (const c10::OutOfMemoryError&) {
       throw;
-    } catch (const c10::Error& error) {
-      throw rejection(request_.training, model_.kind, batch_, error, interpreter.where());
     } catch (const program::Raised& error) {
       throw rejection(request_.training, model_.kind, batch_, error, "");
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
+      throw rejection(request_.training, model_.kind, batch_, error, interpreter.where());
     }
   }
 

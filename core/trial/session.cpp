@@ -70,10 +70,12 @@ void Session::survey() {
     if (!program_->answer_note->empty()) facts_.notes.push_back(*program_->answer_note);
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
-  } catch (const c10::Error& error) {
-    throw frontend::rejection(request_.training, program_->kind, batch_, error, interpreter_->where());
   } catch (const program::Raised& error) {
     throw frontend::rejection(request_.training, program_->kind, batch_, error, "");
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
+    throw frontend::rejection(request_.training, program_->kind, batch_, error, interpreter_->where());
   }
 }
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/base/error.h"
+
 namespace memtune::tests {
 namespace {
 
@@ -50,6 +52,22 @@ TEST_CASE("guesses of inputs and of the answer's part are noted once, what was s
   CHECK(count(notes("{'aux': y, 'out': y * 2}", said), "guess") == 0);
   said.training.output = "";
   CHECK(count(notes("(y, y.mean())", said), "guess") == 0);
+}
+
+TEST_CASE("a number that the model's dtype cannot hold is told as what the model rejects, with the op") {
+  const std::string answer = "torch.masked_fill(y.to(dtype=15), y > 0, -3.4028234663852886e+38)";  // bfloat16
+  config::TrialRequest with_target;
+  with_target.inputs = {config::parse_input_spec("x:float32[2,3]"), config::parse_input_spec("target:float32[2,3]")};
+  for (const config::TrialRequest& asked : {config::TrialRequest(), with_target}) {
+    std::string said;
+    try {
+      notes(answer, asked);
+    } catch (const UsageError& error) {
+      said = error.what();
+    }
+    CHECK(said.starts_with("the model rejects x:float32"));
+    CHECK(said.find("without overflow (aten::masked_fill") != std::string::npos);
+  }
 }
 
 }  // namespace
