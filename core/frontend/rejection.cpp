@@ -34,6 +34,8 @@ UsageError rejection(const config::TrainingSettings& training, const std::string
   std::string text = "the model rejects " + join(specs, " ") + ": " + why + (where.empty() ? "" : " (" + where + ")");
   const bool cast = !training.dtype.empty() || !training.autocast.empty();
   if (kind == "traced" && cast && is_about_dtype(why)) text += baked_in(training);
+  if (kind == "traced" && (training.batch > 0 || training.sequence > 0))
+    text += "; a trace may keep the sizes it was recorded with: record it at this batch and sequence length";
   for (const std::string& guess : batch.guessed)
     text += "; " + guess + " is a guess: say what it is with --input '" + guess + "'";
   return UsageError(text);

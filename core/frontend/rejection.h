@@ -10,7 +10,7 @@
 namespace memtune::frontend {
 
 // "the model rejects x:float32[8,3]: WHY (aten::linear at model.py:12)", then what may be at fault besides: an input
-// that was guessed, a dtype that a trace has baked in. `where` may be empty.
+// that was guessed, a dtype or sizes that a trace has baked in. `where` may be empty.
 UsageError rejection(const config::TrainingSettings& training, const std::string& kind, const Batch& batch,
                      const std::exception& error, const std::string& where);
 

@@ -38,6 +38,19 @@ TEST_CASE("a trace that was cast against what it recorded says in which dtype to
       holds(said(cast, "traced", "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x4)"), "the trace keeps"));
 }
 
+TEST_CASE("a trace that --batch or --seq sized says that it may keep other sizes") {
+  const char* const why = "Expected input batch_size (4) to match target batch_size (2).";
+  config::TrainingSettings batch, sequence;
+  batch.batch = 4;
+  sequence.sequence = 64;
+  const std::string hint =
+      "; a trace may keep the sizes it was recorded with: record it at this batch and sequence length";
+  CHECK(holds(said(batch, "traced", why), hint));
+  CHECK(holds(said(sequence, "traced", why), hint));
+  CHECK_FALSE(holds(said(batch, "scripted", why), "a trace"));
+  CHECK_FALSE(holds(said({}, "traced", why), "a trace"));
+}
+
 TEST_CASE("an input that was guessed is named with the flag that says what it is, a given one is not") {
   const std::string shape = "mat1 and mat2 shapes cannot be multiplied (8x3 and 4x4)";
   CHECK(holds(said({}, "scripted", shape.c_str(), {"x:float32[8,3]"}),
