@@ -90,8 +90,8 @@ class BadInput(ToolTest):
     def test_a_model_that_takes_a_list_is_told_before_any_trial(self):
         for file in ("list_script.pt", "list_trace.pt"):
             for inputs in ((), ("--input", "images:float32[2,4]")):
-                self.refuses("forward's argument 'images' is a List[Tensor]: memtune gives a model tensors, numbers and text; "
-                             "export a module whose forward takes the tensors one by one and makes it of them", "sweep",
+                self.refuses("forward's argument 'images' is a List[Tensor]: memtune gives a model tensors, numbers and "
+                             "text; export a module whose forward takes the tensors one by one and makes it of them", "sweep",
                              "--device", "cpu", "--loss", "mse", "--model", f"{MODELS}/bad/{file}", *inputs)
 
     def test_a_trace_in_another_dtype_than_its_casts_is_told_how_to_record_it(self):
