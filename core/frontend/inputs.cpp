@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <optional>
 
 #include "core/base/error.h"
@@ -238,6 +239,8 @@ class BatchMaker {
     } catch (const program::Raised& error) {
       throw rejection(request_.training, model_.kind, batch_, error, "");
     } catch (const Error&) {
+      throw;
+    } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
       throw rejection(request_.training, model_.kind, batch_, error, interpreter.where());

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <c10/core/AutogradState.h>
 
+#include <new>
 #include <utility>
 
 #include "core/autograd/autocast.h"
@@ -73,6 +74,8 @@ void Session::survey() {
   } catch (const program::Raised& error) {
     throw frontend::rejection(request_.training, program_->kind, batch_, error, "");
   } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
     throw frontend::rejection(request_.training, program_->kind, batch_, error, interpreter_->where());
