@@ -57,16 +57,16 @@ const Row* Ranking::base_of(const Row& row) const {
   return found == rows_.end() ? &row : *found;
 }
 
-Ratio Ranking::interval(const Row& row) const {
+Ratio Ranking::interval(const Row& row, Confidence confidence) const {
   const Measurement& base = (usable(row.measurement) ? base_of(row) : &row)->measurement;
   const double time = work_time(base, work_) * kWorks[static_cast<size_t>(work_)].per_ms;
   if (!usable(base)) return {time, time, time};
-  const Ratio ratio = ratio_of(row.measurement, base);
+  const Ratio ratio = ratio_of(row.measurement, base, confidence);
   return {time * ratio.value, time * ratio.low, time * ratio.high};
 }
 
 bool Ranking::as_fast(const Row& a, const Row& b) const {
-  const Ratio of_a = interval(a), of_b = interval(b);
+  const Ratio of_a = interval(a, Confidence::percent99), of_b = interval(b, Confidence::percent99);
   return of_a.low <= of_b.high && of_b.low <= of_a.high;
 }
 

@@ -34,8 +34,8 @@ class Ranking {
   const char* unit() const;
   // Of rounds, the baseline's time times the ratio to it.
   double time(const Row& row) const { return interval(row).value; }
-  Ratio interval(const Row& row) const;  // in the same unit
-  // No difference can be told.
+  Ratio interval(const Row& row, Confidence = Confidence::percent95) const;  // in the same unit
+  // No difference can be told, with 99 %.
   bool as_fast(const Row& a, const Row& b) const;
 
   bool faster(const Row& a, const Row& b) const;   // of two as fast, the one with the smaller peak

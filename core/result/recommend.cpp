@@ -125,7 +125,7 @@ class Recommender {
     for (const Row& base : rows_) {
       const std::vector<Round>& rounds = row.measurement.rounds;
       if (rounds.size() < 2 || base.measurement.strategy != rounds.front().base || !same_axes(base, row)) continue;
-      const Ratio ratio = ratio_of(row.measurement, base.measurement);
+      const Ratio ratio = ratio_of(row.measurement, base.measurement, Confidence::percent99);
       return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × " + base.measurement.strategy + ")";
     }
     return "";

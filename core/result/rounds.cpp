@@ -7,12 +7,18 @@
 namespace memtune::result {
 namespace {
 
-// Of Student's t, two-sided 95 %, by degrees of freedom from 1 on.
-constexpr std::array<double, 15> kStudent = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                                             2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131};
+// Of Student's t, two-sided, by degrees of freedom from 1 on.
+using Quantiles = std::array<double, 15>;
+constexpr Quantiles kStudent95 = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                  2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131};
+constexpr Quantiles kStudent99 = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355,
+                                  3.250,  3.169, 3.106, 3.055, 3.012, 2.977, 2.947};
 
 // Beyond the table the last stands: a little too wide, never too narrow.
-double quantile(size_t freedom) { return kStudent[std::min(freedom, kStudent.size()) - 1]; }
+double quantile(size_t freedom, Confidence confidence) {
+  const Quantiles& student = confidence == Confidence::percent95 ? kStudent95 : kStudent99;
+  return student[std::min(freedom, student.size()) - 1];
+}
 
 std::vector<double> log_ratios(const Measurement& m, const std::string& base) {
   std::vector<double> logs;
@@ -37,14 +43,14 @@ void scale_rates(double before_ms, Measurement& m) {
 
 }  // namespace
 
-Ratio ratio_of(const Measurement& m, const Measurement& base) {
+Ratio ratio_of(const Measurement& m, const Measurement& base, Confidence confidence) {
   const std::vector<double> logs = log_ratios(m, base.strategy);
   if (logs.size() < 2) return of_medians(m.step_ms, base.step_ms.median);
   const auto count = static_cast<double>(logs.size());
   double mean = 0, squares = 0;
   for (const double log : logs) mean += log / count;
   for (const double log : logs) squares += (log - mean) * (log - mean);
-  const double half = quantile(logs.size() - 1) * std::sqrt(squares / (count - 1) / count);
+  const double half = quantile(logs.size() - 1, confidence) * std::sqrt(squares / (count - 1) / count);
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }
 
