@@ -58,8 +58,7 @@ void sync(FileSystem& system, int file, const fs::path& path) {
 }
 
 void sync_folder_of(FileSystem& system, const fs::path& path) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  sync(system, open(system, folder, O_RDONLY | O_DIRECTORY, "open").get(), folder);
+  sync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."), system);
 }
 
 void rename_to(FileSystem& system, const fs::path& aside, const fs::path& path) {
@@ -181,6 +180,19 @@ bool make_folders(const fs::path& path, FileSystem& system) {
   const int made = system.make_folder(path);
   if (made < 0 && made != -EEXIST) throw_io_error("make the folder", path, -made);
   return made == 0 || made_parent;
+}
+
+void sync_folder(const fs::path& folder, FileSystem& system) {
+  sync(system, open(system, folder, O_RDONLY | O_DIRECTORY, "open").get(), folder);
+}
+
+std::vector<std::string> names_in(const fs::path& folder, FileSystem& system) {
+  std::vector<std::string> names;
+  const Descriptor opened = open(system, folder, O_RDONLY | O_DIRECTORY, "read");
+  const int result = uninterrupted([&] { return system.names_in(opened.get(), names); });
+  if (result < 0) throw_io_error("read", folder, -result);
+  std::ranges::sort(names);
+  return names;
 }
 
 void cut_file(const fs::path& path, int64_t bytes, FileSystem& system) {

@@ -34,6 +34,12 @@ void remove_file(const std::filesystem::path& path, FileSystem& system = system_
 // Makes a folder and what is missing on the way to it; false when it was there.
 bool make_folders(const std::filesystem::path& path, FileSystem& system = system_files());
 
+// What was made, renamed and removed in the folder is on the disk when it returns.
+void sync_folder(const std::filesystem::path& folder, FileSystem& system = system_files());
+
+// What is in the folder, sorted.
+std::vector<std::string> names_in(const std::filesystem::path& folder, FileSystem& system = system_files());
+
 // Cuts the file's end off.
 void cut_file(const std::filesystem::path& path, int64_t bytes, FileSystem& system = system_files());
 

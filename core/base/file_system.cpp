@@ -1,5 +1,6 @@
 #include "core/base/file_system.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
@@ -79,6 +80,19 @@ int FileSystem::lock(int file) { return result_of(::flock(file, LOCK_EX | LOCK_N
 int FileSystem::make_folder(const std::filesystem::path& path) { return result_of(::mkdir(path.c_str(), 0777)); }
 
 int FileSystem::remove_folder(const std::filesystem::path& path) { return result_of(::rmdir(path.c_str())); }
+
+int FileSystem::names_in(int folder, std::vector<std::string>& names) {
+  const int again = result_of(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // reads from the beginning
+  if (again < 0) return again;
+  DIR* listing = ::fdopendir(again);
+  if (!listing) return ::close(again), -ENOMEM;
+  errno = 0;
+  while (const dirent* entry = ::readdir(listing))
+    if (const std::string name = entry->d_name; name != "." && name != "..") names.push_back(name);
+  const int error = errno;
+  ::closedir(listing);
+  return -error;
+}
 
 int FileSystem::rename(const std::filesystem::path& from, const std::filesystem::path& to) {
   return result_of(std::rename(from.c_str(), to.c_str()));

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace memtune {
 
@@ -37,6 +39,8 @@ class FileSystem {
   virtual int lock(int file);
   virtual int make_folder(const std::filesystem::path& path);
   virtual int remove_folder(const std::filesystem::path& path);  // an empty one
+  // What is in the open folder, less "." and "..", in no order.
+  virtual int names_in(int folder, std::vector<std::string>& names);
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
   virtual int unlink(const std::filesystem::path& path);
 };

@@ -19,6 +19,7 @@ class OwnFolder final : public FileSystem {
   int remove_folder(const std::filesystem::path& path) override;
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
   int unlink(const std::filesystem::path& path) override;
+  int names_in(int folder, std::vector<std::string>& names) override { return below_.names_in(folder, names); }
   int64_t read(int file, char* data, int64_t bytes) override { return below_.read(file, data, bytes); }
   int64_t read_at(int file, char* data, int64_t bytes, int64_t offset) override {
     return below_.read_at(file, data, bytes, offset);

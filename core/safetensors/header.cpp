@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
-constexpr int64_t kDataAlignment = 8;
+constexpr int64_t kDataAlignment = 4096;  // a page: the data can then be moved past the page cache
 constexpr size_t kMostEntries = 100'000, kMostDimensions = 64;
 
 json parse_text(const std::string& text) try {
@@ -126,8 +126,8 @@ std::string print_header(const Header& header) try {
     value[entry.name] = {
         {"dtype", to_string(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
   std::string text = value.dump();
-  text.append(
-      static_cast<size_t>((kDataAlignment - static_cast<int64_t>(text.size()) % kDataAlignment) % kDataAlignment), ' ');
+  const int64_t begin = kLengthBytes + static_cast<int64_t>(text.size());
+  text.append(static_cast<size_t>((kDataAlignment - begin % kDataAlignment) % kDataAlignment), ' ');
   std::string length(kLengthBytes, '\0');
   for (int i = 0; i < kLengthBytes; ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
   return length + text;

@@ -43,7 +43,7 @@ int64_t parse_length(const unsigned char* bytes, int64_t file_bytes);
 // Checked against the bytes of data behind it: types, shapes, offsets, holes, overlaps, names that are there twice.
 // Throws Malformed.
 Header parse_header(const std::string& text, int64_t data_bytes);
-// With its length in front, padded so that the data begins at a multiple of eight bytes. Throws Malformed.
+// With its length in front, padded so that the data begins at a page. Throws Malformed.
 std::string print_header(const Header& header);
 
 // Bytes of `shape`; throws Malformed, naming `name`, for negative sizes and for more than can be counted.

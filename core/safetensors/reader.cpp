@@ -19,6 +19,12 @@ Reader::Reader(const std::filesystem::path& path, FileSystem& system) : file_(op
   }
 }
 
+std::string Reader::head() const {
+  std::string bytes(static_cast<size_t>(data_), '\0');
+  file_.read(bytes.data(), data_, 0);
+  return bytes;
+}
+
 void Reader::read_header() {
   if (file_.size() < kLengthBytes) throw Malformed("it has only " + std::to_string(file_.size()) + " bytes");
   char length[kLengthBytes];

@@ -16,6 +16,10 @@ class Reader {
   const std::vector<Entry>& entries() const { return header_.entries; }  // in the order of the file
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
+  int64_t bytes() const { return file_.size(); }
+  // What is before the data, as it is in the file. Throws IoError.
+  std::string head() const;
+
   // All bytes of one of entries(). Throws IoError.
   void read(const Entry& entry, char* data) const { file_.read(data, entry.bytes(), data_ + entry.begin); }
 

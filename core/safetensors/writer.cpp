@@ -39,13 +39,19 @@ Writer::Writer(const std::filesystem::path& path, std::span<const Spec> tensors,
     : header_(checked(path, [&] { return lay_out(tensors, std::move(metadata)); })),
       left_(header_.entries.empty() ? 0 : header_.entries.back().end),
       file_(path, system) {
-  file_.write(checked(path, [&] { return print_header(header_); }));
+  put(checked(path, [&] { return print_header(header_); }));
 }
 
 void Writer::write(const char* data, int64_t bytes) {
   if (bytes > left_) throw Error("a safetensors file is given " + std::to_string(bytes - left_) + " bytes too many");
-  file_.write({data, static_cast<size_t>(bytes)});
+  put({data, static_cast<size_t>(bytes)});
   left_ -= bytes;
+}
+
+void Writer::put(std::string_view bytes) {
+  file_.write(bytes);
+  hash_.add(bytes.data(), bytes.size());
+  bytes_ += static_cast<int64_t>(bytes.size());
 }
 
 void Writer::finish() {

@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/safetensors/header.h"
 
 namespace memtune::safetensors {
@@ -31,9 +33,16 @@ class Writer {
   // Throws IoError, and Error when bytes are missing.
   void finish();
 
+  int64_t bytes() const { return bytes_; }          // of the file, so far
+  std::string hash() const { return hash_.hex(); }  // of those bytes
+
  private:
+  void put(std::string_view bytes);
+
   Header header_;
   int64_t left_;  // bytes of the data
+  int64_t bytes_ = 0;
+  Hasher hash_;
   OutputFile file_;
 };
 

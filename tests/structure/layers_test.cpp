@@ -12,7 +12,7 @@ namespace {
 
 // These build in seconds on any machine.
 const std::set<std::string> kTorchFree = {"base",  "config", "trace", "disk",      "safetensors", "device",
-                                          "tier",  "result", "plan",  "findings",  "report",      "trainer",
+                                          "tier",  "state", "result", "plan",  "findings",  "report",      "trainer",
                                           "sweep", "cli",    "gui",   "gui/model", "gui/pane",    "gui/platform"};
 
 bool is_torch_or_cuda(const std::string& included) {

@@ -103,6 +103,18 @@ class FaultyDisk final : public disk::DiskSystem {
     const int refusal = strike();
     return refusal < 0 ? refusal : DiskSystem::rename(from, to);
   }
+  int make_folder(const std::filesystem::path& path) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::make_folder(path);
+  }
+  int remove_folder(const std::filesystem::path& path) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::remove_folder(path);
+  }
+  int names_in(int folder, std::vector<std::string>& names) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::names_in(folder, names);
+  }
   int unlink(const std::filesystem::path& path) override {
     const int refusal = strike();
     return refusal < 0 ? refusal : DiskSystem::unlink(path);

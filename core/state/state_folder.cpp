@@ -1,0 +1,112 @@
+#include "core/state/state_folder.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+#include "core/base/file.h"
+
+namespace memtune::state {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr size_t kDigits = 8;
+
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t step = -1;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  return step >= 0 && folder_name(step) == name ? std::optional(step) : std::nullopt;
+}
+
+// As files are called while they are written: NAME.tmp.PROCESS.NUMBER
+std::string without_aside(const std::string& name) { return name.substr(0, name.find(".tmp.")); }
+
+bool is_own(const std::string& name) {
+  const std::string whole = without_aside(name);
+  return whole == kManifest || is_data_file(whole);
+}
+
+bool has_digits_at(std::string_view text, size_t begin) {
+  return text.size() >= begin + 5 && text.substr(begin, 5).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A folder in which somebody else put something stays with that.
+void check_removal(int result, const fs::path& path) {
+  if (result < 0 && result != -ENOENT && result != -ENOTEMPTY) throw_io_error("remove", path, -result);
+}
+
+}  // namespace
+
+bool is_data_file(const std::string& name) {
+  constexpr std::string_view kForm = "shard-00001-model-00001-of-00001.safetensors";
+  if (name.size() != kForm.size()) return false;
+  std::string form = name;
+  for (const size_t begin : {6, 18, 27}) {
+    if (!has_digits_at(name, begin)) return false;
+    form.replace(begin, 5, kForm.substr(begin, 5));
+  }
+  return form == kForm;
+}
+
+std::string folder_name(int64_t step) {
+  const std::string digits = std::to_string(step);
+  return std::string(kPrefix) + std::string(kDigits - std::min(kDigits, digits.size()), '0') + digits;
+}
+
+StateFolder::StateFolder(const fs::path& run, FileSystem& below) : root_(run / "states"), files_(run, below) {}
+
+void StateFolder::make() {
+  make_folders(root_, files_);
+  sync_folder(root_.parent_path(), files_);
+}
+
+std::vector<std::string> StateFolder::names() const {
+  const Descriptor there(files_.open(root_, O_RDONLY | O_DIRECTORY, 0));
+  if (there.get() == -ENOENT) return {};
+  return names_in(root_, files_);
+}
+
+// A link, a file in the folder's place: it is not for us to call that nothing. Whoever loads it is told.
+bool StateFolder::has_manifest(const std::string& name) const {
+  return Descriptor(files_.open(root_ / name / kManifest, O_RDONLY, 0)).get() != -ENOENT;
+}
+
+std::vector<int64_t> StateFolder::steps() const {
+  std::vector<int64_t> steps;
+  for (const std::string& name : names())
+    if (const auto step = step_of(name); step && has_manifest(name)) steps.push_back(*step);
+  std::ranges::sort(steps);
+  return steps;
+}
+
+void StateFolder::remove(int64_t step) {
+  const fs::path folder = path(step);
+  const std::vector<std::string> inside = names_in(folder, files_);  // refuses links
+  check_removal(files_.unlink(folder / kManifest), folder / kManifest);
+  sync_folder(folder, files_);  // else its data could be gone and its manifest still there
+  for (const std::string& name : inside)
+    if (name != kManifest && is_own(name)) check_removal(files_.unlink(folder / name), folder / name);
+  check_removal(files_.remove_folder(folder), folder);
+  sync_folder(root_, files_);
+}
+
+void StateFolder::remove_remains() {
+  for (const std::string& name : names()) {
+    if (const auto step = step_of(name); step && !has_manifest(name)) remove(*step);
+    if (name != kLatest && without_aside(name) == kLatest) check_removal(files_.unlink(root_ / name), root_ / name);
+  }
+}
+
+void StateFolder::keep_last(int64_t count) {
+  const std::vector<int64_t> there = steps();
+  if (count <= 0) return;
+  for (size_t i = 0; i + static_cast<size_t>(count) < there.size(); ++i) remove(there[i]);
+}
+
+}  // namespace memtune::state

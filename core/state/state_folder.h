@@ -1,0 +1,58 @@
+// The saved states in a run's folder:
+//
+//   states/step-00000004/   shard-00001-model-00001-of-00001.safetensors   manifest.json
+//   states/latest           the name of the newest, for people and scripts
+//
+// A folder without a manifest is none yet, or none any more. Whoever made the folder may have put links or other files
+// there: no link is followed, and nothing is removed that memtune did not write. One process writes at a time, which is
+// its caller's to see to.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/own_folder.h"
+
+namespace memtune::state {
+
+inline constexpr const char* kManifest = "manifest.json";
+inline constexpr const char* kLatest = "latest";
+inline constexpr const char* kDataFile = "shard-00001-model-00001-of-00001.safetensors";
+
+// By their form: of other ranks, and of as many files as there may be.
+bool is_data_file(const std::string& name);
+std::string folder_name(int64_t step);
+
+class StateFolder {
+ public:
+  // Makes nothing. `below` must outlive this.
+  explicit StateFolder(const std::filesystem::path& run, FileSystem& below = system_files());
+
+  const std::filesystem::path& root() const { return root_; }  // run/states
+  std::filesystem::path path(int64_t step) const { return root_ / folder_name(step); }
+  FileSystem& files() const { return files_; }
+
+  // Makes the folder where it is missing, in that of the run. IoError.
+  void make();
+  // Of all published states, in their order; whether they are whole is not looked at. None where there is no folder.
+  std::vector<int64_t> steps() const;
+
+  // Takes away what memtune wrote of it, and the folder where that was all. From the first moment on it is no state any
+  // more, whatever happens. IoError.
+  void remove(int64_t step);
+  // Takes away what saves left that were not finished. IoError.
+  void remove_remains();
+  // Takes away all but the newest `count`; 0: keeps all. IoError.
+  void keep_last(int64_t count);
+
+ private:
+  std::vector<std::string> names() const;
+  bool has_manifest(const std::string& name) const;
+
+  std::filesystem::path root_;
+  mutable OwnFolder files_;
+};
+
+}  // namespace memtune::state

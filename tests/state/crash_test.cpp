@@ -1,0 +1,100 @@
+// Why: a power loss leaves any part of what was not synced, and nobody can try that on a real disk. Here every change
+// of a run's saves is remembered, and states of the disk are made from it by the thousand: none may load wrong data,
+// none may lose a state that was said to be saved.
+#include <cstdlib>
+#include <set>
+
+#include "tests/state/memory_disk.h"
+#include "tests/state/support.h"
+
+namespace memtune::state {
+namespace {
+
+constexpr const char* kRun = "/memory/run";
+
+// From so many changes on, a state of at least this step has to be there.
+struct Promise {
+  size_t changes = 0;
+  int64_t step = -1;
+};
+
+// A run that saves, keeps the last two, goes back to an earlier state and on from there.
+struct Life {
+  test::MemoryDisk empty{kRun}, disk{kRun};
+  std::vector<Promise> promises{{0, -1}};
+
+  Life() {
+    StateFolder folder(kRun, disk);
+    for (const int64_t step : {2, 4, 6, 8}) {
+      test::save(folder, step);
+      promise(step);
+      folder.keep_last(3);
+    }
+    promise(4);
+    folder.remove(8);
+    folder.remove(6);
+    for (const int64_t step : {6, 8, 10}) {
+      test::save(folder, step, 1);
+      promise(step);
+      folder.keep_last(2);
+    }
+  }
+  void promise(int64_t step) { promises.push_back({disk.changes().size(), step}); }
+  int64_t promised(size_t changes) const {
+    int64_t step = -1;
+    for (const Promise& promise : promises)
+      if (promise.changes <= changes) step = promise.step;
+    return step;
+  }
+};
+
+// What is wrong with what a power loss left; "" when nothing is.
+std::string fault_of(test::MemoryDisk& left, int64_t promised) {
+  const StateFolder folder(kRun, left);
+  try {
+    const test::Loaded loaded = test::load(folder);
+    if (loaded.step < promised) return "a state that was said to be saved is gone";
+    for (const int life : {0, 1})
+      if (loaded.contents == test::contents_of(loaded.step, life)) return "";
+    return "wrong data";
+  } catch (const Damaged& error) {
+    return error.what();
+  } catch (const UsageError& error) {
+    return promised < 0 ? "" : error.what();
+  }
+}
+
+// Whoever goes on after it: a state can be saved, and nothing lies about that is none.
+std::string fault_of_going_on(test::MemoryDisk& left) {
+  StateFolder folder(kRun, left);
+  test::save(folder, 100);
+  if (test::load(folder).contents != test::contents_of(100)) return "the next state is not what was saved";
+  const std::set<std::string> names = [&] {
+    std::vector<std::string> all;
+    left.names_in(left.open(folder.root(), O_DIRECTORY, 0), all);
+    return std::set<std::string>(all.begin(), all.end());
+  }();
+  return names.size() == folder.steps().size() + 1 ? "" : "something was left behind";
+}
+
+int64_t states_to_try(int64_t usual) {
+  const char* asked = std::getenv("MEMTUNE_CRASH_STATES");
+  return asked ? std::strtoll(asked, nullptr, 10) : usual;
+}
+
+TEST_CASE("whatever a power loss leaves, the newest state loads as it was written, and none is lost") {
+  const Life life;
+  const size_t changes = life.disk.changes().size();
+  std::mt19937_64 random(7);
+  for (int64_t i = 0; i < states_to_try(50'000); ++i) {
+    const size_t count = random() % (changes + 1);
+    test::MemoryDisk left(life.empty, life.disk, count, random);
+    std::string fault = fault_of(left, life.promised(count));
+    if (fault.empty() && i % 16 == 0) fault = fault_of_going_on(left);
+    CAPTURE(count);
+    REQUIRE(fault == "");
+  }
+}
+
+}  // namespace
+}  // namespace memtune::state

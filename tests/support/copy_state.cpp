@@ -1,0 +1,53 @@
+// memtune-copy-state RUN STEP FILE...: saves the tensors of safetensors files as a state, reads it, and saves what was
+// read as the state of the next step; for the test with other readers.
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "core/safetensors/reader.h"
+#include "core/state/load.h"
+#include "core/state/state_writer.h"
+
+using namespace memtune;
+
+namespace {
+
+std::vector<safetensors::Spec> specs;
+std::map<std::string, std::string> contents;
+
+void add(const std::string& name, safetensors::Dtype dtype, const std::vector<int64_t>& shape, std::string bytes) {
+  specs.push_back({name, dtype, shape});
+  contents[name] = std::move(bytes);
+}
+
+void save(state::StateFolder& folder, int64_t step) {
+  state::StateWriter writer(folder, step, specs);
+  for (const safetensors::Entry& entry : writer.entries()) writer.write(contents.at(entry.name).data(), entry.bytes());
+  writer.publish();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  state::StateFolder folder(argv[1]);
+  folder.make();
+  for (int i = 3; i < argc; ++i) {
+    const safetensors::Reader reader(argv[i]);
+    for (const safetensors::Entry& entry : reader.entries()) {
+      std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
+      reader.read(entry, bytes.data());
+      add(entry.name, entry.dtype, entry.shape, std::move(bytes));
+    }
+  }
+  const int64_t step = std::stoll(argv[2]);
+  save(folder, step);
+  specs.clear();
+  contents.clear();
+  state::load(folder, step, {{}, [](const state::StateTensor& tensor, std::span<const char> bytes) {
+                               add(tensor.name, tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()});
+                             }});
+  save(folder, step + 1);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
