@@ -93,7 +93,6 @@ void StateFolder::remove(int64_t step) {
   for (const std::string& name : inside)
     if (name != kManifest && is_own(name)) check_removal(files_.unlink(folder / name), folder / name);
   check_removal(files_.remove_folder(folder), folder);
-  sync_folder(root_, files_);
 }
 
 void StateFolder::remove_remains() {

@@ -2,8 +2,8 @@
 // of a run's saves is remembered, and states of the disk are made from it by the thousand: none may load wrong data,
 // none may lose a state that was said to be saved.
 #include <cstdlib>
-#include <set>
 
+#include "core/base/file.h"
 #include "tests/state/memory_disk.h"
 #include "tests/state/support.h"
 
@@ -69,11 +69,7 @@ std::string fault_of_going_on(test::MemoryDisk& left) {
   StateFolder folder(kRun, left);
   test::save(folder, 100);
   if (test::load(folder).contents != test::contents_of(100)) return "the next state is not what was saved";
-  const std::set<std::string> names = [&] {
-    std::vector<std::string> all;
-    left.names_in(left.open(folder.root(), O_DIRECTORY, 0), all);
-    return std::set<std::string>(all.begin(), all.end());
-  }();
+  const std::vector<std::string> names = names_in(folder.root(), left);
   return names.size() == folder.steps().size() + 1 ? "" : "something was left behind";
 }
 

@@ -39,6 +39,14 @@ TEST_CASE("a manifest names files of its own folder alone, and tensors in files 
   CHECK_THROWS_AS(parse_manifest(print(manifest)), Damaged);
 }
 
+TEST_CASE("a manifest of which any word was changed is refused, whatever it says") {
+  Manifest manifest;
+  manifest.files = {{kDataFile, 4100, "00ff"}};
+  std::string text = print(manifest);
+  text.replace(text.find("00ff"), 4, "00fe");
+  CHECK_THROWS_WITH_AS(parse_manifest(text), "its manifest was changed", Damaged);
+}
+
 TEST_CASE("states' folders are in the order of their steps by name") {
   CHECK(folder_name(4) == "step-00000004");
   CHECK(folder_name(123'456'789) == "step-123456789");
