@@ -126,6 +126,7 @@ std::unique_ptr<CLI::App> make_app(Action& action) {
   app.require_subcommand(1);
   add_sweep(app, action);
   add_profile(app, action);
+  add_run(app, action);
   add_strategies(app, action);
   add_plan(app, action);
   add_report(app, action);

@@ -19,6 +19,7 @@ using Action = std::function<int()>;
 // One a command. The description of `command` begins with a line of what it does, then examples.
 void add_sweep(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
 void add_strategies(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);

@@ -15,7 +15,8 @@ namespace {
 
 std::string describe(const sweep::Phase& phase) {
   if (phase.steps == 0) return phase.name;
-  return phase.name + " " + std::to_string(phase.step) + "/" + std::to_string(phase.steps);
+  return phase.name + " " + std::to_string(phase.step) + "/" + std::to_string(phase.steps) +
+         (phase.note.empty() ? "" : "  " + phase.note);
 }
 
 // "327.4 ms, 13.19 GiB"; what failed, with its reason.

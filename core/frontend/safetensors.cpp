@@ -5,7 +5,6 @@
 #include "core/safetensors/reader.h"
 
 namespace memtune::frontend {
-namespace {
 
 at::ScalarType scalar_type(safetensors::Dtype dtype) {
   using safetensors::Dtype;
@@ -24,7 +23,11 @@ at::ScalarType scalar_type(safetensors::Dtype dtype) {
   return at::kDouble;
 }
 
-}  // namespace
+std::optional<safetensors::Dtype> dtype_of(at::ScalarType type) {
+  for (int i = 0; i <= static_cast<int>(safetensors::Dtype::f64); ++i)
+    if (scalar_type(static_cast<safetensors::Dtype>(i)) == type) return static_cast<safetensors::Dtype>(i);
+  return std::nullopt;
+}
 
 std::vector<std::pair<std::string, at::Tensor>> read_safetensors(const std::filesystem::path& path) {
   const safetensors::Reader file(path);

@@ -31,7 +31,6 @@ StateWriter::Place::Place(StateFolder& folder, int64_t step) : folder_(folder), 
   folder.remove_remains();
   const std::filesystem::path path = folder.path(step);
   const int made = folder.files().make_folder(path);
-  if (made == -EEXIST) throw UsageError("'" + path.string() + "' is there already");
   if (made < 0) throw_io_error("make the folder", path, -made);
 }
 

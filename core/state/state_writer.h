@@ -20,7 +20,7 @@ namespace memtune::state {
 
 class StateWriter {
  public:
-  // UsageError for names that are there twice and for a step that has a state; IoError. `folder` must outlive this.
+  // UsageError for names that are there twice; IoError, also for a step that has a state. `folder` must outlive this.
   StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors);
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;

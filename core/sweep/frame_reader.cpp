@@ -41,6 +41,7 @@ Failure read_failure(const json& frame) {
 std::optional<TrialAnswer> read_answer(const std::string& kind, const json& frame) {
   if (kind == "facts") return read_facts(frame);
   if (kind == "result") return frame.at("measurement").get<result::Measurement>();
+  if (kind == "trained") return frame.at("training").get<result::TrainingResult>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "usage") return UsageProblem{frame.at("message")};
   if (kind == "error") return read_failure(frame);
@@ -66,7 +67,7 @@ void FrameReader::read_line(const std::string& line) try {
   const json frame = parse_json(line);
   const std::string kind = frame.at("frame");
   if (kind == "phase") {
-    phase_ = {frame.at("name"), count_in(frame, "step"), count_in(frame, "steps")};
+    phase_ = {frame.at("name"), count_in(frame, "step"), count_in(frame, "steps"), frame.value("note", "")};
     if (progress_) progress_(phase_);
   } else if (auto answer = read_answer(kind, frame)) {
     answer_ = std::move(answer);

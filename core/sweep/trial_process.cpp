@@ -29,10 +29,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kGrace{2000};     // from SIGTERM to SIGKILL
-constexpr milliseconds kFarewell{5000};  // from the answer to the end of the process
-constexpr milliseconds kTick{100};       // how often limits are looked at
-constexpr milliseconds kShortTick{5};    // the same once the pipes are closed: the end is near
+constexpr milliseconds kLastWords{2000};  // to read what the trial said last
+constexpr milliseconds kFarewell{5000};   // from the answer to the end of the process
+constexpr milliseconds kTick{100};        // how often limits are looked at
+constexpr milliseconds kShortTick{5};     // the same once the pipes are closed: the end is near
 
 std::vector<std::string> trial_environment() {
   std::vector<std::string> variables;
@@ -78,7 +78,8 @@ class TrialProcess {
       : reader_(reader),
         log_(command.log, command.files ? *command.files : system_files()),
         kills_before_(count_memory_kills()),
-        deadline_(Clock::now() + command.limit) {
+        deadline_(Clock::now() + command.limit),
+        grace_(command.grace) {
     pid_ = spawn(words_of(command), trial_environment(), said_.write.get(), frames_.write.get());
     said_.write = Descriptor();
     frames_.write = Descriptor();
@@ -97,7 +98,7 @@ class TrialProcess {
       if (stop_ != Stop::none && Clock::now() >= kill_at_) signal_group(SIGKILL);
     }
     signal_group(SIGKILL);  // what it left behind
-    const auto patience = Clock::now() + kGrace;
+    const auto patience = Clock::now() + kLastWords;
     while (listen(milliseconds(0)) && Clock::now() < patience) {  // what it said last
     }
     log_.finish();
@@ -150,7 +151,7 @@ class TrialProcess {
 
   void begin_stop(Stop stop, int signal) {
     stop_ = stop;
-    kill_at_ = Clock::now() + kGrace;
+    kill_at_ = Clock::now() + grace_;
     signal_group(signal);
   }
 
@@ -164,6 +165,7 @@ class TrialProcess {
   std::optional<int> status_;
   Stop stop_ = Stop::none;
   Clock::time_point deadline_, kill_at_;
+  milliseconds grace_;
 };
 
 std::string format_limit(milliseconds limit) {

@@ -14,6 +14,7 @@
 #include "core/base/file_system.h"
 #include "core/config/program_facts.h"
 #include "core/result/measurement.h"
+#include "core/result/training.h"
 #include "core/trace/origin.h"
 
 namespace memtune::sweep {
@@ -22,6 +23,7 @@ namespace memtune::sweep {
 struct Phase {
   std::string name;
   int step = 0, steps = 0;
+  std::string note = {};  // for people; "": none
 };
 
 struct ModelFacts {
@@ -46,14 +48,16 @@ struct Failure {
   std::string reason;                                // one line
 };
 
-using TrialAnswer = std::variant<ModelFacts, result::Measurement, std::vector<DoctorCheck>, UsageProblem, Failure>;
+using TrialAnswer = std::variant<ModelFacts, result::Measurement, result::TrainingResult, std::vector<DoctorCheck>,
+                                 UsageProblem, Failure>;
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
   std::filesystem::path log;                                  // of stdout and stderr; replaced. "": none
-  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, two seconds, SIGKILL to the whole group
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to the whole group
   std::function<void(const Phase&)> progress;                 // may be empty
   FileSystem* files = nullptr;                                // that the log is written through; nullptr: the real one
+  std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
 };
 
 // $MEMTUNE_TRIAL, else beside this program, else in libexec/memtune of the prefix it is installed in.

@@ -12,8 +12,10 @@ namespace memtune::trial {
 
 Frames::Frames() : descriptor_(fcntl(config::kFrameDescriptor, F_GETFD) >= 0 ? config::kFrameDescriptor : 1) {}
 
-void Frames::phase(const std::string& name, int step, int steps) {
-  send({{"frame", "phase"}, {"name", name}, {"step", step}, {"steps", steps}});
+void Frames::phase(const std::string& name, int step, int steps, const std::string& note) {
+  nlohmann::json frame = {{"frame", "phase"}, {"name", name}, {"step", step}, {"steps", steps}};
+  if (!note.empty()) frame["note"] = note;
+  send(frame);
 }
 
 // Whoever started the trial may be gone; then there is nobody to tell.

@@ -10,7 +10,7 @@ class Frames {
  public:
   // Writes to the frame descriptor when it is open, else to stdout (a person runs the trial by hand).
   Frames();
-  void phase(const std::string& name, int step, int steps);
+  void phase(const std::string& name, int step, int steps, const std::string& note = "");
   void send(const nlohmann::json& frame);
 
  private:

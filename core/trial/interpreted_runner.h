@@ -18,6 +18,7 @@ class InterpretedRunner final : public Runner {
 
   device::Device& device() override { return session_.device(); }
   const NamedParameters& parameters() const override { return session_.parameters(); }
+  program::State state() const override { return session_.program().state; }
   Work work() const override { return {session_.batch().samples, session_.batch().tokens}; }
 
   double untouched_loss() override { return session_.untouched_loss(executor()); }

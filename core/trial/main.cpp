@@ -14,12 +14,13 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
+#include "core/config/run_request.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
 #include "core/profiler/doctor.h"
 #include "core/program/first_line.h"
 #include "core/trial/sandbox.h"
-#include "core/trial/session.h"
+#include "core/trial/training_run.h"
 #include "core/trial/trial.h"
 
 namespace {
@@ -28,23 +29,49 @@ using memtune::trial::Frames;
 
 int usage() {
   std::fputs(
-      "usage: memtune-trial inspect|run REQUEST.json | doctor [cpu|cuda|cuda:N]\n"
+      "usage: memtune-trial inspect|run|train REQUEST.json | doctor [cpu|cuda|cuda:N]\n"
       "memtune starts it; by hand it writes its frames to stdout.\n",
       stderr);
   return 2;
 }
 
+template <class Request>
+Request read_request(const char* path) {
+  return memtune::parse_json(memtune::read_file(path)).get<Request>();
+}
+
 // From then on the process writes where the request's results go, and into its scratch folder.
-memtune::config::TrialRequest begin(const char* path) {
-  auto request = memtune::parse_json(memtune::read_file(path)).get<memtune::config::TrialRequest>();
-  std::vector<std::filesystem::path> folders;
+void begin(const memtune::config::TrialRequest& request, std::vector<std::filesystem::path> folders = {}) {
   for (const std::string& file : {request.trace, request.reference})
     if (!file.empty()) folders.push_back(std::filesystem::absolute(file).parent_path());
   if (!request.training.scratch.empty()) folders.emplace_back(request.training.scratch);
   if (!memtune::trial::write_only_beneath(folders))
     std::fputs("this kernel has no Landlock: the model may write wherever you may\n", stderr);
   memtune::trial::end_with_reader_of(memtune::config::kFrameDescriptor);
-  return request;
+}
+
+void inspect(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::config::TrialRequest>(path);
+  begin(request);
+  memtune::trial::inspect(request, frames);
+}
+
+void run_trial(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::config::TrialRequest>(path);
+  begin(request);
+  frames.phase("load", 1, 1);
+  const auto runner = memtune::trial::make_runner(request);
+  auto measurement = memtune::trial::run_trial(request, *runner, frames);
+  frames.send({{"frame", "result"}, {"measurement", measurement}});
+}
+
+void train(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::config::RunRequest>(path);
+  begin(request.trial, {request.folder});
+  frames.phase("load", 1, 1);
+  const auto runner = memtune::trial::make_runner(request.trial);
+  const auto training = memtune::trial::train(request, *runner, frames);
+  frames.send({{"frame", "trained"}, {"training", training}});
 }
 
 void doctor(const std::string& device, Frames& frames) {
@@ -62,13 +89,11 @@ int run(int argc, char** argv, Frames& frames) {
   if (command == "doctor") {
     doctor(argc > 2 ? argv[2] : "cpu", frames);
   } else if (command == "inspect" && argc == 3) {
-    memtune::trial::inspect(begin(argv[2]), frames);
+    inspect(argv[2], frames);
   } else if (command == "run" && argc == 3) {
-    const memtune::config::TrialRequest request = begin(argv[2]);
-    frames.phase("load", 1, 1);
-    const auto runner = memtune::trial::make_runner(request);
-    auto measurement = memtune::trial::run_trial(request, *runner, frames);
-    frames.send({{"frame", "result"}, {"measurement", measurement}});
+    run_trial(argv[2], frames);
+  } else if (command == "train" && argc == 3) {
+    train(argv[2], frames);
   } else {
     return usage();
   }

@@ -75,15 +75,25 @@ class AdamW final : public Fused {
 
   // A parameter gets its state with its first gradient: one that never has one never has a state.
   void add_state(size_t i, Group& group) override {
-    State& state = states_[i];
-    if (!state.step.defined()) {
-      state.first = at::zeros_like(in_reals(parameters_[i]), at::MemoryFormat::Preserve);
-      state.second = at::zeros_like(in_reals(parameters_[i]), at::MemoryFormat::Preserve);
-      state.step = at::zeros({}, parameters_[i].options().dtype(at::kFloat));
-    }
+    make_state(i);
+    const State& state = states_[i];
     group.first.push_back(state.first);
     group.second.push_back(state.second);
     group.steps.push_back(state.step);
+  }
+
+  void make_state(size_t i) override {
+    State& state = states_[i];
+    if (state.step.defined()) return;
+    state.first = at::zeros_like(in_reals(parameters_[i]), at::MemoryFormat::Preserve);
+    state.second = at::zeros_like(in_reals(parameters_[i]), at::MemoryFormat::Preserve);
+    state.step = at::zeros({}, parameters_[i].options().dtype(at::kFloat));
+  }
+
+  std::vector<std::pair<std::string, at::Tensor>> state(size_t i) const override {
+    const State& state = states_[i];
+    if (!state.step.defined()) return {};
+    return {{"exp_avg", state.first}, {"exp_avg_sq", state.second}, {"step", state.step}};
   }
 
   int64_t state_bytes() const override {

@@ -12,6 +12,7 @@
 #include "core/config/trial_request.h"
 #include "core/device/device.h"
 #include "core/profiler/profiler.h"
+#include "core/program/state.h"
 #include "core/result/measurement.h"
 #include "core/trace/event.h"
 #include "core/trial/optimizer.h"
@@ -36,6 +37,8 @@ class Runner {
 
   virtual device::Device& device() = 0;
   virtual const NamedParameters& parameters() const = 0;
+  // What lasts from step to step; without buffers and attributes where a runner does not tell.
+  virtual program::State state() const { return {parameters(), {}, {}, {}}; }
   struct Work {
     int64_t samples = 0, tokens = 0;
   };

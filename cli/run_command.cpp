@@ -1,0 +1,140 @@
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cli/app.h"
+#include "cli/flags.h"
+#include "cli/model_flags.h"
+#include "cli/offer.h"
+#include "cli/option_groups.h"
+#include "cli/progress.h"
+#include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/sweep/training.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr char kDescription[] = R"(Train: real steps under a strategy or plan, with saves to go on from.
+
+Examples:
+  memtune run --steps 100
+  memtune run --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --steps 2000 --save-every 20
+  memtune run --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --steps 2000 --save-every 20 \
+    --plan mine.json --keep-last 2 --resume
+  memtune run --steps 100 --save-every 10 --resume 40
+
+A saved state holds parameters, buffers, what the optimizer keeps, random state and the losses: a run that goes on has
+the bits of one that was never stopped. Python's safetensors and torch.distributed.checkpoint read it. SIGTERM and
+Ctrl-C save and end. Exit codes: 0 done, 1 the training or a save failed, 2 usage, 130 stopped.)";
+
+struct RunFlags {
+  ModelFlags model;
+  std::string strategy, plan, save_every = "0", keep_last = "0", resume, json;
+  bool resumes = false;
+};
+
+// Phases of saves are lines of their own.
+class RunProgress final : public Progress {
+ public:
+  using Progress::Progress;
+  void phase(const sweep::Phase& phase) override {
+    if (phase.name == "saved") return noted(phase.note);
+    Progress::phase(phase);
+  }
+};
+
+sweep::RunSettings settings_of(const RunFlags& flags) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  if (!flags.strategy.empty() && !flags.plan.empty())
+    throw UsageError("--strategy and --plan exclude each other: run trains under one");
+  check_output("--json", flags.json);
+  sweep::RunSettings settings;
+  settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMost);
+  settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMost);
+  settings.resume = flags.resumes;
+  if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMost);
+  std::vector<plan::PlanFile> plans;
+  if (!flags.plan.empty()) plans.emplace_back(flags.plan);
+  settings.sweep = flags.model.settings();
+  settings.sweep.plans = plans;
+  if (plans.empty()) settings.sweep.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
+  return settings;
+}
+
+// "8 steps on CPU: loss 5.5567 to 5.5491, 12 ms a step, 21000 tokens/s; 2 saves, 14 ms each".
+std::string summary(const result::TrainingResult& training) {
+  const auto number = [](double value) { return fixed(value, digits_for(std::abs(value))); };
+  std::string text = std::to_string(training.loss.size()) + " steps on " + training.device;
+  if (training.first_step > 0) text += ", the first " + std::to_string(training.first_step) + " of a run before";
+  if (!training.loss.empty()) text += ": loss " + number(training.loss.front()) + " to " + number(training.loss.back());
+  if (training.step_ms > 0) text += ", " + ms_text(training.step_ms) + " a step";
+  if (training.tokens_per_s > 0) text += ", " + fixed(training.tokens_per_s, 0) + " tokens/s";
+  double blocked_ms = 0;
+  for (const result::SavedStep& save : training.saves) blocked_ms += save.blocked_ms;
+  const size_t saves = training.saves.size();
+  if (saves > 0)
+    text += "; " + std::to_string(saves) + (saves == 1 ? " save, " : " saves, ") +
+            ms_text(blocked_ms / static_cast<double>(saves)) + " each";
+  return text + "\n";
+}
+
+bool a_save_failed(const result::TrainingResult& training) {
+  for (const result::SavedStep& save : training.saves)
+    if (!save.error.empty()) return true;
+  return false;
+}
+
+int tell(const RunFlags& flags, const result::TrainingResult& training) {
+  if (!flags.json.empty()) write_output(flags.json, nlohmann::json(training).dump(1, '\t') + "\n");
+  if (flags.json != "-") write_output("-", summary(training));
+  if (training.stopped) say(flags.model.console, "stopped; the same command with --resume goes on from here");
+  if (training.stopped) return kInterrupted;
+  return a_save_failed(training) ? kFailed : kDone;
+}
+
+int run_command(const RunFlags& flags) {
+  const sweep::RunSettings settings = settings_of(flags);
+  RunProgress progress(flags.model.console);
+  progress.started(
+      {flags.plan.empty() ? settings.sweep.strategies.front() : settings.sweep.plans.front().name(), {}, {}, "", ""},
+      1);
+  const sweep::TrialAnswer answer = sweep::train(settings, progress);
+  progress.clear();
+  if (const auto* training = std::get_if<result::TrainingResult>(&answer)) return tell(flags, *training);
+  if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) throw UsageError(problem->message);
+  const auto* failure = std::get_if<sweep::Failure>(&answer);
+  if (failure && failure->outcome == result::Outcome::interrupted) return kInterrupted;
+  throw Error(failure ? failure->reason : "memtune-trial gave another answer than a training's");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", kDescription);
+  flags->model.add_to(*command, "./memtune-training");
+  for (const char* of_trials : {"--warmup", "--timeout"}) command->remove_option(command->get_option(of_trials));
+  command->get_option("--steps")->description("the number of the last step (default: 5)");
+  add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
+  add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
+  offer(command->add_option("--strategy", flags->strategy, "under what it trains (default: none)"), strategy_words())
+      ->type_name("SPEC");
+  command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
+  command->add_option("--save-every", flags->save_every, "steps from save to save (default: no saves)")->type_name("N");
+  command->add_option("--keep-last", flags->keep_last, "how many saved states stay (default: all)")->type_name("N");
+  const auto resume = [flags = flags.get()](const std::string& given) {
+    flags->resumes = true;
+    flags->resume = given;
+  };
+  command->add_option_function<std::string>("--resume", resume, "go on from the newest saved state, or that of a step")
+      ->expected(0, 1)
+      ->type_name("[STEP]");
+  command->add_option("--json", flags->json, "write losses and saves as JSON; - is stdout")->type_name("FILE|-");
+  put_under(kModelOptions, *command, {"--batch", "--seq"});
+  put_under(kTrials, *command, {"--strategy", "--plan"});
+  put_under(kTraining, *command, {"--steps"});
+  put_under(kAnswer, *command, {"--save-every", "--keep-last", "--resume", "--json"});
+  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+}
+
+}  // namespace memtune::cli

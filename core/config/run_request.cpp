@@ -1,0 +1,30 @@
+#include "core/config/run_request.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/config/json_object.h"
+
+namespace memtune::config {
+
+void to_json(nlohmann::json& json, const RunRequest& request) {
+  json = {{"trial", request.trial},
+          {"folder", request.folder},
+          {"save_every", request.save_every},
+          {"keep_last", request.keep_last},
+          {"resume", request.resume}};
+  if (request.from) json["from"] = *request.from;
+}
+
+void from_json(const nlohmann::json& json, RunRequest& request) {
+  request = {};
+  JsonObject object(json, "request");
+  object.require({"trial", "folder"});
+  from_json(*object.find("trial"), request.trial);
+  object.read("folder", request.folder);
+  object.read("save_every", request.save_every, 0);
+  object.read("keep_last", request.keep_last, 0);
+  object.read("resume", request.resume);
+  if (object.find("from")) object.read("from", request.from.emplace(), 0);
+}
+
+}  // namespace memtune::config

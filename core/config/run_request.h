@@ -1,0 +1,25 @@
+// What a process that trains needs to know, as one JSON file: written by memtune run, read by memtune-trial.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "core/config/trial_request.h"
+
+namespace memtune::config {
+
+struct RunRequest {
+  TrialRequest trial;           // model, inputs, settings and plan; training.steps is the last step's number
+  std::string folder;           // of the run, in which states/ is
+  int64_t save_every = 0;       // steps; 0: no saves
+  int64_t keep_last = 0;        // states; 0: all
+  bool resume = false;          // from the newest state, where there is one
+  std::optional<int64_t> from;  // from the state of this step
+};
+
+void to_json(nlohmann::json& json, const RunRequest& request);
+void from_json(const nlohmann::json& json, RunRequest& request);
+
+}  // namespace memtune::config

@@ -1,0 +1,68 @@
+#include "core/sweep/training.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/config/run_request.h"
+#include "core/sweep/candidates.h"
+#include "core/sweep/interrupt.h"
+
+namespace memtune::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: none
+constexpr std::chrono::minutes kGrace{30};           // for the save after a signal; a second one ends it at once
+
+fs::path make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw IoError("cannot make the folder " + path.string() + ": " + error.message());
+  return fs::absolute(path);
+}
+
+config::RunRequest request_of(const RunSettings& settings, const config::ProgramFacts& facts) {
+  config::RunRequest request;
+  request.trial = settings.sweep.request;
+  const auto one = [](const std::vector<int64_t>& axis, int64_t otherwise) {
+    return axis.empty() ? otherwise : axis.front();
+  };
+  request.trial.training.batch = one(settings.sweep.batches, request.trial.training.batch);
+  request.trial.training.sequence = one(settings.sweep.sequences, request.trial.training.sequence);
+  const Candidates candidates(settings.sweep.strategies, settings.sweep.plans,
+                              !settings.sweep.request.training.scratch.empty());
+  request.trial.plan = candidates.all().front().make_plan(facts);
+  request.save_every = settings.save_every;
+  request.keep_last = settings.keep_last;
+  request.resume = settings.resume;
+  request.from = settings.from;
+  return request;
+}
+
+}  // namespace
+
+TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
+  const std::optional<ModelFacts> facts = look_at_model(settings.sweep, listener);
+  if (!facts) return Failure{result::Outcome::interrupted, "stopped before the first step"};
+  config::RunRequest request = request_of(settings, facts->program);
+  for (const std::string& note : settings.sweep.notes) listener.noted(note);
+  InterruptScope interrupts;
+  const fs::path folder = make_folder(settings.sweep.directory);
+  const RunDirectory directory(folder);
+  const FileLock lock(folder / "lock", directory.files());
+  request.folder = folder.string();
+  write_file(folder / "run.json", nlohmann::json(request).dump(1, '\t') + "\n", directory.files());
+  TrialCommand command{{"train", (folder / "run.json").string()},
+                       folder / "log.txt",
+                       kLimit,
+                       [&](const Phase& phase) { listener.phase(phase); },
+                       &directory.files()};
+  command.grace = kGrace;
+  return run_trial_process(command);
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,172 @@
+#include "core/trial/training_run.h"
+
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/layout.h"
+#include "core/device/torch/torch_device.h"
+#include "core/result/measurement.h"
+#include "core/state/state_folder.h"
+#include "core/trial/training_state.h"
+
+namespace memtune::trial {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+volatile std::sig_atomic_t asked_to_end = 0;
+
+void ask_to_end(int /*signal*/) { asked_to_end = 1; }
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// One process at a time writes states. Of a memtune that was killed the process that trains ends a moment later.
+FileLock lock(const state::StateFolder& folder) {
+  constexpr std::chrono::seconds kPatience{10};
+  const auto patience = Clock::now() + kPatience;
+  while (true) try {
+      return FileLock(folder.root() / "lock", folder.files());
+    } catch (const UsageError&) {
+      if (Clock::now() >= patience) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
+class TrainingRun {
+ public:
+  TrainingRun(const config::RunRequest& request, Runner& runner, Frames& frames)
+      : request_(request),
+        runner_(runner),
+        frames_(frames),
+        optimizer_(make_optimizer(training().optimizer, training().learning_rate, tensors(runner))),
+        state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
+        folder_(request.folder),
+        lock_((folder_.make(), lock(folder_))) {
+    result_.device = runner.device().name();
+  }
+
+  result::TrainingResult run() {
+    asked_to_end = 0;
+    std::signal(SIGTERM, ask_to_end);
+    at::globalContext().setDeterministicAlgorithms(true,
+                                                   /*warn_only=*/true);  // so that a resumed run has the same bits
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    runner_.device().empty_cache();
+    runner_.device().set_cap(training().memory_cap_bytes);
+    at::manual_seed(training().seed);
+    resume();
+    for (int i = 0; step() < training().steps && asked_to_end == 0; ++i) run_step(i);
+    result_.stopped = step() < training().steps;
+    if (result_.stopped && saved_ < step()) save();
+    summarize();
+    return std::move(result_);
+  }
+
+ private:
+  static std::vector<at::Tensor> tensors(const Runner& runner) {
+    std::vector<at::Tensor> tensors;
+    for (const auto& [name, tensor] : runner.parameters()) tensors.push_back(tensor);
+    return tensors;
+  }
+
+  const config::TrainingSettings& training() const { return request_.trial.training; }
+  int64_t step() const { return static_cast<int64_t>(result_.loss.size()); }  // how many there were
+
+  void resume() {
+    const std::vector<int64_t> there = folder_.steps();
+    if (!request_.resume && !there.empty())
+      throw UsageError("'" + folder_.root().string() + "' has saved states up to step " + std::to_string(there.back()) +
+                       "; --resume goes on from there, another --out begins anew");
+    if (!request_.from && there.empty()) return;
+    result_.loss = state_.load(folder_, request_.from);
+    result_.first_step = saved_ = step();
+    // What comes after it is of another course of the run. The newest first: at any moment the newest is one of those.
+    for (size_t i = there.size(); i-- > 0 && there[i] > step();) folder_.remove(there[i]);
+  }
+
+  void run_step(int i) {
+    const auto start = Clock::now();
+    const bool settling = i < runner_.least_warm_up();
+    if (settling) runner_.begin_warm_up(i);
+    const at::Tensor loss = runner_.forward_backward();
+    optimizer_->step();
+    result_.loss.push_back(loss.item<double>());
+    runner_.device().synchronize();
+    if (settling) runner_.end_warm_up(i);
+    times_.push_back(ms_since(start));
+    tell_step();
+    if (request_.save_every > 0 && step() % request_.save_every == 0) save();
+  }
+
+  void tell_step() {
+    const double seconds = times_.back() / 1e3;
+    const Runner::Work work = runner_.work();
+    char text[128];
+    std::snprintf(text, sizeof text, "loss %.5g, %s, %.4g %s/s", result_.loss.back(), ms_text(times_.back()).c_str(),
+                  static_cast<double>(work.tokens > 0 ? work.tokens : work.samples) / seconds,
+                  work.tokens > 0 ? "tokens" : "samples");
+    frames_.phase("train", static_cast<int>(step()), training().steps, text);
+  }
+
+  void save() {
+    const auto start = Clock::now();
+    result::SavedStep save;
+    save.step = step();
+    try {
+      save.bytes = state_.save(folder_, result_.loss);
+      saved_ = step();
+      save.durable_ms = ms_since(start);
+      folder_.keep_last(request_.keep_last);
+    } catch (const IoError& error) {
+      save.error = error.what();
+    }
+    save.blocked_ms = ms_since(start);
+    tell_save(save);
+    result_.saves.push_back(save);
+  }
+
+  void tell_save(const result::SavedStep& save) {
+    const std::string of = "step " + std::to_string(save.step);
+    frames_.phase("saved", static_cast<int>(save.step), training().steps,
+                  save.error.empty() ? of + " is saved: " + format_bytes(save.bytes) + " in " + ms_text(save.durable_ms)
+                                     : "the save of " + of + " failed: " + save.error);
+  }
+
+  void summarize() {
+    if (times_.empty()) return;
+    result_.step_ms = result::summarize(times_).median;
+    const Runner::Work work = runner_.work();
+    result_.samples_per_s = static_cast<double>(work.samples) / result_.step_ms * 1e3;
+    result_.tokens_per_s = static_cast<double>(work.tokens) / result_.step_ms * 1e3;
+  }
+
+  const config::RunRequest& request_;
+  Runner& runner_;
+  Frames& frames_;
+  std::unique_ptr<Optimizer> optimizer_;
+  TrainingState state_;
+  state::StateFolder folder_;
+  FileLock lock_;
+  result::TrainingResult result_;
+  std::vector<double> times_;  // of steps, in ms
+  int64_t saved_ = 0;          // the last step that was
+};
+
+}  // namespace
+
+result::TrainingResult train(const config::RunRequest& request, Runner& runner, Frames& frames) {
+  return TrainingRun(request, runner, frames).run();
+}
+
+}  // namespace memtune::trial

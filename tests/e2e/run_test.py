@@ -1,0 +1,170 @@
+"""memtune run as a person runs it, on the processor: killed at any moment it goes on with the bits of a run that was not.
+
+    python3 run_test.py MEMTUNE [unittest arguments]
+
+MEMTUNE_KILLS: how often the run is killed (default 12); MEMTUNE_EVERY_CALL=1: at each system call of its saves, not at
+one in five. Needs the standard library alone.
+"""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+MEMTUNE = ""
+STEPS = 90
+
+
+class RunTest(unittest.TestCase):
+    """Runs in a folder of its own, without a terminal."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def start(self, *arguments, steps=STEPS):
+        command = [MEMTUNE, "run", "--device", "cpu", "--model", "tiny", "--steps", str(steps), *arguments]
+        return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def run_it(self, *arguments, code=0, steps=STEPS):
+        process = self.start(*arguments, steps=steps)
+        out, err = process.communicate(timeout=240)
+        self.assertEqual(process.returncode, code, f"{arguments}\n{out}\n{err}")
+        return out, err
+
+    def losses(self, *arguments, steps=STEPS):
+        self.run_it("--json", "answer.json", *arguments, steps=steps)
+        return self.answer()["loss"]
+
+    def answer(self):
+        return json.loads((self.folder / "answer.json").read_text())
+
+    def states(self, out):
+        return sorted(path.name for path in (self.folder / out / "states").iterdir())
+
+
+class Killed(RunTest):
+    def test_goes_on_with_the_same_bits_and_leaves_nothing(self):
+        whole = self.losses("--out", "whole")
+        self.assertEqual(len(whole), STEPS)
+        self.assertEqual(len(set(whole)), STEPS)
+        draw, kills = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))), int(os.environ.get("MEMTUNE_KILLS", "12"))
+        parts = ("--out", "parts", "--save-every", "3", "--keep-last", "3", "--resume",
+                 "--strategy", "checkpoint:full")
+        for _ in range(kills):
+            process = self.start(*parts)
+            time.sleep(draw.uniform(0.05, 0.6))
+            process.kill()
+            process.communicate()
+        self.assertEqual(self.losses(*parts), whole)
+        self.assertEqual(self.states("parts"), ["latest", "lock", "step-00000084", "step-00000087", "step-00000090"])
+        for state in self.states("parts")[2:]:
+            self.assertEqual(len(list((self.folder / "parts/states" / state).iterdir())), 2)
+        self.assertEqual((self.folder / "parts/states/latest").read_text(), "step-00000090\n")
+
+    def test_in_each_moment_of_a_save(self):
+        """The process that trains is stopped by the system at its first, second, third ... fsync and rename."""
+        if subprocess.run(["sh", "-c", "command -v strace"], capture_output=True).returncode:
+            self.skipTest("no strace")
+        whole, kills = self.losses("--out", "whole", steps=4), 0
+        stride = 1 if os.environ.get("MEMTUNE_EVERY_CALL") else 5
+        for call in ("fsync", "rename", "mkdir", "unlink", "rmdir"):
+            for when in range(1, 200, stride):
+                out = f"{call}-{when}"
+                inner = [MEMTUNE, "run", "--device", "cpu", "--model", "tiny", "--out", out, "--save-every", "1",
+                         "--keep-last", "1", "--quiet", "--resume"]
+                traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                          f"inject={call}:signal=KILL:when={when}"]
+                killed = subprocess.run([*traced, *inner, "--steps", "3"], cwd=self.folder, capture_output=True)
+                self.assertEqual(self.losses("--out", out, "--save-every", "1", "--keep-last", "1", "--resume", steps=4),
+                                 whole, out)
+                self.assertEqual(self.states(out), ["latest", "lock", "step-00000004"])
+                if killed.returncode == 0:
+                    break
+                kills += 1
+        print(f"killed at {kills} system calls", file=sys.stderr)
+        self.assertGreater(kills, 5)
+
+
+class Stopped(RunTest):
+    def test_sigterm_saves_and_the_run_goes_on_from_there(self):
+        whole = self.losses("--out", "whole")
+        process = self.start("--out", "parts", "--save-every", "40", "--json", "answer.json", steps=100000)
+        while not (self.folder / "parts/states/latest").exists():
+            self.assertIsNone(process.poll(), "it ended before its first save")
+            time.sleep(0.002)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("--resume goes on from here", err)
+        answer = self.answer()
+        done = len(answer["loss"])
+        self.assertTrue(answer["stopped"])
+        self.assertEqual((self.folder / "parts/states/latest").read_text(), f"step-{done:08}\n")
+        self.assertEqual(self.losses("--out", "parts", "--resume", "--save-every", "40", steps=done), answer["loss"])
+        self.assertEqual(answer["loss"][:STEPS], whole[:done])
+
+    def test_when_the_process_that_trains_dies_it_is_told(self):
+        process = self.start("--out", "parts", "--save-every", "10", steps=100000)
+        while not (self.folder / "parts/states/latest").exists():
+            time.sleep(0.002)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("SIGKILL from outside in phase train", err)
+
+
+class Answers(RunTest):
+    def test_losses_and_saves_as_json_and_a_summary_for_people(self):
+        out, err = self.run_it("--save-every", "4", "--json", "answer.json", steps=10)
+        answer = self.answer()
+        self.assertEqual([save["step"] for save in answer["saves"]], [4, 8])
+        for save in answer["saves"]:
+            self.assertGreater(save["bytes"], 1_000_000)
+            self.assertGreater(save["blocked_ms"], 0)
+            self.assertGreater(save["durable_ms"], 0)
+        self.assertEqual(len(answer["loss"]), 10)
+        self.assertRegex(out, r"10 steps on CPU.*: loss 5\.\d+ to 5\.\d+, .* a step, \d+ tokens/s; 2 saves, .* each")
+        self.assertEqual(len(re.findall(r"step [48] is saved: ", err)), 2)
+        self.run_it("--resume", "4", "--json", "-", steps=6)
+        self.assertEqual(self.states("memtune-training"), ["latest", "lock", "step-00000004"])
+
+    def test_what_cannot_be_is_refused(self):
+        self.run_it("--save-every", "2", steps=4)
+        for said, *arguments in (("has saved states up to step 4; --resume goes on",),
+                                 ("there is no saved state of step 3", "--resume", "3"),
+                                 ("another model or training", "--resume", "--optimizer", "sgd"),
+                                 ("exclude each other", "--plan", "x.json", "--strategy", "none"),
+                                 ("--save-every", "--save-every", "often")):
+            out, err = self.run_it(*arguments, code=2)
+            self.assertEqual(out, "")
+            self.assertRegex(err, r"\Amemtune: [^\n]*\n\Z")
+            self.assertIn(said, err)
+        data = next((self.folder / "memtune-training/states/step-00000004").glob("*.safetensors"))
+        data.write_bytes(data.read_bytes()[:-1])
+        _, err = self.run_it("--resume", code=2)
+        self.assertIn("the newest that is whole is of step 2", err)
+
+    def test_a_failed_save_is_told_at_the_end_too(self):
+        (self.folder / "memtune-training/states/step-00000004").mkdir(parents=True)
+        (self.folder / "memtune-training/states/step-00000004/mine").write_text("mine")
+        _, err = self.run_it("--save-every", "2", "--json", "answer.json", steps=6, code=1)
+        self.assertIn("the save of step 4 failed: ", err)
+        self.assertIn("error", self.answer()["saves"][1])
+        self.assertEqual(self.states("memtune-training"),
+                         ["latest", "lock", "step-00000002", "step-00000004", "step-00000006"])
+
+
+if __name__ == "__main__":
+    MEMTUNE = sys.argv.pop(1)
+    unittest.main()

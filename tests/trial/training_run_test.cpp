@@ -1,0 +1,219 @@
+// Why: a run that goes on from a saved state must be the run that was never stopped: the same bits of every loss and of
+// everything it holds, whatever the plan. So everything here that can differ does: dropout, statistics, a counter that
+// the model keeps, what the optimizer keeps.
+#include "core/trial/training_run.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "core/plan/strategy.h"
+#include "core/state/load.h"
+#include "core/trial/session.h"
+#include "core/trial/training_state.h"
+#include "tests/support/run_program.h"
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBlock = R"(
+def forward(self, x):
+    y = torch.dropout(torch.relu(torch.mm(x, self.a)), 0.3, True)
+    y = torch.batch_norm(y, None, None, self.mean, self.variance, True, 0.1, 1e-5, False)
+    return x + torch.mm(y, self.b)
+)";
+
+constexpr const char* kForward = R"(
+def forward(self, x):
+    self.calls = self.calls + 1
+    self.seen[0].add_(1)
+    x = self.block0.forward(x) * (1 + 0.01 * self.calls)
+    x = self.block1.forward(x) + 0.001 * self.seen[0]
+    return (x * x).mean()
+)";
+
+// A model's file that has state of every kind.
+fs::path write_model(const fs::path& folder, int width = 8) {
+  at::manual_seed(3);
+  torch::jit::Module model("Model");
+  for (const char* name : {"block0", "block1"}) {
+    torch::jit::Module block("Block");
+    block.register_attribute("training", c10::BoolType::get(), true);
+    for (const char* matrix : {"a", "b"})
+      block.register_parameter(matrix, (at::randn({width, width}) * 0.4).requires_grad_(), false);
+    block.register_buffer("mean", at::zeros({width}));
+    block.register_buffer("variance", at::ones({width}));
+    block.define(kBlock);
+    model.register_module(name, block);
+  }
+  model.register_attribute("calls", c10::IntType::get(), 0);
+  model.register_attribute("seen", c10::ListType::ofTensors(), std::vector<at::Tensor>{at::zeros({1})});
+  model.define(kForward);
+  model.save((folder / "model.pt").string());
+  return folder / "model.pt";
+}
+
+config::RunRequest request(const fs::path& folder, const fs::path& model, const std::string& strategy, int steps) {
+  config::RunRequest request;
+  request.trial.model.path = model.string();
+  request.trial.inputs = {config::parse_input_spec("x:float32[4,8]")};
+  request.trial.training.loss = "returned";
+  request.trial.training.blocks = "block*";
+  request.trial.training.learning_rate = 0.01;
+  request.trial.training.steps = steps;
+  request.trial.training.scratch = folder.string();
+  request.trial.training.scratch_in_memory = true;
+  trial::Session session(request.trial);
+  request.trial.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+  request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
+  request.folder = folder.string();
+  return request;
+}
+
+result::TrainingResult train(const config::RunRequest& request) {
+  static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
+  (void)sink;
+  trial::Frames frames;
+  const auto runner = trial::make_runner(request.trial);
+  return trial::train(request, *runner, frames);
+}
+
+// Every tensor of a saved state, by its checksum.
+std::map<std::string, std::string> contents(const fs::path& run, int64_t step) {
+  std::map<std::string, std::string> hashes;
+  state::load(state::StateFolder(run), step,
+              {[&](const state::Manifest& manifest) {
+                 for (const auto& tensor : manifest.tensors) hashes[tensor.name] = tensor.hash;
+               },
+               {}});
+  return hashes;
+}
+
+std::string refusal(const config::RunRequest& request) {
+  try {
+    train(request);
+    return "";
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+TEST_CASE("a run that goes on has the losses and the state of one that was never stopped, under every strategy") {
+  test_device();
+  test::ScratchFolder scratch;
+  const fs::path model = write_model(scratch.path);
+  std::vector<double> first;
+  for (const std::string& strategy : all_strategies()) {
+    CAPTURE(strategy);
+    const fs::path whole = scratch.path / ("whole " + strategy), parts = whole.string() + " in parts";
+    fs::create_directories(whole), fs::create_directories(parts);
+    const result::TrainingResult without = train(request(scratch.path, model, strategy, 9));
+    config::RunRequest asked = request(whole, model, strategy, 9);
+    asked.save_every = 3;
+    const result::TrainingResult once = train(asked);
+    CHECK(once.loss == without.loss);  // saves change nothing
+    if (first.empty()) first = once.loss;
+    CHECK(once.loss == first);
+    CHECK(once.saves.size() == 3);
+    CHECK(once.loss[1] != once.loss[2]);
+
+    asked.folder = parts.string();
+    asked.trial.training.steps = 4;
+    train(asked);
+    asked.trial.training.steps = 9;
+    asked.resume = true;
+    const result::TrainingResult resumed = train(asked);
+    CHECK(resumed.first_step == 3);
+    CHECK(resumed.loss == once.loss);
+    for (const int64_t step : {6, 9}) CHECK(contents(parts, step) == contents(whole, step));
+  }
+}
+
+TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random state and losses by name") {
+  test_device();
+  test::ScratchFolder scratch;
+  config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  asked.save_every = 2;
+  train(asked);
+  const auto saved = contents(scratch.path, 2);
+  for (const char* name :
+       {"block0.a", "block0.mean", "block1.variance", "calls", "seen.0", "optimizer.block1.b.exp_avg",
+        "optimizer.block1.b.exp_avg_sq", "optimizer.block1.b.step", "random.cpu", "run.loss"}) {
+    CAPTURE(name);
+    CHECK(saved.contains(name));
+  }
+  CHECK(saved.size() == 4 + 4 + 2 + 12 + 2);
+}
+
+TEST_CASE("a state of another model is refused with what differs, and one that is damaged with the last good one") {
+  test_device();
+  test::ScratchFolder scratch, other;
+  config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
+  asked.save_every = 2;
+  train(asked);
+  CHECK(refusal(asked).find("has saved states up to step 4; --resume goes on") != std::string::npos);
+  asked.resume = true;
+  config::RunRequest half = asked;
+  half.trial.training.dtype = "bfloat16";
+  CHECK(refusal(half).find("'block0.a' is F32[8,8] there and BF16[8,8] here") != std::string::npos);
+  config::RunRequest plain = asked;
+  plain.trial.training.optimizer = "sgd";
+  CHECK(refusal(plain).find("'optimizer.block0.a.exp_avg' is F32[8,8] there and nothing here") != std::string::npos);
+  CHECK(refusal(plain).find("4 more") != std::string::npos);
+  const fs::path data = state::StateFolder(scratch.path).path(4) / state::kDataFile;
+  std::fstream(data, std::ios::in | std::ios::out | std::ios::binary).seekp(5000).put('x');
+  CHECK(refusal(asked).find("the newest that is whole is of step 2") != std::string::npos);
+  asked.from = 2;
+  CHECK(train(asked).first_step == 2);  // and the damaged one gives way to what comes now
+  CHECK(refusal(asked) == "");
+}
+
+TEST_CASE("a save that fails is told and the run goes on; what is kept are the newest") {
+  test_device();
+  test::ScratchFolder scratch;
+  config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
+  asked.save_every = 1;
+  asked.keep_last = 2;
+  const state::StateFolder folder(scratch.path);
+  fs::create_directories(folder.path(3));
+  std::ofstream(folder.path(3) / "mine") << "mine";
+  const result::TrainingResult result = train(asked);
+  REQUIRE(result.saves.size() == 5);
+  CHECK(result.saves[2].error.find("cannot make the folder") == 0);
+  CHECK(result.saves[3].error == "");
+  CHECK(result.loss.size() == 5);
+  CHECK(folder.steps() == std::vector<int64_t>{4, 5});
+}
+
+TEST_CASE("SIGTERM saves and ends, and the run goes on from there") {
+  test_device();
+  test::ScratchFolder scratch, other;
+  const fs::path model = write_model(scratch.path);
+  config::RunRequest asked = request(scratch.path, model, "none", 1'000'000);
+  std::signal(SIGTERM, SIG_IGN);  // until the run has begun
+  std::thread killer([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::kill(::getpid(), SIGTERM);
+  });
+  const result::TrainingResult stopped = train(asked);
+  killer.join();
+  std::signal(SIGTERM, SIG_DFL);
+  CHECK(stopped.stopped);
+  REQUIRE(stopped.loss.size() > 1);
+  const auto steps = static_cast<int>(stopped.loss.size());
+  CHECK(state::StateFolder(scratch.path).steps() == std::vector<int64_t>{steps});
+  asked.resume = true;
+  asked.trial.training.steps = steps + 3;
+  const result::TrainingResult whole = train(request(other.path, model, "none", steps + 3));
+  CHECK(train(asked).loss == whole.loss);
+}
+
+}  // namespace
+}  // namespace memtune::tests
