@@ -27,9 +27,11 @@ A saved state holds parameters, buffers, what the optimizer keeps, random state 
 the bits of one that was never stopped. Python's safetensors and torch.distributed.checkpoint read it. SIGTERM and
 Ctrl-C save and end. Exit codes: 0 done, 1 the training or a save failed, 2 usage, 130 stopped.)";
 
+const std::vector<std::string> kSaves = {"sync", "async"};
+
 struct RunFlags {
   ModelFlags model;
-  std::string strategy, plan, save_every = "0", keep_last = "0", resume, json;
+  std::string strategy, plan, save_every = "0", save = "sync", keep_last = "0", resume, json;
   bool resumes = false;
 };
 
@@ -50,6 +52,7 @@ sweep::RunSettings settings_of(const RunFlags& flags) {
   check_output("--json", flags.json);
   sweep::RunSettings settings;
   settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMost);
+  settings.save_async = choice_flag("--save", flags.save, kSaves) == "async";
   settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMost);
   settings.resume = flags.resumes;
   if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMost);
@@ -121,6 +124,10 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("SPEC");
   command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
   command->add_option("--save-every", flags->save_every, "steps from save to save (default: no saves)")->type_name("N");
+  offer(command->add_option("--save", flags->save,
+                            "sync, or async: training goes on while a copy in host memory is written (default: sync)"),
+        kSaves)
+      ->type_name("HOW");
   command->add_option("--keep-last", flags->keep_last, "how many saved states stay (default: all)")->type_name("N");
   const auto resume = [flags = flags.get()](const std::string& given) {
     flags->resumes = true;
@@ -133,7 +140,7 @@ void add_run(CLI::App& app, Action& action) {
   put_under(kModelOptions, *command, {"--batch", "--seq"});
   put_under(kTrials, *command, {"--strategy", "--plan"});
   put_under(kTraining, *command, {"--steps"});
-  put_under(kAnswer, *command, {"--save-every", "--keep-last", "--resume", "--json"});
+  put_under(kAnswer, *command, {"--save-every", "--save", "--keep-last", "--resume", "--json"});
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }
 

@@ -7,11 +7,8 @@
 namespace memtune::config {
 
 void to_json(nlohmann::json& json, const RunRequest& request) {
-  json = {{"trial", request.trial},
-          {"folder", request.folder},
-          {"save_every", request.save_every},
-          {"keep_last", request.keep_last},
-          {"resume", request.resume}};
+  json = {{"trial", request.trial},           {"folder", request.folder},       {"save_every", request.save_every},
+          {"save_async", request.save_async}, {"keep_last", request.keep_last}, {"resume", request.resume}};
   if (request.from) json["from"] = *request.from;
 }
 
@@ -22,6 +19,7 @@ void from_json(const nlohmann::json& json, RunRequest& request) {
   from_json(*object.find("trial"), request.trial);
   object.read("folder", request.folder);
   object.read("save_every", request.save_every, 0);
+  object.read("save_async", request.save_async);
   object.read("keep_last", request.keep_last, 0);
   object.read("resume", request.resume);
   if (object.find("from")) object.read("from", request.from.emplace(), 0);

@@ -16,6 +16,7 @@
 #include "core/device/torch/torch_device.h"
 #include "core/result/measurement.h"
 #include "core/state/state_folder.h"
+#include "core/trial/saver.h"
 #include "core/trial/training_state.h"
 
 namespace memtune::trial {
@@ -52,7 +53,9 @@ class TrainingRun {
         optimizer_(make_optimizer(training().optimizer, training().learning_rate, tensors(runner))),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
-        lock_((folder_.make(), lock(folder_))) {
+        lock_((folder_.make(), lock(folder_))),
+        saver_(state_, folder_, request.keep_last, request.save_async,
+               [this](const result::SavedStep& save) { tell_save(save); }) {
     result_.device = runner.device().name();
   }
 
@@ -69,6 +72,7 @@ class TrainingRun {
     for (int i = 0; step() < training().steps && asked_to_end == 0; ++i) run_step(i);
     result_.stopped = step() < training().steps;
     if (result_.stopped && saved_ < step()) save();
+    saver_.look(true);
     summarize();
     return std::move(result_);
   }
@@ -106,7 +110,13 @@ class TrainingRun {
     if (settling) runner_.end_warm_up(i);
     times_.push_back(ms_since(start));
     tell_step();
+    saver_.look(false);
     if (request_.save_every > 0 && step() % request_.save_every == 0) save();
+  }
+
+  void save() {
+    saver_.save(result_.loss);
+    saved_ = step();
   }
 
   void tell_step() {
@@ -119,24 +129,8 @@ class TrainingRun {
     frames_.phase("train", static_cast<int>(step()), training().steps, text);
   }
 
-  void save() {
-    const auto start = Clock::now();
-    result::SavedStep save;
-    save.step = step();
-    try {
-      save.bytes = state_.save(folder_, result_.loss);
-      saved_ = step();
-      save.durable_ms = ms_since(start);
-      folder_.keep_last(request_.keep_last);
-    } catch (const IoError& error) {
-      save.error = error.what();
-    }
-    save.blocked_ms = ms_since(start);
-    tell_save(save);
-    result_.saves.push_back(save);
-  }
-
   void tell_save(const result::SavedStep& save) {
+    result_.saves.push_back(save);
     const std::string of = "step " + std::to_string(save.step);
     frames_.phase("saved", static_cast<int>(save.step), training().steps,
                   save.error.empty() ? of + " is saved: " + format_bytes(save.bytes) + " in " + ms_text(save.durable_ms)
@@ -160,7 +154,8 @@ class TrainingRun {
   FileLock lock_;
   result::TrainingResult result_;
   std::vector<double> times_;  // of steps, in ms
-  int64_t saved_ = 0;          // the last step that was
+  int64_t saved_ = 0;          // the last step that was to be
+  Saver saver_;                // the last: what it is about to tell goes into the result
 };
 
 }  // namespace

@@ -24,11 +24,19 @@ constexpr size_t kMostTold = 8;
 // Of complex ones each part is a number of its own: safetensors files know real ones only.
 at::Tensor in_reals(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
 
+// One element behind another, as files have them.
+at::Tensor in_host_memory(const at::Tensor& tensor, bool copied) {
+  const at::Tensor plain = in_reals(tensor.detach().resolve_conj().resolve_neg());
+  return plain.to(at::TensorOptions(at::kCPU), /*non_blocking=*/false, copied).contiguous();
+}
+
 std::string describe(std::string_view dtype, const std::vector<int64_t>& shape) {
   std::vector<std::string> sizes;
   for (const int64_t size : shape) sizes.push_back(std::to_string(size));
   return std::string(dtype) + "[" + join(sizes, ",") + "]";
 }
+
+std::string describe(const safetensors::Spec& spec) { return describe(to_string(spec.dtype), spec.shape); }
 
 safetensors::Spec spec_of(const std::string& name, const at::Tensor& tensor) {
   const auto dtype = tensor.layout() == at::kStrided && !tensor.is_quantized()
@@ -160,19 +168,23 @@ void TrainingState::add_random(Items& items) const {
   if (!device_.is_cpu()) add(c10::DeviceTypeName(device_.type(), true), at::globalContext().defaultGenerator(device_));
 }
 
-int64_t TrainingState::save(state::StateFolder& folder, const std::vector<double>& losses) const {
+Snapshot TrainingState::snapshot(const std::vector<double>& losses, bool copied) const {
   at::NoGradGuard no_grad;
   Items items = this->items();
   items.push_back({kLoss, at::tensor(losses, at::kDouble), {}});
-  std::vector<safetensors::Spec> specs;
-  std::map<std::string, at::Tensor> tensors;
+  Snapshot snapshot{static_cast<int64_t>(losses.size()), {}, {}};
   for (const Item& item : items) {
-    specs.push_back(spec_of(item.name, item.tensor));
-    tensors[item.name] = item.tensor;
+    snapshot.specs.push_back(spec_of(item.name, item.tensor));
+    snapshot.tensors[item.name] = copied ? in_host_memory(item.tensor, true) : item.tensor;
   }
-  state::StateWriter writer(folder, static_cast<int64_t>(losses.size()), specs);
+  return snapshot;
+}
+
+int64_t write(const Snapshot& snapshot, state::StateFolder& folder) {
+  at::NoGradGuard no_grad;
+  state::StateWriter writer(folder, snapshot.step, snapshot.specs);
   for (const safetensors::Entry& entry : writer.entries()) {
-    const at::Tensor host = in_reals(tensors.at(entry.name).resolve_conj().resolve_neg()).cpu().contiguous();
+    const at::Tensor host = in_host_memory(snapshot.tensors.at(entry.name), false);
     writer.write(static_cast<const char*>(host.const_data_ptr()), entry.bytes());
   }
   writer.publish();
@@ -192,35 +204,34 @@ void TrainingState::prepare(const state::Manifest& manifest) {
     number = there.contains(number->first) ? numbers_.erase(number) : std::next(number);
 }
 
+// Everything that the saved state should have, by name; the losses go into `losses`.
+TrainingState::Expected TrainingState::expect(const state::Manifest& manifest, std::vector<double>& losses) {
+  prepare(manifest);
+  losses.resize(static_cast<size_t>(manifest.step));
+  Expected expected;
+  for (const Item& item : items()) expected[item.name] = item;
+  expected[kLoss] = {kLoss, at::from_blob(losses.data(), {manifest.step}, at::kDouble), {}};
+  std::vector<std::string> differences;
+  std::set<std::string> there;
+  for (const state::StateTensor& tensor : manifest.tensors) {
+    there.insert(tensor.name);
+    const auto item = expected.find(tensor.name);
+    const std::string is = describe(to_string(tensor.dtype), tensor.shape);
+    const std::string own = item == expected.end() ? "nothing" : describe(spec_of(tensor.name, item->second.tensor));
+    if (own != is) differences.push_back("'" + tensor.name + "' is " + is + " there and " + own + " here");
+  }
+  for (const auto& [name, item] : expected)
+    if (!there.contains(name)) differences.push_back("'" + name + "' is nothing there");
+  if (!differences.empty()) refuse(differences);
+  return expected;
+}
+
 std::vector<double> TrainingState::load(const state::StateFolder& folder, std::optional<int64_t> step) {
   at::NoGradGuard no_grad;
-  std::map<std::string, Item> expected;
+  Expected expected;
   std::vector<double> losses;
   const std::map<std::string, c10::IValue> numbers = numbers_;
-  const auto begin = [&](const state::Manifest& manifest) {
-    prepare(manifest);
-    losses.resize(static_cast<size_t>(manifest.step));
-    for (const Item& item : items()) expected[item.name] = item;
-    expected[kLoss] = {kLoss, at::from_blob(losses.data(), {manifest.step}, at::kDouble), {}};
-    std::vector<std::string> differences;
-    std::set<std::string> there;
-    for (const state::StateTensor& tensor : manifest.tensors) {
-      there.insert(tensor.name);
-      const auto item = expected.find(tensor.name);
-      const std::string is = describe(to_string(tensor.dtype), tensor.shape);
-      if (item == expected.end()) {
-        differences.push_back("'" + tensor.name + "' is " + is + " there and nothing here");
-        continue;
-      }
-      const safetensors::Spec own = spec_of(tensor.name, item->second.tensor);
-      if (own.dtype != tensor.dtype || own.shape != tensor.shape)
-        differences.push_back("'" + tensor.name + "' is " + is + " there and " +
-                              describe(to_string(own.dtype), own.shape) + " here");
-    }
-    for (const auto& [name, item] : expected)
-      if (!there.contains(name)) differences.push_back("'" + name + "' is nothing there");
-    if (!differences.empty()) refuse(differences);
-  };
+  const auto begin = [&](const state::Manifest& manifest) { expected = expect(manifest, losses); };
   const auto take = [&](const state::StateTensor& tensor, std::span<const char> bytes) {
     const Item& item = expected.at(tensor.name);
     const at::Tensor saved =

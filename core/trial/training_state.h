@@ -14,11 +14,22 @@
 #include <vector>
 
 #include "core/program/state.h"
+#include "core/safetensors/writer.h"
 #include "core/state/manifest.h"
 #include "core/state/state_folder.h"
 #include "core/trial/optimizer.h"
 
 namespace memtune::trial {
+
+// All that goes into one saved state.
+struct Snapshot {
+  int64_t step = 0;
+  std::vector<safetensors::Spec> specs;
+  std::map<std::string, at::Tensor> tensors;
+};
+
+// Publishes it in `folder`; bytes. IoError: then it is not saved. On any thread, one at a time for a folder.
+int64_t write(const Snapshot& snapshot, state::StateFolder& folder);
 
 class TrainingState {
  public:
@@ -26,8 +37,9 @@ class TrainingState {
   // in the model that cannot be saved.
   TrainingState(program::State model, Optimizer& optimizer, c10::Device device);
 
-  // Writes it whole, under the number of steps that `losses` has; bytes. Throws IoError: then it is not saved.
-  int64_t save(state::StateFolder& folder, const std::vector<double>& losses) const;
+  // As it is after as many steps as `losses` has. `copied`: to host memory of its own, so that training may go on while
+  // it is written; else its tensors are those that are trained. Throws what an allocation throws.
+  Snapshot snapshot(const std::vector<double>& losses, bool copied) const;
 
   // The newest state, or that of `step`: puts everything in its place, and answers with the losses. As state::load;
   // UsageError with all that differs when it is another model's, and nothing was changed then.
@@ -40,6 +52,7 @@ class TrainingState {
     std::function<void(const at::Tensor&)> put;  // empty: it is copied into the tensor
   };
   using Items = std::vector<Item>;
+  using Expected = std::map<std::string, Item>;
 
   Items items() const;
   void add_tensors(Items& items) const;
@@ -47,6 +60,7 @@ class TrainingState {
   void add_optimizer(Items& items) const;
   void add_random(Items& items) const;
   void prepare(const state::Manifest& manifest);
+  Expected expect(const state::Manifest& manifest, std::vector<double>& losses);
 
   program::State model_;
   Optimizer& optimizer_;

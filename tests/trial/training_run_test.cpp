@@ -125,6 +125,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
     CHECK(once.loss[1] != once.loss[2]);
 
     asked.folder = parts.string();
+    asked.save_async = true;
     asked.trial.training.steps = 4;
     train(asked);
     asked.trial.training.steps = 9;
@@ -177,9 +178,13 @@ TEST_CASE("a state of another model is refused with what differs, and one that i
 
 TEST_CASE("a save that fails is told and the run goes on; what is kept are the newest") {
   test_device();
+  bool asynchronous = false;
+  SUBCASE("while training waits") {}
+  SUBCASE("while it goes on") { asynchronous = true; }
   test::ScratchFolder scratch;
   config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
   asked.save_every = 1;
+  asked.save_async = asynchronous;
   asked.keep_last = 2;
   const state::StateFolder folder(scratch.path);
   fs::create_directories(folder.path(3));
