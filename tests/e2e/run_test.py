@@ -61,7 +61,7 @@ class Killed(RunTest):
         parts = ("--out", "parts", "--save-every", "3", "--keep-last", "3", "--resume",
                  "--strategy", "checkpoint:full")
         for _ in range(kills):
-            process = self.start(*parts)
+            process = self.start(*parts, "--save", draw.choice(["sync", "async"]))
             time.sleep(draw.uniform(0.05, 0.6))
             process.kill()
             process.communicate()
@@ -76,12 +76,13 @@ class Killed(RunTest):
         if subprocess.run(["sh", "-c", "command -v strace"], capture_output=True).returncode:
             self.skipTest("no strace")
         whole, kills = self.losses("--out", "whole", steps=4), 0
+        draw = random.Random(2)
         stride = 1 if os.environ.get("MEMTUNE_EVERY_CALL") else 5
         for call in ("fsync", "rename", "mkdir", "unlink", "rmdir"):
             for when in range(1, 200, stride):
                 out = f"{call}-{when}"
                 inner = [MEMTUNE, "run", "--device", "cpu", "--model", "tiny", "--out", out, "--save-every", "1",
-                         "--keep-last", "1", "--quiet", "--resume"]
+                         "--keep-last", "1", "--save", draw.choice(["sync", "async"]), "--quiet", "--resume"]
                 traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
                           f"inject={call}:signal=KILL:when={when}"]
                 killed = subprocess.run([*traced, *inner, "--steps", "3"], cwd=self.folder, capture_output=True)

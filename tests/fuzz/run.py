@@ -59,6 +59,9 @@ def seeds():
               {"frame": "doctor", "checks": [{"name": "a", "status": "ok"}]}]
     tensors = {"__metadata__": {"a": "b"}, "x": {"dtype": "F32", "shape": [2, 4], "data_offsets": [0, 32]},
                "y": {"dtype": "I64", "shape": [2], "data_offsets": [32, 48]}}
+    data = "shard-00001-model-00001-of-00001.safetensors"
+    manifest = {"format": 1, "step": 4, "files": [{"name": data, "bytes": 4128, "xxh3": "00"}],
+                "tensors": [{"name": "x", "dtype": "F32", "shape": [2, 4], "file": 0, "xxh3": "11"}]}
     return {
         "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
@@ -71,6 +74,7 @@ def seeds():
         "journal": ["\n".join(map(json.dumps, [{"file": "memtune journal", "version": 1}, start,
                                                {"event": "end", "key": "k", "outcome": "ok"}])).encode(), b"!0123 x\n"],
         "safetensors": [dump(tensors)],
+        "manifest": [dump(manifest)],
         "strategy": [b"none", b"checkpoint:full,segment=2+offload:stream,fraction=0.5,min=1MiB", b"checkpoint:every=2",
                      b"checkpoint:cheap,keep=matmul"],
         "words": [b"tokens:int64[4,4096]<32000", b"1.5GiB", b"0-3,7", b"layers.*.w?", b"-12", b"1e300", b"\xc2\x9b31m"],

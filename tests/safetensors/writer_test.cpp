@@ -69,7 +69,8 @@ TEST_CASE("what is written is read: names, types, shapes, bytes and metadata, ev
       reader.read(*entry, bytes.data());
       CHECK(bytes == bytes_for(*entry));
     }
-    CHECK((fs::file_size(folder.path / "a") - (reader.entries().empty() ? 0 : reader.entries().back().end)) % 4096 == 0);
+    CHECK((fs::file_size(folder.path / "a") - (reader.entries().empty() ? 0 : reader.entries().back().end)) % 4096 ==
+          0);
   }
 }
 
