@@ -2,9 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
-#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/config/run_request.h"
 #include "core/sweep/candidates.h"
@@ -17,13 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: none
 constexpr std::chrono::minutes kGrace{30};           // for the save after a signal; a second one ends it at once
-
-fs::path make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw IoError("cannot make the folder " + path.string() + ": " + error.message());
-  return fs::absolute(path);
-}
 
 config::RunRequest request_of(const RunSettings& settings, const config::ProgramFacts& facts) {
   config::RunRequest request;
@@ -52,7 +43,8 @@ TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
   config::RunRequest request = request_of(settings, facts->program);
   for (const std::string& note : settings.sweep.notes) listener.noted(note);
   InterruptScope interrupts;
-  const fs::path folder = make_folder(settings.sweep.directory);
+  const fs::path folder = fs::absolute(settings.sweep.directory);
+  make_folders(folder);
   const RunDirectory directory(folder);
   const FileLock lock(folder / "lock", directory.files());
   request.folder = folder.string();

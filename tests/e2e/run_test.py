@@ -117,6 +117,7 @@ class Stopped(RunTest):
     def test_when_the_process_that_trains_dies_it_is_told(self):
         process = self.start("--out", "parts", "--save-every", "10", steps=100000)
         while not (self.folder / "parts/states/latest").exists():
+            self.assertIsNone(process.poll(), "it ended before its first save")
             time.sleep(0.002)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
