@@ -140,7 +140,8 @@ int64_t saved_bytes(const config::ProgramFacts& facts) {
   return bytes;
 }
 
-// "10 trials in 3 rounds; a step of none that trains all parameters takes some 8.2 GiB and 4.1 GiB of values."
+// "10 trials in 3 rounds; parameters, all gradients and what adamw keeps take 8.2 GiB, values that none keeps for
+// backward 4.1 GiB".
 std::string size_text(const sweep::SweepRecord& record, int rounds) {
   const config::TrainingSettings& training = record.request.training;
   const int64_t saved = saved_bytes(record.facts.program);
@@ -199,6 +200,7 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--seq"});
   put_under(kTrials, *command, {"--strategy", "--plan", "--sweep", "--retry", "--dry-run"});
+  put_under(kMeasuring, *command, {"--rounds"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--json", "--csv"});
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <new>
 #include <optional>
 
 #include "core/base/error.h"
@@ -234,16 +233,8 @@ class BatchMaker {
     try {
       std::vector<c10::IValue> inputs(batch_.tensors.begin(), batch_.tensors.end());
       return choose(interpreter.run(std::move(inputs)), loss_, request_.training.output);
-    } catch (const c10::OutOfMemoryError&) {
-      throw;
-    } catch (const program::Raised& error) {
-      throw rejection(request_.training, model_.kind, batch_, error, "");
-    } catch (const Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
-      throw rejection(request_.training, model_.kind, batch_, error, interpreter.where());
+    } catch (...) {
+      rethrow_as_rejection(request_.training, model_.kind, batch_, interpreter.where());
     }
   }
 

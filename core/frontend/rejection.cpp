@@ -1,7 +1,12 @@
 #include "core/frontend/rejection.h"
 
+#include <c10/util/Exception.h>
+
+#include <new>
+
 #include "core/base/text.h"
 #include "core/program/first_line.h"
+#include "core/program/interpreter.h"
 
 namespace memtune::frontend {
 namespace {
@@ -39,6 +44,21 @@ UsageError rejection(const config::TrainingSettings& training, const std::string
   for (const std::string& guess : batch.guessed)
     text += "; " + guess + " is a guess: say what it is with --input '" + guess + "'";
   return UsageError(text);
+}
+
+void rethrow_as_rejection(const config::TrainingSettings& training, const std::string& kind, const Batch& batch,
+                          const std::string& where) try {
+  throw;
+} catch (const c10::OutOfMemoryError&) {
+  throw;
+} catch (const program::Raised& error) {
+  throw rejection(training, kind, batch, error, "");
+} catch (const Error&) {
+  throw;
+} catch (const std::bad_alloc&) {
+  throw;
+} catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
+  throw rejection(training, kind, batch, error, where);
 }
 
 }  // namespace memtune::frontend

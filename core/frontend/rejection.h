@@ -14,4 +14,9 @@ namespace memtune::frontend {
 UsageError rejection(const config::TrainingSettings& training, const std::string& kind, const Batch& batch,
                      const std::exception& error, const std::string& where);
 
+// Called while an exception of a model's run is handled: throws what it tells of the model, and lets pass what is none
+// of the model's doing (memory that ran out, our own errors).
+[[noreturn]] void rethrow_as_rejection(const config::TrainingSettings& training, const std::string& kind,
+                                       const Batch& batch, const std::string& where);
+
 }  // namespace memtune::frontend

@@ -3,7 +3,6 @@
 #include <ATen/Context.h>
 #include <c10/core/AutogradState.h>
 
-#include <new>
 #include <utility>
 
 #include "core/autograd/autocast.h"
@@ -71,14 +70,8 @@ void Session::survey() {
     if (!program_->answer_note->empty()) facts_.notes.push_back(*program_->answer_note);
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
-  } catch (const program::Raised& error) {
-    throw frontend::rejection(request_.training, program_->kind, batch_, error, "");
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
-    throw frontend::rejection(request_.training, program_->kind, batch_, error, interpreter_->where());
+  } catch (...) {
+    frontend::rethrow_as_rejection(request_.training, program_->kind, batch_, interpreter_->where());
   }
 }
 

@@ -2,7 +2,12 @@
 // be.
 #include "core/frontend/rejection.h"
 
+#include <c10/util/Exception.h>
 #include <doctest/doctest.h>
+
+#include <new>
+
+#include "core/program/interpreter.h"
 
 namespace memtune::frontend {
 namespace {
@@ -49,6 +54,22 @@ TEST_CASE("a trace that --batch or --seq sized says that it may keep other sizes
   CHECK(holds(said(sequence, "traced", why), hint));
   CHECK_FALSE(holds(said(batch, "scripted", why), "a trace"));
   CHECK_FALSE(holds(said({}, "traced", why), "a trace"));
+}
+
+template <typename Thrown>
+void reject(const Thrown& thrown) try {
+  throw thrown;
+} catch (...) {
+  rethrow_as_rejection({}, "scripted", {}, "aten::linear");
+}
+
+TEST_CASE("what the model throws is a rejection; memory that ran out and our own errors are none of its doing") {
+  CHECK_THROWS_WITH_AS(reject(std::runtime_error("out of range")), "the model rejects : out of range (aten::linear)",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(reject(program::Raised("ValueError: no")), doctest::Contains("the model rejects"), UsageError);
+  CHECK_THROWS_AS(reject(std::bad_alloc()), std::bad_alloc);
+  CHECK_THROWS_AS(reject(OutOfHostMemory("host")), OutOfHostMemory);
+  CHECK_THROWS_AS(reject(c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "device")), c10::OutOfMemoryError);
 }
 
 TEST_CASE("an input that was guessed is named with the flag that says what it is, a given one is not") {
