@@ -7,6 +7,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/words.h"
+#include "core/result/rounds.h"
 
 namespace memtune::report {
 namespace {
@@ -78,7 +79,7 @@ std::string headline(const Report& report, const result::Row& row) {
   std::string peak = format_bytes(m.peak_bytes.allocated) + " at the peak";
   const result::Row* base = reference_row(report, row);
   if (base && base != &row && base->measurement.step_ms.median > 0) {
-    time += " (" + fixed(m.step_ms.median / base->measurement.step_ms.median, 2) + " × " + report.reference + ")";
+    time += " (" + fixed(ratio_of(m, base->measurement).value, 2) + " × " + report.reference + ")";
     const int64_t more = m.peak_bytes.allocated - base->measurement.peak_bytes.allocated;
     if (more != 0)
       peak += " (" + format_bytes(std::abs(more)) + (more < 0 ? " less than " : " more than ") + report.reference + ")";

@@ -65,6 +65,18 @@ memtune 0.1.0
 )");
 }
 
+TEST_CASE("the recommended's line tells the ratio that the table has, which is of rounds where trials took turns") {
+  Report report = report::sample_report();
+  for (const double base_ms : {200.0, 220.0}) {
+    result::Round round;
+    round.base = "none";
+    round.base_ms = base_ms;
+    round.step_ms.median = 1.5 * base_ms;
+    report.rows[1].measurement.rounds.push_back(round);
+  }
+  CHECK(markdown(report).find("320.0 ms a step (1.50 × none)") != std::string::npos);
+}
+
 TEST_CASE("names are no markup, in the table and outside of it") {
   Report report;
   report.model = "<b>*m*</b> |x|";
