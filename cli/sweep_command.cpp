@@ -17,6 +17,7 @@
 #include "core/config/profile.h"
 #include "core/report/text/csv.h"
 #include "core/report/text/json.h"
+#include "core/sweep/inspection.h"
 #include "core/trainer/trainer.h"
 
 namespace memtune::cli {
@@ -129,23 +130,13 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
                    "memtune view" + run);
 }
 
-// What autograd saves of a forward that keeps everything; 0: not measured.
-int64_t saved_bytes(const config::ProgramFacts& facts) {
-  int64_t bytes = 0;
-  for (const config::OpFacts& op : facts.ops) {
-    bytes += op.private_bytes;
-    for (size_t i = 0; i < std::min(op.output_bytes.size(), op.output_saved.size()); ++i)
-      if (op.output_saved[i]) bytes += op.output_bytes[i];
-  }
-  return bytes;
-}
-
 // "10 trials in 3 rounds; parameters, all gradients and what adamw keeps take 8.2 GiB, values that none keeps for
 // backward 4.1 GiB".
 std::string size_text(const sweep::SweepRecord& record, int rounds) {
   const config::TrainingSettings& training = record.request.training;
-  const int64_t saved = saved_bytes(record.facts.program);
-  const int64_t states = record.facts.program.parameter_bytes * (training.optimizer == "adamw" ? 4 : 2);
+  int64_t saved = 0;  // where it was measured
+  for (const config::OpFacts& op : record.facts.program.ops) saved += saved_bytes(op);
+  const int64_t states = sweep::state_bytes(training, record.facts.program);
   std::string text = std::to_string(record.trials.size()) + " trials in " + std::to_string(rounds) +
                      " rounds; parameters, all gradients and what " + training.optimizer + " keeps take " +
                      format_bytes(states);

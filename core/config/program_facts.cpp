@@ -1,5 +1,6 @@
 #include "core/config/program_facts.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -75,6 +76,13 @@ BlockFacts read_block(const json& json, const std::string& path) {
 }  // namespace
 
 std::string full_name(const OpFacts& op) { return op.region.empty() ? op.name : op.region + "/" + op.name; }
+
+int64_t saved_bytes(const OpFacts& op) {
+  int64_t bytes = op.private_bytes;
+  for (size_t i = 0; i < std::min(op.output_bytes.size(), op.output_saved.size()); ++i)
+    if (op.output_saved[i]) bytes += op.output_bytes[i];
+  return bytes;
+}
 
 void to_json(json& out, const ProgramFacts& facts) {
   json ops = json::array();

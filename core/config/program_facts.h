@@ -34,6 +34,7 @@ struct OpFacts {
 };
 
 std::string full_name(const OpFacts& op);  // "layers.0.attn/aten::linear"
+int64_t saved_bytes(const OpFacts& op);    // of what the op made autograd saves so much; 0 where it was not measured
 
 struct BlockFacts {
   std::string region;  // "layers.3"

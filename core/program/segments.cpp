@@ -71,11 +71,7 @@ class Segmenter {
     double sum = 0;
     for (int op = piece.begin; op < piece.end; ++op) {
       const OpFacts& fact = facts_.ops[op];
-      if (!measured) sum += fact.op_class != config::OpClass::host && !fact.view;
-      if (!measured || fact.output_bytes.empty()) continue;
-      sum += static_cast<double>(fact.private_bytes);
-      for (size_t i = 0; i < fact.outputs.size(); ++i)
-        if (fact.output_saved[i]) sum += static_cast<double>(fact.output_bytes[i]);
+      sum += measured ? static_cast<double>(saved_bytes(fact)) : fact.op_class != config::OpClass::host && !fact.view;
     }
     return sum;
   }

@@ -42,16 +42,19 @@ TrialAnswer inspect(const config::TrialRequest& request, const std::string& key,
   return answer;
 }
 
+int64_t state_bytes(const config::TrainingSettings& training, const config::ProgramFacts& facts) {
+  return facts.parameter_bytes * (training.optimizer == "adamw" ? 4 : 2);
+}
+
 void check_limits(const config::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts) {
   const int64_t parameters = facts.program.parameter_bytes;
-  const int64_t all = parameters * (training.optimizer == "adamw" ? 4 : 2);
   for (const auto& [flag, bytes] :
        {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", budget_bytes)})
     if (bytes > 0 && bytes < parameters)
       throw UsageError(flag + format_bytes(bytes) + " is less than the parameters alone, which take " +
                        format_bytes(parameters) + " under every strategy; a step that trains all of them holds " +
-                       format_bytes(all) + " with gradients and what " + training.optimizer +
-                       " keeps, and its values beside that");
+                       format_bytes(state_bytes(training, facts.program)) + " with gradients and what " +
+                       training.optimizer + " keeps, and its values beside that");
 }
 
 }  // namespace memtune::sweep

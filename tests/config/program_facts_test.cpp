@@ -49,6 +49,16 @@ void check_refused(const json& patch, const std::string& message) {
 
 }  // namespace
 
+TEST_CASE("of an op autograd saves what is private to it and the outputs that it marks") {
+  OpFacts op = example().ops[0];
+  CHECK(saved_bytes(op) == 72);
+  op.output_bytes = {64, 100};
+  op.output_saved = {false, true};
+  CHECK(saved_bytes(op) == 108);
+  op.output_saved = {};  // not measured
+  CHECK(saved_bytes(op) == 8);
+}
+
 TEST_CASE("facts survive their file") {
   const json written = example();
   const ProgramFacts facts = json::parse(written.dump()).get<ProgramFacts>();
