@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
+#include "core/config/vocabulary.h"
 #include "core/sweep/training.h"
 
 namespace memtune::cli {
@@ -26,8 +27,6 @@ Examples:
 A saved state holds parameters, buffers, what the optimizer keeps, random state and the losses: a run that goes on has
 the bits of one that was never stopped. Python's safetensors and torch.distributed.checkpoint read it. SIGTERM and
 Ctrl-C save and end. Exit codes: 0 done, 1 the training or a save failed, 2 usage, 130 stopped.)";
-
-const std::vector<std::string> kSaves = {"sync", "async"};
 
 struct RunFlags {
   ModelFlags model;
@@ -52,7 +51,7 @@ sweep::RunSettings settings_of(const RunFlags& flags) {
   check_output("--json", flags.json);
   sweep::RunSettings settings;
   settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMost);
-  settings.save_async = choice_flag("--save", flags.save, kSaves) == "async";
+  settings.save = choice_flag("--save", flags.save, config::kSaveModes);
   settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMost);
   settings.resume = flags.resumes;
   if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMost);
@@ -126,7 +125,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--save-every", flags->save_every, "steps from save to save (default: no saves)")->type_name("N");
   offer(command->add_option("--save", flags->save,
                             "sync, or async: training goes on while a copy in host memory is written (default: sync)"),
-        kSaves)
+        config::kSaveModes)
       ->type_name("HOW");
   command->add_option("--keep-last", flags->keep_last, "how many saved states stay (default: all)")->type_name("N");
   const auto resume = [flags = flags.get()](const std::string& given) {

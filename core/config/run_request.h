@@ -14,7 +14,7 @@ struct RunRequest {
   TrialRequest trial;           // model, inputs, settings and plan; training.steps is the last step's number
   std::string folder;           // of the run, in which states/ is
   int64_t save_every = 0;       // steps; 0: no saves
-  bool save_async = false;      // training goes on while a copy is written
+  std::string save = "sync";    // how, of kSaveModes
   int64_t keep_last = 0;        // states; 0: all
   bool resume = false;          // from the newest state, where there is one
   std::optional<int64_t> from;  // from the state of this step

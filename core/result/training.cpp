@@ -24,7 +24,9 @@ void to_json(json& out, const TrainingResult& training) {
          {"first_step", training.first_step},
          {"loss", training.loss},
          {"saves", training.saves},
+         {"times_ms", training.times_ms},
          {"step_ms", training.step_ms},
+         {"save_host_bytes", training.save_host_bytes},
          {"samples_per_s", training.samples_per_s},
          {"tokens_per_s", training.tokens_per_s},
          {"stopped", training.stopped}};
@@ -37,7 +39,9 @@ void from_json(const json& in, TrainingResult& training) {
   for (const json& loss : in.at("loss"))
     training.loss.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
   training.saves = in.at("saves").get<std::vector<SavedStep>>();
+  training.times_ms = in.at("times_ms").get<std::vector<double>>();
   training.step_ms = in.at("step_ms");
+  training.save_host_bytes = whole(in.at("save_host_bytes"), 0);
   training.samples_per_s = in.at("samples_per_s");
   training.tokens_per_s = in.at("tokens_per_s");
   training.stopped = in.at("stopped");

@@ -21,7 +21,9 @@ struct TrainingResult {
   int64_t first_step = 0;        // that this process ran from: steps before are from a saved state
   std::vector<double> loss;      // of every step since the first of all; NaN where JSON has null
   std::vector<SavedStep> saves;  // of this process
-  double step_ms = 0;            // the median of this process's steps, without saves; 0: there was none
+  std::vector<double> times_ms;  // of this process's steps, without the time that saves took between them
+  double step_ms = 0;            // their median; 0: there was none
+  int64_t save_host_bytes = 0;   // that saves held at most
   double samples_per_s = 0, tokens_per_s = 0;
   bool stopped = false;  // before the last step, by a signal
 };

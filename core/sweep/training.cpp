@@ -28,7 +28,7 @@ config::RunRequest request_of(const RunSettings& settings, const config::Program
                               !settings.sweep.request.training.scratch.empty());
   request.trial.plan = candidates.all().front().make_plan(facts);
   request.save_every = settings.save_every;
-  request.save_async = settings.save_async;
+  request.save = settings.save;
   request.keep_last = settings.keep_last;
   request.resume = settings.resume;
   request.from = settings.from;

@@ -11,7 +11,7 @@ namespace memtune::sweep {
 struct RunSettings {
   SweepSettings sweep;          // with one strategy or plan; of its training `steps` is the number of the last one
   int64_t save_every = 0;       // steps; 0: no saves
-  bool save_async = false;      // training goes on while a copy is written
+  std::string save = "sync";    // how, of config::kSaveModes
   int64_t keep_last = 0;        // saved states; 0: all
   bool resume = false;          // from the newest saved state, where there is one
   std::optional<int64_t> from;  // from that of this step

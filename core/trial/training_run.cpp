@@ -54,7 +54,7 @@ class TrainingRun {
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         lock_((folder_.make(), lock(folder_))),
-        saver_(state_, folder_, request.keep_last, request.save_async,
+        saver_(state_, folder_, request.keep_last, request.save == "async",
                [this](const result::SavedStep& save) { tell_save(save); }) {
     result_.device = runner.device().name();
   }
@@ -108,7 +108,7 @@ class TrainingRun {
     result_.loss.push_back(loss.item<double>());
     runner_.device().synchronize();
     if (settling) runner_.end_warm_up(i);
-    times_.push_back(ms_since(start));
+    result_.times_ms.push_back(ms_since(start));
     tell_step();
     saver_.look(false);
     if (request_.save_every > 0 && step() % request_.save_every == 0) save();
@@ -120,10 +120,11 @@ class TrainingRun {
   }
 
   void tell_step() {
-    const double seconds = times_.back() / 1e3;
+    const double seconds = result_.times_ms.back() / 1e3;
     const Runner::Work work = runner_.work();
     char text[128];
-    std::snprintf(text, sizeof text, "loss %.5g, %s, %.4g %s/s", result_.loss.back(), ms_text(times_.back()).c_str(),
+    std::snprintf(text, sizeof text, "loss %.5g, %s, %.4g %s/s", result_.loss.back(),
+                  ms_text(result_.times_ms.back()).c_str(),
                   static_cast<double>(work.tokens > 0 ? work.tokens : work.samples) / seconds,
                   work.tokens > 0 ? "tokens" : "samples");
     frames_.phase("train", static_cast<int>(step()), training().steps, text);
@@ -138,8 +139,8 @@ class TrainingRun {
   }
 
   void summarize() {
-    if (times_.empty()) return;
-    result_.step_ms = result::summarize(times_).median;
+    if (result_.times_ms.empty()) return;
+    result_.step_ms = result::summarize(result_.times_ms).median;
     const Runner::Work work = runner_.work();
     result_.samples_per_s = static_cast<double>(work.samples) / result_.step_ms * 1e3;
     result_.tokens_per_s = static_cast<double>(work.tokens) / result_.step_ms * 1e3;
@@ -153,9 +154,8 @@ class TrainingRun {
   state::StateFolder folder_;
   FileLock lock_;
   result::TrainingResult result_;
-  std::vector<double> times_;  // of steps, in ms
-  int64_t saved_ = 0;          // the last step that was to be
-  Saver saver_;                // the last: what it is about to tell goes into the result
+  int64_t saved_ = 0;  // the last step that was to be
+  Saver saver_;        // the last: what it is about to tell goes into the result
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
     CHECK(once.loss[1] != once.loss[2]);
 
     asked.folder = parts.string();
-    asked.save_async = true;
+    asked.save = "async";
     asked.trial.training.steps = 4;
     train(asked);
     asked.trial.training.steps = 9;
@@ -187,7 +187,7 @@ TEST_CASE("a save that fails is told and the run goes on; what is kept are the n
   test::ScratchFolder scratch;
   config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
   asked.save_every = 1;
-  asked.save_async = asynchronous;
+  asked.save = asynchronous ? "async" : "sync";
   asked.keep_last = 2;
   const state::StateFolder folder(scratch.path);
   fs::create_directories(folder.path(3));
