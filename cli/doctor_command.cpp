@@ -48,8 +48,9 @@ DoctorCheck check_scratch(const std::string& directory) {
   constexpr int64_t kProbeBytes = int64_t{1} << 30;
   try {
     const disk::DiskSpeed speed = disk::probe_disk(directory, kProbeBytes);
-    char rates[64];
-    std::snprintf(rates, sizeof rates, "%.2f GB/s write, %.2f GB/s read", speed.write_gb_per_s, speed.read_gb_per_s);
+    char rates[96];
+    std::snprintf(rates, sizeof rates, "%.2f GB/s write, %.2f GB/s read, %.2f GB/s into a new file",
+                  speed.write_gb_per_s, speed.read_gb_per_s, speed.new_file_gb_per_s);
     return {"scratch folder", "ok", directory + ": " + rates + " (" + speed.how + ")", ""};
   } catch (const Error& error) {
     return {"scratch folder", "fail", error.what(), "give another --scratch"};

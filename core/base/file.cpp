@@ -225,6 +225,8 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(std::string_view part) { write_all(system_, file_.get(), part, path_); }
 
+void OutputFile::cut(int64_t bytes) { resize(system_, file_.get(), bytes, path_); }
+
 void OutputFile::finish() {
   sync(system_, file_.get(), path_);
   if (aside_.empty()) return;

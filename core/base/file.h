@@ -80,6 +80,9 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view part);
+  // Whoever writes without write(): to this file, which is the caller's until finish().
+  int descriptor() const { return file_.get(); }
+  void cut(int64_t bytes);
   void finish();
 
  private:

@@ -25,9 +25,10 @@ struct Hasher::State {
   XXH3_state_t state;
 };
 
-Hasher::Hasher() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->state); }
+Hasher::Hasher() : state_(std::make_unique<State>()) { reset(); }
 Hasher::~Hasher() = default;
 void Hasher::add(const void* data, size_t size) { XXH3_128bits_update(&state_->state, data, size); }
+void Hasher::reset() { XXH3_128bits_reset(&state_->state); }
 std::string Hasher::hex() const { return digits_of(XXH3_128bits_digest(&state_->state)); }
 
 uint64_t hash64(const void* data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }

@@ -23,6 +23,7 @@ class Hasher {
 
   void add(const void* data, size_t size);
   std::string hex() const;
+  void reset();  // nothing was added yet
 
  private:
   struct State;

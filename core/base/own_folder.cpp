@@ -31,14 +31,16 @@ fs::path OwnFolder::resolved(const fs::path& path) const {
   return inside == "." ? real : real / inside;
 }
 
-// Not waiting for the other end of a pipe; a regular file is not affected.
+// Not waiting for the other end of a pipe. Of a file that is none the flag is taken away: where a file system cannot do
+// without waiting, io_uring would refuse every transfer.
 int OwnFolder::open(const fs::path& path, int flags, unsigned mode) {
   const fs::path real = resolved(path);
   if (real.empty()) return -EXDEV;
   const int file = below_.open(real, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
-  if (file < 0 || is_file_or_folder(file)) return file == -ENXIO ? -ESPIPE : file;
-  ::close(file);
-  return -ESPIPE;
+  if (file < 0) return file == -ENXIO ? -ESPIPE : file;
+  if (!is_file_or_folder(file)) return ::close(file), -ESPIPE;
+  if ((flags & O_NONBLOCK) == 0) ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
+  return file;
 }
 
 int OwnFolder::make_folder(const fs::path& path) {

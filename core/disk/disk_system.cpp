@@ -3,10 +3,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "core/disk/file_io.h"
 
 namespace memtune::disk {
+
+AlignedBytes aligned_bytes(int64_t bytes) {
+  AlignedBytes data(static_cast<char*>(std::aligned_alloc(kAlignment, static_cast<size_t>(round_up(bytes)))));
+  if (!data) throw std::bad_alloc();
+  return data;
+}
 
 int64_t DiskSystem::direct_alignment([[maybe_unused]] int file) {
 #ifdef STATX_DIOALIGN
@@ -17,6 +24,11 @@ int64_t DiskSystem::direct_alignment([[maybe_unused]] int file) {
 #else
   return -ENOSYS;
 #endif
+}
+
+int DiskSystem::make_direct(int file) {
+  const int flags = ::fcntl(file, F_GETFL);
+  return flags < 0 || ::fcntl(file, F_SETFL, flags | O_DIRECT) != 0 ? -errno : 0;
 }
 
 std::unique_ptr<FileIo> DiskSystem::start_io(int file, int depth, Backend backend) {

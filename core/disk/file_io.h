@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "core/base/file_system.h"
@@ -16,6 +17,13 @@ namespace memtune::disk {
 constexpr int64_t kAlignment = 4096;
 
 constexpr int64_t round_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Memory that transfers may use; `bytes` are rounded up. Throws what an allocation throws.
+struct FreeMemory {
+  void operator()(char* data) const { std::free(data); }
+};
+using AlignedBytes = std::unique_ptr<char[], FreeMemory>;
+AlignedBytes aligned_bytes(int64_t bytes);
 
 // One read or write between a file and memory.
 struct DiskTransfer {
@@ -54,11 +62,13 @@ enum class Backend {
 std::unique_ptr<FileIo> make_uring_io(int file, int depth);
 std::unique_ptr<FileIo> make_thread_io(int file, int depth);
 
-// What a scratch file asks the system for.
+// What files with transfers ask the system for.
 class DiskSystem : public FileSystem {
  public:
   // What offsets, addresses and sizes of direct I/O have to be multiples of; 0: the file has none; -errno: not known.
   virtual int64_t direct_alignment(int file);
+  // From now on past the page cache; -EINVAL where the file system cannot.
+  virtual int make_direct(int file);
   // Null where `backend` is refused.
   virtual std::unique_ptr<FileIo> start_io(int file, int depth, Backend backend);
 };

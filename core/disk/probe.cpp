@@ -1,8 +1,7 @@
 #include "core/disk/probe.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
+#include <chrono>
 #include <vector>
 
 #include "core/disk/request_queue.h"
@@ -17,21 +16,17 @@ constexpr int kDepth = 8;
 // Memory for all pieces in flight; some disks compress, so it holds noise.
 class Noise {
  public:
-  Noise() : data_(static_cast<char*>(std::aligned_alloc(kAlignment, kDepth * kPiece))) {
-    if (data_ == nullptr) throw std::bad_alloc();
+  Noise() : data_(aligned_bytes(kDepth * kPiece)) {
     uint64_t state = 1;
     for (int64_t i = 0; i < kDepth * kPiece; ++i) {
       state = state * 6364136223846793005u + 1442695040888963407u;
       data_[i] = static_cast<char>(state >> 56);
     }
   }
-  ~Noise() { std::free(data_); }
-  Noise(const Noise&) = delete;
-  Noise& operator=(const Noise&) = delete;
-  char* piece(int64_t number) { return data_ + number % kDepth * kPiece; }
+  char* piece(int64_t number) { return data_.get() + number % kDepth * kPiece; }
 
  private:
-  char* data_;
+  AlignedBytes data_;
 };
 
 // Moves the whole file once.
@@ -49,15 +44,24 @@ double gb_per_s(const ScratchFile& file, Backend backend, DiskTransfer::Kind kin
   return queue.traffic().gb_per_s();
 }
 
+// Slower than later ones: room is taken, and the file system notes what is no longer empty.
+double new_file_gb_per_s(ScratchFile& file, int64_t bytes, Backend backend, Noise& noise) {
+  const auto start = std::chrono::steady_clock::now();
+  file.grow(bytes);
+  gb_per_s(file, backend, DiskTransfer::Kind::write, noise);
+  file.sync();
+  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
+  return static_cast<double>(bytes) / static_cast<double>(time.count());
+}
+
 }  // namespace
 
 DiskSpeed probe_disk(const std::filesystem::path& directory, int64_t bytes, bool allow_memory, Backend backend,
                      DiskSystem& system) {
   ScratchFile file(system, directory, allow_memory);
-  file.grow(round_up(bytes));
   Noise noise;
-  gb_per_s(file, backend, DiskTransfer::Kind::write, noise);  // slower: the file system notes what is no longer empty
   DiskSpeed speed;
+  speed.new_file_gb_per_s = new_file_gb_per_s(file, round_up(bytes), backend, noise);
   speed.how = file.describe(*file.start_io(1, backend));
   speed.write_gb_per_s = gb_per_s(file, backend, DiskTransfer::Kind::write, noise);
   speed.read_gb_per_s = gb_per_s(file, backend, DiskTransfer::Kind::read, noise);

@@ -22,21 +22,26 @@ DiskTransfer rest_of(const DiskTransfer& transfer, int64_t moved) {
 
 bool Request::done() const {
   std::lock_guard lock(mutex_);
-  return done_;
+  return jobs_left_ == 0;
 }
 
 void Request::wait() const {
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return done_; });
+  finished_.wait(lock, [this] { return jobs_left_ == 0; });
   if (error_) std::rethrow_exception(error_);
+}
+
+void Request::start() {
+  std::lock_guard lock(mutex_);
+  if (started_ == Clock::time_point()) started_ = Clock::now();
 }
 
 void Request::finish(std::exception_ptr error) {
   {
     std::lock_guard lock(mutex_);
-    done_ = true;
+    if (!error_) error_ = std::move(error);
+    if (--jobs_left_ > 0) return;
     ended_ = Clock::now();
-    error_ = std::move(error);
   }
   finished_.notify_all();
 }
@@ -53,7 +58,7 @@ void FirstFailure::rethrow() const {
   if (error) std::rethrow_exception(error);
 }
 
-RequestQueue::RequestQueue(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure)
+RequestQueue::RequestQueue(const TransferFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure)
     : file_(file), io_(std::move(io)), failure_(failure), places_(static_cast<size_t>(depth)) {
   finisher_ = std::thread([this] { finish_jobs(); });
   try {
@@ -126,7 +131,7 @@ bool RequestQueue::next(Job& job) {  // false: closed, and all started
 
 void RequestQueue::start(Job job) {
   const size_t place = take_place(std::move(job));
-  at(place).job.request->started_ = Clock::now();
+  at(place).job.request->start();
   try {
     failure_.rethrow();  // what failed while this one waited
     submit(place);
@@ -184,12 +189,12 @@ bool RequestQueue::arrive(const Completion& completion) {
 bool RequestQueue::advance(Flight& flight, int64_t result) const {
   const DiskTransfer rest = rest_of(flight.job.transfer, flight.moved);
   if (result >= rest.bytes) return true;
-  if (result < 0 && !passing(-result)) std::rethrow_exception(file_.failure(static_cast<int>(-result), rest));
+  if (result < 0 && !passing(-result)) std::rethrow_exception(file_.failure_of(static_cast<int>(-result), rest));
   const int64_t progress = std::max<int64_t>(0, result) / kAlignment * kAlignment;
   flight.moved += progress;
   flight.idle = progress > 0 ? 0 : flight.idle + 1;
   if (flight.idle > kPatience)
-    std::rethrow_exception(file_.failure(result < 0 ? static_cast<int>(-result) : EIO, rest));
+    std::rethrow_exception(file_.failure_of(result < 0 ? static_cast<int>(-result) : EIO, rest));
   return false;
 }
 
@@ -220,7 +225,7 @@ void RequestQueue::submit(size_t place) {
     if (result >= 0) return;
     if (!passing(-result)) break;
   }
-  std::rethrow_exception(file_.failure(-result, transfer));
+  std::rethrow_exception(file_.failure_of(-result, transfer));
 }
 
 RequestQueue::Flight& RequestQueue::at(size_t place) {

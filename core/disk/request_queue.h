@@ -1,4 +1,4 @@
-// One direction of the disk tier: requests go in at one end in order, are prepared by one thread, move in the
+// One direction of a file: requests go in at one end in order, are prepared by one thread, move in the
 // background, several at a time, and are finished by a second thread.
 //
 //   push() ──> waiting ── prepare ──> in flight ── resumed, retried ──> check ──> Request::done()
@@ -17,13 +17,15 @@
 #include <vector>
 
 #include "core/disk/file_io.h"
-#include "core/disk/scratch_file.h"
+#include "core/disk/transfer_file.h"
 
 namespace memtune::disk {
 
-// A read or write on its way. Thread: any.
+// A read or write on its way, of one job or of several. Thread: any.
 class Request {
  public:
+  explicit Request(int jobs = 1) : jobs_left_(jobs) {}
+  // Of every job, whether it went well or not.
   bool done() const;
   // Blocks until it is done; throws what went wrong, to everyone who asks.
   void wait() const;
@@ -33,17 +35,18 @@ class Request {
 
  private:
   friend class RequestQueue;
-  void finish(std::exception_ptr error);
+  void start();
+  void finish(std::exception_ptr error);  // one job
 
   mutable std::mutex mutex_;
   mutable std::condition_variable finished_;
-  bool done_ = false;
+  int jobs_left_;
   std::chrono::steady_clock::time_point started_, ended_;
   std::exception_ptr error_;
 };
 using RequestPtr = std::shared_ptr<Request>;
 
-// The first failure of a store, which everything later repeats.
+// The first failure of a file, which everything later repeats.
 class FirstFailure {
  public:
   void note(std::exception_ptr error);
@@ -76,7 +79,7 @@ class RequestQueue {
   };
 
   // `depth`: transfers in flight at most. File and failure outlive the queue.
-  RequestQueue(const ScratchFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure);
+  RequestQueue(const TransferFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure);
   ~RequestQueue();  // waits until every job is done; after a failure those that wait fail at once
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
@@ -111,7 +114,7 @@ class RequestQueue {
   void end(Job job, std::exception_ptr error);
   void count_flights(int change);
 
-  const ScratchFile& file_;
+  const TransferFile& file_;
   std::unique_ptr<FileIo> io_;
   FirstFailure& failure_;
 

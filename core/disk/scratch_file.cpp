@@ -13,26 +13,16 @@
 #include <sstream>
 #include <system_error>
 
-#include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/limits.h"
+#include "core/disk/uninterrupted.h"
 
 namespace memtune::disk {
 namespace {
 
-constexpr int kPatience = 100;  // interruptions in a row
 constexpr unsigned kOwnerOnly = 0600;
 constexpr int64_t kLeftOver = 32;  // growing leaves one in so many of the free bytes to everybody else
 
 std::string text_of(int error) { return std::generic_category().message(error); }
-
-// `call` again as long as signals interrupt it.
-template <class Call>
-auto uninterrupted(Call call) {
-  auto result = call();
-  for (int tries = 1; result == -EINTR && tries < kPatience; ++tries) result = call();
-  return result;
-}
 
 // The way this open was tried does not exist here: another may.
 bool unsupported(int error) { return error == EINVAL || error == EOPNOTSUPP || error == EISDIR || error == ENOSYS; }
@@ -52,8 +42,6 @@ std::string random_name() {
 bool is_memory(const struct statfs& status) {
   return status.f_type == TMPFS_MAGIC || status.f_type == static_cast<decltype(status.f_type)>(RAMFS_MAGIC);
 }
-
-int64_t free_bytes_of(const struct statfs& status) { return static_cast<int64_t>(status.f_bavail) * status.f_bsize; }
 
 // In a container the upper folder is often out of sight: then the answer is no.
 bool is_overlay_over_memory(const std::filesystem::path& directory) {
@@ -85,7 +73,7 @@ std::string upper_folder(const std::string& mountinfo, const std::string& device
 }
 
 ScratchFile::ScratchFile(DiskSystem& system, std::filesystem::path directory, bool allow_memory)
-    : system_(system), directory_(std::move(directory)) {
+    : TransferFile(system, kLeftOver), directory_(std::move(directory)) {
   open();
   if (!allow_memory) refuse_memory();
 }
@@ -120,19 +108,6 @@ bool ScratchFile::try_open(bool unnamed, bool direct) {
   return false;
 }
 
-// Some file systems accept O_DIRECT and then refuse every transfer, or want larger ones than ours.
-bool ScratchFile::can_do_direct_io() const {
-  const int64_t alignment = system_.direct_alignment(descriptor());
-  return alignment < 0 || (alignment > 0 && kAlignment % alignment == 0);
-}
-
-struct statfs ScratchFile::status() const {
-  struct statfs status {};
-  const int result = uninterrupted([&] { return system_.status(descriptor(), status); });
-  if (result < 0) std::rethrow_exception(failure(-result, "looking at its file system"));
-  return status;
-}
-
 void ScratchFile::refuse_memory() const {
   const struct statfs status = this->status();
   const bool overlay = status.f_type == OVERLAYFS_SUPER_MAGIC && is_overlay_over_memory(directory_);
@@ -142,58 +117,18 @@ void ScratchFile::refuse_memory() const {
                    "--scratch-in-memory to use it all the same");
 }
 
-void ScratchFile::grow(int64_t bytes) {
-  if (bytes <= bytes_) return;
-  const int64_t free = free_bytes_of(status());
-  // Asked first: the system would fill the whole disk before it refuses.
-  if (bytes - bytes_ > free - free / kLeftOver)
-    std::rethrow_exception(failure(ENOSPC, "growing it to " + format_bytes(bytes)));
-  allocate(bytes);
-  bytes_ = bytes;
-}
-
-void ScratchFile::allocate(int64_t bytes) {
-  int result = uninterrupted([&] { return system_.allocate(descriptor(), bytes_, bytes - bytes_); });
-  // Without fallocate, as on some network file systems, room cannot be taken ahead.
-  if (result == -EOPNOTSUPP || result == -ENOSYS)
-    result = uninterrupted([&] { return system_.resize(descriptor(), bytes); });
-  if (result >= 0) return;
-  const auto error = failure(-result, "growing it to " + format_bytes(bytes));
-  system_.resize(descriptor(), bytes_);  // what was taken before the refusal
-  std::rethrow_exception(error);
-}
-
-void ScratchFile::forget(const DiskTransfer& transfer) const {
-  if (!direct_) ::posix_fadvise(descriptor(), transfer.offset, transfer.bytes, POSIX_FADV_DONTNEED);
-}
-
-std::unique_ptr<FileIo> ScratchFile::start_io(int depth, Backend backend) const {
-  auto io = system_.start_io(descriptor(), depth, backend);
-  if (!io) throw DiskError("io_uring is refused here (an old kernel, or a container's rules); use threads instead");
-  return io;
-}
-
 std::string ScratchFile::describe(const FileIo& io) const {
-  return std::string(io.name()) + (direct_ ? ", direct" : ", through the page cache") +
-         (unnamed_ ? ", unnamed" : ", unlinked");
+  return TransferFile::describe(io) + (unnamed_ ? ", unnamed" : ", unlinked");
 }
 
 std::exception_ptr ScratchFile::failure(int error, const std::string& doing) const {
-  const std::string what = "the scratch file in '" + directory_.string() + "': " + doing + ": " + text_of(error);
-  if (error == EFBIG) return std::make_exception_ptr(DiskFull(what + "; " + file_size_limit()));
-  if (error != ENOSPC && error != EDQUOT)
+  const std::string what = "the scratch file in '" + directory_.string() + "': " + words(error, doing);
+  if (error == EFBIG) return std::make_exception_ptr(DiskFull(what));
+  if (is_full(error))
     return std::make_exception_ptr(
-        DiskError(what + "; see the kernel's log for the disk, or name another with --scratch"));
-  struct statfs status {};
-  const bool known = system_.status(descriptor(), status) >= 0;
-  const std::string free = known ? " (" + format_bytes(free_bytes_of(status)) + " free)" : "";
+        DiskFull(what + "; free some, name a larger disk with --scratch, or lower --disk-budget"));
   return std::make_exception_ptr(
-      DiskFull(what + free + "; free some, name a larger disk with --scratch, or lower --disk-budget"));
-}
-
-std::exception_ptr ScratchFile::failure(int error, const DiskTransfer& transfer) const {
-  const std::string verb = transfer.kind == DiskTransfer::Kind::read ? "reading " : "writing ";
-  return failure(error, verb + format_bytes(transfer.bytes) + " at offset " + std::to_string(transfer.offset));
+      DiskError(what + "; see the kernel's log for the disk, or name another with --scratch"));
 }
 
 }  // namespace memtune::disk

@@ -12,7 +12,6 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
-constexpr int64_t kDataAlignment = 4096;  // a page: the data can then be moved past the page cache
 constexpr size_t kMostEntries = 100'000, kMostDimensions = 64;
 
 json parse_text(const std::string& text) try {

@@ -31,6 +31,7 @@ struct Header {
 
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMostHeaderBytes = 100'000'000;
+constexpr int64_t kDataAlignment = 4096;  // where data begins in files of ours: it can be moved past the page cache
 
 // Why a file is not one. The message is a half sentence, without the file's name.
 class Malformed : public Error {
@@ -43,7 +44,7 @@ int64_t parse_length(const unsigned char* bytes, int64_t file_bytes);
 // Checked against the bytes of data behind it: types, shapes, offsets, holes, overlaps, names that are there twice.
 // Throws Malformed.
 Header parse_header(const std::string& text, int64_t data_bytes);
-// With its length in front, padded so that the data begins at a page. Throws Malformed.
+// With its length in front, padded so that the data begins at a multiple of kDataAlignment. Throws Malformed.
 std::string print_header(const Header& header);
 
 // Bytes of `shape`; throws Malformed, naming `name`, for negative sizes and for more than can be counted.

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/safetensors/reader.h"
+#include "core/state/checksums.h"
 
 namespace memtune::state {
 namespace {
@@ -45,18 +45,16 @@ class DataFile {
   }
 
   void read(const Receiver& receiver, std::vector<char>& bytes) const {
-    Hasher all;
-    const std::string head = reader_.head();
-    all.add(head.data(), head.size());
+    Checksums checksums(reader_.entries(), reader_.head());
     for (size_t i = 0; i < tensors_.size(); ++i) {
       bytes.resize(static_cast<size_t>(reader_.entries()[i].bytes()));
       reader_.read(reader_.entries()[i], bytes.data());
-      all.add(bytes.data(), bytes.size());
-      if (hash_hex(bytes.data(), bytes.size()) != tensors_[i]->hash)
+      checksums.add(bytes.data(), reader_.entries()[i].bytes());
+      if (checksums.tensors().at(i) != tensors_[i]->hash)
         throw Damaged("'" + tensors_[i]->name + "' in " + said_.name + " was changed");
       if (receiver.take) receiver.take(*tensors_[i], bytes);
     }
-    if (all.hex() != said_.hash) throw Damaged(said_.name + " was changed");
+    if (checksums.file() != said_.hash) throw Damaged(said_.name + " was changed");
   }
 
  private:

@@ -59,7 +59,8 @@ std::string folder_name(int64_t step) {
   return std::string(kPrefix) + std::string(kDigits - std::min(kDigits, digits.size()), '0') + digits;
 }
 
-StateFolder::StateFolder(const fs::path& run, FileSystem& below) : root_(run / "states"), files_(run, below) {}
+StateFolder::StateFolder(const fs::path& run, disk::DiskSystem& below)
+    : root_(run / "states"), disk_(below), files_(run, below) {}
 
 void StateFolder::make() {
   make_folders(root_, files_);

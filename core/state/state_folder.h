@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/own_folder.h"
+#include "core/disk/file_io.h"
 
 namespace memtune::state {
 
@@ -28,11 +29,12 @@ std::string folder_name(int64_t step);
 class StateFolder {
  public:
   // Makes nothing. `below` must outlive this.
-  explicit StateFolder(const std::filesystem::path& run, FileSystem& below = system_files());
+  explicit StateFolder(const std::filesystem::path& run, disk::DiskSystem& below = disk::system_disk());
 
   const std::filesystem::path& root() const { return root_; }  // run/states
   std::filesystem::path path(int64_t step) const { return root_ / folder_name(step); }
   FileSystem& files() const { return files_; }
+  disk::DiskSystem& disk() const { return disk_; }  // for open files
 
   // Makes the folder where it is missing, in that of the run. IoError.
   void make();
@@ -52,6 +54,7 @@ class StateFolder {
   bool has_manifest(const std::string& name) const;
 
   std::filesystem::path root_;
+  disk::DiskSystem& disk_;
   mutable OwnFolder files_;
 };
 

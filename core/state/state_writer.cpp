@@ -1,10 +1,11 @@
 #include "core/state/state_writer.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string>
+#include <system_error>
+#include <utility>
 
 #include "core/base/file.h"
 
@@ -13,7 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kPieceBytes = size_t{8} << 20;
+constexpr int64_t kPieceBytes = int64_t{8} << 20;  // one transfer
+constexpr int kDepth = 8;                          // of them in flight
+static_assert(safetensors::kDataAlignment % disk::kAlignment == 0);
 
 // By which torch.distributed.checkpoint knows which part of each tensor the file has: from the origin on, all of it.
 std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> tensors) try {
@@ -23,6 +26,25 @@ std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> t
   return {{"format", "pt"}, {"DCP_VERSION", "1.0"}, {"DCP_SHARDING_INFO", parts.dump()}};
 } catch (const json::exception&) {
   throw UsageError("a tensor's name is no UTF-8");
+}
+
+// Before anything is on the disk.
+safetensors::Header header_of(std::span<const safetensors::Spec> tensors) try {
+  return {safetensors::lay_out(tensors), sharding(tensors)};
+} catch (const safetensors::Malformed& why) {
+  throw UsageError(std::string("the state cannot be written as a safetensors file: ") + why.what());
+}
+
+disk::AlignedBytes aligned(const std::string& bytes) {
+  disk::AlignedBytes copy = disk::aligned_bytes(static_cast<int64_t>(bytes.size()));
+  std::memcpy(copy.get(), bytes.data(), bytes.size());
+  return copy;
+}
+
+std::unique_ptr<disk::RequestQueue> start_queue(const disk::NewFile& file, disk::FirstFailure& failure) try {
+  return std::make_unique<disk::RequestQueue>(file, file.start_io(kDepth, disk::Backend::automatic), kDepth, failure);
+} catch (const std::system_error& error) {
+  std::rethrow_exception(file.failure(error.code().value(), "starting threads for it"));
 }
 
 }  // namespace
@@ -43,56 +65,79 @@ StateWriter::Place::~Place() {
   }
 }
 
+StateWriter::Place& StateWriter::Place::synced() {
+  sync_folder(folder_.root(), folder_.files());
+  return *this;
+}
+
 StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors)
-    : folder_(folder), place_(folder, step) {
-  manifest_.step = step;
-  sync_folder(folder.root(), folder.files());
-  data_ =
-      std::make_unique<safetensors::Writer>(folder.path(step) / kDataFile, tensors, sharding(tensors), folder.files());
-  piece_.reserve(kPieceBytes);
-  hash_.emplace();
+    : folder_(folder),
+      step_(step),
+      header_(header_of(tensors)),
+      head_(print_header(header_)),
+      aligned_head_(aligned(head_)),
+      place_(folder, step),
+      file_(place_.synced().path() / kDataFile, bytes(), folder.files(), folder.disk()),
+      checksums_(header_.entries, head_),
+      queue_(start_queue(file_, failure_)) {
+  requests_.push_back(std::make_shared<disk::Request>());
+  push(requests_.back(), 0, aligned_head_.get(), static_cast<int64_t>(head_.size()), nullptr);
 }
 
-void StateWriter::write(const char* data, int64_t bytes) {
-  add_to_hash(data, bytes);
-  while (bytes > 0) {
-    const int64_t part = std::min(bytes, static_cast<int64_t>(kPieceBytes - piece_.size()));
-    piece_.insert(piece_.end(), data, data + part);
-    data += part, bytes -= part;
-    if (piece_.size() == kPieceBytes) flush();
+StateWriter::~StateWriter() { failure_.note(std::make_exception_ptr(Error("the save was given up"))); }
+
+void StateWriter::check(const char* data, int64_t bytes) const {
+  if (bytes > data_bytes() - given_)
+    throw Error("a state is given " + std::to_string(bytes - (data_bytes() - given_)) + " bytes too many");
+  const bool last = given_ + bytes == data_bytes();
+  if (reinterpret_cast<uintptr_t>(data) % disk::kAlignment != 0 || (!last && bytes % disk::kAlignment != 0))
+    throw Error("a portion of a state has to lie at a multiple of " + std::to_string(disk::kAlignment) +
+                " and, unless it is the last, to have a multiple of that many bytes");
+}
+
+disk::RequestPtr StateWriter::write(const char* data, int64_t bytes, std::function<void()> before) {
+  failure_.rethrow();
+  check(data, bytes);
+  const int64_t pieces = std::max<int64_t>(1, (bytes + kPieceBytes - 1) / kPieceBytes);
+  const disk::RequestPtr request = requests_.emplace_back(std::make_shared<disk::Request>(static_cast<int>(pieces)));
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const char* from = data + piece * kPieceBytes;
+    const int64_t size = std::min(kPieceBytes, bytes - piece * kPieceBytes);
+    const auto prepare = [this, from, size, before = std::exchange(before, nullptr)] {
+      if (before) before();
+      checksums_.add(from, size);
+    };
+    push(request, static_cast<int64_t>(head_.size()) + given_, from, size, prepare);
+    given_ += size;
   }
+  return request;
 }
 
-void StateWriter::flush() {
-  data_->write(piece_.data(), static_cast<int64_t>(piece_.size()));
-  piece_.clear();
+void StateWriter::push(const disk::RequestPtr& request, int64_t offset, const char* data, int64_t bytes,
+                       std::function<void()> prepare) {
+  disk::RequestQueue::Job job;
+  // The kernel only reads from it.
+  job.transfer = {disk::DiskTransfer::Kind::write, offset, const_cast<char*>(data), disk::round_up(bytes)};
+  job.prepare = std::move(prepare);
+  job.request = request;
+  queue_->push(std::move(job));
 }
 
-// Portions need not end where tensors do.
-void StateWriter::add_to_hash(const char* data, int64_t bytes) {
-  while (bytes > 0 && manifest_.tensors.size() < entries().size()) {
-    const int64_t part = std::min(bytes, entries()[manifest_.tensors.size()].bytes() - hashed_);
-    hash_->add(data, static_cast<size_t>(part));
-    data += part, bytes -= part, hashed_ += part;
-    if (hashed_ == entries()[manifest_.tensors.size()].bytes()) end_tensor();
-  }
-}
-
-void StateWriter::end_tensor() {
-  const safetensors::Entry& entry = entries()[manifest_.tensors.size()];
-  manifest_.tensors.push_back({entry.name, entry.dtype, entry.shape, 0, hash_->hex()});
-  hash_.emplace();
-  hashed_ = 0;
+Manifest StateWriter::manifest() const {
+  Manifest manifest{step_, {{kDataFile, bytes(), checksums_.file()}}, {}};
+  for (size_t i = 0; i < entries().size(); ++i)
+    manifest.tensors.push_back(
+        {entries()[i].name, entries()[i].dtype, entries()[i].shape, 0, checksums_.tensors().at(i)});
+  return manifest;
 }
 
 void StateWriter::publish() {
-  flush();
-  data_->finish();
-  while (manifest_.tensors.size() < entries().size()) end_tensor();  // the last ones may have no bytes
-  manifest_.files = {{kDataFile, data_->bytes(), data_->hash()}};
-  write_file(folder_.path(manifest_.step) / kManifest, print(manifest_), folder_.files());
+  if (given_ < data_bytes()) throw Error("a state lacks " + std::to_string(data_bytes() - given_) + " bytes");
+  for (const disk::RequestPtr& request : requests_) request->wait();
+  file_.finish(bytes());
+  write_file(place_.path() / kManifest, print(manifest()), folder_.files());
   place_.keep();
-  write_file(folder_.root() / kLatest, folder_name(manifest_.step) + "\n", folder_.files());
+  write_file(folder_.root() / kLatest, folder_name(step_) + "\n", folder_.files());
 }
 
 }  // namespace memtune::state

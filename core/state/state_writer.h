@@ -3,16 +3,21 @@
 //
 //   folder, its name synced -> data aside, synced, renamed, folder synced -> the same with the manifest -> latest
 //
-// A sync that failed is final, since the system forgets what it could not write: the save has failed. Thread: any one.
+// The data file begins with its header; its data goes from the caller's memory to the disk in transfers, several at a
+// time, past the page cache where that is possible. A transfer or a sync that failed is final, since the system forgets
+// what it could not write: the save has failed. Thread: any one.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "core/base/hash.h"
-#include "core/safetensors/writer.h"
+#include "core/disk/new_file.h"
+#include "core/disk/request_queue.h"
+#include "core/safetensors/layout.h"
+#include "core/state/checksums.h"
 #include "core/state/manifest.h"
 #include "core/state/state_folder.h"
 
@@ -20,20 +25,31 @@ namespace memtune::state {
 
 class StateWriter {
  public:
-  // UsageError for names that are there twice; IoError, also for a step that has a state. `folder` must outlive this.
+  // Takes the room for all of it. UsageError for names that are there twice; IoError, also for a step that has a state;
+  // DiskFull with the numbers. `folder` must outlive this.
   StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors);
+  // Without publish() it ends the save: what waits is given up, transfers in flight and a `before` that runs are waited
+  // for. Memory that was given to write() may go from then on.
+  ~StateWriter();
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;
 
-  // In the order in which the bytes have to come.
-  const std::vector<safetensors::Entry>& entries() const { return data_->entries(); }
-  // The next bytes, in any portions.
-  void write(const char* data, int64_t bytes);
-  // Throws IoError, and Error when bytes are missing. When it was `latest` alone that failed, the state is published
-  // nevertheless.
+  // As safetensors::lay_out() has them.
+  const std::vector<safetensors::Entry>& entries() const { return header_.entries; }
+
+  // The next bytes of the data, in any portions that are multiples of disk::kAlignment, the last one excepted. Returns
+  // at once. `data`: disk::kAlignment-aligned, readable up to a multiple of it, the caller's again when the request is
+  // done. `before` runs on a thread of the writer, once, just before the bytes are used (not at all after a failure);
+  // it may wait for a copy into them and may throw: then the save has failed with that. Throws what the save has failed
+  // with, and Error for what is no such portion.
+  disk::RequestPtr write(const char* data, int64_t bytes, std::function<void()> before = nullptr);
+  // Waits for all of it. Throws IoError, what a `before` threw, and Error when bytes are missing. When it was `latest`
+  // alone that failed, the state is published nevertheless.
   void publish();
 
-  int64_t bytes() const { return data_->bytes(); }  // of the data file, so far
+  int64_t bytes() const { return static_cast<int64_t>(head_.size()) + data_bytes(); }  // of the data file
+  // "io_uring, direct": how the disk is used.
+  std::string description() const { return file_.describe(queue_->io()); }
 
  private:
   // The state's folder, gone with it unless it is kept.
@@ -43,6 +59,8 @@ class StateWriter {
     ~Place();
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
+    std::filesystem::path path() const { return folder_.path(step_); }
+    Place& synced();  // its name is durable
     void keep() { kept_ = true; }
 
    private:
@@ -51,17 +69,24 @@ class StateWriter {
     bool kept_ = false;
   };
 
-  void add_to_hash(const char* data, int64_t bytes);
-  void end_tensor();
-  void flush();
+  int64_t data_bytes() const { return safetensors::data_bytes_of(header_.entries); }
+  void check(const char* data, int64_t bytes) const;
+  void push(const disk::RequestPtr& request, int64_t offset, const char* data, int64_t bytes,
+            std::function<void()> prepare);
+  Manifest manifest() const;
 
   StateFolder& folder_;
-  Manifest manifest_;  // with the tensors that have come to their end
+  int64_t step_;
+  safetensors::Header header_;
+  std::string head_;  // header_ as the file has it
+  disk::AlignedBytes aligned_head_;
   Place place_;
-  std::unique_ptr<safetensors::Writer> data_;
-  std::vector<char> piece_;     // gathered for large writes
-  std::optional<Hasher> hash_;  // of the tensor that is coming
-  int64_t hashed_ = 0;          // bytes of it
+  disk::NewFile file_;
+  int64_t given_ = 0;    // bytes of the data that write() was given
+  Checksums checksums_;  // of the queue's thread until all is written
+  std::vector<disk::RequestPtr> requests_;
+  disk::FirstFailure failure_;
+  std::unique_ptr<disk::RequestQueue> queue_;  // last: its threads use all of the above
 };
 
 }  // namespace memtune::state

@@ -4,12 +4,17 @@
 #include <ATen/core/class_type.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <set>
+#include <span>
 #include <sstream>
 #include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/disk/file_io.h"
 #include "core/frontend/safetensors.h"
 #include "core/safetensors/header.h"
 #include "core/state/load.h"
@@ -105,6 +110,39 @@ bool same_number(const c10::IValue& a, const c10::IValue& b) {
   return a.tagKind() == b.tagKind() && at::equal(tensor_of(a), tensor_of(b));
 }
 
+// Bytes of any number, gathered as a state's writer takes them; a piece is filled while those before it are written.
+class Pieces {
+ public:
+  void write(std::span<const char> bytes, state::StateWriter& writer) {
+    while (!bytes.empty()) {
+      Piece& piece = pieces_[current_];
+      if (piece.request && filled_ == 0) piece.request->wait();
+      const size_t part = std::min(bytes.size(), static_cast<size_t>(kPieceBytes - filled_));
+      std::memcpy(piece.data.get() + filled_, bytes.data(), part);
+      filled_ += static_cast<int64_t>(part);
+      bytes = bytes.subspan(part);
+      if (filled_ == kPieceBytes) flush(writer);
+    }
+  }
+  void flush(state::StateWriter& writer) {
+    if (filled_ == 0) return;
+    pieces_[current_].request = writer.write(pieces_[current_].data.get(), filled_);
+    current_ = (current_ + 1) % pieces_.size();
+    filled_ = 0;
+  }
+
+ private:
+  static constexpr int64_t kPieceBytes = int64_t{8} << 20;
+  struct Piece {
+    disk::AlignedBytes data = disk::aligned_bytes(kPieceBytes);
+    disk::RequestPtr request;
+  };
+
+  std::array<Piece, 8> pieces_;
+  size_t current_ = 0;
+  int64_t filled_ = 0;
+};
+
 // "'a' is F32[2] there and BF16[2] here", and how many more.
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
   std::vector<std::string> told(differences.begin(),
@@ -182,11 +220,13 @@ Snapshot TrainingState::snapshot(const std::vector<double>& losses, bool copied)
 
 int64_t write(const Snapshot& snapshot, state::StateFolder& folder) {
   at::NoGradGuard no_grad;
+  Pieces pieces;  // outlive the writer
   state::StateWriter writer(folder, snapshot.step, snapshot.specs);
   for (const safetensors::Entry& entry : writer.entries()) {
     const at::Tensor host = in_host_memory(snapshot.tensors.at(entry.name), false);
-    writer.write(static_cast<const char*>(host.const_data_ptr()), entry.bytes());
+    pieces.write({static_cast<const char*>(host.const_data_ptr()), static_cast<size_t>(entry.bytes())}, writer);
   }
+  pieces.flush(writer);
   writer.publish();
   return writer.bytes();
 }

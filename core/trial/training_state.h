@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/program/state.h"
-#include "core/safetensors/writer.h"
+#include "core/safetensors/layout.h"
 #include "core/state/manifest.h"
 #include "core/state/state_folder.h"
 #include "core/trial/optimizer.h"

@@ -2,44 +2,24 @@
 #include "core/disk/block_store.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <thread>
 
 #include "core/base/error.h"
 #include "tests/disk/support.h"
+#include "tests/support/gate.h"
 
 using namespace memtune;
 using namespace memtune::disk;
 using test::AlignedMemory;
 using test::Fault;
+using test::Gate;
 using test::Stage;
 using test::Watchdog;
 
 namespace {
 
 constexpr int64_t kPage = kAlignment;
-
-// Shut at first.
-class Gate {
- public:
-  void open() {
-    {
-      std::lock_guard lock(mutex_);
-      open_ = true;
-    }
-    changed_.notify_all();
-  }
-  void pass() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return open_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
-};
 
 // A written block and what it has to hold.
 struct Written {

@@ -39,35 +39,6 @@ TEST_CASE("what was saved is loaded: the newest, or the one that is named") {
   CHECK(contains(test::refusal(StateFolder(empty.path)), "there is no saved state in"));
 }
 
-TEST_CASE("bytes may come in any portions, but neither too many nor too few, and a step is saved once") {
-  test::ScratchFolder scratch;
-  StateFolder folder(scratch.path);
-  folder.make();
-  const std::vector<safetensors::Spec> specs{{"a", safetensors::Dtype::u8, {20'000'000}},
-                                             {"b", safetensors::Dtype::u8, {7}}};
-  std::string bytes(20'000'007, '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 >> 4);
-  {
-    StateWriter writer(folder, 1, specs);
-    writer.write(bytes.data(), 19'999'999);
-    CHECK_THROWS_WITH(writer.publish(), "a safetensors file lacks 8 bytes");
-  }
-  CHECK(folder.steps().empty());
-  {
-    StateWriter writer(folder, 1, specs);
-    writer.write(bytes.data(), 19'999'999);
-    writer.write(bytes.data() + 19'999'999, 8);
-    writer.publish();
-  }
-  const test::Contents loaded = test::load(folder).contents;
-  CHECK(loaded.at("a") + loaded.at("b") == bytes);
-  CHECK_THROWS_AS(StateWriter(folder, 1, specs), IoError);
-  CHECK(test::load(folder).contents == loaded);
-  const std::vector<safetensors::Spec> twice{specs[0], specs[0]};
-  CHECK_THROWS_AS(StateWriter(folder, 2, twice), UsageError);
-  CHECK(test::entries(folder.root()) == 2);
-}
-
 TEST_CASE("any byte that was changed is found, and the last good state is named") {
   const Run run;
   std::mt19937_64 random(11);

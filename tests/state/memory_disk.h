@@ -1,26 +1,30 @@
 // A file system in memory that remembers every change, and what of it a power loss may have left.
 //
 // A file's changes are safe once the file was synced, a name once its folder was. Of what was not, a power loss leaves
-// any part: each change by itself made or not made, a write also in part, sector by sector.
+// any part: each change by itself made or not made, a write also in part, sector by sector. A transfer is a write when
+// it is reaped.
 #pragma once
 
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "core/base/file_system.h"
+#include "core/disk/file_io.h"
 
 namespace memtune::test {
 
-class MemoryDisk final : public FileSystem {
+class MemoryDisk final : public disk::DiskSystem {
  public:
   struct Change {
     enum class Kind { write, resize, names, sync } kind = Kind::sync;
@@ -96,6 +100,20 @@ class MemoryDisk final : public FileSystem {
   int resize(int file, int64_t bytes) override {
     return change({Change::Kind::resize, open_.at(file).node, bytes, "", {}});
   }
+  int allocate(int file, int64_t offset, int64_t bytes) override {
+    return resize(file, std::max(size(file), offset + bytes));
+  }
+  int status(int /*file*/, struct statfs& status) override {
+    status = {};
+    status.f_bsize = disk::kAlignment;
+    status.f_blocks = status.f_bavail = 1 << 20;
+    return 0;
+  }
+  int64_t direct_alignment(int /*file*/) override { return disk::kAlignment; }
+  int make_direct(int /*file*/) override { return 0; }
+  std::unique_ptr<disk::FileIo> start_io(int file, int /*depth*/, disk::Backend /*backend*/) override {
+    return std::make_unique<MemoryIo>(*this, open_.at(file).node);
+  }
   int make_folder(const std::filesystem::path& path) override {
     const auto [folder, name] = find(path);
     if (!folder) return -ENOENT;
@@ -138,6 +156,32 @@ class MemoryDisk final : public FileSystem {
     int64_t offset = 0;
   };
 
+  // Writes, in their order.
+  class MemoryIo final : public disk::FileIo {
+   public:
+    MemoryIo(MemoryDisk& disk, size_t node) : disk_(disk), node_(node) {}
+    int submit(const disk::DiskTransfer& transfer, size_t tag) override {
+      std::lock_guard lock(mutex_);
+      flights_.emplace_back(transfer, tag);
+      return 0;
+    }
+    disk::Completion reap() override {
+      std::lock_guard lock(mutex_);
+      const auto [transfer, tag] = flights_.front();
+      flights_.pop_front();
+      disk_.change(
+          {Change::Kind::write, node_, transfer.offset, {transfer.data, static_cast<size_t>(transfer.bytes)}, {}});
+      return {tag, transfer.bytes};
+    }
+    const char* name() const override { return "memory"; }
+
+   private:
+    MemoryDisk& disk_;
+    size_t node_;
+    std::mutex mutex_;
+    std::deque<std::pair<disk::DiskTransfer, size_t>> flights_;
+  };
+
   size_t add_node(bool folder) {
     nodes_.push_back({folder, "", {}});
     return nodes_.size() - 1;
@@ -159,6 +203,7 @@ class MemoryDisk final : public FileSystem {
   }
 
   int change(Change change) {
+    std::lock_guard lock(changing_);
     apply(change);
     changes_.push_back(std::move(change));
     return 0;
@@ -186,6 +231,7 @@ class MemoryDisk final : public FileSystem {
   std::vector<Node> nodes_{{true, "", {}}};
   std::map<int, Open> open_;
   std::vector<Change> changes_;
+  std::mutex changing_;  // transfers are others' threads
 };
 
 }  // namespace memtune::test

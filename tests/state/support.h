@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,10 +10,9 @@
 #include "core/state/load.h"
 #include "core/state/state_folder.h"
 #include "core/state/state_writer.h"
+#include "tests/support/state_image.h"
 
 namespace memtune::test {
-
-using Contents = std::map<std::string, std::string>;  // of tensors by their names
 
 inline std::vector<safetensors::Spec> specs_of(int64_t step) {
   using safetensors::Dtype;
@@ -22,6 +20,7 @@ inline std::vector<safetensors::Spec> specs_of(int64_t step) {
           {"empty", Dtype::f32, {0, 4}},
           {"\xC3\xBC", Dtype::u8, {5}},
           {"loss", Dtype::f64, {step % 100}},
+          {"embedding", Dtype::f32, {43, 59}},  // of several transfers
           {"scale", Dtype::f32, {}}};
 }
 
@@ -40,9 +39,10 @@ inline Contents contents_of(int64_t step, int life = 0) {
 inline void save(state::StateFolder& folder, int64_t step, int life = 0) {
   const std::vector<safetensors::Spec> specs = specs_of(step);
   const Contents contents = contents_of(step, life);
+  StateImage image(specs, contents);  // outlives the writer
   folder.make();
   state::StateWriter writer(folder, step, specs);
-  for (const safetensors::Entry& entry : writer.entries()) writer.write(contents.at(entry.name).data(), entry.bytes());
+  image.write(writer, disk::kAlignment);
   writer.publish();
 }
 

@@ -2,8 +2,9 @@
 #include <cstdio>
 #include <string>
 
+#include "core/base/file.h"
+#include "core/safetensors/layout.h"
 #include "core/safetensors/reader.h"
-#include "core/safetensors/writer.h"
 
 using namespace memtune::safetensors;
 
@@ -11,16 +12,17 @@ int main(int /*argc*/, char** argv) try {
   const Reader reader(argv[1]);
   std::vector<Spec> specs;
   for (const Entry& entry : reader.entries()) specs.push_back({entry.name, entry.dtype, entry.shape});
-  Writer writer(argv[2], specs, reader.metadata());
-  for (const Entry& written : writer.entries()) {
+  const Header header{lay_out(specs), reader.metadata()};
+  std::string file = print_header(header);
+  for (const Entry& written : header.entries) {
     for (const Entry& entry : reader.entries()) {
       if (entry.name != written.name) continue;
       std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
       reader.read(entry, bytes.data());
-      writer.write(bytes.data(), entry.bytes());
+      file += bytes;
     }
   }
-  writer.finish();
+  memtune::write_file(argv[2], file);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -1,19 +1,19 @@
 // memtune-copy-state RUN STEP FILE...: saves the tensors of safetensors files as a state, reads it, and saves what was
 // read as the state of the next step; for the test with other readers.
 #include <cstdio>
-#include <map>
 #include <string>
 
 #include "core/safetensors/reader.h"
 #include "core/state/load.h"
 #include "core/state/state_writer.h"
+#include "tests/support/state_image.h"
 
 using namespace memtune;
 
 namespace {
 
 std::vector<safetensors::Spec> specs;
-std::map<std::string, std::string> contents;
+test::Contents contents;
 
 void add(const std::string& name, safetensors::Dtype dtype, const std::vector<int64_t>& shape, std::string bytes) {
   specs.push_back({name, dtype, shape});
@@ -21,8 +21,9 @@ void add(const std::string& name, safetensors::Dtype dtype, const std::vector<in
 }
 
 void save(state::StateFolder& folder, int64_t step) {
+  test::StateImage image(specs, contents);  // outlives the writer
   state::StateWriter writer(folder, step, specs);
-  for (const safetensors::Entry& entry : writer.entries()) writer.write(contents.at(entry.name).data(), entry.bytes());
+  image.write(writer, disk::kAlignment);
   writer.publish();
 }
 

@@ -138,6 +138,10 @@ class FaultyDisk final : public disk::DiskSystem {
     if (const auto lie = on_alignment ? on_alignment() : std::nullopt) return *lie;
     return DiskSystem::direct_alignment(file);
   }
+  int make_direct(int file) override {
+    const int refusal = strike();
+    return refusal < 0 ? refusal : DiskSystem::make_direct(file);
+  }
   std::unique_ptr<disk::FileIo> start_io(int file, int depth, disk::Backend backend) override {
     auto io = DiskSystem::start_io(file, depth, backend);
     return io ? std::make_unique<FaultyIo>(*this, std::move(io)) : nullptr;

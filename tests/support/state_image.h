@@ -1,0 +1,39 @@
+// The data of a state as a writer takes it: all tensors, each in its place, in memory that transfers may use.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/disk/file_io.h"
+#include "core/safetensors/layout.h"
+#include "core/state/state_writer.h"
+
+namespace memtune::test {
+
+using Contents = std::map<std::string, std::string>;  // of tensors by their names
+
+class StateImage {
+ public:
+  StateImage(const std::vector<safetensors::Spec>& specs, const Contents& contents)
+      : entries_(safetensors::lay_out(specs)), data_(disk::aligned_bytes(bytes() + 1)) {
+    for (const safetensors::Entry& entry : entries_)
+      std::memcpy(data_.get() + entry.begin, contents.at(entry.name).data(), static_cast<size_t>(entry.bytes()));
+  }
+  int64_t bytes() const { return safetensors::data_bytes_of(entries_); }
+  char* data() { return data_.get(); }
+
+  // All of it, so many bytes at a time.
+  void write(state::StateWriter& writer, int64_t portion) {
+    for (int64_t begin = 0; begin < bytes(); begin += portion)
+      writer.write(data_.get() + begin, std::min(portion, bytes() - begin));
+  }
+
+ private:
+  std::vector<safetensors::Entry> entries_;
+  disk::AlignedBytes data_;
+};
+
+}  // namespace memtune::test
