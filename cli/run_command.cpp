@@ -124,7 +124,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
   command->add_option("--save-every", flags->save_every, "steps from save to save (default: no saves)")->type_name("N");
   offer(command->add_option("--save", flags->save,
-                            "sync, or async: training goes on while a copy in host memory is written (default: sync)"),
+                            "training waits for the disk (sync, the default), for a copy in host memory, or hardly"),
         config::kSaveModes)
       ->type_name("HOW");
   command->add_option("--keep-last", flags->keep_last, "how many saved states stay (default: all)")->type_name("N");

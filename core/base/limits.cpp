@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <fstream>
 #include <limits>
 
 #include "core/base/bytes.h"
@@ -22,5 +23,12 @@ std::string file_size_limit() {
 }
 
 std::string memory_limit() { return limit_of(RLIMIT_DATA, "this process may hold ", " of its own (ulimit -d)"); }
+
+int64_t available_memory_bytes() {
+  std::ifstream lines("/proc/meminfo");
+  for (std::string word; lines >> word;)
+    if (int64_t kib = 0; word == "MemAvailable:" && lines >> kib) return kib << 10;
+  return 0;
+}
 
 }  // namespace memtune

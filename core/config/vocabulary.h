@@ -10,7 +10,7 @@ namespace memtune::config {
 inline const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
 inline const std::vector<std::string> kOptimizers = {"adamw", "sgd"};
 inline const std::vector<std::string> kParameterDtypes = {"float32", "float64", "float16", "bfloat16"};
-inline const std::vector<std::string> kSaveModes = {"sync", "async"};
+inline const std::vector<std::string> kSaveModes = {"sync", "async", "overlapped"};
 inline const std::vector<std::string> kAutocastDtypes = {"bfloat16", "float16"};
 
 }  // namespace memtune::config

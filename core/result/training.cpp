@@ -27,6 +27,7 @@ void to_json(json& out, const TrainingResult& training) {
          {"times_ms", training.times_ms},
          {"step_ms", training.step_ms},
          {"save_host_bytes", training.save_host_bytes},
+         {"save_prepare_ms", training.save_prepare_ms},
          {"samples_per_s", training.samples_per_s},
          {"tokens_per_s", training.tokens_per_s},
          {"stopped", training.stopped}};
@@ -42,6 +43,7 @@ void from_json(const json& in, TrainingResult& training) {
   training.times_ms = in.at("times_ms").get<std::vector<double>>();
   training.step_ms = in.at("step_ms");
   training.save_host_bytes = whole(in.at("save_host_bytes"), 0);
+  training.save_prepare_ms = in.at("save_prepare_ms");
   training.samples_per_s = in.at("samples_per_s");
   training.tokens_per_s = in.at("tokens_per_s");
   training.stopped = in.at("stopped");

@@ -23,7 +23,8 @@ struct TrainingResult {
   std::vector<SavedStep> saves;  // of this process
   std::vector<double> times_ms;  // of this process's steps, without the time that saves took between them
   double step_ms = 0;            // their median; 0: there was none
-  int64_t save_host_bytes = 0;   // that saves held at most
+  int64_t save_host_bytes = 0;   // that saves held
+  double save_prepare_ms = 0;    // that training waited for them, once
   double samples_per_s = 0, tokens_per_s = 0;
   bool stopped = false;  // before the last step, by a signal
 };

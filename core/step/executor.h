@@ -51,6 +51,9 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   void after(const program::Op& op, const program::Stack& outputs) override;
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
+  // The most host memory from now on, of which nothing is given back; 0: no limit.
+  void set_host_budget(int64_t bytes) { tier_.set_budget(bytes); }
+
   const ValueTable& values() const { return values_; }
   const offload::Offload& offload() const { return offload_; }
   const tier::HostTier& tier() const { return tier_; }

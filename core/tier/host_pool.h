@@ -28,6 +28,8 @@ class HostPool {
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
 
+  void set_budget(int64_t bytes) { budget_bytes_ = bytes; }
+
   // Bytes of the pool, its owner's until it goes. Must not outlive the pool.
   class Lease {
    public:

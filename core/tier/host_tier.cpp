@@ -41,6 +41,11 @@ HostTier::HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_by
                    std::unique_ptr<disk::BlockStore> store, bool pinned)
     : pool_(device, slab_bytes, budget_bytes, pinned), budget_bytes_(budget_bytes), store_(std::move(store)) {}
 
+void HostTier::set_budget(int64_t bytes) {
+  budget_bytes_ = bytes == 0 ? 0 : std::max(bytes, pool_.reserved_bytes());
+  pool_.set_budget(budget_bytes_);
+}
+
 void HostTier::begin_step() {
   reap();
   last_step_bytes_ = put_bytes_;

@@ -41,6 +41,9 @@ class HostTier {
   HostTier(const HostTier&) = delete;
   HostTier& operator=(const HostTier&) = delete;
 
+  // From now on; what is taken stays taken.
+  void set_budget(int64_t bytes);
+
   void begin_step();
 
   // A piece with room in host memory; whoever writes there waits for lease.free_after(). Then tell stored(): behind

@@ -39,11 +39,11 @@ at::Tensor InterpretedRunner::forward_backward() {
 }
 
 void InterpretedRunner::begin_warm_up(int i) {
-  if (learns() && i == 1) executor_->begin_learning();
+  if (moves() && i == 1) executor_->begin_learning();
 }
 
 void InterpretedRunner::end_warm_up(int i) {
-  if (learns() && i == 1) executor_->end_learning();
+  if (moves() && i == 1) executor_->end_learning();
 }
 
 void InterpretedRunner::begin_measuring() {

@@ -25,9 +25,16 @@ class InterpretedRunner final : public Runner {
   at::Tensor forward_backward() override;
   at::Tensor untouched_step() override { return session_.untouched_step(executor()); }
 
+  void set_before_backward(std::function<void()> call) override { session_.set_before_backward(std::move(call)); }
+  bool moves() const override { return executor_ && executor_->moves(); }
+  int64_t host_bytes() const override { return executor_ ? executor_->tier().pool().reserved_bytes() : 0; }
+  void set_host_budget(int64_t bytes) override {
+    if (executor_) executor_->set_host_budget(bytes);
+  }
+
   // Where copies are to be scheduled, the second step is learned from (optimizer states are there by then), and another
   // settles the allocator.
-  int least_warm_up() const override { return learns() ? 3 : 0; }
+  int least_warm_up() const override { return moves() ? 3 : 0; }
   void begin_warm_up(int i) override;
   void end_warm_up(int i) override;
 
@@ -44,7 +51,6 @@ class InterpretedRunner final : public Runner {
  private:
   void make_executor();
   step::Executor* executor() { return executor_ ? &*executor_ : nullptr; }
-  bool learns() const { return executor_ && executor_->moves(); }
 
   const config::TrialRequest& request_;
   Session session_;

@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
@@ -34,24 +36,35 @@ class Fused : public Optimizer {
   Fused(double learning_rate, std::vector<at::Tensor> parameters)
       : learning_rate_(learning_rate), parameters_(std::move(parameters)) {}
 
-  void step() final {
+  void step(UpdateGate* gate) final {
     at::NoGradGuard no_grad;
-    std::map<std::pair<int, int>, Group> groups;
+    std::map<std::tuple<size_t, int, int>, Group> groups;
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor& parameter = parameters_[i];
       if (!parameter.grad().defined()) continue;
+      const size_t turn = gate ? turn_of(i, *gate) : 0;
       if (parameter.grad().layout() != at::kStrided) {
+        if (gate) gate->await(turn);
         update_sparse(parameter);
         continue;
       }
-      Group& group = groups[{static_cast<int>(parameter.scalar_type()), parameter.get_device()}];
+      Group& group = groups[{turn, static_cast<int>(parameter.scalar_type()), parameter.get_device()}];
       group.parameters.push_back(in_reals(parameter));
       group.gradients.push_back(in_reals(readable(parameter.grad())));
       add_state(i, group);
     }
-    for (auto& [key, group] : groups) update(group);
+    for (auto& [key, group] : groups) {
+      if (gate) gate->await(std::get<0>(key));
+      update(group);
+    }
     groups.clear();
     for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  }
+
+  size_t turn_of(size_t i, UpdateGate& gate) const {
+    size_t turn = gate.turn(parameters_[i]);
+    for (const auto& [name, tensor] : state(i)) turn = std::max(turn, gate.turn(tensor));
+    return turn;
   }
 
  protected:

@@ -11,12 +11,22 @@
 
 namespace memtune::trial {
 
+// Whoever still reads what an update writes.
+class UpdateGate {
+ public:
+  virtual ~UpdateGate() = default;
+  // What has one turn can be updated together, lower turns first; 0: now.
+  virtual size_t turn(const at::Tensor& written) = 0;
+  // The update that comes behind it is one of that turn.
+  virtual void await(size_t turn) = 0;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Uses and frees the gradients of all parameters that have one; no host synchronisation. Sparse gradients are sgd's
-  // alone, as in PyTorch: UsageError of adamw.
-  virtual void step() = 0;
+  // alone, as in PyTorch: UsageError of adamw. `gate` null: nobody reads.
+  virtual void step(UpdateGate* gate = nullptr) = 0;
   virtual int64_t state_bytes() const = 0;  // on the device
 
   // What it keeps for parameter i, by PyTorch's names; nothing before the parameter's first gradient.

@@ -5,6 +5,7 @@
 // Thread: the one that trains. Steps follow each other; gradients are left on the parameters until drop_gradients().
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,14 @@ class Runner {
   virtual at::Tensor forward_backward() = 0;
   // The same, with all but the gradients left as it was: buffers, attributes, random state.
   virtual at::Tensor untouched_step() = 0;
+
+  // From now on called in each step where the backward begins.
+  virtual void set_before_backward(std::function<void()> /*call*/) {}
+  // Whether the link to host memory carries what is needed again in the same step.
+  virtual bool moves() const { return false; }
+  // Host memory that the engines hold, and the most that they may from now on (0: no limit).
+  virtual int64_t host_bytes() const { return 0; }
+  virtual void set_host_budget(int64_t /*bytes*/) {}
 
   // Around step i of the warm-up, which takes as many steps at least.
   virtual int least_warm_up() const { return 0; }

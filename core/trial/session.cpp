@@ -102,6 +102,7 @@ at::Tensor Session::forward(step::Executor* executor, program::OpObserver* obser
 
 at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserver* observer) {
   at::Tensor loss = forward(executor, observer);
+  if (before_backward_) before_backward_();
   autograd::backward(loss);
   return loss.detach();
 }

@@ -1,6 +1,7 @@
 // A model that is ready to train: loaded, lowered, with its batch; and one training step of it under a plan.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -19,6 +20,9 @@ class Session {
  public:
   // UsageError for whatever the person can fix: file, inputs, names.
   explicit Session(const config::TrialRequest& request);
+
+  // Called in each step where the backward begins.
+  void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
 
   // One forward, which needs no more memory than one without gradients: measures what facts() has of values, and tells
   // inputs that the model rejects (UsageError) before any trial. Buffers and generators are left as they were. Once: a
@@ -55,6 +59,7 @@ class Session {
   config::ProgramFacts facts_;
   frontend::Batch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
+  std::function<void()> before_backward_;
   bool in_forward_ = false;
   bool surveyed_ = false;
 };

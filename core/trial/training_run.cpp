@@ -13,10 +13,11 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
+#include "core/base/limits.h"
 #include "core/device/torch/torch_device.h"
 #include "core/result/measurement.h"
+#include "core/state/saver.h"
 #include "core/state/state_folder.h"
-#include "core/trial/saver.h"
 #include "core/trial/training_state.h"
 
 namespace memtune::trial {
@@ -44,6 +45,17 @@ FileLock lock(const state::StateFolder& folder) {
     }
 }
 
+// Updates wait for saves.
+class SaveGate final : public UpdateGate {
+ public:
+  explicit SaveGate(state::Saver& saver) : saver_(saver) {}
+  size_t turn(const at::Tensor& written) override { return saver_.turn(written.storage().data()); }
+  void await(size_t turn) override { saver_.await(turn); }
+
+ private:
+  state::Saver& saver_;
+};
+
 class TrainingRun {
  public:
   TrainingRun(const config::RunRequest& request, Runner& runner, Frames& frames)
@@ -54,9 +66,10 @@ class TrainingRun {
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         lock_((folder_.make(), lock(folder_))),
-        saver_(state_, folder_, request.keep_last, request.save == "async",
+        saver_(runner.device(), folder_, {request.save, request.keep_last, runner.moves()},
                [this](const result::SavedStep& save) { tell_save(save); }) {
     result_.device = runner.device().name();
+    runner.set_before_backward([this] { saver_.begin_backward(); });
   }
 
   result::TrainingResult run() {
@@ -104,18 +117,33 @@ class TrainingRun {
     const bool settling = i < runner_.least_warm_up();
     if (settling) runner_.begin_warm_up(i);
     const at::Tensor loss = runner_.forward_backward();
-    optimizer_->step();
+    optimizer_->step(&gate_);
     result_.loss.push_back(loss.item<double>());
-    runner_.device().synchronize();
+    runner_.device().record(device::Stream::compute)->synchronize();  // saves have other streams
     if (settling) runner_.end_warm_up(i);
     result_.times_ms.push_back(ms_since(start));
     tell_step();
     saver_.look(false);
-    if (request_.save_every > 0 && step() % request_.save_every == 0) save();
+    if (request_.save_every == 0) return;
+    if (i + 1 >= runner_.least_warm_up()) prepare_saves();
+    if (step() % request_.save_every == 0) save();
+  }
+
+  // Host memory is for activations and saves together; the former have taken what they need by now.
+  void prepare_saves() {
+    if (std::exchange(prepared_, true)) return;
+    const auto start = Clock::now();
+    const int64_t budget = training().host_budget_bytes;
+    saver_.prepare(state::bytes_of(state_.parts(result_.loss)),
+                   budget > 0 ? budget - runner_.host_bytes() : available_memory_bytes() / 8 * 7);
+    if (budget > 0) runner_.set_host_budget(std::max<int64_t>(1, budget - saver_.host_bytes()));
+    result_.save_host_bytes = saver_.host_bytes();
+    result_.save_prepare_ms = ms_since(start);
   }
 
   void save() {
-    saver_.save(result_.loss);
+    prepare_saves();
+    saver_.save(step(), state_.parts(result_.loss));
     saved_ = step();
   }
 
@@ -155,7 +183,9 @@ class TrainingRun {
   FileLock lock_;
   result::TrainingResult result_;
   int64_t saved_ = 0;  // the last step that was to be
-  Saver saver_;        // the last: what it is about to tell goes into the result
+  bool prepared_ = false;
+  state::Saver saver_;  // what it is about to tell goes into the result
+  SaveGate gate_{saver_};
 };
 
 }  // namespace

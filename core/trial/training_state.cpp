@@ -4,21 +4,15 @@
 #include <ATen/core/class_type.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <set>
-#include <span>
 #include <sstream>
 #include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/disk/file_io.h"
 #include "core/frontend/safetensors.h"
 #include "core/safetensors/header.h"
 #include "core/state/load.h"
-#include "core/state/state_writer.h"
 
 namespace memtune::trial {
 namespace {
@@ -28,12 +22,6 @@ constexpr size_t kMostTold = 8;
 
 // Of complex ones each part is a number of its own: safetensors files know real ones only.
 at::Tensor in_reals(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
-
-// One element behind another, as files have them.
-at::Tensor in_host_memory(const at::Tensor& tensor, bool copied) {
-  const at::Tensor plain = in_reals(tensor.detach().resolve_conj().resolve_neg());
-  return plain.to(at::TensorOptions(at::kCPU), /*non_blocking=*/false, copied).contiguous();
-}
 
 std::string describe(std::string_view dtype, const std::vector<int64_t>& shape) {
   std::vector<std::string> sizes;
@@ -53,6 +41,22 @@ safetensors::Spec spec_of(const std::string& name, const at::Tensor& tensor) {
     throw UsageError(text.str());
   }
   return {name, *dtype, in_reals(tensor).sizes().vec()};
+}
+
+// What is not laid out as files have it, one element behind another, is so in a copy.
+state::StatePart part_of(const std::string& name, const at::Tensor& tensor, bool changes_in_forward,
+                         c10::Device device) {
+  const at::Tensor plain = in_reals(tensor.detach().resolve_conj().resolve_neg()).contiguous();
+  state::StatePart part;
+  part.spec = spec_of(name, tensor);
+  part.data = static_cast<const char*>(plain.const_data_ptr());
+  part.on_device = device.is_cpu() || !plain.is_cpu();
+  part.memory = plain.storage().data();
+  part.owner = std::make_shared<at::Tensor>(plain);
+  if (part.memory != tensor.storage().data() || tensor.is_inference()) return part;
+  part.changes_in_forward = changes_in_forward;
+  part.is_unchanged = [tensor, version = tensor._version()] { return tensor._version() == version; };
+  return part;
 }
 
 // All tensors of a model's object and what it holds, by their paths.
@@ -110,39 +114,6 @@ bool same_number(const c10::IValue& a, const c10::IValue& b) {
   return a.tagKind() == b.tagKind() && at::equal(tensor_of(a), tensor_of(b));
 }
 
-// Bytes of any number, gathered as a state's writer takes them; a piece is filled while those before it are written.
-class Pieces {
- public:
-  void write(std::span<const char> bytes, state::StateWriter& writer) {
-    while (!bytes.empty()) {
-      Piece& piece = pieces_[current_];
-      if (piece.request && filled_ == 0) piece.request->wait();
-      const size_t part = std::min(bytes.size(), static_cast<size_t>(kPieceBytes - filled_));
-      std::memcpy(piece.data.get() + filled_, bytes.data(), part);
-      filled_ += static_cast<int64_t>(part);
-      bytes = bytes.subspan(part);
-      if (filled_ == kPieceBytes) flush(writer);
-    }
-  }
-  void flush(state::StateWriter& writer) {
-    if (filled_ == 0) return;
-    pieces_[current_].request = writer.write(pieces_[current_].data.get(), filled_);
-    current_ = (current_ + 1) % pieces_.size();
-    filled_ = 0;
-  }
-
- private:
-  static constexpr int64_t kPieceBytes = int64_t{8} << 20;
-  struct Piece {
-    disk::AlignedBytes data = disk::aligned_bytes(kPieceBytes);
-    disk::RequestPtr request;
-  };
-
-  std::array<Piece, 8> pieces_;
-  size_t current_ = 0;
-  int64_t filled_ = 0;
-};
-
 // "'a' is F32[2] there and BF16[2] here", and how many more.
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
   std::vector<std::string> told(differences.begin(),
@@ -163,72 +134,58 @@ TrainingState::TrainingState(program::State model, Optimizer& optimizer, c10::De
 
 TrainingState::Items TrainingState::items() const {
   Items items;
-  add_tensors(items);
+  add_buffers(items);
+  add_parameters(items);
   add_attributes(items);
-  add_optimizer(items);
   add_random(items);
   return items;
 }
 
-void TrainingState::add_tensors(Items& items) const {
-  for (const auto& [name, tensor] : model_.parameters) items.push_back({name, tensor, {}});
-  for (const auto& [name, tensor] : model_.buffers) items.push_back({name, tensor, {}});
+void TrainingState::add_buffers(Items& items) const {
+  for (const auto& [name, tensor] : model_.buffers) items.push_back({name, tensor, {}, true});
+}
+
+void TrainingState::add_parameters(Items& items) const {
+  for (size_t i = 0; i < model_.parameters.size(); ++i) {
+    const auto& [name, parameter] = model_.parameters[i];
+    items.push_back({name, parameter, {}, false});
+    for (const auto& [kind, tensor] : optimizer_.state(i))
+      items.push_back({"optimizer." + name + "." + kind, tensor, {}, false});
+  }
 }
 
 void TrainingState::add_attributes(Items& items) const {
   std::unordered_set<const void*> seen;
   for (const Item& item : items) seen.insert(item.tensor.unsafeGetTensorImpl());
   const auto take_tensor = [&](const std::string& name, const at::Tensor& tensor) {
-    if (seen.insert(tensor.unsafeGetTensorImpl()).second) items.push_back({name, tensor, {}});
+    if (seen.insert(tensor.unsafeGetTensorImpl()).second) items.push_back({name, tensor, {}, true});
   };
   const auto take_number = [&](const std::string& name, const c10::intrusive_ptr<c10::ivalue::Object>& object,
                                size_t slot) {
     const auto before = numbers_.find(name);
     if (before != numbers_.end() && same_number(before->second, object->getSlot(slot))) return;
     items.push_back({name, tensor_of(object->getSlot(slot)),
-                     [object, slot](const at::Tensor& tensor) { object->setSlot(slot, number_of(tensor)); }});
+                     [object, slot](const at::Tensor& tensor) { object->setSlot(slot, number_of(tensor)); }, false});
   };
   Attributes(take_tensor, take_number).walk("", model_.object);
-}
-
-void TrainingState::add_optimizer(Items& items) const {
-  for (size_t i = 0; i < model_.parameters.size(); ++i)
-    for (const auto& [kind, tensor] : optimizer_.state(i))
-      items.push_back({"optimizer." + model_.parameters[i].first + "." + kind, tensor, {}});
 }
 
 void TrainingState::add_random(Items& items) const {
   const auto add = [&](const std::string& name, at::Generator generator) {
     items.push_back({"random." + name, generator.get_state(),
-                     [generator](const at::Tensor& tensor) { at::Generator(generator).set_state(tensor); }});
+                     [generator](const at::Tensor& tensor) { at::Generator(generator).set_state(tensor); }, false});
   };
   add("cpu", at::globalContext().defaultGenerator(c10::kCPU));
   if (!device_.is_cpu()) add(c10::DeviceTypeName(device_.type(), true), at::globalContext().defaultGenerator(device_));
 }
 
-Snapshot TrainingState::snapshot(const std::vector<double>& losses, bool copied) const {
+std::vector<state::StatePart> TrainingState::parts(const std::vector<double>& losses) const {
   at::NoGradGuard no_grad;
   Items items = this->items();
-  items.push_back({kLoss, at::tensor(losses, at::kDouble), {}});
-  Snapshot snapshot{static_cast<int64_t>(losses.size()), {}, {}};
-  for (const Item& item : items) {
-    snapshot.specs.push_back(spec_of(item.name, item.tensor));
-    snapshot.tensors[item.name] = copied ? in_host_memory(item.tensor, true) : item.tensor;
-  }
-  return snapshot;
-}
-
-int64_t write(const Snapshot& snapshot, state::StateFolder& folder) {
-  at::NoGradGuard no_grad;
-  Pieces pieces;  // outlive the writer
-  state::StateWriter writer(folder, snapshot.step, snapshot.specs);
-  for (const safetensors::Entry& entry : writer.entries()) {
-    const at::Tensor host = in_host_memory(snapshot.tensors.at(entry.name), false);
-    pieces.write({static_cast<const char*>(host.const_data_ptr()), static_cast<size_t>(entry.bytes())}, writer);
-  }
-  pieces.flush(writer);
-  writer.publish();
-  return writer.bytes();
+  items.push_back({kLoss, at::tensor(losses, at::kDouble), {}, false});
+  std::vector<state::StatePart> parts;
+  for (const Item& item : items) parts.push_back(part_of(item.name, item.tensor, item.changes_in_forward, device_));
+  return parts;
 }
 
 // Gives the optimizer what the state has of it, so that there is something to load into.
@@ -250,7 +207,7 @@ TrainingState::Expected TrainingState::expect(const state::Manifest& manifest, s
   losses.resize(static_cast<size_t>(manifest.step));
   Expected expected;
   for (const Item& item : items()) expected[item.name] = item;
-  expected[kLoss] = {kLoss, at::from_blob(losses.data(), {manifest.step}, at::kDouble), {}};
+  expected[kLoss] = {kLoss, at::from_blob(losses.data(), {manifest.step}, at::kDouble), {}, false};
   std::vector<std::string> differences;
   std::set<std::string> there;
   for (const state::StateTensor& tensor : manifest.tensors) {

@@ -14,22 +14,12 @@
 #include <vector>
 
 #include "core/program/state.h"
-#include "core/safetensors/layout.h"
 #include "core/state/manifest.h"
+#include "core/state/snapshot.h"
 #include "core/state/state_folder.h"
 #include "core/trial/optimizer.h"
 
 namespace memtune::trial {
-
-// All that goes into one saved state.
-struct Snapshot {
-  int64_t step = 0;
-  std::vector<safetensors::Spec> specs;
-  std::map<std::string, at::Tensor> tensors;
-};
-
-// Publishes it in `folder`; bytes. IoError: then it is not saved. On any thread, one at a time for a folder.
-int64_t write(const Snapshot& snapshot, state::StateFolder& folder);
 
 class TrainingState {
  public:
@@ -37,9 +27,9 @@ class TrainingState {
   // in the model that cannot be saved.
   TrainingState(program::State model, Optimizer& optimizer, c10::Device device);
 
-  // As it is after as many steps as `losses` has. `copied`: to host memory of its own, so that training may go on while
-  // it is written; else its tensors are those that are trained. Throws what an allocation throws.
-  Snapshot snapshot(const std::vector<double>& losses, bool copied) const;
+  // As it is after as many steps as `losses` has, in the order in which it can leave: their bytes are those that are
+  // trained. Throws what an allocation throws.
+  std::vector<state::StatePart> parts(const std::vector<double>& losses) const;
 
   // The newest state, or that of `step`: puts everything in its place, and answers with the losses. As state::load;
   // UsageError with all that differs when it is another model's, and nothing was changed then.
@@ -50,14 +40,15 @@ class TrainingState {
     std::string name;
     at::Tensor tensor;
     std::function<void(const at::Tensor&)> put;  // empty: it is copied into the tensor
+    bool changes_in_forward = false;
   };
   using Items = std::vector<Item>;
   using Expected = std::map<std::string, Item>;
 
   Items items() const;
-  void add_tensors(Items& items) const;
+  void add_buffers(Items& items) const;
   void add_attributes(Items& items) const;
-  void add_optimizer(Items& items) const;
+  void add_parameters(Items& items) const;
   void add_random(Items& items) const;
   void prepare(const state::Manifest& manifest);
   Expected expect(const state::Manifest& manifest, std::vector<double>& losses);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "core/config/vocabulary.h"
 #include "core/plan/strategy.h"
 #include "core/state/load.h"
 #include "core/trial/session.h"
@@ -117,6 +118,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
     const result::TrainingResult without = train(request(scratch.path, model, strategy, 9));
     config::RunRequest asked = request(whole, model, strategy, 9);
     asked.save_every = 3;
+    asked.save = "async";
     const result::TrainingResult once = train(asked);
     CHECK(once.loss == without.loss);  // saves change nothing
     if (first.empty()) first = once.loss;
@@ -125,7 +127,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
     CHECK(once.loss[1] != once.loss[2]);
 
     asked.folder = parts.string();
-    asked.save = "async";
+    asked.save = "overlapped";
     asked.trial.training.steps = 4;
     train(asked);
     asked.trial.training.steps = 9;
@@ -181,13 +183,14 @@ TEST_CASE("a state of another model is refused with what differs, and one that i
 
 TEST_CASE("a save that fails is told and the run goes on; what is kept are the newest") {
   test_device();
-  bool asynchronous = false;
-  SUBCASE("while training waits") {}
-  SUBCASE("while it goes on") { asynchronous = true; }
+  std::string how;
+  for (const std::string& mode : config::kSaveModes) SUBCASE(mode.c_str()) {
+      how = mode;
+    }
   test::ScratchFolder scratch;
   config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
   asked.save_every = 1;
-  asked.save = asynchronous ? "async" : "sync";
+  asked.save = how;
   asked.keep_last = 2;
   const state::StateFolder folder(scratch.path);
   fs::create_directories(folder.path(3));

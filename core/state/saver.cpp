@@ -1,0 +1,179 @@
+#include "core/state/saver.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/state/write.h"
+
+namespace memtune::state {
+namespace {
+
+using device::Stream;
+using result::SavedStep;
+
+constexpr size_t kMostPortions = size_t{1} << 32;  // of a snapshot
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Losses and what the optimizer gets to keep make a state larger as time goes on.
+int64_t with_slack(int64_t bytes) { return bytes + bytes / 64 + (int64_t{1} << 20); }
+
+}  // namespace
+
+Saver::Saver(device::Device& device, StateFolder& folder, SaveSettings settings,
+             std::function<void(const SavedStep&)> ended)
+    : device_(device), folder_(folder), settings_(std::move(settings)), ended_(std::move(ended)) {}
+
+Saver::~Saver() {
+  for (const Flight& flight : flights_) flight.snapshot->abandon();
+  for (const Flight& flight : flights_) flight.end.wait();
+}
+
+void Saver::prepare(int64_t bytes, int64_t budget_bytes) {
+  if (!slabs_.empty()) return;
+  if (settings_.how == "sync") {
+    slabs_.push_back(allocate(kBufferBytes));
+    return;
+  }
+  const int64_t image = with_slack(bytes);
+  if (image > budget_bytes)
+    throw UsageError("a copy of the state takes " + format_bytes(image) + " of host memory, and there are " +
+                     format_bytes(budget_bytes) + " for it; --save sync needs " + format_bytes(kBufferBytes));
+  slabs_.push_back(allocate(image));
+  if (2 * image <= budget_bytes) slabs_.push_back(allocate(image));
+}
+
+std::unique_ptr<device::HostSlab> Saver::allocate(int64_t bytes) {
+  try {
+    return device_.allocate_host(bytes);
+  } catch (const OutOfHostMemory&) {
+    return device_.allocate_host(bytes, /*pinned=*/false);  // copies hold up the caller, and that is measured
+  }
+}
+
+void Saver::save(int64_t step, std::vector<StatePart> parts) {
+  const auto start = Clock::now();
+  look(false);
+  if (settings_.how == "sync") {
+    SavedStep save = write(step, start, [&] { return state::write(device_, step, parts, *slabs_.front(), folder_); });
+    save.blocked_ms = ms_since(start);
+    return ended_(save);
+  }
+  try {
+    Flight flight = take_off(step, std::move(parts), start);
+    flight.blocked_ms = ms_since(start);
+    flights_.push_back(std::move(flight));
+  } catch (const OutOfHostMemory& error) {
+    ended_({step, ms_since(start), 0, 0, error.what()});
+  }
+}
+
+Saver::Flight Saver::take_off(int64_t step, std::vector<StatePart> parts, Clock::time_point start) {
+  Flight flight;
+  flight.image = &free_image(bytes_of(parts));
+  const device::EventPtr before = device_.record_timed(Stream::compute);
+  flight.snapshot = std::make_unique<Snapshot>(device_, step, std::move(parts), *flight.image);
+  flight.stalls.push_back({before, device_.record_timed(Stream::compute)});
+  if (settings_.how == "async") {
+    flight.snapshot->wait();
+    flight.snapshot->confirm();
+    flight.snapshot->release_sources();
+  } else if (!settings_.activations_first) {
+    flight.snapshot->send();
+  }
+  const auto earlier = flights_.empty() ? std::shared_future<SavedStep>() : flights_.back().end;
+  const Snapshot& snapshot = *flight.snapshot;
+  flight.end = std::async(std::launch::async, [this, &snapshot, step, start, earlier] {
+    if (earlier.valid()) earlier.wait();
+    return write(step, start, [&] { return state::write(snapshot, folder_); });
+  });
+  return flight;
+}
+
+SavedStep Saver::write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write) {
+  SavedStep save;
+  save.step = step;
+  try {
+    save.bytes = write();
+    save.durable_ms = ms_since(start);
+    folder_.keep_last(settings_.keep_last);
+  } catch (const IoError& error) {
+    save.error = error.what();
+  }
+  return save;
+}
+
+device::HostSlab& Saver::free_image(int64_t bytes) {
+  if (flights_.size() == slabs_.size()) end_first();
+  const auto is_free = [&](const auto& slab) {
+    return std::ranges::none_of(flights_, [&](const Flight& flight) { return flight.image == slab.get(); });
+  };
+  auto& slab = *std::ranges::find_if(slabs_, is_free);
+  if (!slab || slab->bytes() < bytes) {
+    slab.reset();
+    slab = allocate(with_slack(bytes));
+  }
+  return *slab;
+}
+
+void Saver::begin_backward() {
+  for (Flight& flight : flights_) {
+    if (!flight.snapshot->sent()) flight.snapshot->send();
+    flight.snapshot->confirm();
+  }
+}
+
+size_t Saver::turn(const void* memory) {
+  for (size_t i = flights_.size(); i-- > 0;)  // a later one leaves later
+    if (const size_t portions = flights_[i].snapshot->pending(memory)) return i * kMostPortions + portions;
+  return 0;
+}
+
+void Saver::await(size_t turn) {
+  if (turn == 0) return;
+  Flight& flight = flights_[turn / kMostPortions];
+  const device::EventPtr begin = device_.record_timed(Stream::compute);
+  device_.wait(Stream::compute, flight.snapshot->left(turn % kMostPortions));
+  flight.stalls.push_back({begin, device_.record_timed(Stream::compute)});
+}
+
+void Saver::look(bool wait) {
+  for (const Flight& flight : flights_) flight.snapshot->release_sources();
+  const auto has_ended = [](const Flight& flight) {
+    return flight.end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
+  while (!flights_.empty() && (wait || has_ended(flights_.front()))) end_first();
+}
+
+void Saver::end_first() {
+  Flight& flight = flights_.front();
+  if (!flight.snapshot->sent()) flight.snapshot->send();
+  flight.snapshot->confirm();  // no forward ran since, or one that was over
+  SavedStep save = flight.end.get();
+  save.blocked_ms = blocked_ms(flight);
+  flights_.pop_front();
+  ended_(save);
+}
+
+// Host and device wait side by side when a save begins.
+double Saver::blocked_ms(const Flight& flight) {
+  std::vector<double> stalls;
+  for (const Stall& stall : flight.stalls) {
+    stall.end->synchronize();
+    stalls.push_back(stall.end->ms_since(*stall.begin));
+  }
+  stalls.front() = std::max(stalls.front(), flight.blocked_ms);
+  return std::accumulate(stalls.begin(), stalls.end(), 0.0);
+}
+
+int64_t Saver::host_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& slab : slabs_) bytes += slab ? slab->bytes() : 0;
+  return bytes;
+}
+
+}  // namespace memtune::state
