@@ -34,15 +34,19 @@ from safetensors_file import save_safetensors
 from strategies import Around
 
 
-def export(options):
-    """The model as TorchScript and the batch that measure() uses, named as forward's argument, beside it."""
-    model = build(options.model, options.length).to(dtype_of(options.dtype))
-    x, y = make_batch(model, options.batch, options.length)
-    folder = os.path.dirname(os.path.abspath(options.export))
+def write_model(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, path: str):
+    """As TorchScript, and the batch, named as forward's argument, beside it."""
+    folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
-    torch.jit.script(model).save(options.export)
+    torch.jit.script(model).save(path)
     inputs = {"x": x, "target": y} if takes_images(model) else {"tok": x}
     save_safetensors(inputs, os.path.join(folder, "inputs.safetensors"))
+
+
+def export(options):
+    """The model and the batch that measure() uses."""
+    model = build(options.model, options.length).to(dtype_of(options.dtype))
+    write_model(model, *make_batch(model, options.batch, options.length), options.export)
     parameters = sum(p.numel() for p in model.parameters())
     print(f"{options.export}: {options.model}, {options.dtype}, {parameters / 1e6:.1f} M parameters, "
           f"{os.path.getsize(options.export) / 1e6:.1f} MB; inputs.safetensors beside it", flush=True)

@@ -8,6 +8,7 @@
 #   second    another kind of model                         vision transformer, 0.63 B      FOLDER/vit
 #   experts   and a third                                   mixture of experts, 0.91 B      FOLDER/moe
 #   scaling   sequence and depth                            smaller decoders                FOLDER/scaling
+#   states    saving the training state                     the first decoder               FOLDER/states
 #   all       memtune, peers and disk
 #
 # A part writes JSON into its folder and prints the table of all that lies there. MEMTUNE names the tool (default:
@@ -90,6 +91,7 @@ case $part in
   second) other_part vit vit 128 224 cross_entropy ;;
   experts) other_part moe moe 4 4096 next_token ;;
   scaling) MEMTUNE=$memtune "$python" "$here/scaling.py" "$out/scaling" | tee "$out/scaling.md" ;;
+  states) MEMTUNE=$memtune "$python" "$here/training_state.py" "$out/states" --device "$device" ;;
   all) for part in memtune peers disk; do "$0" "$part" "$out"; done ;;
-  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling or all" >&2; exit 2 ;;
+  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling, states or all" >&2; exit 2 ;;
 esac
