@@ -2,8 +2,7 @@
 
     python3 run_test.py MEMTUNE [unittest arguments]
 
-MEMTUNE_KILLS: how often the run is killed (default 12); MEMTUNE_EVERY_CALL=1: at each system call of its saves, not at
-one in five. Needs the standard library alone.
+MEMTUNE_KILLS: how often the run is killed (default 12). Needs the standard library alone.
 """
 
 import json
@@ -70,30 +69,6 @@ class Killed(RunTest):
         for state in self.states("parts")[2:]:
             self.assertEqual(len(list((self.folder / "parts/states" / state).iterdir())), 2)
         self.assertEqual((self.folder / "parts/states/latest").read_text(), "step-00000090\n")
-
-    def test_in_each_moment_of_a_save(self):
-        """The process that trains is stopped by the system at its first, second, third ... fsync and rename."""
-        if subprocess.run(["sh", "-c", "command -v strace"], capture_output=True).returncode:
-            self.skipTest("no strace")
-        whole, kills = self.losses("--out", "whole", steps=4), 0
-        draw = random.Random(2)
-        stride = 1 if os.environ.get("MEMTUNE_EVERY_CALL") else 5
-        for call in ("fsync", "rename", "mkdir", "unlink", "rmdir"):
-            for when in range(1, 200, stride):
-                out = f"{call}-{when}"
-                inner = [MEMTUNE, "run", "--device", "cpu", "--model", "tiny", "--out", out, "--save-every", "1",
-                         "--keep-last", "1", "--save", draw.choice(["sync", "async"]), "--quiet", "--resume"]
-                traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
-                          f"inject={call}:signal=KILL:when={when}"]
-                killed = subprocess.run([*traced, *inner, "--steps", "3"], cwd=self.folder, capture_output=True)
-                self.assertEqual(self.losses("--out", out, "--save-every", "1", "--keep-last", "1", "--resume", steps=4),
-                                 whole, out)
-                self.assertEqual(self.states(out), ["latest", "lock", "step-00000004"])
-                if killed.returncode == 0:
-                    break
-                kills += 1
-        print(f"killed at {kills} system calls", file=sys.stderr)
-        self.assertGreater(kills, 5)
 
 
 class Stopped(RunTest):
