@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -72,26 +73,35 @@ std::string summary(const result::TrainingResult& training) {
   if (training.step_ms > 0) text += ", " + ms_text(training.step_ms) + " a step";
   if (training.tokens_per_s > 0) text += ", " + fixed(training.tokens_per_s, 0) + " tokens/s";
   double blocked_ms = 0;
-  for (const result::SavedStep& save : training.saves) blocked_ms += save.blocked_ms;
-  const size_t saves = training.saves.size();
-  if (saves > 0)
-    text += "; " + std::to_string(saves) + (saves == 1 ? " save, " : " saves, ") +
-            ms_text(blocked_ms / static_cast<double>(saves)) + " each";
+  size_t saved = 0;
+  for (const result::SavedStep& save : training.saves)
+    if (save.error.empty()) blocked_ms += save.blocked_ms, ++saved;
+  if (saved > 0)
+    text += "; " + std::to_string(saved) + (saved == 1 ? " save, " : " saves, ") +
+            ms_text(blocked_ms / static_cast<double>(saved)) + " each";
   return text + "\n";
 }
 
-bool a_save_failed(const result::TrainingResult& training) {
-  for (const result::SavedStep& save : training.saves)
-    if (!save.error.empty()) return true;
-  return false;
+bool failed(const result::SavedStep& save) { return !save.error.empty(); }
+
+// "2 of 5 saves failed, the last that of step 8: cannot write ...".
+void throw_if_saves_failed(const result::TrainingResult& training) {
+  const auto& saves = training.saves;
+  const auto count = std::ranges::count_if(saves, failed);
+  if (count == 0) return;
+  const result::SavedStep& last = *std::find_if(saves.rbegin(), saves.rend(), failed);
+  throw Error(std::to_string(count) + " of " + std::to_string(saves.size()) + " saves failed, the last that of step " +
+              std::to_string(last.step) + ": " + last.error);
 }
 
 int tell(const RunFlags& flags, const result::TrainingResult& training) {
   if (!flags.json.empty()) write_output(flags.json, nlohmann::json(training).dump(1, '\t') + "\n");
   if (flags.json != "-") write_output("-", summary(training));
-  if (training.stopped) say(flags.model.console, "stopped; the same command with --resume goes on from here");
-  if (training.stopped) return kInterrupted;
-  return a_save_failed(training) ? kFailed : kDone;
+  const bool goes_on_from_here = training.saves.empty() || !failed(training.saves.back());
+  if (!training.stopped || !goes_on_from_here) throw_if_saves_failed(training);
+  if (!training.stopped) return kDone;
+  say(flags.model.console, "stopped; the same command with --resume goes on from here");
+  return kInterrupted;
 }
 
 int run_command(const RunFlags& flags) {

@@ -38,7 +38,9 @@ config::RunRequest request_of(const RunSettings& settings, const config::Program
 }  // namespace
 
 TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
-  const std::optional<ModelFacts> facts = look_at_model(settings.sweep, listener);
+  SweepSettings look = settings.sweep;
+  look.request.training.steps = config::TrainingSettings().steps;  // whoever goes on to a later step finds it again
+  const std::optional<ModelFacts> facts = look_at_model(look, listener);
   if (!facts) return Failure{result::Outcome::interrupted, "stopped before the first step"};
   config::RunRequest request = request_of(settings, facts->program);
   for (const std::string& note : settings.sweep.notes) listener.noted(note);

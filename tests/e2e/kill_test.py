@@ -8,24 +8,24 @@ byte. MEMTUNE_KILLS: at how many of the calls that may change something (default
 of any kind). Needs the standard library alone.
 """
 
-import json
+import math
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Dict, List, NamedTuple
 
-MEMTUNE, KILL_AT_CALL = "", ""
-STEPS = 4  # of the whole run; the save of step 2 is killed, with what comes between the saves before and behind it
+from saved_runs import SavedRuns, save_modes
+
+KILL_AT_CALL = ""
 LOOKS = {"access", "close", "fcntl", "fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read",
          "readlink", "readlinkat", "stat", "statfs", "statx"}  # and change nothing
+# The save of step 2 is killed, with what comes between the saves before and behind it.
 BEGIN, END = "states/latest", "step-00000003"
 
 
@@ -44,71 +44,31 @@ class Point(NamedTuple):
     number: int  # from 1
 
 
-def contents(folder: Path) -> Dict[str, bytes]:
-    """All that is there, with the bytes of the states' files; other files have times and numbers of processes."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() and "step-" in path.parent.name else b""
-            for path in folder.rglob("*")}
-
-
-def published(folder: Path) -> List[int]:
-    return sorted(int(path.parent.name[-8:]) for path in folder.glob("states/step-*/manifest.json"))
-
-
-class Kill(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.root = Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.root)
-
-    def command(self, series: Series, folder: Path, *more) -> List[str]:
-        return [MEMTUNE, "run", "--device", "cpu", "--model", "tiny", "--save", series.mode, "--save-every", "1",
-                "--keep-last", "1", "--out", str(folder), "--quiet", *more]
-
-    def modes(self) -> List[str]:
-        said = subprocess.run([MEMTUNE, "run", "--save", "?"], capture_output=True, text=True).stderr
-        return re.search("Known: (.*)", said).group(1).split(", ")
-
+class Kill(SavedRuns):
     def trace(self, series: Series, folder: Path, number: int) -> List[str]:
         """The points that a run came past; with a number other than 0 it was killed at the last of them."""
         report = folder.with_suffix(".report")
         flags = ["--without-io-uring"] if series.without_io_uring else []
         done = subprocess.run([KILL_AT_CALL, report, BEGIN, END, str(number), *flags,
-                               *self.command(series, folder, "--steps", "3")], capture_output=True, text=True)
+                               *self.command(series.mode, folder, "--steps", "3")], capture_output=True, text=True)
         points = report.read_text().splitlines()
         report.unlink()
         killed = 0 < number <= len(points)
         self.assertEqual(done.returncode, 1 if killed else 0, f"{series}, point {number}: {done.stdout}{done.stderr}")
         return points
 
-    def resume(self, series: Series, folder: Path):
-        answer = folder.with_suffix(".json")
-        done = subprocess.run(self.command(series, folder, "--resume", "--steps", str(STEPS), "--json", str(answer)),
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, f"{series}: {done.stdout}{done.stderr}")
-        text = answer.read_text()
-        answer.unlink()
-        return json.loads(text)
-
     def kill_at(self, point: Point):
         """What it was killed before or behind, or None where this run had fewer points."""
         folder = self.root / f"{point.series.mode}-{int(point.series.without_io_uring)}-{point.number}"
         points = self.trace(point.series, folder, point.number)
-        there = published(folder)
-        answer = self.resume(point.series, folder)
-        where = f"{point.series}, point {point.number}, {points[-1]}"
-        self.assertGreater(len(there), 0, where)
-        self.assertEqual(answer["first_step"], there[-1], where)
-        self.assertEqual(answer["loss"], self.whole_loss, where)
-        left = contents(folder)
-        self.assertEqual(sorted(left), sorted(self.whole), where)
-        self.assertEqual([name for name in left if left[name] != self.whole[name]], [], where)
+        self.check_goes_on(point.series.mode, folder, f"{point.series}, point {point.number}, {points[-1]}")
         shutil.rmtree(folder)
         return (point.series, points[-1], points.count(points[-1])) if point.number <= len(points) else None
 
     def all_points(self) -> Dict[Series, List[str]]:
         """Without io_uring only where there is another way then."""
         found = {}
-        for mode in self.modes():
+        for mode in save_modes(self.MEMTUNE):
             plain, other = Series(mode, False), Series(mode, True)
             found[plain] = self.trace(plain, self.root / "count", 0)
             shutil.rmtree(self.root / "count")
@@ -123,15 +83,9 @@ class Kill(unittest.TestCase):
                   if kills == 0 or call.split()[1] not in LOOKS]
         stride = max(1.0, len(points) / (kills or len(points)))
         first = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))).random() * stride
-        return [points[int(first + i * stride)] for i in range(int((len(points) - first) / stride))]
+        return [points[int(first + i * stride)] for i in range(math.ceil((len(points) - first) / stride))]
 
     def test_at_the_system_calls_of_a_save(self):
-        folder, undisturbed = self.root / "whole", Series("sync", False)
-        self.assertEqual(subprocess.run(self.command(undisturbed, folder, "--steps", "3"),
-                                        capture_output=True).returncode, 0)
-        answer = self.resume(undisturbed, folder)
-        type(self).whole_loss, type(self).whole = answer["loss"], contents(folder)
-        self.assertEqual(len(set(self.whole_loss)), STEPS)
         found = self.all_points()
         chosen = self.choose(found)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -151,5 +105,5 @@ class Kill(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    KILL_AT_CALL, MEMTUNE = sys.argv.pop(2), sys.argv.pop(1)
+    KILL_AT_CALL, SavedRuns.MEMTUNE = sys.argv.pop(2), sys.argv.pop(1)
     unittest.main()

@@ -137,6 +137,7 @@ class Answers(RunTest):
         (self.folder / "memtune-training/states/step-00000004/mine").write_text("mine")
         _, err = self.run_it("--save-every", "2", "--json", "answer.json", steps=6, code=1)
         self.assertIn("the save of step 4 failed: ", err)
+        self.assertIn("memtune: 1 of 3 saves failed, the last that of step 4: ", err)
         self.assertIn("error", self.answer()["saves"][1])
         self.assertEqual(self.states("memtune-training"),
                          ["latest", "lock", "step-00000002", "step-00000004", "step-00000006"])

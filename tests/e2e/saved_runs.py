@@ -1,0 +1,61 @@
+"""What tests of saved runs share: a small run with saves as a command, what it left, and the same run undisturbed."""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Dict, List
+
+STEPS = 4  # of a whole run, with a save behind each
+
+
+def contents(folder: Path) -> Dict[str, bytes]:
+    """All that is there, with the bytes of the states' files; other files have times and numbers of processes."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() and "step-" in path.parent.name else b""
+            for path in folder.rglob("*")}
+
+
+def published(folder: Path) -> List[int]:
+    return sorted(int(path.parent.name[-8:]) for path in folder.glob("states/step-*/manifest.json"))
+
+
+def save_modes(memtune: str) -> List[str]:
+    said = subprocess.run([memtune, "run", "--save", "?"], capture_output=True, text=True).stderr
+    return re.search("Known: (.*)", said).group(1).split(", ")
+
+
+class SavedRuns(unittest.TestCase):
+    """`whole` and `whole_loss`: folder and losses of a run that nothing disturbed, in two parts."""
+
+    MEMTUNE = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.root)
+        folder, answer = cls.root / "whole", cls.root / "whole.json"
+        for more in (("--steps", "3"), ("--resume", "--steps", str(STEPS), "--json", answer)):
+            subprocess.run(cls.command("sync", folder, *more), check=True, capture_output=True)
+        cls.whole, cls.whole_loss = contents(folder), json.loads(answer.read_text())["loss"]
+
+    @classmethod
+    def command(cls, mode: str, folder: Path, *more) -> List[str]:
+        return [cls.MEMTUNE, "run", "--device", "cpu", "--model", "tiny", "--save", mode, "--save-every", "1",
+                "--keep-last", "1", "--out", str(folder), *more]
+
+    def check_goes_on(self, mode: str, folder: Path, where: str):
+        """From the newest state that is published, with the undisturbed run's losses; then nothing more is there."""
+        there, answer = published(folder), folder.with_suffix(".json")
+        self.assertGreater(len(there), 0, where)
+        done = subprocess.run(self.command(mode, folder, "--resume", "--steps", str(STEPS), "--json", answer),
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, f"{where}\n{done.stdout}{done.stderr}")
+        training = json.loads(answer.read_text())
+        self.assertEqual(training["first_step"], there[-1], where)
+        self.assertEqual(training["loss"], self.whole_loss, where)
+        left = contents(folder)
+        self.assertEqual(sorted(left), sorted(self.whole), where)
+        self.assertEqual([name for name in left if left[name] != self.whole[name]], [], where)
