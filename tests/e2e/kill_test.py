@@ -4,8 +4,8 @@
 
 After each kill the newest state that was published loads, the losses go on with the bits of a run that was never
 stopped, and behind the next save the run's folder holds what it does where nothing was killed, its states byte for
-byte. MEMTUNE_KILLS: at how many of the calls that may change something (default 60, evenly over them; 0: at each call
-of any kind). Needs the standard library alone.
+byte. MEMTUNE_KILLS: at how many of the calls that may change something (default 40, evenly over them; 0: at each call
+of any kind), and at a quarter as many of those that write a larger state. Needs the standard library alone.
 """
 
 import math
@@ -18,13 +18,14 @@ import unittest
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import Callable, Dict, List, NamedTuple
 
 from saved_runs import SavedRuns, save_modes
 
-KILL_AT_CALL = ""
+KILL_AT_CALL, KILLS = "", int(os.environ.get("MEMTUNE_KILLS", "40"))
 LOOKS = {"access", "close", "fcntl", "fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read",
          "readlink", "readlinkat", "stat", "statfs", "statx"}  # and change nothing
+WRITES = {"fallocate", "fsync", "ftruncate", "io_uring_enter", "pwrite64", "pwritev", "rename", "write"}
 # The save of step 2 is killed, with what comes between the saves before and behind it.
 BEGIN, END = "states/latest", "step-00000003"
 
@@ -44,7 +45,7 @@ class Point(NamedTuple):
     number: int  # from 1
 
 
-class Kill(SavedRuns):
+class Kills(SavedRuns):
     def trace(self, series: Series, folder: Path, number: int) -> List[str]:
         """The points that a run came past; with a number other than 0 it was killed at the last of them."""
         report = folder.with_suffix(".report")
@@ -77,17 +78,11 @@ class Kill(SavedRuns):
                 shutil.rmtree(self.root / "count")
         return found
 
-    def choose(self, found: Dict[Series, List[str]]) -> List[Point]:
-        kills = int(os.environ.get("MEMTUNE_KILLS", "60"))
-        points = [Point(series, i + 1) for series, calls in found.items() for i, call in enumerate(calls)
-                  if kills == 0 or call.split()[1] not in LOOKS]
+    def kill_at_each(self, found: Dict[Series, List[str]], points: List[Point], kills: int):
+        """At so many of the points, evenly over them; 0: at each."""
         stride = max(1.0, len(points) / (kills or len(points)))
         first = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))).random() * stride
-        return [points[int(first + i * stride)] for i in range(math.ceil((len(points) - first) / stride))]
-
-    def test_at_the_system_calls_of_a_save(self):
-        found = self.all_points()
-        chosen = self.choose(found)
+        chosen = [points[int(first + i * stride)] for i in range(math.ceil((len(points) - first) / stride))]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             killed = [at for at in pool.map(self.kill_at, chosen) if at]
         self.tell(found, chosen, killed)
@@ -102,6 +97,25 @@ class Kill(SavedRuns):
             names = Counter(what.split()[1] for _, what, _ in mine)
             print(f"  {series}: {len(mine)} of {len(calls)}: " +
                   ", ".join(f"{name} {count}" for name, count in names.most_common()), file=sys.stderr)
+
+
+def points_of(found: Dict[Series, List[str]], wanted: Callable[[str], bool]) -> List[Point]:
+    return [Point(series, i + 1) for series, calls in found.items() for i, call in enumerate(calls)
+            if wanted(call.split()[1])]
+
+
+class OfASmallState(Kills):
+    def test_at_the_system_calls_of_a_save(self):
+        found = self.all_points()
+        self.kill_at_each(found, points_of(found, lambda call: KILLS == 0 or call not in LOOKS), KILLS)
+
+
+class OfAStateInSeveralPieces(Kills):
+    MODEL = ["--model", "small", "--batch", "1", "--seq", "16"]
+
+    def test_at_the_system_calls_that_write(self):
+        found = self.all_points()
+        self.kill_at_each(found, points_of(found, WRITES.__contains__), KILLS // 4)
 
 
 if __name__ == "__main__":
