@@ -14,6 +14,7 @@ import argparse
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import statistics
@@ -77,7 +78,12 @@ class Bench:
         subprocess.run(self.peers_command("--export", self.work / "model.pt"), check=True)
 
     def raw_disk(self):
-        self.add(kind="raw disk", **raw_disk.measure(self.work, self.options.raw_bytes))
+        record = raw_disk.measure(self.work, self.options.raw_bytes)
+        said = output_of(self.options.memtune, "doctor", "--device", "cpu", "--scratch", self.work)
+        doctor = re.search(r"([\d.]+) GB/s into a new file", said)
+        if doctor:
+            record["gb_per_s"]["doctor"] = float(doctor.group(1))
+        self.add(kind="raw disk", **record)
 
     def ours(self):
         under, ways = self.options.under, [way for way in self.options.save if way != "sync"]

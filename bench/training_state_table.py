@@ -51,7 +51,7 @@ def same_losses(record: Record, records: List[Record]) -> Optional[bool]:
 def our_row(record: Record, records: List[Record]) -> Row:
     notes = [f"a save failed: {error}" for error in record["errors"]]
     if record["late_saves"]:
-        notes.append(f"{record['late_saves']} saves began before the one before was over")
+        notes.append(f"saves that waited for the end of the one before: {record['late_saves']}")
     equal = same_losses(record, records)
     if equal is not None:
         notes.append("the losses are those of the run without saves, bit for bit" if equal else
@@ -168,8 +168,8 @@ def head(records: List[Record]) -> List[str]:
 def disk_lines(records: List[Record]) -> List[str]:
     raw = [record for record in records if record["kind"] == "raw disk"]
     rates = "; ".join(", ".join(f"{rate:.2f} {how}" for how, rate in record["gb_per_s"].items()) for record in raw)
-    return [f"The disk by itself (a new file, direct, eight requests in flight, synced): {rates} GB/s. × disk: the "
-            "median durable time against the fastest of these for the same bytes."] if raw else []
+    return [f"The disk by itself (a new file, direct, eight requests in flight, synced; `doctor`: 1 GiB): {rates} "
+            "GB/s. × disk: the median durable time against the fastest of these for the same bytes."] if raw else []
 
 
 def page(records: List[Record]) -> str:
