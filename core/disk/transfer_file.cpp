@@ -78,9 +78,9 @@ std::string TransferFile::describe(const FileIo& io) const {
 
 std::string TransferFile::words(int error, const std::string& doing) const {
   const std::string what = doing + ": " + std::generic_category().message(error);
-  if (error == EFBIG) return what + "; " + file_size_limit();
+  if (const std::string limit = file_size_limit(); error == EFBIG && !limit.empty()) return what + "; " + limit;
   struct statfs status {};
-  if (!is_full(error) || system_.status(descriptor(), status) < 0) return what;
+  if (!is_full(error) || error == EFBIG || system_.status(descriptor(), status) < 0) return what;
   const std::optional<int64_t> free = free_bytes_of(status);
   return free ? what + " (" + format_bytes(*free) + " free)" : what;
 }

@@ -146,6 +146,16 @@ TEST_CASE("the folder itself may be a link, and files in it work as anywhere") {
   CHECK(test::entries(bench.inside.path / "a/b") == 1);
 }
 
+TEST_CASE("an open file waits for its disk as any other, whatever its opening did not wait for") {
+  const Bench bench;
+  OwnFolder folder(bench.inside.path);
+  write_file(bench.inside.path / "file", "x");
+  const Descriptor file(folder.open(bench.inside.path / "file", O_RDWR, 0));
+  REQUIRE(file.get() >= 0);
+  CHECK((::fcntl(file.get(), F_GETFL) & O_NONBLOCK) == 0);
+  CHECK((::fcntl(file.get(), F_GETFL) & O_ACCMODE) == O_RDWR);
+}
+
 TEST_CASE("a file beyond the bound is refused, one without an end too") {
   CHECK_THROWS_AS(read_file("/dev/zero", system_files(), 1 << 20), IoError);
   Bench bench;
