@@ -12,6 +12,7 @@ TEST_CASE("the disk's speed is told, with how it was used") {
     const disk::DiskSpeed speed = disk::probe_disk(folder.path, (20 << 20) + 1, true, backend);
     CHECK(speed.write_gb_per_s > 0);
     CHECK(speed.read_gb_per_s > 0);
+    CHECK(speed.new_file_gb_per_s > 0);
     CHECK(speed.how.starts_with(test::name_of(backend)));
     CHECK(test::entries(folder.path) == 0);
   }
