@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 IN_FLIGHT, PIECE, SECTOR = 8, 8 << 20, 4096
 
@@ -48,8 +48,8 @@ def open_file(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_DIRECT, 0o600)
 
 
-def write_once(path: Path, size: int, ahead: bool) -> float:
-    """Seconds from the file's making to the end of its sync."""
+def write_once(path: Path, size: int, ahead: bool) -> Tuple[float, float]:
+    """Seconds from the file's making to the end of its sync, and of its removal."""
     numbers = itertools.count()  # next() is one step for Python's threads
     writers: List[Writer] = [Writer(-1, size, numbers) for _ in range(IN_FLIGHT)]
     start = time.perf_counter()
@@ -66,21 +66,24 @@ def write_once(path: Path, size: int, ahead: bool) -> float:
         seconds = time.perf_counter() - start
     finally:
         os.close(file)
+        end = time.perf_counter()
         path.unlink()
     for writer in writers:
         if writer.error:
             raise writer.error
-    return seconds
+    return seconds, time.perf_counter() - end
 
 
 def measure(folder: Path, size: int) -> Dict[str, Any]:
-    """Each way's rate."""
+    """Each way's rate, and what removing the file took at most."""
     size = -(-size // SECTOR) * SECTOR
-    path, rates = folder / f"raw-disk-{os.getpid()}", {}
+    path, rates, removals = folder / f"raw-disk-{os.getpid()}", {}, []
     for name, ahead in (("plain", False), ("preallocated", True)):
         os.sync()
-        rates[name] = size / write_once(path, size, ahead) / 1e9
-    return {"bytes": size, "gb_per_s": rates}
+        seconds, removal = write_once(path, size, ahead)
+        rates[name] = size / seconds / 1e9
+        removals.append(removal)
+    return {"bytes": size, "gb_per_s": rates, "remove_s": max(removals)}
 
 
 def main():

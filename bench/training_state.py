@@ -44,6 +44,7 @@ class Bench:
         self.began = time.monotonic()
         self.records: List[Dict[str, Any]] = []
         self.start_s = START_S
+        self.remove_s = 0.0  # that removing a state takes
         self.work = options.folder / "work"
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
@@ -82,7 +83,8 @@ class Bench:
         said = output_of(self.options.memtune, "doctor", "--device", "cpu", "--scratch", self.work)
         doctor = re.search(r"([\d.]+) GB/s into a new file", said)
         if doctor:
-            record["gb_per_s"]["doctor"] = float(doctor.group(1))
+            record["doctor_gb_per_s"] = float(doctor.group(1))
+        self.remove_s = record["remove_s"]
         self.add(kind="raw disk", **record)
 
     def ours(self):
@@ -90,13 +92,13 @@ class Bench:
         sync = self.train("sync", "none", 2, self.options.saves)
         if not sync:
             return
-        every = steps_between(sync)
+        every = steps_between(sync, self.remove_s)
         self.train("never", "none", every + SETTLING, 0)
         if ways:
             self.train(ways[0], "none", every, self.options.saves)
             there = self.train("sync", under, 2, min(3, self.options.saves))
             if there:
-                self.train(ways[0], under, steps_between(there), self.options.saves)
+                self.train(ways[0], under, steps_between(there, self.remove_s), self.options.saves)
         for way in ways[1:]:
             self.train(way, "none", every, self.options.saves)
 
@@ -196,9 +198,9 @@ def spent_s(answer) -> float:
     return (sum(answer["times_ms"]) + blocked) / 1e3
 
 
-def steps_between(record) -> int:
-    """Steps from save to save, so that each is over before the next."""
-    return math.ceil(MARGIN * max(record["durable_ms"]) / record["step_ms"]) + QUIET
+def steps_between(record, remove_s: float) -> int:
+    """Steps from save to save, so that each is over before the next, the removal of an older state included."""
+    return math.ceil(MARGIN * (max(record["durable_ms"]) + remove_s * 1e3) / record["step_ms"]) + QUIET
 
 
 def figures(answer) -> Dict[str, Any]:

@@ -167,7 +167,9 @@ def head(records: List[Record]) -> List[str]:
 
 def disk_lines(records: List[Record]) -> List[str]:
     raw = [record for record in records if record["kind"] == "raw disk"]
-    rates = "; ".join(", ".join(f"{rate:.2f} {how}" for how, rate in record["gb_per_s"].items()) for record in raw)
+    rates = "; ".join(", ".join(f"{rate:.2f} {how}" for how, rate in record["gb_per_s"].items()) +
+                      (f" ({record['doctor_gb_per_s']:.2f} by doctor)" if "doctor_gb_per_s" in record else "")
+                      for record in raw)
     return [f"The disk by itself (a new file, direct, eight requests in flight, synced; `doctor`: 1 GiB): {rates} "
             "GB/s. × disk: the median durable time against the fastest of these for the same bytes."] if raw else []
 

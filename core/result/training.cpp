@@ -30,6 +30,7 @@ void to_json(json& out, const TrainingResult& training) {
          {"save_prepare_ms", training.save_prepare_ms},
          {"samples_per_s", training.samples_per_s},
          {"tokens_per_s", training.tokens_per_s},
+         {"deterministic", training.deterministic},
          {"stopped", training.stopped}};
 }
 
@@ -46,6 +47,7 @@ void from_json(const json& in, TrainingResult& training) {
   training.save_prepare_ms = in.at("save_prepare_ms");
   training.samples_per_s = in.at("samples_per_s");
   training.tokens_per_s = in.at("tokens_per_s");
+  training.deterministic = in.at("deterministic");
   training.stopped = in.at("stopped");
 }
 

@@ -26,7 +26,8 @@ struct TrainingResult {
   int64_t save_host_bytes = 0;   // that saves held
   double save_prepare_ms = 0;    // that training waited for them, once
   double samples_per_s = 0, tokens_per_s = 0;
-  bool stopped = false;  // before the last step, by a signal
+  bool deterministic = true;  // every op has such a kernel: a run that goes on has the bits of one that was not stopped
+  bool stopped = false;       // before the last step, by a signal
 };
 
 void to_json(nlohmann::json& json, const SavedStep& save);

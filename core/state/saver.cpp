@@ -1,7 +1,6 @@
 #include "core/state/saver.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -29,7 +28,8 @@ Saver::Saver(device::Device& device, StateFolder& folder, SaveSettings settings,
     : device_(device), folder_(folder), settings_(std::move(settings)), ended_(std::move(ended)) {}
 
 Saver::~Saver() {
-  for (const Flight& flight : flights_) flight.snapshot->abandon();
+  for (const Flight& flight : flights_)
+    if (flight.snapshot) flight.snapshot->abandon();
   for (const Flight& flight : flights_) flight.end.wait();
 }
 
@@ -58,11 +58,7 @@ std::unique_ptr<device::HostSlab> Saver::allocate(int64_t bytes) {
 void Saver::save(int64_t step, std::vector<StatePart> parts) {
   const auto start = Clock::now();
   look(false);
-  if (settings_.how == "sync") {
-    SavedStep save = write(step, start, [&] { return state::write(device_, step, parts, *slabs_.front(), folder_); });
-    save.blocked_ms = ms_since(start);
-    return ended_(save);
-  }
+  if (settings_.how == "sync") return save_waiting(step, parts, start);
   try {
     Flight flight = take_off(step, std::move(parts), start);
     flight.blocked_ms = ms_since(start);
@@ -75,9 +71,7 @@ void Saver::save(int64_t step, std::vector<StatePart> parts) {
 Saver::Flight Saver::take_off(int64_t step, std::vector<StatePart> parts, Clock::time_point start) {
   Flight flight;
   flight.image = &free_image(bytes_of(parts));
-  const device::EventPtr before = device_.record_timed(Stream::compute);
   flight.snapshot = std::make_unique<Snapshot>(device_, step, std::move(parts), *flight.image);
-  flight.stalls.push_back({before, device_.record_timed(Stream::compute)});
   if (settings_.how == "async") {
     flight.snapshot->wait();
     flight.snapshot->confirm();
@@ -89,9 +83,20 @@ Saver::Flight Saver::take_off(int64_t step, std::vector<StatePart> parts, Clock:
   const Snapshot& snapshot = *flight.snapshot;
   flight.end = std::async(std::launch::async, [this, &snapshot, step, start, earlier] {
     if (earlier.valid()) earlier.wait();
-    return write(step, start, [&] { return state::write(snapshot, folder_); });
+    return retain(write(step, start, [&] { return state::write(snapshot, folder_); }));
   });
   return flight;
+}
+
+void Saver::save_waiting(int64_t step, const std::vector<StatePart>& parts, Clock::time_point start) {
+  look(true);
+  const SavedStep save =
+      write(step, start, [&] { return state::write(device_, step, parts, *slabs_.front(), folder_); });
+  Flight flight;
+  flight.blocked_ms = ms_since(start);
+  flight.end = std::async(std::launch::async, [this, save] { return retain(save); });
+  flights_.push_back(std::move(flight));
+  look(settings_.keep_last == 0);
 }
 
 SavedStep Saver::write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write) {
@@ -100,6 +105,16 @@ SavedStep Saver::write(int64_t step, Clock::time_point start, const std::functio
   try {
     save.bytes = write();
     save.durable_ms = ms_since(start);
+  } catch (const IoError& error) {
+    save.error = error.what();
+  }
+  return save;
+}
+
+// Older states go beside training: that may take a disk as long as half a save.
+SavedStep Saver::retain(SavedStep save) {
+  if (!save.error.empty()) return save;
+  try {
     folder_.keep_last(settings_.keep_last);
   } catch (const IoError& error) {
     save.error = error.what();
@@ -122,6 +137,7 @@ device::HostSlab& Saver::free_image(int64_t bytes) {
 
 void Saver::begin_backward() {
   for (Flight& flight : flights_) {
+    if (!flight.snapshot) continue;
     if (!flight.snapshot->sent()) flight.snapshot->send();
     flight.snapshot->confirm();
   }
@@ -129,7 +145,8 @@ void Saver::begin_backward() {
 
 size_t Saver::turn(const void* memory) {
   for (size_t i = flights_.size(); i-- > 0;)  // a later one leaves later
-    if (const size_t portions = flights_[i].snapshot->pending(memory)) return i * kMostPortions + portions;
+    if (const size_t portions = flights_[i].snapshot ? flights_[i].snapshot->pending(memory) : 0)
+      return i * kMostPortions + portions;
   return 0;
 }
 
@@ -142,7 +159,8 @@ void Saver::await(size_t turn) {
 }
 
 void Saver::look(bool wait) {
-  for (const Flight& flight : flights_) flight.snapshot->release_sources();
+  for (const Flight& flight : flights_)
+    if (flight.snapshot) flight.snapshot->release_sources();
   const auto has_ended = [](const Flight& flight) {
     return flight.end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   };
@@ -151,23 +169,21 @@ void Saver::look(bool wait) {
 
 void Saver::end_first() {
   Flight& flight = flights_.front();
-  if (!flight.snapshot->sent()) flight.snapshot->send();
-  flight.snapshot->confirm();  // no forward ran since, or one that was over
+  if (flight.snapshot && !flight.snapshot->sent()) flight.snapshot->send();
+  if (flight.snapshot) flight.snapshot->confirm();  // no forward ran since, or one that was over
   SavedStep save = flight.end.get();
   save.blocked_ms = blocked_ms(flight);
   flights_.pop_front();
   ended_(save);
 }
 
-// Host and device wait side by side when a save begins.
 double Saver::blocked_ms(const Flight& flight) {
-  std::vector<double> stalls;
+  double ms = flight.blocked_ms;
   for (const Stall& stall : flight.stalls) {
     stall.end->synchronize();
-    stalls.push_back(stall.end->ms_since(*stall.begin));
+    ms += stall.end->ms_since(*stall.begin);
   }
-  stalls.front() = std::max(stalls.front(), flight.blocked_ms);
-  return std::accumulate(stalls.begin(), stalls.end(), 0.0);
+  return ms;
 }
 
 int64_t Saver::host_bytes() const {

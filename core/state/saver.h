@@ -61,14 +61,16 @@ class Saver {
     device::EventPtr begin, end;
   };
   struct Flight {
-    std::unique_ptr<Snapshot> snapshot;
-    device::HostSlab* image;
+    std::unique_ptr<Snapshot> snapshot;  // null: it is written, and older states go
+    device::HostSlab* image = nullptr;
     std::vector<Stall> stalls;
     double blocked_ms = 0;                      // of the host, when it began
     std::shared_future<result::SavedStep> end;  // last: its thread uses the snapshot
   };
 
   result::SavedStep write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write);
+  result::SavedStep retain(result::SavedStep save);
+  void save_waiting(int64_t step, const std::vector<StatePart>& parts, Clock::time_point start);
   Flight take_off(int64_t step, std::vector<StatePart> parts, Clock::time_point start);
   device::HostSlab& free_image(int64_t bytes);
   std::unique_ptr<device::HostSlab> allocate(int64_t bytes);

@@ -33,7 +33,8 @@ Snapshot::Snapshot(device::Device& device, int64_t step, std::vector<StatePart> 
   lay_out(std::move(parts));
   device_.wait(Stream::out, device_.record(Stream::compute));
   send(0);
-  device_.wait(Stream::compute, portions_.front().left);
+  // Not compute alone: behind the rest of the copies, which the driver may see by then, its wait takes as long as they.
+  portions_.front().left->synchronize();
 }
 
 Snapshot::~Snapshot() {

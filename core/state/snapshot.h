@@ -1,6 +1,6 @@
 // The state of one moment, copied into host memory while training goes on.
 //
-//   Snapshot ── what a forward changes leaves first; compute waits for it
+//   Snapshot ── what a forward changes leaves first, and is waited for
 //   send()   ── the rest leaves on Stream::out, in portions with an event each, behind what was sent before
 //   await()  ── whoever updates memory waits for the portion that it is in; whoever writes the image, too
 //

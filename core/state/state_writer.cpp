@@ -41,10 +41,20 @@ disk::AlignedBytes aligned(const std::string& bytes) {
   return copy;
 }
 
-std::unique_ptr<disk::RequestQueue> start_queue(const disk::NewFile& file, disk::FirstFailure& failure) try {
-  return std::make_unique<disk::RequestQueue>(file, file.start_io(kDepth, disk::Backend::automatic), kDepth, failure);
+// What has threads of its own, for `file`.
+template <class Make>
+auto start(const disk::NewFile& file, Make make) try {
+  return make();
 } catch (const std::system_error& error) {
   std::rethrow_exception(file.failure(error.code().value(), "starting threads for it"));
+}
+
+disk::RequestQueue::Job job_of(const disk::RequestPtr& request, int64_t offset, const char* data, int64_t bytes) {
+  disk::RequestQueue::Job job;
+  // The kernel only reads from it.
+  job.transfer = {disk::DiskTransfer::Kind::write, offset, const_cast<char*>(data), disk::round_up(bytes)};
+  job.request = request;
+  return job;
 }
 
 }  // namespace
@@ -79,9 +89,13 @@ StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safe
       place_(folder, step),
       file_(place_.synced().path() / kDataFile, bytes(), folder.files(), folder.disk()),
       checksums_(header_.entries, head_),
-      queue_(start_queue(file_, failure_)) {
+      checksum_thread_(start(file_, [&] { return std::make_unique<ChecksumThread>(checksums_); })),
+      queue_(start(file_, [&] {
+        return std::make_unique<disk::RequestQueue>(file_, file_.start_io(kDepth, disk::Backend::automatic), kDepth,
+                                                    failure_);
+      })) {
   requests_.push_back(std::make_shared<disk::Request>());
-  push(requests_.back(), 0, aligned_head_.get(), static_cast<int64_t>(head_.size()), nullptr);
+  queue_->push(job_of(requests_.back(), 0, aligned_head_.get(), static_cast<int64_t>(head_.size())));
 }
 
 StateWriter::~StateWriter() { failure_.note(std::make_exception_ptr(Error("the save was given up"))); }
@@ -103,24 +117,16 @@ disk::RequestPtr StateWriter::write(const char* data, int64_t bytes, std::functi
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const char* from = data + piece * kPieceBytes;
     const int64_t size = std::min(kPieceBytes, bytes - piece * kPieceBytes);
-    const auto prepare = [this, from, size, before = std::exchange(before, nullptr)] {
-      if (before) before();
-      checksums_.add(from, size);
-    };
-    push(request, static_cast<int64_t>(head_.size()) + given_, from, size, prepare);
+    disk::RequestQueue::Job job = job_of(request, static_cast<int64_t>(head_.size()) + given_, from, size);
     given_ += size;
+    job.prepare = [this, from, size, before = std::exchange(before, nullptr)] {
+      if (before) before();
+      checksum_thread_->push({from, static_cast<size_t>(size)});
+    };
+    job.check = [this, end = given_] { checksum_thread_->await(end); };
+    queue_->push(std::move(job));
   }
   return request;
-}
-
-void StateWriter::push(const disk::RequestPtr& request, int64_t offset, const char* data, int64_t bytes,
-                       std::function<void()> prepare) {
-  disk::RequestQueue::Job job;
-  // The kernel only reads from it.
-  job.transfer = {disk::DiskTransfer::Kind::write, offset, const_cast<char*>(data), disk::round_up(bytes)};
-  job.prepare = std::move(prepare);
-  job.request = request;
-  queue_->push(std::move(job));
 }
 
 Manifest StateWriter::manifest() const {

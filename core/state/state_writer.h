@@ -17,6 +17,7 @@
 #include "core/disk/new_file.h"
 #include "core/disk/request_queue.h"
 #include "core/safetensors/layout.h"
+#include "core/state/checksum_thread.h"
 #include "core/state/checksums.h"
 #include "core/state/manifest.h"
 #include "core/state/state_folder.h"
@@ -39,9 +40,9 @@ class StateWriter {
 
   // The next bytes of the data, in any portions that are multiples of disk::kAlignment, the last one excepted. Returns
   // at once. `data`: disk::kAlignment-aligned, readable up to a multiple of it, the caller's again when the request is
-  // done. `before` runs on a thread of the writer, once, just before the bytes are used (not at all after a failure);
-  // it may wait for a copy into them and may throw: then the save has failed with that. Throws what the save has failed
-  // with, and Error for what is no such portion.
+  // done (where it failed: when this is gone). `before` runs on a thread of the writer, once, just before the bytes are
+  // used (not at all after a failure); it may wait for a copy into them and may throw: then the save has failed with
+  // that. Throws what the save has failed with, and Error for what is no such portion.
   disk::RequestPtr write(const char* data, int64_t bytes, std::function<void()> before = nullptr);
   // Waits for all of it. Throws IoError, what a `before` threw, and Error when bytes are missing. When it was `latest`
   // alone that failed, the state is published nevertheless.
@@ -71,8 +72,6 @@ class StateWriter {
 
   int64_t data_bytes() const { return safetensors::data_bytes_of(header_.entries); }
   void check(const char* data, int64_t bytes) const;
-  void push(const disk::RequestPtr& request, int64_t offset, const char* data, int64_t bytes,
-            std::function<void()> prepare);
   Manifest manifest() const;
 
   StateFolder& folder_;
@@ -83,7 +82,8 @@ class StateWriter {
   Place place_;
   disk::NewFile file_;
   int64_t given_ = 0;    // bytes of the data that write() was given
-  Checksums checksums_;  // of the queue's thread until all is written
+  Checksums checksums_;  // the thread's until all is written
+  std::unique_ptr<ChecksumThread> checksum_thread_;
   std::vector<disk::RequestPtr> requests_;
   disk::FirstFailure failure_;
   std::unique_ptr<disk::RequestQueue> queue_;  // last: its threads use all of the above

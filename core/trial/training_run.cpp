@@ -18,6 +18,7 @@
 #include "core/result/measurement.h"
 #include "core/state/saver.h"
 #include "core/state/state_folder.h"
+#include "core/trial/deterministic.h"
 #include "core/trial/training_state.h"
 
 namespace memtune::trial {
@@ -75,11 +76,10 @@ class TrainingRun {
   result::TrainingResult run() {
     asked_to_end = 0;
     std::signal(SIGTERM, ask_to_end);
-    at::globalContext().setDeterministicAlgorithms(true,
-                                                   /*warn_only=*/true);  // so that a resumed run has the same bits
-    at::globalContext().setDeterministicFillUninitializedMemory(false);
     runner_.device().empty_cache();
     runner_.device().set_cap(training().memory_cap_bytes);
+    result_.deterministic = has_deterministic_kernels(runner_);
+    const Deterministic scope(result_.deterministic);  // so that a run that goes on has the same bits
     at::manual_seed(training().seed);
     resume();
     for (int i = 0; step() < training().steps && asked_to_end == 0; ++i) run_step(i);

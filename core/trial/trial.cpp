@@ -20,6 +20,7 @@
 #include "core/program/first_line.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
+#include "core/trial/deterministic.h"
 #include "core/trial/origin.h"
 #include "core/trial/session.h"
 
@@ -28,20 +29,6 @@ namespace {
 
 using result::Measurement;
 using result::Outcome;
-
-// Kernels whose result does not depend on the order of atomics, for the step that is compared bit for bit. Fresh memory
-// is left as it is: LibTorch would fill it with NaN. Attention has such kernels only when lacking ones are an error.
-class Deterministic {
- public:
-  explicit Deterministic(bool errors) { set(true, errors); }
-  ~Deterministic() { set(false, false); }
-
- private:
-  static void set(bool on, bool errors) {
-    at::globalContext().setDeterministicFillUninitializedMemory(false);
-    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/!errors);
-  }
-};
 
 constexpr int kNoisyRepetitions = 4;  // of a baseline that does not repeat itself
 
@@ -143,11 +130,9 @@ class Trial {
   double reference_step() {
     try {
       return reference_step(deterministic_);
-    } catch (const c10::OutOfMemoryError&) {
-      throw;
     } catch (const c10::Error& error) {
-      if (!deterministic_ || !std::strstr(error.what(), "deterministic")) throw;
-      deterministic_ = false;  // an op has no such kernel
+      if (!deterministic_ || !lacks_deterministic_kernel(error)) throw;
+      deterministic_ = false;
       runner_.drop_gradients();
       return reference_step(deterministic_);
     }
