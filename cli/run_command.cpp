@@ -97,6 +97,8 @@ void throw_if_saves_failed(const result::TrainingResult& training) {
 int tell(const RunFlags& flags, const result::TrainingResult& training) {
   if (!flags.json.empty()) write_output(flags.json, nlohmann::json(training).dump(1, '\t') + "\n");
   if (flags.json != "-") write_output("-", summary(training));
+  if (!training.deterministic)
+    say(flags.model.console, "an op of this model has no deterministic kernel: a run that goes on may have other bits");
   const bool goes_on_from_here = training.saves.empty() || !failed(training.saves.back());
   if (!training.stopped || !goes_on_from_here) throw_if_saves_failed(training);
   if (!training.stopped) return kDone;

@@ -25,7 +25,7 @@ namespace memtune::state {
 struct SaveSettings {
   std::string how = "sync";        // config::kSaveModes
   int64_t keep_last = 0;           // states; 0: all
-  bool activations_first = false;  // the link carries activations in forwards: copies wait for the backward
+  bool activations_first = false;  // the link carries activations in forwards: most copies wait for the backward
 };
 
 class Saver {

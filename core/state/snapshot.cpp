@@ -32,7 +32,7 @@ Snapshot::Snapshot(device::Device& device, int64_t step, std::vector<StatePart> 
     : device_(device), step_(step), image_(image), specs_(specs_of(parts)), entries_(safetensors::lay_out(specs_)) {
   lay_out(std::move(parts));
   device_.wait(Stream::out, device_.record(Stream::compute));
-  send(0);
+  send_next();
   // Not compute alone: behind the rest of the copies, which the driver may see by then, its wait takes as long as they.
   portions_.front().left->synchronize();
 }
@@ -47,47 +47,46 @@ Snapshot::~Snapshot() {
   }
 }
 
+// In the order of the file, so that whoever writes it need not wait for what comes later.
 void Snapshot::lay_out(std::vector<StatePart> parts) {
-  std::map<std::string_view, const Entry*> entries;
-  for (const Entry& entry : entries_) entries[entry.name] = &entry;
+  std::map<std::string, StatePart> by_name;
+  for (StatePart& part : parts) by_name[part.spec.name] = std::move(part);
   portions_.resize(2);
-  std::map<int64_t, size_t> portion_by_end;
-  for (StatePart& part : parts) {
-    const Entry& entry = *entries.at(part.spec.name);
-    if (!part.on_device || entry.bytes() == 0) {
+  for (const Entry& entry : entries_) {
+    StatePart& part = by_name.at(entry.name);
+    if (entry.bytes() == 0) continue;
+    if (!part.on_device) {
       std::memcpy(image_.data() + entry.begin, part.data, static_cast<size_t>(entry.bytes()));
       continue;
     }
-    const bool first = part.changes_in_forward;
-    if (!first && portions_.back().bytes >= kPortionBytes) portions_.emplace_back();
-    portion_by_end[entry.end] = first ? 0 : portions_.size() - 1;
+    if (!part.changes_in_forward && portions_.back().bytes >= kPortionBytes) portions_.emplace_back();
     add(std::move(part), entry);
+    portions_until_[entry.end] = portions_.size();
   }
-  size_t most = 0;
-  for (const auto& [end, portion] : portion_by_end) portions_until_[end] = most = std::max(most, portion + 1);
 }
 
 void Snapshot::add(StatePart part, const Entry& entry) {
-  Portion& portion = part.changes_in_forward ? portions_.front() : portions_.back();
+  const size_t number = part.changes_in_forward ? 0 : portions_.size() - 1;
+  Portion& portion = portions_[number];
   portion.copies.push_back({image_.data() + entry.begin, part.data, entry.bytes()});
   portion.bytes += entry.bytes();
   size_t& last = portion_by_memory_[part.memory];
-  last = std::max(last, part.changes_in_forward ? 0 : portions_.size() - 1);
+  last = std::max(last, number);
   portion.parts.push_back(std::move(part));
 }
 
-void Snapshot::send() {
-  sent_ = true;
-  for (size_t i = 1; i < portions_.size(); ++i) send(i);
+void Snapshot::send(int64_t most_bytes) {
+  for (; events_ < portions_.size() && portions_[events_].bytes <= most_bytes; send_next())
+    most_bytes -= portions_[events_].bytes;
 }
 
-void Snapshot::send(size_t i) {
-  Portion& portion = portions_[i];
+void Snapshot::send_next() {
+  Portion& portion = portions_[events_];
   device_.copy_batch(portion.copies, device::Direction::to_host, Stream::out);
   portion.left = device_.record(Stream::out);
   {
     std::lock_guard lock(mutex_);
-    events_ = i + 1;
+    ++events_;
   }
   changed_.notify_all();
 }
@@ -119,7 +118,7 @@ void Snapshot::confirm() {
 }
 
 void Snapshot::abandon() {
-  if (sent_ && confirmed_) return;
+  if (sent() && confirmed_) return;
   fail(std::make_exception_ptr(
       Error("the training ended before the state of step " + std::to_string(step_) + " had been copied")));
 }
@@ -133,7 +132,7 @@ void Snapshot::fail(std::exception_ptr why) {
 }
 
 void Snapshot::wait() {
-  if (!sent_) send();
+  send();
   portions_.back().left->synchronize();
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,10 +43,10 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // Once. Returns at once.
-  void send();
-  bool sent() const { return sent_; }
-  // How many portions have to leave until all bytes in `memory` have; 0: they have.
+  // Of what has not been sent, whole portions of so many bytes in all. Returns at once.
+  void send(int64_t most_bytes = std::numeric_limits<int64_t>::max());
+  bool sent() const { return events_ == portions_.size(); }
+  // How many portions have to leave until all bytes in `memory` have; 0: they have. Of one that is sent.
   size_t pending(const void* memory) const;
   // Behind it the first `portions` have left, which are not 0.
   const device::EventPtr& left(size_t portions) const { return portions_[portions - 1].left; }
@@ -77,7 +78,7 @@ class Snapshot {
 
   void lay_out(std::vector<StatePart> parts);
   void add(StatePart part, const safetensors::Entry& entry);
-  void send(size_t portion);
+  void send_next();
   void fail(std::exception_ptr why);
 
   device::Device& device_;
@@ -85,10 +86,9 @@ class Snapshot {
   device::HostSlab& image_;
   std::vector<safetensors::Spec> specs_;
   std::vector<safetensors::Entry> entries_;
-  std::map<int64_t, size_t> portions_until_;  // how many have to have left for all bytes up to one, the end of a part
+  std::map<int64_t, size_t> portions_until_;  // how many must have left for all bytes up to a part's end
   std::vector<Portion> portions_;             // the first: what a forward changes
   std::map<const void*, size_t> portion_by_memory_;
-  bool sent_ = false;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -30,7 +30,7 @@ StatePart part(const std::string& name, Dtype dtype, const std::string& bytes) {
   return part;
 }
 
-TEST_CASE("bytes of a file are there once all parts among them have left, in whatever order they leave") {
+TEST_CASE("parts leave in the order of the file, and bytes of it are there once all among them have left") {
   QueueDevice device(QueueDevice::Compute::caller);
   const std::string first(40 << 20, 'a'), second(40 << 20, 'b');
   const std::vector<StatePart> parts{part("leaves first", Dtype::u8, first), part("stands first", Dtype::f64, second)};
@@ -40,6 +40,25 @@ TEST_CASE("bytes of a file are there once all parts among them have left, in wha
   snapshot.await_bytes(snapshot.bytes());
   CHECK(std::string_view(snapshot.data(), second.size()) == second);
   CHECK(std::string_view(snapshot.data() + second.size(), first.size()) == first);
+}
+
+TEST_CASE("of a snapshot that yields, whole portions leave, and the rest when it is asked for") {
+  QueueDevice device(QueueDevice::Compute::caller);
+  const std::string first(40 << 20, 'a'), second(40 << 20, 'b');
+  const std::vector<StatePart> parts{part("first", Dtype::u8, first), part("second", Dtype::u8, second)};
+  const auto image = device.allocate_host(bytes_of(parts), true);
+  Snapshot snapshot(device, 1, parts, *image);
+  snapshot.send(39 << 20);
+  CHECK(device.idle(Stream::out));
+  snapshot.send(79 << 20);
+  CHECK_FALSE(device.idle(Stream::out));
+  CHECK_FALSE(snapshot.sent());
+  snapshot.await_bytes(40 << 20);
+  CHECK(std::string_view(snapshot.data(), first.size()) == first);
+  snapshot.send();
+  CHECK(snapshot.sent());
+  snapshot.await_bytes(snapshot.bytes());
+  CHECK(std::string_view(snapshot.data() + first.size(), second.size()) == second);
 }
 
 TEST_CASE("an update waits for the portion that its memory is in, and for nothing that leaves later") {
