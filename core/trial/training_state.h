@@ -27,8 +27,8 @@ class TrainingState {
   // in the model that cannot be saved.
   TrainingState(program::State model, Optimizer& optimizer, c10::Device device);
 
-  // As it is after as many steps as `losses` has, what the optimizer keeps beside its parameter: their bytes are those
-  // that are trained. Throws what an allocation throws.
+  // As it is after as many steps as `losses` has: their bytes are those that are trained. Throws what an allocation
+  // throws.
   std::vector<state::StatePart> parts(const std::vector<double>& losses) const;
 
   // The newest state, or that of `step`: puts everything in its place, and answers with the losses. As state::load;
