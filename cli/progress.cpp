@@ -25,6 +25,12 @@ std::string outcome_text(const result::Measurement& m) {
   return fixed(m.step_ms.median, digits_for(m.step_ms.median)) + " ms, " + format_bytes(m.peak_bytes.allocated);
 }
 
+// "blocked 12 ms, 41 ms until it was on the disk".
+std::string outcome_text(const result::SaveMeasurement& save) {
+  if (save.outcome != result::Outcome::ok) return to_string(save.outcome) + ": " + save.reason;
+  return "blocked " + ms_text(save.blocked_ms) + ", " + ms_text(save.durable_ms) + " until it was on the disk";
+}
+
 std::string format_time(std::chrono::seconds time) {
   const int64_t seconds = time.count();
   if (seconds < 60) return std::to_string(seconds) + " s";
@@ -65,11 +71,21 @@ void Progress::started(const sweep::TrialSpec& trial, int round) {
 
 void Progress::phase(const sweep::Phase& phase) { draw(current_, phase); }
 
-void Progress::ended(const result::Measurement& measurement) {
+void Progress::ended(const result::Measurement& measurement) { tell_end(outcome_text(measurement)); }
+
+void Progress::save_started(const std::string& mode, size_t left) {
+  to_run_ = ended_ + left;
+  current_ = "saving, " + mode;
+  draw(current_, {"start", 0, 0});
+}
+
+void Progress::save_ended(const result::SaveMeasurement& save) { tell_end(outcome_text(save)); }
+
+void Progress::tell_end(const std::string& outcome) {
   ++ended_;
   last_end_ = Clock::now();
   clear();
-  say(flags_, count(ended_) + current_ + "  " + outcome_text(measurement));
+  say(flags_, count(ended_) + current_ + "  " + outcome);
 }
 
 std::string Progress::count(size_t trial) const {

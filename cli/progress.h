@@ -22,6 +22,8 @@ class Progress : public sweep::SweepListener {
   void started(const sweep::TrialSpec& trial, int round) override;
   void phase(const sweep::Phase& phase) override;
   void ended(const result::Measurement& measurement) override;
+  void save_started(const std::string& mode, size_t left) override;
+  void save_ended(const result::SaveMeasurement& save) override;
 
   // Takes the line away, so that what follows starts clean.
   void clear();
@@ -29,6 +31,7 @@ class Progress : public sweep::SweepListener {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void tell_end(const std::string& outcome);
   void draw(const std::string& what, const sweep::Phase& phase);
   std::string count(size_t trial) const;  // "[ 3/10] "
   std::string remaining_time() const;

@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -15,6 +17,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
+#include "core/config/vocabulary.h"
 #include "core/report/text/csv.h"
 #include "core/report/text/json.h"
 #include "core/sweep/inspection.h"
@@ -32,17 +35,20 @@ Examples:
   memtune sweep --strategy none --strategy 'checkpoint:full,inputs=host' --batch 1,2,4
   memtune sweep --strategy 'none; checkpoint:cheap+offload:stream,fraction=0.4' --plan mine.json
   memtune sweep --model small --device cpu --memory-cap 200MiB
+  memtune sweep --model small --saves --mtbf 12h         how to save the training's state, and how often
 
 The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked or none fits, 2
 usage, 130 stopped.)";
 
 constexpr char kDefaultOut[] = "./memtune-run";
+constexpr int64_t kKeepLast = 2;  // saved states
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 struct SweepFlags {
   ModelFlags model;
   std::vector<std::string> strategies, plans;
-  std::string sweep, budget, goal = "throughput", rounds = "3", json, csv;
-  bool retry = false, dry_run = false;
+  std::string sweep, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
+  bool retry = false, dry_run = false, measure_saves = false;
 };
 
 // --sweep's, then --strategy's; neither, and no plan: the default profile's.
@@ -58,6 +64,20 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
   return specs;
 }
 
+using Modes = std::vector<std::string>;
+
+// As they were given; without any all that there are.
+Modes save_modes(const SweepFlags& flags) {
+  for (const auto& [flag, value] : {std::pair("--mtbf", flags.mtbf), std::pair("--keep-last", flags.keep_last)})
+    if (!value.empty() && !flags.measure_saves)
+      throw UsageError(std::string(flag) + " is about saves: it goes with --saves");
+  if (!flags.measure_saves || flags.saves.empty()) return flags.measure_saves ? config::kSaveModes : Modes();
+  Modes modes;
+  for (const std::string& mode : split(flags.saves, ','))
+    modes.push_back(choice_flag("--saves", trim(mode), config::kSaveModes));
+  return modes;
+}
+
 sweep::SweepSettings settings(const SweepFlags& flags) {
   // What needs no model first: a typo is told before a big file is read.
   check_output("--json", flags.json);
@@ -66,6 +86,11 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   const int64_t budget = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
   const result::Goal goal = result::parse_goal(flags.goal);
+  const Modes modes = save_modes(flags);
+  const double mtbf_s =
+      flags.mtbf.empty() ? 0 : std::chrono::duration<double>(duration_flag("--mtbf", flags.mtbf)).count();
+  const int64_t keep_last =
+      flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMost);
   sweep::SweepSettings settings = flags.model.settings();
   settings.strategies = specs;
   settings.plans = plans;
@@ -73,6 +98,9 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   settings.goal = goal;
   settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
   settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
+  settings.save_modes = modes;
+  settings.mtbf_s = mtbf_s;
+  settings.keep_last = keep_last;
   settings.dry_run = flags.dry_run;
   return settings;
 }
@@ -147,6 +175,16 @@ std::string size_text(const sweep::SweepRecord& record, int rounds) {
   return text;
 }
 
+// What --saves runs besides, and the room that it takes.
+std::string saving_text(const sweep::SweepSettings& settings, const sweep::SweepRecord& record) {
+  if (settings.save_modes.empty()) return "";
+  const config::ProgramFacts& facts = record.facts.program;
+  const int64_t state_bytes = sweep::state_bytes(record.request.training, facts) - facts.parameter_bytes;
+  return "; then saves are measured under the recommended one (" + join(settings.save_modes, ", ") +
+         "), which takes room for two states of some " + format_bytes(state_bytes) + " each in " +
+         settings.directory.string();
+}
+
 int run_command(const SweepFlags& flags) {
   Progress progress(flags.model.console);
   const sweep::SweepSettings sweep_settings = settings(flags);
@@ -154,7 +192,8 @@ int run_command(const SweepFlags& flags) {
   progress.clear();
   if (flags.dry_run && !result.interrupted) {
     list_trials(result.record);
-    say(flags.model.console, size_text(result.record, sweep_settings.rounds));
+    say(flags.model.console,
+        size_text(result.record, sweep_settings.rounds) + saving_text(sweep_settings, result.record));
     say(flags.model.console, "next: the same without --dry-run");
     return kDone;
   }
@@ -185,15 +224,28 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("GOAL");
   command->add_option("--rounds", flags->rounds, "turns that each trial takes, --steps measured in each (default: 3)")
       ->type_name("N");
+  CLI::Option* saves = offer(command->add_option("--saves", flags->saves,
+                                                 "measure saving the training's state under the recommended plan: " +
+                                                     join(config::kSaveModes, ",") + " (default: all of them)"),
+                             config::kSaveModes)
+                           ->expected(0, 1)
+                           ->type_name("[MODES]");
+  command->add_option("--mtbf", flags->mtbf, "mean time between failures of the whole job: 12h; how often to save")
+      ->type_name("TIME");
+  command->add_option("--keep-last", flags->keep_last, "saved states to keep, for export; 0: all (default: 2)")
+      ->type_name("N");
   command->add_flag("--retry", flags->retry, "run failed trials of an earlier sweep again");
   command->add_flag("--dry-run", flags->dry_run, "list the trials and stop");
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--seq"});
   put_under(kTrials, *command, {"--strategy", "--plan", "--sweep", "--retry", "--dry-run"});
-  put_under(kMeasuring, *command, {"--rounds"});
-  put_under(kAnswer, *command, {"--budget", "--goal", "--json", "--csv"});
-  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+  put_under(kMeasuring, *command, {"--rounds", "--saves"});
+  put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});
+  command->callback([flags, saves, &action] {
+    flags->measure_saves = saves->count() > 0;
+    action = [flags] { return run_command(*flags); };
+  });
 }
 
 }  // namespace memtune::cli

@@ -12,7 +12,8 @@ namespace memtune::config {
 
 void to_json(nlohmann::json& json, const RunRequest& request) {
   json = {{"trial", request.trial}, {"folder", request.folder},       {"save_every", request.save_every},
-          {"save", request.save},   {"keep_last", request.keep_last}, {"resume", request.resume}};
+          {"save", request.save},   {"keep_last", request.keep_last}, {"resume", request.resume},
+          {"saves", request.saves}};
   if (request.from) json["from"] = *request.from;
 }
 
@@ -28,6 +29,7 @@ void from_json(const nlohmann::json& json, RunRequest& request) {
     throw UsageError(unknown_name("way to save", request.save, kSaveModes));
   object.read("keep_last", request.keep_last, 0);
   object.read("resume", request.resume);
+  object.read("saves", request.saves, 1);
   if (object.find("from")) object.read("from", request.from.emplace(), 0);
 }
 

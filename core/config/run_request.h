@@ -1,4 +1,5 @@
-// What a process that trains needs to know, as one JSON file: written by memtune run, read by memtune-trial.
+// What a process that trains with saves needs to know, as one JSON file: written by memtune run, and by a sweep that
+// measures saves; read by memtune-trial.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct RunRequest {
   int64_t keep_last = 0;        // states; 0: all
   bool resume = false;          // from the newest state, where there is one
   std::optional<int64_t> from;  // from the state of this step
+  int64_t saves = 4;            // that are measured where that is asked for, the first among them
 };
 
 void to_json(nlohmann::json& json, const RunRequest& request);

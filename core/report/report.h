@@ -22,6 +22,8 @@ struct Report {
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
   result::Goal goal = result::Goal::throughput;
   int blocks = 0;                 // of the model; 0: not known
+  double mtbf_s = 0;              // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;          // saved states that the training is to keep; 0: all
   std::vector<result::Row> rows;  // in any order
   result::Recommendation recommendation;
   std::vector<findings::Finding> findings;  // in the recommended trial's trace, heaviest first; empty without a trace

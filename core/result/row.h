@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/result/measurement.h"
+#include "core/result/save_measurement.h"
 
 namespace memtune::result {
 
@@ -18,6 +19,7 @@ struct Row {
   bool recommended = false;
   std::optional<int64_t> batch;  // set when it is an axis of the sweep
   std::optional<int64_t> sequence;
+  std::vector<SaveMeasurement> saves = {};  // of states under its plan, a way each; empty: not measured
 };
 
 bool worked(const Row& row);

@@ -42,6 +42,7 @@ std::optional<TrialAnswer> read_answer(const std::string& kind, const json& fram
   if (kind == "facts") return read_facts(frame);
   if (kind == "result") return frame.at("measurement").get<result::Measurement>();
   if (kind == "trained") return frame.at("training").get<result::TrainingResult>();
+  if (kind == "saves") return frame.at("saves").get<result::SaveMeasurement>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "usage") return UsageProblem{frame.at("message")};
   if (kind == "error") return read_failure(frame);

@@ -28,6 +28,11 @@ std::string text_of(const json& value) { return value.dump(1, '\t') + "\n"; }
 
 }  // namespace
 
+bool stands(Outcome outcome, Reuse reuse) {
+  if (outcome == Outcome::ok) return reuse != Reuse::nothing;
+  return reuse == Reuse::finished && !may_pass(outcome);
+}
+
 RoundRobin::RoundRobin(const SweepSettings& settings, SweepListener& listener, OpenDirectory& open,
                        const std::vector<Setting>& points, SweepRecord& record)
     : settings_(settings),
@@ -71,7 +76,7 @@ bool RoundRobin::is_whole(const std::string& reference) {
 }
 
 bool RoundRobin::can_reuse(const JournalEntry& known, const TrialState& trial) {
-  if (settings_.reuse == Reuse::nothing || known.outcome.empty() || known.folder.empty()) return false;
+  if (known.outcome.empty() || known.folder.empty()) return false;
   const auto measurement = directory_.read_measurement(known.folder);
   if (!measurement) return false;
   const bool worked = measurement->outcome == Outcome::ok;
@@ -79,7 +84,7 @@ bool RoundRobin::can_reuse(const JournalEntry& known, const TrialState& trial) {
   const result::Gradients& gradients = measurement->gradients;
   const bool made_reference = !gradients.compared || gradients.against == measurement->strategy;
   if (worked && made_reference && !is_whole(trial.request.reference)) return false;
-  return worked || (settings_.reuse == Reuse::finished && !may_pass(measurement->outcome));
+  return stands(measurement->outcome, settings_.reuse);
 }
 
 // The first that worked at the setting, or may still: what the others are compared with.

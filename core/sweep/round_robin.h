@@ -27,6 +27,9 @@ struct TrialState {
   std::string key(size_t round) const { return spec.key + (round == 0 ? "" : "-" + std::to_string(round + 1)); }
 };
 
+// What has ended so need not run again.
+bool stands(result::Outcome outcome, Reuse reuse);
+
 class RoundRobin {
  public:
   // All outlive it. `record` has each trial as it is, and is written when one gets its folder. The directory is kept
@@ -43,6 +46,9 @@ class RoundRobin {
   // refused: so would be the others.
   bool run(size_t begin);
 
+  // Read when it is first asked for.
+  Journal& journal();
+
  private:
   bool is_whole(const std::string& reference);
   bool can_reuse(const JournalEntry& known, const TrialState& trial);
@@ -57,7 +63,6 @@ class RoundRobin {
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
   size_t rounds() const;
-  Journal& journal();
 
   const SweepSettings& settings_;
   SweepListener& listener_;

@@ -43,7 +43,8 @@ json to_json(const TrialSpec& spec) {
           {"batch", optional_to_json(spec.batch)},
           {"sequence", optional_to_json(spec.sequence)},
           {"key", spec.key},
-          {"folder", spec.folder}};
+          {"folder", spec.folder},
+          {"saves", spec.saves}};
 }
 
 TrialSpec spec_from_json(const json& value) {
@@ -51,6 +52,7 @@ TrialSpec spec_from_json(const json& value) {
                  value.at("key"), value.at("folder")};
   if (!spec.folder.empty() && !is_trial_folder(spec.folder))
     throw UsageError("'" + spec.folder + "' is no folder of a trial");
+  if (value.contains("saves")) value.at("saves").get_to(spec.saves);
   return spec;
 }
 
@@ -73,6 +75,8 @@ SweepRecord record_from_json(const json& value) {
   if (value.contains("origin")) record.origin = value.at("origin").get<trace::Origin>();
   record.budget_bytes = whole(value.at("budget_bytes"));
   record.goal = result::parse_goal(value.at("goal"));
+  record.mtbf_s = value.value("mtbf_s", 0.0);
+  if (value.contains("keep_last")) record.keep_last = whole(value.at("keep_last"), 0);
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
   return record;
 }
@@ -249,6 +253,8 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"loss", record.facts.loss},
                       {"budget_bytes", record.budget_bytes},
                       {"goal", to_string(record.goal)},
+                      {"mtbf_s", record.mtbf_s},
+                      {"keep_last", record.keep_last},
                       {"trials", trials}};
   write_file(root_ / "sweep.json", to_text(value), *files_);
 }
@@ -319,13 +325,15 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.origin = record.origin;
   report.budget_bytes = record.budget_bytes;
   report.goal = record.goal;
+  report.mtbf_s = record.mtbf_s;
+  report.keep_last = record.keep_last;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());
   report.notes = record.facts.program.notes;
   for (const TrialSpec& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {
       if (!measurement->device.empty()) report.device = measurement->device;
       report.emulated |= measurement->emulated;
-      report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence});
+      report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence, spec.saves});
     }
   }
   size_t most_rounds = 0;

@@ -4,8 +4,10 @@
 //   journal.jsonl  lock            what has begun and ended; who is at it
 //   reference-<setting>.bin        loss and gradients that trials of one setting are compared with, and their noise
 //   inspect/<setting>/             request, log and facts of a look at the model
+//   saving/                        while saves are measured: the states
 //   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
 //                                  round.json  round.txt: request and log of the latest later round
+//                                  save.json  save.txt: of the latest that measured saves
 //
 // Whoever made the folder may have put links, pipes or other people's files there: nothing is followed, waited for, or
 // removed that memtune did not write.
@@ -32,7 +34,8 @@ struct TrialSpec {
   std::string strategy;
   std::optional<int64_t> batch, sequence;  // set when an axis
   std::string key;
-  std::string folder;  // relative to the run directory
+  std::string folder;                               // relative to the run directory
+  std::vector<result::SaveMeasurement> saves = {};  // under its plan, where they were measured
 };
 
 // sweep.json.
@@ -45,6 +48,8 @@ struct SweepRecord {
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;
+  double mtbf_s = 0;      // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;  // saved states that the training is to keep; 0: all
 };
 
 // A later memtune wrote the folder; it must not be written over.

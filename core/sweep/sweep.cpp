@@ -11,6 +11,7 @@
 #include "core/sweep/interrupt.h"
 #include "core/sweep/open_directory.h"
 #include "core/sweep/round_robin.h"
+#include "core/sweep/save_trials.h"
 
 namespace memtune::sweep {
 namespace {
@@ -39,13 +40,17 @@ class Sweep {
     record_.goal = settings_.goal;
     const int64_t cap = settings_.request.training.memory_cap_bytes;
     record_.budget_bytes = settings_.budget_bytes > 0 ? settings_.budget_bytes : cap;
-    record_.origin = earlier_origin();
+    record_.mtbf_s = settings_.mtbf_s;
+    record_.keep_last = settings_.keep_last;
+    earlier_ = earlier_record();
+    record_.origin = earlier_.origin;
     if (!axes_.inspect_all()) return {record_, {}, true};
     record_.facts = axes_.points().front().facts;
     check_limits(settings_.request.training, settings_.budget_bytes, record_.facts);
     const std::unique_ptr<Proposer> proposer = make_proposer(candidates_, axes_.points());
-    const bool finished = run_proposals(*proposer);
+    bool finished = run_proposals(*proposer);
     if (settings_.dry_run) return {record_, {}, false};
+    finished = finished && measure_saves();
     return {record_, make_report(directory_, record_), !finished};
   }
 
@@ -70,6 +75,18 @@ class Sweep {
     return true;
   }
 
+  // Under the recommended plan; false when a signal came.
+  bool measure_saves() {
+    if (settings_.save_modes.empty()) return true;
+    const report::Report report = make_report(directory_, record_);
+    for (const result::Row& row : report.rows)
+      for (const TrialState& trial : turns_.trials())
+        if (row.recommended && row.measurement.strategy == trial.spec.strategy && row.batch == trial.spec.batch &&
+            row.sequence == trial.spec.sequence)
+          return SaveTrials(settings_, listener_, open_, turns_, record_).run(trial);
+    return true;
+  }
+
   static Tried tried_in(const TrialState& trial) { return {trial.spec.strategy, trial.setting, trial.measurement}; }
 
   TrialState trial_of(Proposal proposal) const {
@@ -81,6 +98,9 @@ class Sweep {
     const std::string reference = "reference-" + keys_.setting(trial.request).substr(0, 8) + ".bin";
     trial.request.reference = std::filesystem::absolute(directory_ / reference).string();
     trial.spec = {proposal.name, {}, {}, keys_.trial(trial.request), ""};
+    if (const auto before = std::ranges::find(earlier_.trials, trial.spec.key, &TrialSpec::key);
+        before != earlier_.trials.end())
+      trial.spec.saves = before->saves;
     // An axis of one value is a setting like any other.
     if (settings_.batches.size() > 1) trial.spec.batch = point.batch;
     if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;
@@ -97,8 +117,8 @@ class Sweep {
     listener_.planned(record_.trials, reused, runs);
   }
 
-  trace::Origin earlier_origin() const try {
-    return directory_.read_record().origin;
+  SweepRecord earlier_record() const try {
+    return directory_.read_record();
   } catch (const UsageError&) {  // there is none
     return {};
   }
@@ -123,7 +143,7 @@ class Sweep {
   OpenDirectory open_;
   const RunDirectory& directory_;
   TrialKeys keys_;
-  SweepRecord record_;
+  SweepRecord record_, earlier_;
   Axes axes_;
   RoundRobin turns_;
 };

@@ -29,9 +29,12 @@ struct SweepSettings {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
   int rounds = 3;                                             // in which all trials take their turn; at least 1
   Reuse reuse = Reuse::finished;
-  bool dry_run = false;            // list the trials only
-  FileSystem* files = nullptr;     // that the directory is read and written through; nullptr: the real one
-  std::vector<std::string> notes;  // for the listener, once nothing is left to be refused
+  std::vector<std::string> save_modes;  // ways to save that are measured under the recommended plan
+  double mtbf_s = 0;                    // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;                // saved states that the training is to keep; 0: all
+  bool dry_run = false;                 // list the trials only
+  FileSystem* files = nullptr;          // that the directory is read and written through; nullptr: the real one
+  std::vector<std::string> notes;       // for the listener, once nothing is left to be refused
 };
 
 // Told what happens while it happens. Every call returns soon.
@@ -46,6 +49,8 @@ class SweepListener {
   virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
   virtual void phase(const Phase&) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
+  virtual void save_started(const std::string& /*mode*/, size_t /*so many are left, with it*/) {}
+  virtual void save_ended(const result::SaveMeasurement&) {}
 };
 
 struct SweepResult {

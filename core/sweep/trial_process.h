@@ -14,6 +14,7 @@
 #include "core/base/file_system.h"
 #include "core/config/program_facts.h"
 #include "core/result/measurement.h"
+#include "core/result/save_measurement.h"
 #include "core/result/training.h"
 #include "core/trace/origin.h"
 
@@ -48,8 +49,8 @@ struct Failure {
   std::string reason;                                // one line
 };
 
-using TrialAnswer = std::variant<ModelFacts, result::Measurement, result::TrainingResult, std::vector<DoctorCheck>,
-                                 UsageProblem, Failure>;
+using TrialAnswer = std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
+                                 std::vector<DoctorCheck>, UsageProblem, Failure>;
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}

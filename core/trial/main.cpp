@@ -20,6 +20,7 @@
 #include "core/profiler/doctor.h"
 #include "core/program/first_line.h"
 #include "core/trial/sandbox.h"
+#include "core/trial/save_trial.h"
 #include "core/trial/training_run.h"
 #include "core/trial/trial.h"
 
@@ -29,7 +30,7 @@ using memtune::trial::Frames;
 
 int usage() {
   std::fputs(
-      "usage: memtune-trial inspect|run|train REQUEST.json | doctor [cpu|cuda|cuda:N]\n"
+      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor [cpu|cuda|cuda:N]\n"
       "memtune starts it; by hand it writes its frames to stdout.\n",
       stderr);
   return 2;
@@ -74,6 +75,15 @@ void train(const char* path, Frames& frames) {
   frames.send({{"frame", "trained"}, {"training", training}});
 }
 
+void measure_saves(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::config::RunRequest>(path);
+  begin(request.trial, {request.folder});
+  frames.phase("load", 1, 1);
+  const auto runner = memtune::trial::make_runner(request.trial);
+  const auto measured = memtune::trial::measure_saves(request, *runner, frames);
+  frames.send({{"frame", "saves"}, {"saves", measured}});
+}
+
 void doctor(const std::string& device, Frames& frames) {
   nlohmann::json checks = nlohmann::json::array();
   for (const auto& check : memtune::profiler::run_doctor(device))
@@ -94,6 +104,8 @@ int run(int argc, char** argv, Frames& frames) {
     run_trial(argv[2], frames);
   } else if (command == "train" && argc == 3) {
     train(argv[2], frames);
+  } else if (command == "save" && argc == 3) {
+    measure_saves(argv[2], frames);
   } else {
     return usage();
   }

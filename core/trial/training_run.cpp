@@ -13,12 +13,11 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
-#include "core/base/limits.h"
 #include "core/device/torch/torch_device.h"
 #include "core/result/measurement.h"
-#include "core/state/saver.h"
 #include "core/state/state_folder.h"
 #include "core/trial/deterministic.h"
+#include "core/trial/training_saves.h"
 #include "core/trial/training_state.h"
 
 namespace memtune::trial {
@@ -46,17 +45,6 @@ FileLock lock(const state::StateFolder& folder) {
     }
 }
 
-// Updates wait for saves.
-class SaveGate final : public UpdateGate {
- public:
-  explicit SaveGate(state::Saver& saver) : saver_(saver) {}
-  size_t turn(const at::Tensor& written) override { return saver_.turn(written.storage().data()); }
-  void await(size_t turn) override { saver_.await(turn); }
-
- private:
-  state::Saver& saver_;
-};
-
 class TrainingRun {
  public:
   TrainingRun(const config::RunRequest& request, Runner& runner, Frames& frames)
@@ -67,10 +55,8 @@ class TrainingRun {
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         lock_((folder_.make(), lock(folder_))),
-        saver_(runner.device(), folder_, {request.save, request.keep_last, runner.moves()},
-               [this](const result::SavedStep& save) { tell_save(save); }) {
+        saves_(request, runner, state_, folder_, [this](const result::SavedStep& save) { tell_save(save); }) {
     result_.device = runner.device().name();
-    runner.set_before_backward([this] { saver_.begin_backward(); });
   }
 
   result::TrainingResult run() {
@@ -85,7 +71,9 @@ class TrainingRun {
     for (int i = 0; step() < training().steps && asked_to_end == 0; ++i) run_step(i);
     result_.stopped = step() < training().steps;
     if (result_.stopped && saved_ < step()) save();
-    saver_.look(true);
+    saves_.look(true);
+    result_.save_host_bytes = saves_.host_bytes();
+    result_.save_prepare_ms = saves_.prepare_ms();
     summarize();
     return std::move(result_);
   }
@@ -117,33 +105,20 @@ class TrainingRun {
     const bool settling = i < runner_.least_warm_up();
     if (settling) runner_.begin_warm_up(i);
     const at::Tensor loss = runner_.forward_backward();
-    optimizer_->step(&gate_);
+    optimizer_->step(saves_.gate());
     result_.loss.push_back(loss.item<double>());
     runner_.device().record(device::Stream::compute)->synchronize();  // saves have other streams
     if (settling) runner_.end_warm_up(i);
     result_.times_ms.push_back(ms_since(start));
     tell_step();
-    saver_.look(false);
+    saves_.look(false);
     if (request_.save_every == 0) return;
-    if (i + 1 >= runner_.least_warm_up()) prepare_saves();
+    if (i + 1 >= runner_.least_warm_up()) saves_.prepare(result_.loss);
     if (step() % request_.save_every == 0) save();
   }
 
-  // Host memory is for activations and saves together; the former have taken what they need by now.
-  void prepare_saves() {
-    if (std::exchange(prepared_, true)) return;
-    const auto start = Clock::now();
-    const int64_t budget = training().host_budget_bytes;
-    saver_.prepare(state::bytes_of(state_.parts(result_.loss)),
-                   budget > 0 ? budget - runner_.host_bytes() : available_memory_bytes() / 8 * 7);
-    if (budget > 0) runner_.set_host_budget(std::max<int64_t>(1, budget - saver_.host_bytes()));
-    result_.save_host_bytes = saver_.host_bytes();
-    result_.save_prepare_ms = ms_since(start);
-  }
-
   void save() {
-    prepare_saves();
-    saver_.save(step(), state_.parts(result_.loss));
+    saves_.save(result_.loss);
     saved_ = step();
   }
 
@@ -182,10 +157,8 @@ class TrainingRun {
   state::StateFolder folder_;
   FileLock lock_;
   result::TrainingResult result_;
-  int64_t saved_ = 0;  // the last step that was to be
-  bool prepared_ = false;
-  state::Saver saver_;  // what it is about to tell goes into the result
-  SaveGate gate_{saver_};
+  int64_t saved_ = 0;    // the last step that was to be
+  TrainingSaves saves_;  // what it is about to tell goes into the result
 };
 
 }  // namespace

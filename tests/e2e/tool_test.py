@@ -157,6 +157,53 @@ class Resume(ToolTest):
         self.assertEqual(self.lasting(answer), self.lasting(self.sweep(*self.COMMAND, "--out", "other")))
 
 
+class Saves(ToolTest):
+    COMMAND = ("--model", "small", "--steps", "3", "--warmup", "1", "--rounds", "1", "--strategy", "none", "--saves",
+               "--mtbf", "12h", "--keep-last", "3")
+
+    def test_saving_is_measured_once_told_everywhere_and_leaves_nothing(self):
+        answer = self.sweep(*self.COMMAND)
+        saves = answer["trials"][0]["saves"]
+        self.assertGreater(len(saves), 1)
+        for save in saves:
+            self.assertEqual((save["outcome"], save["saves"]), ("ok", 4))
+            self.assertGreater(save["bytes"], 10 << 20)
+            self.assertGreater(save["durable_ms"], 0)
+            self.assertEqual(save["slowdown"] is None, save["no_slowdown"] != "")
+        best = answer["saving"]
+        self.assertIn(best["mode"], [save["mode"] for save in saves])
+        self.assertEqual(best["mtbf_s"], 43200)
+        self.assertAlmostEqual(best["interval_s"], best["every_steps"] * answer["trials"][0]["step_ms"]["median"] / 1e3)
+        self.assertFalse((self.folder / "memtune-run/saving").exists())
+        self.assertEqual(list(self.folder.rglob("*.safetensors")), [])
+
+        out, _ = self.memtune("report")
+        self.assertIn(f"with a failure every 12 h: {best['mode']} every {best['every_steps']} steps", out)
+        again = self.sweep(*self.COMMAND)
+        self.assertEqual(again["trials"][0]["saves"], saves)
+        journal = (self.folder / "memtune-run/journal.jsonl").read_text()
+        self.assertEqual(len(re.findall(r'"start".*-save-', journal)), len(saves))
+
+    def test_one_that_was_killed_while_it_saved_goes_on_and_takes_its_states_away(self):
+        process = self.start("sweep", "--device", "cpu", *self.COMMAND)
+        while not list(self.folder.glob("memtune-run/saving/states/step-*")):
+            self.assertIsNone(process.poll(), "it ended before its first save")
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        saves = self.sweep(*self.COMMAND)["trials"][0]["saves"]
+        self.assertEqual({save["outcome"] for save in saves}, {"ok"})
+        self.assertFalse((self.folder / "memtune-run/saving").exists())
+
+    def test_a_disk_that_is_too_small_is_told(self):
+        command = f"exec {MEMTUNE} sweep --device cpu --json answer.json " + " ".join(self.COMMAND)
+        subprocess.run(["bash", "-c", "ulimit -f 40000; " + command], cwd=self.folder, stdin=subprocess.DEVNULL,
+                       capture_output=True, timeout=240)
+        trial = json.loads((self.folder / "answer.json").read_text())["trials"][0]
+        self.assertEqual(trial["outcome"], "ok")
+        self.assertEqual({save["outcome"] for save in trial["saves"]}, {"disk_full"})
+
+
 class LittleMemory(ToolTest):
     """The profile `small` wants some 170 MiB under `none` and half of that under `checkpoint:full`."""
 

@@ -1,10 +1,10 @@
 // Plays memtune-trial's side of the protocol, well or badly, so that the sweep is tested without LibTorch.
 //
 //   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor,
-//                                                      inspect-b2: with that batch; "none again": in later
-//                                                      rounds); others: ok
-//   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds, or
-//   inspect
+//                                                      inspect-b2: with that batch; "save async": measuring it; "none
+//                                                      again": in later rounds); others: ok
+//   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds,
+//                                                      "save async", or inspect
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,9 +27,12 @@
 #include "core/base/text.h"
 #include "core/config/program_facts.h"
 #include "core/config/reference_file.h"
+#include "core/config/run_request.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
+#include "core/config/vocabulary.h"
 #include "core/result/measurement.h"
+#include "core/result/save_measurement.h"
 #include "core/trace/event.h"
 #include "core/trace/file.h"
 
@@ -248,6 +251,32 @@ void inspect(const config::TrialRequest& request) {
         {"origin", trace::Origin{"", "", "", "0.1.0", "2.11.0", "", "a made-up machine"}}});
 }
 
+// Every way blocks less than the one before, and all of them leave a state where they were told to.
+void save(const config::RunRequest& request, const std::string& behaviour) {
+  const auto place = std::ranges::find(config::kSaveModes, request.save) - config::kSaveModes.begin();
+  const std::filesystem::path state = std::filesystem::path(request.folder) / "states/step-00000002";
+  std::filesystem::create_directories(state);
+  for (const std::filesystem::path& file : {state / "shard-00001-model-00001-of-00001.safetensors",
+                                            state / "manifest.json", state.parent_path() / "latest"})
+    std::ofstream(file) << "a state";
+  send_phase("saving", 1, static_cast<int>(request.saves));
+  misbehave(behaviour);
+  result::SaveMeasurement measurement;
+  measurement.mode = request.save;
+  result::summarize(std::vector<result::ObservedSave>(
+                        static_cast<size_t>(request.saves),
+                        {1000.0 / static_cast<double>(1 + 9 * place), 1000, 1010, kGiB, {110, 110, 110}}),
+                    {100, 100, 100}, measurement);
+  if (place == 0) measurement.slowdown.reset(), measurement.no_slowdown = "a save was over before a step was";
+  measurement.load_ms = 500;
+  measurement.host_bytes = kGiB * place;
+  if (behaviour == "disk_full") {
+    measurement.outcome = result::Outcome::disk_full;
+    measurement.reason = "cannot write: No space left on device";
+  }
+  send({{"frame", "saves"}, {"saves", measurement}});
+}
+
 void doctor() {
   send({{"frame", "doctor"},
         {"checks",
@@ -263,6 +292,12 @@ int main(int argc, char** argv) {
   if (command == "doctor") {
     misbehave(behaviour_of(command));
     doctor();
+    return 0;
+  }
+  if (command == "save") {
+    const auto request = json::parse(read_file(argv[2])).get<config::RunRequest>();
+    log_start("save " + request.save + " under " + request.trial.plan.strategy);
+    save(request, behaviour_of("save " + request.save));
     return 0;
   }
   const auto request = json::parse(read_file(argv[2])).get<config::TrialRequest>();

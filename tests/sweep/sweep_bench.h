@@ -18,7 +18,10 @@ struct SweepBench {
       proposed.push_back(trials.size());
       reused = here, runs = more;
     }
-    std::vector<std::string> notes;
+    void save_started(const std::string& mode, size_t left) override {
+      saves.push_back(mode + ", " + std::to_string(left) + " left");
+    }
+    std::vector<std::string> notes, saves;
     std::vector<size_t> proposed;  // trials so far
     size_t reused = 0, runs = 0;   // as told last
   };

@@ -11,6 +11,7 @@
 #include "core/report/chart/svg.h"
 #include "core/report/explanation.h"
 #include "core/report/html/html_style.h"
+#include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
@@ -44,6 +45,7 @@ class Page {
     put_head();
     put_advice();
     put_table();
+    put_saving();
     put_sweep_charts();
     put_memory();
     put_findings();
@@ -121,20 +123,29 @@ class Page {
 
   void put_worked(const std::vector<const Row*>& rows) {
     const std::vector<Column> columns = make_columns(report_, rows);
+    put_columns(columns, rows);
+    if (const std::vector<std::string> parts = legend(report_); !parts.empty())
+      text_ += "<p class=\"soft\">" + escape(join(parts, "; ")) + "</p>\n";
+    put_meanings(columns);
+  }
+
+  // `rows`: of the cells, where they are trials.
+  void put_columns(const std::vector<Column>& columns, const std::vector<const Row*>& rows) {
     text_ += "<div class=\"wide\"><table class=\"trials\">\n<thead><tr>";
     for (const Column& column : columns)
       text_ += std::string("<th") + (column.words ? " class=\"words\"" : "") +
                (column.meaning.empty() ? "" : " title=\"" + escape(column.meaning) + "\"") + ">" +
                escape(trim(column.head)) + "</th>";
     text_ += "</tr></thead>\n<tbody>\n";
-    for (size_t i = 0; i < rows.size(); ++i) {
-      text_ += rows[i]->recommended ? "<tr class=\"chosen\">" : "<tr>";
+    for (size_t i = 0; i < columns.front().cells.size(); ++i) {
+      text_ += !rows.empty() && rows[i]->recommended ? "<tr class=\"chosen\">" : "<tr>";
       for (const Column& column : columns) put_cell(column.cells[i], column.words);
       text_ += "</tr>\n";
     }
     text_ += "</tbody></table></div>\n";
-    if (const std::vector<std::string> parts = legend(report_); !parts.empty())
-      text_ += "<p class=\"soft\">" + escape(join(parts, "; ")) + "</p>\n";
+  }
+
+  void put_meanings(const std::vector<Column>& columns) {
     text_ += "<details class=\"soft\"><summary>What the columns mean</summary>\n<dl>\n";
     put_terms(meanings(columns));
     text_ += "</dl></details>\n";
@@ -152,6 +163,18 @@ class Page {
       text_ += "<tr><td class=\"words bad\">✗ " + breakable(row->measurement.strategy) + "</td><td class=\"reason\">" +
                escape(failure_text(*row)) + "</td></tr>\n";
     text_ += "</table></div>\n";
+  }
+
+  void put_saving() {
+    const Row* row = saving_row(report_);
+    if (!row) return;
+    open_section("Saving the training's state");
+    const std::string advice = saving_advice(*row, report_.mtbf_s);
+    if (!advice.empty()) text_ += "<p>" + escape(advice) + "</p>\n";
+    const std::vector<Column> columns = saving_columns(*row, report_.mtbf_s);
+    if (!columns.empty()) put_columns(columns, {}), put_meanings(columns);
+    for (const std::string& line : saving_failures(*row)) text_ += "<p class=\"bad\">✗ " + escape(line) + "</p>\n";
+    close_section();
   }
 
   void put_figure_of(const std::string& title, const std::string& chart, const std::string& caption) {

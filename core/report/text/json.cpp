@@ -4,7 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/report/saving.h"
 #include "core/report/words.h"
+#include "core/result/save_interval.h"
 
 namespace memtune::report {
 namespace {
@@ -26,7 +28,21 @@ nlohmann::json trial(const Row& row) {
   json["pareto"] = row.pareto;
   json["recommended"] = row.recommended;
   put_axes(json, row.batch, row.sequence);
+  if (!row.saves.empty()) json["saves"] = row.saves;
   return json;
+}
+
+// How to save, where it was measured and a rate of failures is given.
+std::optional<nlohmann::json> saving(const Report& report) {
+  const Row* row = saving_row(report);
+  if (!row || report.mtbf_s <= 0) return {};
+  const auto advice = result::advise(row->saves, row->measurement.step_ms.median, report.mtbf_s);
+  if (!advice) return {};
+  return nlohmann::json{{"mode", advice->mode},
+                        {"every_steps", advice->every_steps},
+                        {"interval_s", advice->interval_s},
+                        {"overhead", advice->overhead},
+                        {"mtbf_s", advice->mtbf_s}};
 }
 
 nlohmann::json finding(const findings::Finding& finding) {
@@ -69,6 +85,7 @@ std::string to_json_text(const Report& report) {
                          {"warnings", warnings(report)},
                          {"budget_bytes", report.budget_bytes},
                          {"notes", report.notes}};
+  if (const auto advice = saving(report)) json["saving"] = *advice;
   // File names need not be UTF-8; a report with a replacement character is better than none.
   return print_json(json, 2) + "\n";
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/report/explanation.h"
+#include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
@@ -81,6 +82,7 @@ class Markdown {
     put_head();
     put_verdict();
     if (!fine_.empty()) put_table();
+    put_saving();
     put_notes();
     put_failed();
     put_findings();
@@ -106,20 +108,37 @@ class Markdown {
 
   void put_table() {
     const std::vector<Column> columns = make_columns(report_, fine_);
+    put_columns(columns);
+    const std::vector<std::string> marks = legend(report_);
+    if (!marks.empty()) text_ += "\n" + plain(join(marks, "; ")) + "\n";
+    text_ += details("What the columns mean", list_of(meanings(columns)));
+  }
+
+  void put_columns(const std::vector<Column>& columns) {
     std::vector<std::string> heads, rules;
     for (const Column& column : columns) {
       heads.push_back(plain(trim(column.head)));
       rules.push_back(column.words ? ":--" : "--:");
     }
     text_ += "\n" + table_line(heads) + table_line(rules);
-    for (size_t i = 0; i < fine_.size(); ++i) {
+    for (size_t i = 0; i < columns.front().cells.size(); ++i) {
       std::vector<std::string> cells;
       for (const Column& column : columns) cells.push_back(cell_text(column.cells[i]));
       text_ += table_line(cells);
     }
-    const std::vector<std::string> marks = legend(report_);
-    if (!marks.empty()) text_ += "\n" + plain(join(marks, "; ")) + "\n";
-    text_ += details("What the columns mean", list_of(meanings(columns)));
+  }
+
+  void put_saving() {
+    const Row* row = saving_row(report_);
+    if (!row) return;
+    const std::string advice = saving_advice(*row, report_.mtbf_s);
+    if (!advice.empty()) text_ += "\n**Saving:** " + plain(advice) + "\n";
+    const std::vector<Column> columns = saving_columns(*row, report_.mtbf_s);
+    if (!columns.empty()) put_columns(columns);
+    std::vector<std::string> lines;
+    for (const std::string& line : saving_failures(*row)) lines.push_back("✗ " + plain(line));
+    if (!lines.empty()) text_ += "\n" + list_of(lines);
+    if (!columns.empty()) text_ += details("What the columns mean", list_of(meanings(columns)));
   }
 
   void put_notes() {

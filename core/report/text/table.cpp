@@ -5,6 +5,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/explanation.h"
+#include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
@@ -37,6 +38,7 @@ class Table {
     for (const Row* row : failed_) put_failed(*row);
     put_legend();
     put_recommendation();
+    put_saving();
     put_findings();
     put_notes();
     put_origin();
@@ -71,11 +73,15 @@ class Table {
     for (const Column& column : columns) {
       if (!column.words && !column.meaning.empty()) meanings_.push_back(trim(column.head) + ": " + column.meaning);
     }
+    put_columns(columns);
+    if (!failed_.empty()) put_rule(line_width(columns) - 1);
+  }
+
+  void put_columns(const std::vector<Column>& columns) {
     put_line(columns, [](const Column& column) { return Cell{column.head, Paint::bold}; });
     put_rule(line_width(columns) - 1);
-    for (size_t i = 0; i < worked_.size(); ++i)
+    for (size_t i = 0; i < columns.front().cells.size(); ++i)
       put_line(columns, [i](const Column& column) { return column.cells[i]; });
-    if (!failed_.empty()) put_rule(line_width(columns) - 1);
   }
 
   template <typename CellOf>
@@ -116,6 +122,20 @@ class Table {
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
+  }
+
+  void put_saving() {
+    const Row* row = saving_row(report_);
+    if (!row) return;
+    text_ += "\n";
+    const std::vector<Column> columns = saving_columns(*row, report_.mtbf_s);
+    if (!columns.empty()) put_columns(columns);
+    for (const std::string& line : saving_failures(*row)) put_text(kIndent + std::string("✗ "), line, Paint::bad);
+    std::vector<std::string> terms;
+    for (const Term& each : meanings(columns)) terms.push_back(each.term + ": " + each.text);
+    if (!terms.empty()) put_text(kIndent, join(terms, "; "), Paint::plain, Paint::dim);
+    const std::string advice = saving_advice(*row, report_.mtbf_s);
+    if (!advice.empty()) text_ += "\n", put_text(" Saving: ", advice, Paint::good);
   }
 
   void put_findings() {

@@ -1,0 +1,125 @@
+#include "core/sweep/save_trials.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/config/run_request.h"
+#include "core/config/vocabulary.h"
+#include "core/state/state_folder.h"
+#include "core/sweep/interrupt.h"
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+using result::SaveMeasurement;
+
+constexpr const char* kFolder = "saving";
+
+std::string key_of(const TrialSpec& spec, const std::string& mode) { return spec.key + "-save-" + mode; }
+
+SaveMeasurement* find(TrialSpec& spec, const std::string& mode) {
+  const auto found = std::ranges::find(spec.saves, mode, &SaveMeasurement::mode);
+  return found == spec.saves.end() ? nullptr : &*found;
+}
+
+// In the order of the ways to save.
+void put(SaveMeasurement measurement, TrialSpec& spec) {
+  if (SaveMeasurement* before = find(spec, measurement.mode)) {
+    *before = std::move(measurement);
+  } else {
+    spec.saves.push_back(std::move(measurement));
+  }
+  const auto place = [](const SaveMeasurement& save) {
+    return std::ranges::find(config::kSaveModes, save.mode) - config::kSaveModes.begin();
+  };
+  std::ranges::stable_sort(spec.saves, {}, place);
+}
+
+SaveMeasurement failed(const std::string& mode, Outcome outcome, const std::string& reason) {
+  SaveMeasurement measurement;
+  measurement.mode = mode;
+  measurement.outcome = outcome;
+  measurement.reason = reason;
+  return measurement;
+}
+
+SaveMeasurement as_measurement(const TrialAnswer& answer, const std::string& mode) {
+  if (const auto* measured = std::get_if<SaveMeasurement>(&answer)) return *measured;
+  if (const auto* problem = std::get_if<UsageProblem>(&answer)) return failed(mode, Outcome::error, problem->message);
+  if (const auto* failure = std::get_if<Failure>(&answer)) return failed(mode, failure->outcome, failure->reason);
+  return failed(mode, Outcome::error, "memtune-trial gave another answer than what saves cost");
+}
+
+}  // namespace
+
+bool SaveTrials::run(const TrialState& trial) {
+  TrialSpec& spec = *std::ranges::find(record_.trials, trial.spec.key, &TrialSpec::key);
+  std::vector<std::string> missing;
+  std::ranges::copy_if(settings_.save_modes, std::back_inserter(missing),
+                       [&](const std::string& mode) { return !can_reuse(spec, mode); });
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (interrupted()) return false;
+    listener_.save_started(missing[i], missing.size() - i);
+    if (!run_mode(trial, spec, missing[i])) return false;
+  }
+  return true;
+}
+
+bool SaveTrials::can_reuse(const TrialSpec& spec, const std::string& mode) {
+  const JournalEntry* known = turns_.journal().find(key_of(spec, mode));
+  const auto found = std::ranges::find(spec.saves, mode, &SaveMeasurement::mode);
+  if (!known || known->outcome.empty() || found == spec.saves.end()) return false;
+  return stands(found->outcome, settings_.reuse);
+}
+
+bool SaveTrials::run_mode(const TrialState& trial, TrialSpec& spec, const std::string& mode) {
+  turns_.journal().start(key_of(spec, mode), spec.folder, spec.strategy);
+  const SaveMeasurement measurement = measure(trial, mode);
+  open_.keep();
+  listener_.save_ended(measurement);
+  if (measurement.outcome == Outcome::interrupted) return false;
+  put(measurement, spec);
+  directory_.write_record(record_);
+  turns_.journal().end(key_of(spec, mode), to_string(measurement.outcome));
+  return true;
+}
+
+SaveMeasurement SaveTrials::measure(const TrialState& trial, const std::string& mode) {
+  const std::filesystem::path folder = std::filesystem::absolute(directory_ / trial.spec.folder);
+  FileSystem& files = directory_.files();
+  config::RunRequest request;
+  request.trial = trial.request;
+  request.trial.reference = request.trial.trace = "";
+  request.folder = std::filesystem::absolute(directory_ / kFolder).string();
+  request.save = mode;
+  request.keep_last = 1;  // beside the one that is written
+  remove_states();        // of a memtune that was killed
+  make_folders(request.folder, files);
+  write_file(folder / "save.json", nlohmann::json(request).dump(1, '\t') + "\n", files);
+  const TrialAnswer answer = run_trial_process({{"save", (folder / "save.json").string()},
+                                                folder / "save.txt",
+                                                settings_.limit,
+                                                [this](const Phase& phase) { listener_.phase(phase); },
+                                                &files});
+  remove_states();
+  return as_measurement(answer, mode);
+}
+
+// What cannot be removed is told, and stays.
+void SaveTrials::remove_states() try {
+  state::StateFolder states(directory_ / kFolder, directory_.files());
+  for (const int64_t step : states.steps()) states.remove(step);
+  states.remove_remains();
+  remove_file(states.root() / state::kLatest, directory_.files());
+  directory_.files().remove_folder(states.root());
+  directory_.files().remove_folder(directory_ / kFolder);
+} catch (const IoError& error) {
+  listener_.noted(std::string("the states that were saved to measure it: ") + error.what());
+}
+
+}  // namespace memtune::sweep

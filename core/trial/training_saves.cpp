@@ -1,0 +1,37 @@
+#include "core/trial/training_saves.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/base/limits.h"
+
+namespace memtune::trial {
+
+TrainingSaves::TrainingSaves(const config::RunRequest& request, Runner& runner, const TrainingState& state,
+                             state::StateFolder& folder, std::function<void(const result::SavedStep&)> ended)
+    : host_budget_bytes_(request.trial.training.host_budget_bytes),
+      runner_(runner),
+      state_(state),
+      saver_(runner.device(), folder, {request.save, request.keep_last, runner.moves()}, std::move(ended)) {
+  runner.set_before_backward([this] { saver_.begin_backward(); });
+}
+
+void TrainingSaves::prepare(const std::vector<double>& losses) {
+  if (std::exchange(prepared_, true)) return;
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t budget = host_budget_bytes_;
+  saver_.prepare(state::bytes_of(state_.parts(losses)),
+                 budget > 0 ? budget - runner_.host_bytes() : available_memory_bytes() / 8 * 7);
+  if (budget > 0) runner_.set_host_budget(std::max<int64_t>(1, budget - saver_.host_bytes()));
+  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void TrainingSaves::save(const std::vector<double>& losses) {
+  prepare(losses);
+  saver_.save(static_cast<int64_t>(losses.size()), state_.parts(losses));
+}
+
+size_t TrainingSaves::Gate::turn(const at::Tensor& written) { return saver_.turn(written.storage().data()); }
+
+}  // namespace memtune::trial

@@ -1,0 +1,164 @@
+// Why: a person saves as often as this says, for weeks. So the formula is held against numbers that can be checked by
+// hand, and against jobs that fail at random.
+#include "core/result/save_interval.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+using namespace memtune::result;
+
+namespace {
+
+SaveMeasurement mode(const std::string& name, double blocked_ms, double durable_ms) {
+  SaveMeasurement save;
+  save.mode = name;
+  save.blocked_ms = blocked_ms;
+  save.durable_ms = durable_ms;
+  return save;
+}
+
+// The time of a job that trains for `work_s`, as a share more than that. A save blocks; it holds the work up to its
+// beginning once it is on the disk, and a failure, exponential in time, throws back to the last that is.
+struct Job {
+  double blocked_s, on_its_way_s, slowdown, restart_s, mtbf_s;
+
+  double overhead(double interval_s, double work_s, uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    std::exponential_distribution<double> failure(1 / mtbf_s);
+    double now = 0, done = 0, saved = 0, fails_at = failure(random);
+    double coming = 0, coming_at = -1;  // a state on its way, and when it will be there
+    const auto pass = [&](double time, double work) {
+      if (coming_at >= 0 && coming_at <= std::min(now + time, fails_at)) saved = coming, coming_at = -1;
+      if (now + time < fails_at) return now += time, done += work, true;
+      now = fails_at + restart_s;
+      done = saved;
+      coming_at = -1;
+      fails_at = now + failure(random);
+      return false;
+    };
+    while (done < work_s) {
+      const double slow_s = std::min(on_its_way_s, coming_at >= 0 ? coming_at - now : 0);
+      if (slow_s > 0 && !pass(slow_s, slow_s / slowdown)) continue;
+      if (!pass(interval_s - slow_s / slowdown, interval_s - slow_s / slowdown)) continue;
+      const double state = done;
+      if (!pass(blocked_s, 0)) continue;
+      coming = state;
+      coming_at = now + on_its_way_s;
+      if (on_its_way_s == 0) saved = coming, coming_at = -1;
+    }
+    return now / work_s - 1;
+  }
+};
+
+struct Best {
+  double interval_s = 0, overhead = 1e9;
+};
+
+Best best_of(const Job& job, double around_s, double work_s) {
+  Best best;
+  for (double factor = 0.5; factor < 2; factor *= 1.05) {
+    const double overhead = job.overhead(around_s * factor, work_s, 7);
+    if (overhead < best.overhead) best = {around_s * factor, overhead};
+  }
+  return best;
+}
+
+// Of one interval with a save that blocks: the expected time, exactly. Failures strike saves and restarts too.
+double exact_overhead(double interval_s, double cost_s, double mtbf_s) {
+  return mtbf_s * std::expm1((interval_s + cost_s) / mtbf_s) / interval_s - 1;
+}
+
+}  // namespace
+
+TEST_CASE("a save costs what training waits, and what steps lose while it is on its way") {
+  SaveMeasurement save = mode("async", 100, 2100);
+  CHECK(cost_ms(save) == 100);
+  save.slowdown = 1.25;  // of 2000 ms, 1600 are work
+  CHECK(cost_ms(save) == doctest::Approx(500));
+  save.slowdown = 0.98;  // noise is no gain
+  CHECK(cost_ms(save) == 100);
+  save.slowdown.reset();
+  save.slowed_ms = 40;
+  CHECK(cost_ms(save) == 140);
+}
+
+TEST_CASE("Daly's interval, by hand") {
+  // C = 2, M = 100: sqrt(400) * (1 + 0.1/3 + 0.01/9) - 2
+  CHECK(daly_interval_s(2, 100) == doctest::Approx(20 * (1 + 0.1 / 3 + 0.01 / 9) - 2));
+  CHECK(daly_interval_s(2, 100) == doctest::Approx(18.6889).epsilon(1e-5));
+  CHECK(daly_interval_s(250, 100) == 100);  // whoever saves for longer than it runs gets nowhere either way
+}
+
+TEST_CASE("the interval is told in whole steps, with its share of time") {
+  SaveMeasurement save = mode("sync", 2000, 2000);
+  save.load_ms = 3000;
+  const SaveAdvice advice = advise(save, 500, 100);
+  CHECK(advice.every_steps == 37);  // 18.69 s of 0.5
+  CHECK(advice.interval_s == 18.5);
+  CHECK(advice.overhead == doctest::Approx(2 / 18.5 + (9.25 + 3) / 100));
+  CHECK(advice.mode == "sync");
+  CHECK(advice.mtbf_s == 100);
+}
+
+TEST_CASE("what a save is on its way is lost with a failure, and no save begins before the one before is there") {
+  const SaveMeasurement save = mode("async", 10, 60'010);
+  const SaveAdvice advice = advise(save, 1000, 1000);  // Daly's would be 4.5 s
+  CHECK(advice.every_steps == 61);
+  CHECK(advice.overhead == doctest::Approx(0.01 / 61 + (30.5 + 60) / 1000));
+}
+
+TEST_CASE("a step that takes longer than the interval saves after each") {
+  CHECK(advise(mode("sync", 1, 1), 60'000, 3600).every_steps == 1);
+}
+
+TEST_CASE("the mode with the least overhead wins, of equals the first, and none that failed") {
+  std::vector<SaveMeasurement> saves = {mode("a", 2000, 2000), mode("b", 100, 2100), mode("c", 100, 2100)};
+  CHECK(advise(saves, 500, 3600)->mode == "b");
+  saves[1].outcome = Outcome::disk_full;
+  CHECK(advise(saves, 500, 3600)->mode == "c");
+  saves[2].slowdown = 2;  // then it costs 1.1 s, and what is on its way is lost besides
+  CHECK(advise(saves, 500, 3600)->mode == "c");
+  saves[2].slowdown = 1000;
+  CHECK(advise(saves, 500, 3600)->mode == "a");
+  saves[0].outcome = saves[2].outcome = Outcome::error;
+  CHECK_FALSE(advise(saves, 500, 3600));
+  CHECK_FALSE(advise(std::vector<SaveMeasurement>(), 500, 3600));
+}
+
+TEST_CASE("the interval is the one at which the expected time, computed exactly, is least") {
+  for (const double cost_s : {0.05, 1.0, 30.0})
+    for (const double mtbf_s : {600.0, 3600.0, 86400.0}) {
+      CAPTURE(cost_s);
+      CAPTURE(mtbf_s);
+      const double interval_s = daly_interval_s(cost_s, mtbf_s);
+      double best_s = interval_s / 3;
+      for (double other_s = best_s; other_s < interval_s * 3; other_s *= 1.001)
+        if (exact_overhead(other_s, cost_s, mtbf_s) < exact_overhead(best_s, cost_s, mtbf_s)) best_s = other_s;
+      CHECK(interval_s == doctest::Approx(best_s).epsilon(0.01));
+    }
+}
+
+TEST_CASE(
+    "of jobs that fail at random, those with this interval and mode are the fastest, and take the time foretold") {
+  constexpr double kWork = 4e7, kMtbf = 3600;  // some 11 000 failures
+  struct Case {
+    SaveMeasurement save;
+    double slowdown;
+  };
+  for (const Case& each : {Case{mode("sync", 4000, 4000), 1}, Case{mode("async", 400, 6400), 1.1}}) {
+    CAPTURE(each.save.mode);
+    SaveMeasurement save = each.save;
+    save.slowdown = each.slowdown;
+    save.load_ms = 20'000;
+    const SaveAdvice advice = advise(save, 100, kMtbf);
+    const Job job{save.blocked_ms / 1e3, (save.durable_ms - save.blocked_ms) / 1e3, each.slowdown, 20, kMtbf};
+    const Best best = best_of(job, advice.interval_s, kWork);
+    const double simulated = job.overhead(advice.interval_s, kWork, 7);
+    CHECK(simulated <= best.overhead * 1.02);
+    CHECK(advice.interval_s == doctest::Approx(best.interval_s).epsilon(0.15));
+    CHECK(advice.overhead == doctest::Approx(simulated).epsilon(0.05));
+  }
+}

@@ -1,0 +1,160 @@
+// What saves cost is measured on real steps and a real disk: figures that belong together, states that are whole, and
+// failures that are told.
+#include "core/trial/save_trial.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "core/config/vocabulary.h"
+#include "core/plan/strategy.h"
+#include "core/state/load.h"
+#include "core/trial/session.h"
+#include "tests/support/run_program.h"
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kWidth = 256;
+constexpr int64_t kStateBytes = 3 * kWidth * kWidth * 4;  // the matrix, and what adamw keeps of it
+
+fs::path write_model(const fs::path& folder) {
+  torch::jit::Module model("Model");
+  model.register_parameter("a", (at::randn({kWidth, kWidth}) * 0.1).requires_grad_(), false);
+  model.define("def forward(self, x):\n    y = torch.relu(torch.mm(x, self.a))\n    return (y * y).mean()\n");
+  model.save((folder / "model.pt").string());
+  return folder / "model.pt";
+}
+
+struct Bench {
+  test::ScratchFolder folder;
+  config::RunRequest request;
+
+  explicit Bench(const std::string& mode, const std::string& strategy = "none") {
+    test_device();
+    request.trial.model.path = write_model(folder.path).string();
+    request.trial.inputs = {config::parse_input_spec("x:float32[64,256]")};
+    request.trial.training.loss = "returned";
+    request.trial.training.warmup = 2;
+    request.trial.training.steps = 3;
+    trial::Session session(request.trial);
+    request.trial.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+    request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
+    request.folder = (folder.path / "saving").string();
+    request.save = mode;
+    request.keep_last = 1;
+    fs::create_directories(request.folder);
+  }
+
+  result::SaveMeasurement measure() const {
+    static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
+    (void)sink;
+    trial::Frames frames;
+    const auto runner = trial::make_runner(request.trial);
+    return trial::measure_saves(request, *runner, frames);
+  }
+
+  state::StateFolder states() const { return state::StateFolder(request.folder); }
+};
+
+// No file may grow beyond it; for this process, while it is alive.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("every way of saving has figures that belong together, under engines too, and leaves one whole state") {
+  for (const std::string& mode : config::kSaveModes)
+    for (const char* strategy : {"none", "offload:stream"}) {
+      CAPTURE(mode);
+      CAPTURE(strategy);
+      const Bench bench(mode, strategy);
+      const result::SaveMeasurement m = bench.measure();
+      CHECK(m.mode == mode);
+      REQUIRE(m.outcome == result::Outcome::ok);
+      CHECK(m.saves == 4);
+      CHECK(m.bytes > kStateBytes);
+      CHECK(m.bytes < kStateBytes + (1 << 20));
+      CHECK(m.blocked_ms > 0);
+      CHECK(m.blocked_ms <= m.most_blocked_ms);
+      CHECK(m.durable_ms > 0);
+      CHECK(m.total_ms >= m.durable_ms);
+      CHECK(m.step_ms > 0);
+      CHECK(m.load_ms > 0);
+      CHECK((m.host_bytes == 0 || m.host_bytes >= kStateBytes));
+      CHECK(m.slowdown.has_value() == m.no_slowdown.empty());
+      CHECK(bench.states().steps().size() == 1);
+      std::set<std::string> names;
+      state::load(bench.states(), {},
+                  {[&](const state::Manifest& manifest) {
+                     for (const auto& tensor : manifest.tensors) names.insert(tensor.name);
+                   },
+                   {}});
+      CHECK(names.contains("optimizer.a.exp_avg"));
+    }
+}
+
+TEST_CASE("the first way, which waits for the disk, has no steps beside its saves") {
+  const result::SaveMeasurement m = Bench(config::kSaveModes.front()).measure();
+  CHECK(m.steps_beside == 0);
+  CHECK(m.no_slowdown == "a save was over before a step was");
+  CHECK(m.slowed_ms == 0);
+  CHECK(m.durable_ms <= m.blocked_ms);
+  CHECK(m.host_bytes == 0);
+  CHECK(Bench(config::kSaveModes.at(1)).measure().host_bytes >= kStateBytes);
+}
+
+TEST_CASE("as many saves as are asked for, each followed by two steps without one") {
+  Bench bench(config::kSaveModes.front());
+  bench.request.saves = 6;
+  CHECK(bench.measure().saves == 6);
+  CHECK(bench.states().steps() ==
+        std::vector<int64_t>{2 + 3 + 5 * 2});  // warm-up, steps, two behind each save but the last
+}
+
+TEST_CASE("a save that fails ends the measuring with its reason, and a full disk is called that") {
+  for (const std::string& mode : config::kSaveModes) {
+    CAPTURE(mode);
+    Bench blocked(mode);
+    const fs::path other = blocked.states().path(2 + 3);
+    fs::create_directories(other.parent_path());
+    std::ofstream(other) << "somebody's";
+    const result::SaveMeasurement refused = blocked.measure();
+    CHECK(refused.outcome == result::Outcome::disk_error);
+    CHECK(refused.reason.find("cannot make the folder") == 0);
+    Bench full(mode);
+    const FileSizeLimit limit(kStateBytes / 2);
+    const result::SaveMeasurement none = full.measure();
+    CHECK(none.outcome == result::Outcome::disk_full);
+    CHECK(none.reason.find("(ulimit -f)") != std::string::npos);
+    CHECK(full.states().steps().empty());
+  }
+}
+
+TEST_CASE("device memory that does not suffice is told as that") {
+  Bench bench(config::kSaveModes.front());
+  bench.request.trial.training.memory_cap_bytes = kStateBytes;
+  const result::SaveMeasurement m = bench.measure();
+  CHECK(m.outcome == result::Outcome::device_oom);
+  CHECK(m.reason.find("out of device memory") == 0);
+}
+
+}  // namespace memtune::tests
