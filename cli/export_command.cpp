@@ -21,7 +21,8 @@ Examples:
   memtune export --trainer torchtune
   memtune export ./memtune-run --trainer axolotl -o memory.yaml
   memtune export --trainer torchtune --into tune.yaml -o tune-memory.yaml
-  memtune export --trainer torchtune --strategy checkpoint:full)";
+  memtune export --trainer torchtune --strategy checkpoint:full
+  memtune export --trainer torchtitan                    how to save, after sweep --saves --mtbf 12h)";
 
 struct ExportFlags {
   std::string run = "./memtune-run", trainer, strategy, into, output = "-";
@@ -35,6 +36,8 @@ int run_command(const ExportFlags& flags) {
   }
   if (!flags.into.empty() && !std::filesystem::is_regular_file(flags.into))
     throw UsageError("--into: no such file: " + flags.into);
+  if (!flags.into.empty() && !trainer::is_yaml(flags.trainer))
+    throw UsageError("--into: a configuration of " + flags.trainer + " is no YAML; put the keys in by hand");
   const FinishedRun run = open_run(flags.run);
   const result::Row& row = find_row(run.report, flags.strategy);
   const std::string keys = trainer::export_config(flags.trainer, row, run.report);
@@ -43,7 +46,8 @@ int run_command(const ExportFlags& flags) {
     return kDone;
   }
   write_output(flags.output, keys);
-  say(flags.console, "next: put these keys into your " + flags.trainer + " configuration, or --into FILE does");
+  say(flags.console, "next: put these keys into your " + flags.trainer + " configuration" +
+                         (trainer::is_yaml(flags.trainer) ? ", or --into FILE does" : ""));
   return kDone;
 }
 
@@ -54,7 +58,7 @@ void add_export(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("export", kDescription);
   command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
   const auto known = trainer::trainers();
-  offer(command->add_option("--trainer", flags->trainer, join(known, " or ")), {known.begin(), known.end()})
+  offer(command->add_option("--trainer", flags->trainer, join(known, ", ")), {known.begin(), known.end()})
       ->type_name("NAME")
       ->required();
   offer(command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)"), strategy_words())

@@ -6,7 +6,6 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/result/figures.h"
-#include "core/result/save_interval.h"
 
 namespace memtune::report {
 namespace {
@@ -33,7 +32,7 @@ class SavingColumns {
   std::vector<Column> make() {
     const auto best = result::advise(row_.saves, row_.measurement.step_ms.median, mtbf_s_ > 0 ? mtbf_s_ : kRates[1]);
     add(" ", true, [&](const SaveMeasurement& save) {
-      return mtbf_s_ > 0 && save.mode == best->mode ? Cell{"*", Paint::good} : Cell{""};
+      return mtbf_s_ > 0 && best && save.mode == best->mode ? Cell{"*", Paint::good} : Cell{""};
     });
     add("saving state", true, [](const SaveMeasurement& save) { return Cell{save.mode}; });
     add_ms("blocked ms", &SaveMeasurement::blocked_ms, "what training waited for a save, the median");
@@ -45,7 +44,7 @@ class SavingColumns {
         "steps while a save was on its way to those without; – too few such steps");
     add_bytes("state", &SaveMeasurement::bytes);
     add_bytes("host", &SaveMeasurement::host_bytes);
-    if (mtbf_s_ > 0) add_advice();
+    if (mtbf_s_ > 0 && best) add_advice(best->overhead);
     return std::move(columns_);
   }
 
@@ -73,16 +72,15 @@ class SavingColumns {
         [&](const SaveMeasurement& save) { return Cell{fixed(static_cast<double>(save.*figure) / unit.bytes, 2)}; });
   }
 
-  void add_advice() {
+  void add_advice(double least) {
     const auto advice = [this](const SaveMeasurement& save) {
       return result::advise(save, row_.measurement.step_ms.median, mtbf_s_);
     };
-    const double best = result::advise(row_.saves, row_.measurement.step_ms.median, mtbf_s_)->overhead;
     add(
         "every", false, [&](const SaveMeasurement& save) { return Cell{std::to_string(advice(save).every_steps)}; },
         "steps from one save to the next");
     add(
-        "cost %", false, [&](const SaveMeasurement& save) { return Cell{percent_text(advice(save).overhead, best)}; },
+        "cost %", false, [&](const SaveMeasurement& save) { return Cell{percent_text(advice(save).overhead, least)}; },
         "of the time, of saves and of failures");
   }
 
@@ -91,14 +89,6 @@ class SavingColumns {
   double mtbf_s_;
   std::vector<Column> columns_;
 };
-
-std::string advice_text(const SaveAdvice& advice) {
-  const std::string steps = advice.every_steps == 1 ? "step" : std::to_string(advice.every_steps) + " steps";
-  return advice.mode + " every " + steps + " (" + duration_text(advice.interval_s) + "), " +
-         percent_text(advice.overhead, advice.overhead) + " % of the time";
-}
-
-std::string when(double mtbf_s) { return "with a failure every " + duration_text(mtbf_s) + ": "; }
 
 }  // namespace
 
@@ -126,8 +116,14 @@ std::string saving_advice(const Row& row, double mtbf_s) {
   std::vector<std::string> parts;
   for (const double rate : rates)
     if (const auto advice = result::advise(row.saves, row.measurement.step_ms.median, rate))
-      parts.push_back(when(rate) + advice_text(*advice));
+      parts.push_back(saving_text(*advice));
   return join(parts, "; ");
+}
+
+std::string saving_text(const SaveAdvice& advice) {
+  const std::string steps = advice.every_steps == 1 ? "step" : std::to_string(advice.every_steps) + " steps";
+  return "with a failure every " + duration_text(advice.mtbf_s) + ": " + advice.mode + " every " + steps + " (" +
+         duration_text(advice.interval_s) + "), " + percent_text(advice.overhead, advice.overhead) + " % of the time";
 }
 
 std::string duration_text(double seconds) {

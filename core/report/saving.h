@@ -7,6 +7,7 @@
 
 #include "core/report/report.h"
 #include "core/report/text/columns.h"
+#include "core/result/save_interval.h"
 
 namespace memtune::report {
 
@@ -19,9 +20,12 @@ std::vector<Column> saving_columns(const result::Row& row, double mtbf_s);
 // "async: disk_full: no space left", a line each.
 std::vector<std::string> saving_failures(const result::Row& row);
 
-// "async every 120 steps (2.3 min): 1.2 % of the time, with a failure every 12 h"; without a rate, for a few of them.
+// As saving_text, of the best way; without a rate, for a few of them.
 // "": no way worked.
 std::string saving_advice(const result::Row& row, double mtbf_s);
+
+// "with a failure every 12 h: async every 120 steps (2.3 min), 1.2 % of the time".
+std::string saving_text(const result::SaveAdvice& advice);
 
 // "45 s", "2.3 min", "12 h", "7 d".
 std::string duration_text(double seconds);

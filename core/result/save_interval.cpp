@@ -6,6 +6,8 @@
 namespace memtune::result {
 namespace {
 
+constexpr double kMostSteps = 1e15;  // so that any step time gives a number
+
 // Of a save, in which steps go on.
 double on_its_way_ms(const SaveMeasurement& save) { return std::max(0.0, save.durable_ms - save.blocked_ms); }
 
@@ -27,7 +29,7 @@ SaveAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s) {
   const double best = std::round(daly_interval_s(cost_s, mtbf_s) / step_s);
   const double least = std::ceil(save.durable_ms / step_ms);
   SaveAdvice advice{save.mode, mtbf_s};
-  advice.every_steps = static_cast<int64_t>(std::max({1.0, best, least}));
+  advice.every_steps = static_cast<int64_t>(std::clamp(std::max(best, least), 1.0, kMostSteps));
   advice.interval_s = static_cast<double>(advice.every_steps) * step_s;
   const double lost_s = advice.interval_s / 2 + (on_its_way_ms(save) + save.load_ms) / 1e3;
   advice.overhead = cost_s / advice.interval_s + lost_s / mtbf_s;
@@ -36,6 +38,7 @@ SaveAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s) {
 
 std::optional<SaveAdvice> advise(std::span<const SaveMeasurement> saves, double step_ms, double mtbf_s) {
   std::optional<SaveAdvice> best;
+  if (!(step_ms > 0)) return best;
   for (const SaveMeasurement& save : saves) {
     if (save.outcome != Outcome::ok) continue;
     const SaveAdvice advice = advise(save, step_ms, mtbf_s);

@@ -32,7 +32,7 @@ struct SaveAdvice {
 // The interval of a mode that worked, never shorter than a save takes until it is on the disk.
 SaveAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s);
 
-// The mode with the least overhead; of equals the first. Nothing: none worked.
+// The mode with the least overhead; of equals the first. Nothing: none worked, or steps take no time.
 std::optional<SaveAdvice> advise(std::span<const SaveMeasurement> saves, double step_ms, double mtbf_s);
 
 }  // namespace memtune::result

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/base/error.h"
 #include "core/base/json.h"
 
 namespace memtune::result {
@@ -41,6 +42,13 @@ std::string why_no_slowdown(size_t alone, size_t beside) {
   if (beside == 0) return "a save was over before a step was";
   if (beside < kEnoughSteps) return "only " + count_of_steps(beside) + " while a save was on its way";
   return "";
+}
+
+// Files may come from anybody, and intervals are made of these.
+double duration(const json& value) {
+  const double ms = value;
+  if (!(ms >= 0)) throw UsageError("a duration of " + value.dump() + " ms");
+  return ms;
 }
 
 }  // namespace
@@ -92,18 +100,18 @@ void from_json(const json& in, SaveMeasurement& m) {
   m.reason = in.at("reason");
   m.saves = whole(in.at("saves"), 0);
   m.bytes = whole(in.at("bytes"), 0);
-  m.first_blocked_ms = in.at("first_blocked_ms");
-  m.first_durable_ms = in.at("first_durable_ms");
-  m.blocked_ms = in.at("blocked_ms");
-  m.most_blocked_ms = in.at("most_blocked_ms");
-  m.durable_ms = in.at("durable_ms");
-  m.total_ms = in.at("total_ms");
-  m.step_ms = in.at("step_ms");
-  if (!in.at("slowdown").is_null()) m.slowdown = in.at("slowdown").get<double>();
+  m.first_blocked_ms = duration(in.at("first_blocked_ms"));
+  m.first_durable_ms = duration(in.at("first_durable_ms"));
+  m.blocked_ms = duration(in.at("blocked_ms"));
+  m.most_blocked_ms = duration(in.at("most_blocked_ms"));
+  m.durable_ms = duration(in.at("durable_ms"));
+  m.total_ms = duration(in.at("total_ms"));
+  m.step_ms = duration(in.at("step_ms"));
+  if (!in.at("slowdown").is_null()) m.slowdown = duration(in.at("slowdown"));
   m.no_slowdown = in.at("no_slowdown");
-  m.slowed_ms = in.at("slowed_ms");
+  m.slowed_ms = duration(in.at("slowed_ms"));
   m.steps_beside = whole(in.at("steps_beside"), 0);
-  m.load_ms = in.at("load_ms");
+  m.load_ms = duration(in.at("load_ms"));
   m.host_bytes = whole(in.at("host_bytes"), 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/trainer/config.h"
+#include "core/trainer/saving.h"
 
 namespace memtune::trainer {
 namespace {
@@ -123,10 +124,17 @@ Config config(const Wanted& wanted) {
   return config;
 }
 
+void save(const Saving& saving, Config& to) {
+  put_huggingface_saving(saving, to);
+  to.notes.push_back("saves_per_epoch has to go: axolotl refuses it beside save_steps");
+  if (saving.keep_last == 0)
+    to.notes.push_back("axolotl keeps 4 saves where save_total_limit is missing or 0, and has no word for all");
+}
+
 }  // namespace
 
 const Trainer& axolotl() {
-  static constexpr Trainer kTrainer = {"axolotl", "0.19.0", config, "micro_batch_size", "sequence_len", ""};
+  static constexpr Trainer kTrainer = {"axolotl", "0.19.0", config, "micro_batch_size", "sequence_len", "", 1, save};
   return kTrainer;
 }
 

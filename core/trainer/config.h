@@ -28,22 +28,37 @@ struct Wanted {
 };
 
 struct Config {
-  std::vector<std::string> keys;   // lines of YAML
+  std::vector<std::string> keys;   // lines of YAML, or as the trainer's configuration is written
   std::vector<std::string> notes;  // what was rounded, and what the person must see to
   // What the keys amount to, when it is another strategy, or the same one with other blocks: the trial's figures are
   // not theirs then.
   std::optional<config::Strategy> nearest = {};
 };
 
+// How the state of a training is to be saved.
+struct Saving {
+  size_t mode = 0;  // of config::kSaveModes
+  int64_t every_steps = 1;
+  int64_t keep_last = 0;  // 0: all
+};
+
 struct Trainer {
   std::string_view name, version;
-  Config (*config)(const Wanted& wanted);  // keys that this version really acts on
-  std::string_view batch_key;
-  std::string_view sequence_key;   // "": it has none, and
-  std::string_view sequence_note;  // says where else to set it
+  Config (*config)(const Wanted& wanted) = nullptr;  // keys that this version really acts on; null: of saving alone
+  std::string_view batch_key = "";
+  std::string_view sequence_key = "";   // "": it has none, and
+  std::string_view sequence_note = "";  // says where else to set it
+  size_t save_modes = 1;                // how many of config::kSaveModes it has, from the first on
+  void (*save)(const Saving& saving, Config& to) = nullptr;
+  bool yaml = true;  // the form of its configuration
 };
 const Trainer& torchtune();
 const Trainer& axolotl();
+const Trainer& torchtitan();
+const Trainer& transformers();
+const Trainer& trl();
+const Trainer& ms_swift();
+const Trainer& megatron();
 
 // Notes for the settings of an offload part, which trainers fix.
 void note_fixed_settings(const Wanted& wanted, const std::string& habit, Config& config);

@@ -73,11 +73,22 @@ Config config(const Wanted& wanted) {
   return config;
 }
 
+// It saves when an epoch ends, and keeps what it saved.
+void save(const Saving& saving, Config& to) {
+  const std::string steps = std::to_string(saving.every_steps);
+  to.keys.push_back(std::string("enable_async_checkpointing: ") + (saving.mode > 0 ? "True" : "False"));
+  to.notes.push_back("enable_async_checkpointing acts in the recipe full_finetune_distributed only");
+  to.notes.push_back("torchtune saves at the end of an epoch, never after steps: max_steps_per_epoch: " + steps +
+                     " would save every " + steps +
+                     " steps, but ends each epoch there, whatever data is left; it has " +
+                     "no key for how many are kept");
+}
+
 }  // namespace
 
 const Trainer& torchtune() {
-  static constexpr Trainer kTrainer = {"torchtune",  "0.6.1", config,
-                                       "batch_size", "",      "set max_seq_len of the tokenizer to it"};
+  static constexpr Trainer kTrainer = {
+      "torchtune", "0.6.1", config, "batch_size", "", "set max_seq_len of the tokenizer to it", 2, save};
   return kTrainer;
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/utf8.h"
 #include "core/result/effect.h"
 #include "core/trainer/config.h"
+#include "core/trainer/saving.h"
 
 namespace memtune::trainer {
 namespace {
@@ -20,7 +21,8 @@ using report::Report;
 using result::Measurement;
 using result::Row;
 
-const Trainer* const kTrainers[] = {&torchtune(), &axolotl()};
+const Trainer* const kTrainers[] = {&torchtune(), &axolotl(),  &torchtitan(), &transformers(),
+                                    &trl(),       &ms_swift(), &megatron()};
 
 void put_axes(const Trainer& trainer, const Row& row, Config& config) {
   const auto key = [&](std::string_view name, int64_t value) {
@@ -166,6 +168,45 @@ void put_instead(const Trainer& trainer, const Row& asked, const Row& row, const
     if (std::ranges::count(own.notes, note) == 0) put_comment(text, "           ", note);
 }
 
+void put_circumstances(const Report& report, std::string& text) {
+  put_comment(text, "model:     ", report.model);
+  put_comment(text, "settings:  ", report.settings);
+  put_comment(
+      text, "device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
+}
+
+// The keys of saving behind the others, their notes behind theirs; what was chosen goes into the text.
+void put_saving(const Trainer& trainer, const ChosenSaving& chosen, Config& config, std::string& text) {
+  put_comment(text, "saving:    ", chosen.text);
+  config.notes.insert(config.notes.end(), chosen.notes.begin(), chosen.notes.end());
+  if (chosen.saving) trainer.save(*chosen.saving, config);
+}
+
+std::string end(const Config& config, std::string text) {
+  for (const std::string& note : config.notes) put_comment(text, "note:      ", note);
+  for (const std::string& key : config.keys) text += key + "\n";
+  return text;
+}
+
+// Of a trainer whose keys of strategies memtune does not write.
+std::string write_saving(const Trainer& trainer, const Row& row, const Report& report) {
+  check(row);
+  const std::string name(trainer.name);
+  const std::optional<ChosenSaving> chosen = choose_saving(trainer, row, report);
+  if (!chosen || !chosen->saving)
+    throw UsageError("of " + name + " memtune writes the keys of saving alone, and there are none: " +
+                     (chosen ? join(chosen->notes, "; ") : "memtune sweep --saves --mtbf TIME measures it"));
+  Config config;
+  std::string text;
+  put_comment(text, "",
+              "memtune " + report.version + ": saving in keys of " + name + " " + std::string(trainer.version) +
+                  ", with steps as under " + row.measurement.strategy + ", of which there are no keys here");
+  put_circumstances(report, text);
+  put_comment(text, "measured:  ", measured(row, report));
+  put_saving(trainer, *chosen, config, text);
+  return end(config, std::move(text));
+}
+
 std::string write(const Trainer& trainer, const Row& asked, const Row& row, const Report& report) {
   const Measurement& m = row.measurement;
   const std::string name(trainer.name);
@@ -176,19 +217,15 @@ std::string write(const Trainer& trainer, const Row& asked, const Row& row, cons
       text, "",
       "memtune " + report.version + ": " + m.strategy + " in keys of " + name + " " + std::string(trainer.version));
   put_instead(trainer, asked, row, report, text);
-  put_comment(text, "model:     ", report.model);
-  put_comment(text, "settings:  ", report.settings);
-  put_comment(
-      text, "device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
+  put_circumstances(report, text);
   put_comment(text, "measured:  ", measured(row, report));
   put_comment(text, "whose:     ",
               "memtune's own figures of " + m.strategy + " with the loss and optimizer above; " + name +
                   "'s own loss, optimizer and data give others");
   if (report.budget_bytes > 0) put_comment(text, "budget:    ", format_bytes(report.budget_bytes));
   put_comment(text, "gradients: ", m.strategy == report.reference ? "the reference" : gradients_text(m));
-  for (const std::string& note : config.notes) put_comment(text, "note:      ", note);
-  for (const std::string& key : config.keys) text += key + "\n";
-  return text;
+  if (const auto chosen = choose_saving(trainer, row, report)) put_saving(trainer, *chosen, config, text);
+  return end(config, std::move(text));
 }
 
 }  // namespace
@@ -202,8 +239,11 @@ std::span<const std::string> trainers() {
   return names;
 }
 
+bool is_yaml(const std::string& trainer_name) { return find_trainer(trainer_name).yaml; }
+
 std::string export_config(const std::string& trainer_name, const result::Row& row, const report::Report& report) {
   const Trainer& trainer = find_trainer(trainer_name);
+  if (!trainer.config) return write_saving(trainer, row, report);
   return write(trainer, row, written(trainer, row, report), report);
 }
 

@@ -4,9 +4,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
+#include "core/config/vocabulary.h"
 #include "tests/config/made_up_zip.h"
 #include "tests/support/run_program.h"
 
+using memtune::join;
+using memtune::config::kSaveModes;
 using memtune::test::Ended;
 using memtune::test::slurp;
 using memtune::test::Workspace;
@@ -67,6 +71,37 @@ TEST_CASE("strategies come repeated or separated, with commas in them") {
   const Ended ended =
       place.memtune("sweep -q --dry-run --strategy 'none; checkpoint:full,inputs=host' --strategy offload:sync");
   CHECK(ended.out == "none\ncheckpoint:full,inputs=host\noffload:sync\n");
+}
+
+TEST_CASE("saves are measured in all ways, or in those that are named, and the best is recommended with its interval") {
+  const Workspace place;
+  const Ended all = place.memtune("sweep --strategy none --rounds 1 --saves --mtbf 12h --json answer.json");
+  CHECK(all.code == 0);
+  std::string starts = "inspect\nnone\n";
+  for (const std::string& mode : kSaveModes) starts += "save " + mode + " under none\n";
+  CHECK(place.starts() == starts);
+  const json saving = json::parse(slurp(place.folder.path / "answer.json")).at("saving");
+  CHECK(saving.at("mtbf_s") == 43200);
+  const std::string advice = " Saving: with a failure every 12 h: " + saving.at("mode").get<std::string>() + " every " +
+                             std::to_string(saving.at("every_steps").get<int64_t>()) + " steps";
+  CHECK_MESSAGE(all.out.find(advice) != std::string::npos, all.out);
+  CHECK(all.err.find("saving, " + kSaveModes.front() + "  blocked 1000 ms") != std::string::npos);
+  CHECK(place.memtune("report").out.find(advice) != std::string::npos);
+  CHECK(place.memtune("export --trainer torchtitan").out.find("keep_latest_k = 2\n") != std::string::npos);
+  const Workspace other;
+  other.memtune("sweep --strategy none --rounds 1 --saves " + kSaveModes.back() + " --keep-last 5");
+  CHECK(other.starts() == "inspect\nnone\nsave " + kSaveModes.back() + " under none\n");
+}
+
+TEST_CASE("what is wrong about saves is told before anything runs") {
+  const Workspace place;
+  CHECK(place.memtune("sweep --mtbf 12h").err == "memtune: --mtbf is about saves: it goes with --saves\n");
+  CHECK(place.memtune("sweep --keep-last 3").err == "memtune: --keep-last is about saves: it goes with --saves\n");
+  CHECK(place.memtune("sweep --saves asyn").err.find("--saves: unknown value 'asyn'; did you mean 'async'?") !=
+        std::string::npos);
+  CHECK(place.memtune("sweep --saves --mtbf soon").err.find("--mtbf: 'soon' is no time") != std::string::npos);
+  CHECK(place.memtune("export --trainer megatron --into tests.yaml").code == 2);
+  CHECK(place.starts() == "");
 }
 
 TEST_CASE("a sweep in which nothing works fails, and says where to look") {
@@ -295,6 +330,12 @@ TEST_CASE("a dry run tells how much would be run, and what memory a step takes a
   const Workspace place;
   const Ended ended = place.memtune("sweep --dry-run --strategy 'none;checkpoint:full' --rounds 2");
   CHECK(ended.out == "none\ncheckpoint:full\n");
+  CHECK(ended.err.find("saves") == std::string::npos);
+  const Ended saving = place.memtune("sweep --dry-run --strategy 'none;checkpoint:full' --rounds 2 --saves");
+  CHECK(saving.out == ended.out);
+  CHECK(saving.err.find("; then saves are measured under the recommended one (" + join(kSaveModes, ", ") +
+                        "), which takes room for two states of some 11.72 KiB each in ./memtune-run\n") !=
+        std::string::npos);
   CHECK_MESSAGE(
       ended.err.find("2 trials in 2 rounds; parameters, all gradients and what adamw keeps take ") != std::string::npos,
       ended.err);

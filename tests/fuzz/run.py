@@ -56,6 +56,9 @@ def seeds():
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
               {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
               {"frame": "result", "measurement": measurements[0]}, {"frame": "usage", "message": "no"},
+              {"frame": "saves", "saves": {"mode": "async", "outcome": "ok", "reason": "", "saves": 4, "bytes": 9, "first_blocked_ms": 9,
+               "first_durable_ms": 9, "blocked_ms": 1, "most_blocked_ms": 2, "durable_ms": 3, "total_ms": 4, "step_ms": 5,
+               "slowdown": 1.1, "no_slowdown": "", "slowed_ms": 0, "steps_beside": 3, "load_ms": 1, "host_bytes": 9}},
               {"frame": "doctor", "checks": [{"name": "a", "status": "ok"}]}]
     tensors = {"__metadata__": {"a": "b"}, "x": {"dtype": "F32", "shape": [2, 4], "data_offsets": [0, 32]},
                "y": {"dtype": "I64", "shape": [2], "data_offsets": [32, 48]}}

@@ -105,6 +105,14 @@ TEST_CASE("Markdown, the page and JSON say the same") {
   CHECK_FALSE(json.at("trials").at(0).contains("saves"));
 }
 
+TEST_CASE("a trial whose steps took no time, as a file may say, gets its costs and no interval") {
+  Report report = with_saves(43200);
+  report.rows[1].measurement.step_ms = {};
+  const std::string text = table(report, {false, 120});
+  CHECK(has(text, "   async              250.0"));
+  CHECK_FALSE(has(text, "Saving:"));
+}
+
 TEST_CASE("saves of a trial that is not recommended any more are not told") {
   Report report = with_saves(43200);
   report.rows[1].recommended = false;

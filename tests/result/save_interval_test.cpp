@@ -114,6 +114,11 @@ TEST_CASE("a step that takes longer than the interval saves after each") {
   CHECK(advise(mode("sync", 1, 1), 60'000, 3600).every_steps == 1);
 }
 
+TEST_CASE("steps that take next to no time, or none, give no number beyond all") {
+  CHECK(advise(mode("sync", 1, 1), 1e-300, 3600).every_steps == 1'000'000'000'000'000);
+  CHECK_FALSE(advise(std::vector{mode("sync", 1, 1)}, 0, 3600));
+}
+
 TEST_CASE("the mode with the least overhead wins, of equals the first, and none that failed") {
   std::vector<SaveMeasurement> saves = {mode("a", 2000, 2000), mode("b", 100, 2100), mode("c", 100, 2100)};
   CHECK(advise(saves, 500, 3600)->mode == "b");

@@ -70,5 +70,8 @@ TEST_CASE("what was measured is read back as it was written, a slowdown that is 
     const nlohmann::json json = m;
     CHECK(json.at("slowdown").is_null() == !known);
     CHECK(nlohmann::json(json.get<SaveMeasurement>()) == json);
+    nlohmann::json made_up = json;
+    made_up["durable_ms"] = -1;
+    CHECK_THROWS_WITH_AS(made_up.get<SaveMeasurement>(), "a duration of -1 ms", UsageError);
   }
 }
