@@ -37,8 +37,8 @@ struct SaveMeasurement {
 struct ObservedSave {
   double blocked_ms = 0, durable_ms = 0, total_ms = 0;
   int64_t bytes = 0;
-  double within_steps_ms = 0;         // of what it blocked
   std::vector<double> steps_ms = {};  // that began before it had ended; in the last of them it did
+  double within_steps_ms = 0;         // of blocked_ms: what is in the steps' times
 };
 
 // The figures of a mode from its saves, at least one, and the steps without.

@@ -1,6 +1,9 @@
 #include "core/sweep/save_trials.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <variant>
 #include <vector>
@@ -98,28 +101,37 @@ SaveMeasurement SaveTrials::measure(const TrialState& trial, const std::string& 
   request.folder = std::filesystem::absolute(directory_ / kFolder).string();
   request.save = mode;
   request.keep_last = 1;  // beside the one that is written
-  remove_states();        // of a memtune that was killed
-  make_folders(request.folder, files);
+  try {
+    remove_states();  // of a memtune that was killed
+    make_folders(request.folder, files);
+  } catch (const IoError& error) {
+    return failed(mode, Outcome::disk_error, error.what());
+  }
   write_file(folder / "save.json", nlohmann::json(request).dump(1, '\t') + "\n", files);
   const TrialAnswer answer = run_trial_process({{"save", (folder / "save.json").string()},
                                                 folder / "save.txt",
                                                 settings_.limit,
                                                 [this](const Phase& phase) { listener_.phase(phase); },
                                                 &files});
-  remove_states();
+  try {
+    remove_states();
+  } catch (const IoError& error) {
+    listener_.noted(std::string("the states that were saved to measure it stay: ") + error.what());
+  }
   return as_measurement(answer, mode);
 }
 
-// What cannot be removed is told, and stays.
-void SaveTrials::remove_states() try {
-  state::StateFolder states(directory_ / kFolder, directory_.files());
+// Whoever made the folder may have put a link in its place: states behind it are not for us to remove.
+void SaveTrials::remove_states() {
+  const Descriptor there(directory_.files().open(directory_ / kFolder, O_RDONLY | O_DIRECTORY, 0));
+  if (there.get() == -ENOENT) return;
+  if (there.get() < 0) throw_io_error("open", directory_ / kFolder, -there.get());
+  state::StateFolder states(directory_ / kFolder);
   for (const int64_t step : states.steps()) states.remove(step);
   states.remove_remains();
   remove_file(states.root() / state::kLatest, directory_.files());
   directory_.files().remove_folder(states.root());
   directory_.files().remove_folder(directory_ / kFolder);
-} catch (const IoError& error) {
-  listener_.noted(std::string("the states that were saved to measure it: ") + error.what());
 }
 
 }  // namespace memtune::sweep

@@ -30,7 +30,7 @@ class SaveTrials {
   bool can_reuse(const TrialSpec& spec, const std::string& mode);
   bool run_mode(const TrialState& trial, TrialSpec& spec, const std::string& mode);
   result::SaveMeasurement measure(const TrialState& trial, const std::string& mode);
-  void remove_states();
+  void remove_states();  // IoError
 
   const SweepSettings& settings_;
   SweepListener& listener_;

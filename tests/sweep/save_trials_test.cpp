@@ -79,6 +79,21 @@ TEST_CASE("what a killed memtune left of states goes with the next, and other pe
   CHECK(std::filesystem::exists(bench.states() / "notes.txt"));
 }
 
+TEST_CASE("a link in the folder's place is refused, and the states behind it are left alone") {
+  Saves bench;
+  const auto run = bench.folder.path / "training";
+  std::filesystem::create_directories(run / "states/step-00000002");
+  std::ofstream(run / "states/step-00000002/manifest.json") << "a state";
+  std::filesystem::create_directories(bench.settings.directory);
+  std::filesystem::create_directory_symlink(run, bench.states());
+  for (const auto& save : saves_of(bench.run(), "checkpoint:full")) {
+    CHECK(save.outcome == Outcome::disk_error);
+    CHECK(save.reason.find("saving") != std::string::npos);
+  }
+  CHECK(bench.starts().find("save ") == std::string::npos);
+  CHECK(std::filesystem::exists(run / "states/step-00000002/manifest.json"));
+}
+
 TEST_CASE("the same sweep again measures no saves again, nor does one that asks for none, and all are shown") {
   Saves bench;
   bench.run();
