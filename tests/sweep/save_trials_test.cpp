@@ -35,7 +35,7 @@ std::string all_modes(const std::string& strategy) {
   return text;
 }
 
-const std::vector<result::SaveMeasurement>& saves_of(const SweepResult& result, const std::string& strategy) {
+std::vector<result::SaveMeasurement> saves_of(const SweepResult& result, const std::string& strategy) {
   return std::ranges::find(result.report.rows, strategy,
                            [](const result::Row& row) { return row.measurement.strategy; })
       ->saves;
@@ -48,7 +48,7 @@ TEST_CASE("each way of saving is measured under the recommended plan, once the r
   const SweepResult result = bench.run();
   REQUIRE(result.report.recommendation.strategy == "checkpoint:full");
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n" + all_modes("checkpoint:full"));
-  const auto& saves = saves_of(result, "checkpoint:full");
+  const auto saves = saves_of(result, "checkpoint:full");
   REQUIRE(saves.size() == config::kSaveModes.size());
   for (size_t i = 0; i < saves.size(); ++i) CHECK(saves[i].mode == config::kSaveModes[i]);
   CHECK(saves[0].blocked_ms == 1000);
@@ -86,7 +86,9 @@ TEST_CASE("a link in the folder's place is refused, and the states behind it are
   std::ofstream(run / "states/step-00000002/manifest.json") << "a state";
   std::filesystem::create_directories(bench.settings.directory);
   std::filesystem::create_directory_symlink(run, bench.states());
-  for (const auto& save : saves_of(bench.run(), "checkpoint:full")) {
+  const auto saves = saves_of(bench.run(), "checkpoint:full");
+  CHECK(saves.size() == config::kSaveModes.size());
+  for (const auto& save : saves) {
     CHECK(save.outcome == Outcome::disk_error);
     CHECK(save.reason.find("saving") != std::string::npos);
   }
@@ -132,7 +134,7 @@ TEST_CASE("saves whose end is not in the journal are measured again") {
 TEST_CASE("a way of saving that fails is told with its reason, and the others are measured") {
   Saves bench;
   const SweepResult result = bench.run("save " + first + "=crash");
-  const auto& saves = saves_of(result, "checkpoint:full");
+  const auto saves = saves_of(result, "checkpoint:full");
   REQUIRE(saves.size() == config::kSaveModes.size());
   CHECK(saves[0].outcome == Outcome::crash);
   CHECK(saves[0].reason.find("something is rotten") != std::string::npos);
