@@ -28,7 +28,7 @@ int64_t available_memory_bytes() {
   std::ifstream lines("/proc/meminfo");
   for (std::string word; lines >> word;)
     if (int64_t kib = 0; word == "MemAvailable:" && lines >> kib) return kib << 10;
-  return 0;
+  return std::numeric_limits<int64_t>::max();
 }
 
 }  // namespace memtune

@@ -22,6 +22,9 @@ class TrainingSaves {
   // `ended` is told of each save that has ended. The others must outlive this.
   TrainingSaves(const config::RunRequest& request, Runner& runner, const TrainingState& state,
                 state::StateFolder& folder, std::function<void(const result::SavedStep&)> ended);
+  ~TrainingSaves() { runner_.set_before_backward(nullptr); }
+  TrainingSaves(const TrainingSaves&) = delete;
+  TrainingSaves& operator=(const TrainingSaves&) = delete;
 
   // Of each step's update.
   UpdateGate* gate() { return &gate_; }

@@ -113,8 +113,9 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
   std::vector<double> first;
   for (const std::string& strategy : all_strategies()) {
     CAPTURE(strategy);
-    const fs::path whole = scratch.path / ("whole " + strategy), parts = whole.string() + " in parts";
-    fs::create_directories(whole), fs::create_directories(parts);
+    const fs::path whole = scratch.path / ("whole " + strategy), parts = whole.string() + " in parts",
+                   waiting = whole.string() + " waiting";
+    for (const fs::path& folder : {whole, parts, waiting}) fs::create_directories(folder);
     const result::TrainingResult without = train(request(scratch.path, model, strategy, 9));
     config::RunRequest asked = request(whole, model, strategy, 9);
     asked.save_every = 3;
@@ -125,6 +126,11 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
     CHECK(once.loss == first);
     CHECK(once.saves.size() == 3);
     CHECK(once.loss[1] != once.loss[2]);
+
+    asked.folder = waiting.string();
+    asked.save = "sync";
+    train(asked);  // the states of these steps are what others save meanwhile
+    for (const int64_t step : {3, 6, 9}) CHECK(contents(waiting, step) == contents(whole, step));
 
     asked.folder = parts.string();
     asked.save = "overlapped";
