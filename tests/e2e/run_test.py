@@ -60,7 +60,7 @@ class Killed(RunTest):
         parts = ("--out", "parts", "--save-every", "3", "--keep-last", "3", "--resume",
                  "--strategy", "checkpoint:full")
         for _ in range(kills):
-            process = self.start(*parts, "--save", draw.choice(["sync", "async"]))
+            process = self.start(*parts, "--save", draw.choice(["sync", "async", "overlapped"]))
             time.sleep(draw.uniform(0.05, 0.6))
             process.kill()
             process.communicate()
