@@ -43,10 +43,19 @@ safetensors::Spec spec_of(const std::string& name, const at::Tensor& tensor) {
   return {name, *dtype, in_reals(tensor).sizes().vec()};
 }
 
-// What is not laid out as files have it, one element behind another, is so in a copy.
+// One element behind another, as files have them: in a copy where that is not so, in host memory where the device has
+// no room for one.
+at::Tensor contiguous(const at::Tensor& tensor) {
+  try {
+    return tensor.contiguous();
+  } catch (const c10::OutOfMemoryError&) {
+    return tensor.cpu().contiguous();
+  }
+}
+
 state::StatePart part_of(const std::string& name, const at::Tensor& tensor, bool changes_in_forward,
                          c10::Device device) {
-  const at::Tensor plain = in_reals(tensor.detach().resolve_conj().resolve_neg()).contiguous();
+  const at::Tensor plain = contiguous(in_reals(tensor.detach().resolve_conj().resolve_neg()));
   state::StatePart part;
   part.spec = spec_of(name, tensor);
   part.data = static_cast<const char*>(plain.const_data_ptr());

@@ -47,8 +47,8 @@ fs::path write_model(const fs::path& folder, int width = 8) {
   for (const char* name : {"block0", "block1"}) {
     torch::jit::Module block("Block");
     block.register_attribute("training", c10::BoolType::get(), true);
-    for (const char* matrix : {"a", "b"})
-      block.register_parameter(matrix, (at::randn({width, width}) * 0.4).requires_grad_(), false);
+    block.register_parameter("a", (at::randn({width, width}) * 0.4).requires_grad_(), false);
+    block.register_parameter("b", (at::randn({width, width}) * 0.4).t().requires_grad_(), false);  // in another order
     block.register_buffer("mean", at::zeros({width}));
     block.register_buffer("variance", at::ones({width}));
     block.define(kBlock);
