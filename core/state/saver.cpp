@@ -5,6 +5,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/state/write.h"
 
 namespace memtune::state {
@@ -41,7 +42,7 @@ Saver::~Saver() {
 void Saver::prepare(int64_t bytes, int64_t budget_bytes) {
   if (!slabs_.empty()) return;
   if (settings_.how == "sync") {
-    slabs_.push_back(allocate(kBufferBytes));
+    slabs_.push_back(allocate(most_host_bytes_ = kBufferBytes));
     return;
   }
   const int64_t image = with_slack(bytes);
@@ -49,7 +50,7 @@ void Saver::prepare(int64_t bytes, int64_t budget_bytes) {
     throw UsageError("a copy of the state takes " + format_bytes(image) + " of host memory, and there are " +
                      format_bytes(budget_bytes) + " for it; --save sync needs " + format_bytes(kBufferBytes));
   slabs_.push_back(allocate(image));
-  if (2 * image <= budget_bytes) slabs_.push_back(allocate(image));
+  most_host_bytes_ = image <= budget_bytes / 2 ? 2 * image : image;
 }
 
 std::unique_ptr<device::HostSlab> Saver::allocate(int64_t bytes) {
@@ -127,8 +128,20 @@ SavedStep Saver::retain(SavedStep save) {
   return save;
 }
 
+// One more, or that of the save that ends first.
+void Saver::make_an_image_free() {
+  const int64_t image = slabs_.front()->bytes();
+  if (host_bytes() + image <= most_host_bytes_ && image <= available_memory_bytes()) try {
+      slabs_.push_back(allocate(image));
+      return;
+    } catch (const OutOfHostMemory&) {
+      most_host_bytes_ = host_bytes();
+    }
+  end_first();
+}
+
 device::HostSlab& Saver::free_image(int64_t bytes) {
-  if (flights_.size() == slabs_.size()) end_first();
+  if (flights_.size() == slabs_.size()) make_an_image_free();
   const auto is_free = [&](const auto& slab) {
     return std::ranges::none_of(flights_, [&](const Flight& flight) { return flight.image == slab.get(); });
   };

@@ -38,8 +38,8 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  // Takes host memory for states of `bytes`: two, or one where `budget_bytes` has no more room. Before the first save.
-  // UsageError when there is no room for one.
+  // Takes host memory for a state of `bytes`, before the first save, and for another when a save comes while one is
+  // still written and `budget_bytes` has room for two. UsageError when there is no room for one.
   void prepare(int64_t bytes, int64_t budget_bytes);
   // What the disk refuses is told as a save that failed. Waits for an earlier one where memory is short.
   void save(int64_t step, std::vector<StatePart> parts);
@@ -53,6 +53,7 @@ class Saver {
   // Tells of saves that have ended; `wait`: of all, once they have.
   void look(bool wait);
   int64_t host_bytes() const;  // that it has taken
+  int64_t most_host_bytes() const { return most_host_bytes_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -72,6 +73,7 @@ class Saver {
   result::SavedStep retain(result::SavedStep save);
   void save_waiting(int64_t step, const std::vector<StatePart>& parts, Clock::time_point start);
   Flight take_off(int64_t step, std::vector<StatePart> parts, Clock::time_point start);
+  void make_an_image_free();
   device::HostSlab& free_image(int64_t bytes);
   std::unique_ptr<device::HostSlab> allocate(int64_t bytes);
   void end_first();
@@ -82,7 +84,8 @@ class Saver {
   SaveSettings settings_;
   std::function<void(const result::SavedStep&)> ended_;
   std::vector<std::unique_ptr<device::HostSlab>> slabs_;  // of images; of sync the one buffer
-  std::deque<Flight> flights_;                            // the oldest first
+  int64_t most_host_bytes_ = 0;
+  std::deque<Flight> flights_;  // the oldest first
 };
 
 }  // namespace memtune::state

@@ -23,7 +23,7 @@ void TrainingSaves::prepare(const std::vector<double>& losses) {
   const int64_t budget = host_budget_bytes_;
   saver_.prepare(state::bytes_of(state_.parts(losses)),
                  budget > 0 ? std::max<int64_t>(0, budget - runner_.host_bytes()) : available_memory_bytes() / 8 * 7);
-  if (budget > 0) runner_.set_host_budget(std::max<int64_t>(1, budget - saver_.host_bytes()));
+  if (budget > 0) runner_.set_host_budget(std::max<int64_t>(1, budget - saver_.most_host_bytes()));
   prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
