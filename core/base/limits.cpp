@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 
@@ -25,10 +26,19 @@ std::string file_size_limit() {
 std::string memory_limit() { return limit_of(RLIMIT_DATA, "this process may hold ", " of its own (ulimit -d)"); }
 
 int64_t available_memory_bytes() {
+  int64_t bytes = std::numeric_limits<int64_t>::max();
   std::ifstream lines("/proc/meminfo");
   for (std::string word; lines >> word;)
-    if (int64_t kib = 0; word == "MemAvailable:" && lines >> kib) return kib << 10;
-  return std::numeric_limits<int64_t>::max();
+    if (int64_t kib = 0; word == "MemAvailable:" && lines >> kib) bytes = kib << 10;
+  // Of a container, whose pages of files count as its own and can be taken back.
+  int64_t most = 0, used = 0, files = 0;
+  if (!(std::ifstream("/sys/fs/cgroup/memory.max") >> most) ||
+      !(std::ifstream("/sys/fs/cgroup/memory.current") >> used))
+    return bytes;
+  std::ifstream stat("/sys/fs/cgroup/memory.stat");
+  for (std::string word; stat >> word;)
+    if (word == "inactive_file") stat >> files;
+  return std::clamp<int64_t>(most - used + files, 0, bytes);
 }
 
 }  // namespace memtune

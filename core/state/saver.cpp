@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <system_error>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -27,6 +28,13 @@ double ms_since(std::chrono::steady_clock::time_point start) {
 // Losses and what the optimizer gets to keep make a state larger as time goes on.
 int64_t with_slack(int64_t bytes) { return bytes + bytes / 64 + (int64_t{1} << 20); }
 
+// Where no thread can be had, whoever waits for it does it.
+std::future<SavedStep> in_background(const std::function<SavedStep()>& work) try {
+  return std::async(std::launch::async, work);
+} catch (const std::system_error&) {
+  return std::async(std::launch::deferred, work);
+}
+
 }  // namespace
 
 Saver::Saver(device::Device& device, StateFolder& folder, SaveSettings settings,
@@ -41,28 +49,35 @@ Saver::~Saver() {
 
 void Saver::prepare(int64_t bytes, int64_t budget_bytes) {
   if (!slabs_.empty()) return;
-  if (settings_.how == "sync") {
-    slabs_.push_back(allocate(most_host_bytes_ = kBufferBytes));
-    return;
-  }
+  budget_bytes_ = budget_bytes;
+  if (settings_.how == "sync") return prepare_buffer(bytes);
   const int64_t image = with_slack(bytes);
   if (image > budget_bytes)
     throw UsageError("a copy of the state takes " + format_bytes(image) + " of host memory, and there are " +
-                     format_bytes(budget_bytes) + " for it; --save sync needs " + format_bytes(kBufferBytes));
+                     format_bytes(budget_bytes) + " for it; --save sync needs " + format_bytes(kLeastBufferBytes));
   slabs_.push_back(allocate(image));
   most_host_bytes_ = image <= budget_bytes / 2 ? 2 * image : image;
+}
+
+void Saver::prepare_buffer(int64_t bytes) {
+  const int64_t whole = (bytes + kPieceBytes - 1) / kPieceBytes * kPieceBytes;
+  most_host_bytes_ = std::min(std::clamp(whole, kLeastBufferBytes, kBufferBytes), budget_bytes_);
+  if (most_host_bytes_ < kLeastBufferBytes)
+    throw UsageError("a save takes " + format_bytes(kLeastBufferBytes) + " of host memory, and there are " +
+                     format_bytes(budget_bytes_) + " for it");
+  slabs_.push_back(allocate(most_host_bytes_));
 }
 
 std::unique_ptr<device::HostSlab> Saver::allocate(int64_t bytes) {
   try {
     return device_.allocate_host(bytes);
   } catch (const OutOfHostMemory&) {
-    return device_.allocate_host(bytes, /*pinned=*/false);  // copies hold up the caller, and that is measured
+    pinned_ = false;  // copies hold up the caller, and that is measured
+    return device_.allocate_host(bytes, /*pinned=*/false);
   }
 }
 
-void Saver::save(int64_t step, std::vector<StatePart> parts) {
-  const auto start = Clock::now();
+void Saver::save(int64_t step, std::vector<StatePart> parts, Clock::time_point start) {
   look(false);
   if (settings_.how == "sync") return save_waiting(step, parts, start);
   try {
@@ -77,7 +92,8 @@ void Saver::save(int64_t step, std::vector<StatePart> parts) {
 Saver::Flight Saver::take_off(int64_t step, std::vector<StatePart> parts, Clock::time_point start) {
   Flight flight;
   flight.image = &free_image(bytes_of(parts));
-  flight.snapshot = std::make_unique<Snapshot>(device_, step, std::move(parts), *flight.image);
+  flight.snapshot = std::make_unique<Snapshot>(device_, step, std::move(parts), *flight.image, pinned_);
+  flight.snapshot->release_sources();  // of copies that were made for it
   if (settings_.how == "async") {
     flight.snapshot->wait();
     flight.snapshot->confirm();
@@ -87,7 +103,7 @@ Saver::Flight Saver::take_off(int64_t step, std::vector<StatePart> parts, Clock:
   }
   const auto earlier = flights_.empty() ? std::shared_future<SavedStep>() : flights_.back().end;
   const Snapshot& snapshot = *flight.snapshot;
-  flight.end = std::async(std::launch::async, [this, &snapshot, step, start, earlier] {
+  flight.end = in_background([this, &snapshot, step, start, earlier] {
     if (earlier.valid()) earlier.wait();
     return retain(write(step, start, [&] { return state::write(snapshot, folder_); }));
   });
@@ -100,7 +116,7 @@ void Saver::save_waiting(int64_t step, const std::vector<StatePart>& parts, Cloc
       write(step, start, [&] { return state::write(device_, step, parts, *slabs_.front(), folder_); });
   Flight flight;
   flight.blocked_ms = ms_since(start);
-  flight.end = std::async(std::launch::async, [this, save] { return retain(save); });
+  flight.end = in_background([this, save] { return retain(save); });
   flights_.push_back(std::move(flight));
   look(settings_.keep_last == 0);
 }
@@ -148,25 +164,35 @@ device::HostSlab& Saver::free_image(int64_t bytes) {
   auto& slab = *std::ranges::find_if(slabs_, is_free);
   if (!slab || slab->bytes() < bytes) {
     slab.reset();
+    if (with_slack(bytes) > budget_bytes_ - host_bytes())
+      throw OutOfHostMemory("the state has grown to " + format_bytes(bytes) + ", for which host memory has no room");
     slab = allocate(with_slack(bytes));
+    most_host_bytes_ = std::max(most_host_bytes_, host_bytes());
   }
   return *slab;
+}
+
+// Of memory that is not page-locked, the copies hold up the caller.
+void Saver::send(Flight& flight) {
+  if (flight.snapshot->sent()) return;
+  const auto start = Clock::now();
+  flight.snapshot->send();
+  flight.blocked_ms += ms_since(start);
 }
 
 void Saver::begin_backward() {
   for (Flight& flight : flights_) {
     if (!flight.snapshot) continue;
-    flight.snapshot->send();
+    send(flight);
     flight.snapshot->confirm();
   }
 }
 
 size_t Saver::turn(const void* memory) {
   for (size_t i = flights_.size(); i-- > 0;) {  // a later one leaves later
-    Snapshot* const snapshot = flights_[i].snapshot.get();
-    if (!snapshot) continue;
-    snapshot->send();
-    if (const size_t portions = snapshot->pending(memory)) return i * kMostPortions + portions;
+    if (!flights_[i].snapshot) continue;
+    send(flights_[i]);
+    if (const size_t portions = flights_[i].snapshot->pending(memory)) return i * kMostPortions + portions;
   }
   return 0;
 }
@@ -191,7 +217,7 @@ void Saver::look(bool wait) {
 void Saver::end_first() {
   Flight& flight = flights_.front();
   if (flight.snapshot) {
-    flight.snapshot->send();
+    send(flight);
     flight.snapshot->confirm();  // no forward ran since, or one that was over
   }
   SavedStep save = flight.end.get();

@@ -41,8 +41,10 @@ class Saver {
   // Takes host memory for a state of `bytes`, before the first save, and for another when a save comes while one is
   // still written and `budget_bytes` has room for two. UsageError when there is no room for one.
   void prepare(int64_t bytes, int64_t budget_bytes);
-  // What the disk refuses is told as a save that failed. Waits for an earlier one where memory is short.
-  void save(int64_t step, std::vector<StatePart> parts);
+  // What the disk refuses is told as a save that failed. Waits for an earlier one where memory is short. `start`: when
+  // the parts were begun to be made.
+  void save(int64_t step, std::vector<StatePart> parts,
+            std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now());
 
   // Where a step is.
   void begin_backward();
@@ -65,7 +67,7 @@ class Saver {
     std::unique_ptr<Snapshot> snapshot;  // null: it is written, and older states go
     device::HostSlab* image = nullptr;
     std::vector<Stall> stalls;
-    double blocked_ms = 0;                      // of the host, when it began
+    double blocked_ms = 0;                      // of the host
     std::shared_future<result::SavedStep> end;  // last: its thread uses the snapshot
   };
 
@@ -73,6 +75,8 @@ class Saver {
   result::SavedStep retain(result::SavedStep save);
   void save_waiting(int64_t step, const std::vector<StatePart>& parts, Clock::time_point start);
   Flight take_off(int64_t step, std::vector<StatePart> parts, Clock::time_point start);
+  void prepare_buffer(int64_t bytes);
+  void send(Flight& flight);
   void make_an_image_free();
   device::HostSlab& free_image(int64_t bytes);
   std::unique_ptr<device::HostSlab> allocate(int64_t bytes);
@@ -84,7 +88,8 @@ class Saver {
   SaveSettings settings_;
   std::function<void(const result::SavedStep&)> ended_;
   std::vector<std::unique_ptr<device::HostSlab>> slabs_;  // of images; of sync the one buffer
-  int64_t most_host_bytes_ = 0;
+  int64_t budget_bytes_ = 0, most_host_bytes_ = 0;
+  bool pinned_ = true;
   std::deque<Flight> flights_;  // the oldest first
 };
 

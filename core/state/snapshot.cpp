@@ -28,8 +28,14 @@ int64_t bytes_of(const std::vector<StatePart>& parts) {
   return safetensors::data_bytes_of(safetensors::lay_out(specs_of(parts)));
 }
 
-Snapshot::Snapshot(device::Device& device, int64_t step, std::vector<StatePart> parts, device::HostSlab& image)
-    : device_(device), step_(step), image_(image), specs_(specs_of(parts)), entries_(safetensors::lay_out(specs_)) {
+Snapshot::Snapshot(device::Device& device, int64_t step, std::vector<StatePart> parts, device::HostSlab& image,
+                   bool pinned)
+    : device_(device),
+      step_(step),
+      image_(image),
+      pinned_(pinned),
+      specs_(specs_of(parts)),
+      entries_(safetensors::lay_out(specs_)) {
   lay_out(std::move(parts));
   device_.wait(Stream::out, device_.record(Stream::compute));
   send_next();
@@ -82,7 +88,12 @@ void Snapshot::send(int64_t most_bytes) {
 
 void Snapshot::send_next() {
   Portion& portion = portions_[events_];
-  device_.copy_batch(portion.copies, device::Direction::to_host, Stream::out);
+  if (pinned_) {
+    device_.copy_batch(portion.copies, device::Direction::to_host, Stream::out);
+  } else {
+    for (const auto& [to, from, bytes] : portion.copies)
+      device_.copy(to, from, bytes, device::Direction::to_host, Stream::out);
+  }
   portion.left = device_.record(Stream::out);
   {
     std::lock_guard lock(mutex_);

@@ -36,8 +36,10 @@ int64_t bytes_of(const std::vector<StatePart>& parts);  // of a file's data
 
 class Snapshot {
  public:
-  // Takes the parts that are in host memory at once. `image` has the bytes of all of them and outlives this.
-  Snapshot(device::Device& device, int64_t step, std::vector<StatePart> parts, device::HostSlab& image);
+  // Takes the parts that are in host memory at once. `image` has the bytes of all of them and outlives this; `pinned`:
+  // it is page-locked.
+  Snapshot(device::Device& device, int64_t step, std::vector<StatePart> parts, device::HostSlab& image,
+           bool pinned = true);
   // Waits for copies; a writer that waits for what was never sent is refused.
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
@@ -84,6 +86,7 @@ class Snapshot {
   device::Device& device_;
   int64_t step_;
   device::HostSlab& image_;
+  bool pinned_;
   std::vector<safetensors::Spec> specs_;
   std::vector<safetensors::Entry> entries_;
   std::map<int64_t, size_t> portions_until_;  // how many must have left for all bytes up to a part's end

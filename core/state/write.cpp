@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "core/base/error.h"
 #include "core/state/state_writer.h"
 
 namespace memtune::state {
@@ -12,8 +13,6 @@ namespace {
 
 using device::Stream;
 using safetensors::Entry;
-
-constexpr int64_t kPieceBytes = int64_t{8} << 20;
 
 // The parts in the order of the file, and where copying stands.
 class Source {
@@ -52,6 +51,24 @@ class Source {
   std::vector<Rest> rest_;  // the next last
 };
 
+// Copies that were begun read from parts and write into the buffer: whoever goes waits for them.
+class CopiesEnd {
+ public:
+  explicit CopiesEnd(device::Device& device) : device_(device) {}
+  ~CopiesEnd() {
+    try {
+      device_.record(Stream::out)->synchronize();
+    } catch (const Error&) {
+      device_.synchronize_quietly();
+    }
+  }
+  CopiesEnd(const CopiesEnd&) = delete;
+  CopiesEnd& operator=(const CopiesEnd&) = delete;
+
+ private:
+  device::Device& device_;
+};
+
 }  // namespace
 
 int64_t write(const Snapshot& snapshot, StateFolder& folder) {
@@ -70,6 +87,7 @@ int64_t write(device::Device& device, int64_t step, const std::vector<StatePart>
   std::vector<safetensors::Spec> specs;
   for (const StatePart& part : parts) specs.push_back(part.spec);
   std::vector<disk::RequestPtr> in_use(static_cast<size_t>(buffer.bytes() / kPieceBytes));
+  const CopiesEnd copies_end(device);
   StateWriter writer(folder, step, specs);
   Source source(device, parts, writer.entries());
   device.wait(Stream::out, device.record(Stream::compute));

@@ -14,9 +14,10 @@ namespace memtune::state {
 // what the snapshot has failed with.
 int64_t write(const Snapshot& snapshot, StateFolder& folder);
 
-// While training waits: copies from the device and transfers to the disk side by side, a few pieces of `buffer` each.
-// The thread that trains.
-inline constexpr int64_t kBufferBytes = int64_t{128} << 20;
+// While training waits: copies from the device and transfers to the disk side by side, a few of its pieces each.
+// `buffer`: of kLeastBufferBytes at least, of which kBufferBytes are enough. The thread that trains.
+inline constexpr int64_t kPieceBytes = int64_t{8} << 20;
+inline constexpr int64_t kLeastBufferBytes = 2 * kPieceBytes, kBufferBytes = 16 * kPieceBytes;
 int64_t write(device::Device& device, int64_t step, const std::vector<StatePart>& parts, device::HostSlab& buffer,
               StateFolder& folder);
 

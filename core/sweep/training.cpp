@@ -28,7 +28,7 @@ config::RunRequest request_of(const RunSettings& settings, const config::Program
                               !settings.sweep.request.training.scratch.empty());
   request.trial.plan = candidates.all().front().make_plan(facts);
   request.save_every = settings.save_every;
-  request.save = settings.save;
+  if (settings.save_every > 0) request.save = settings.save;  // a signal's save has nothing beside it
   request.keep_last = settings.keep_last;
   request.resume = settings.resume;
   request.from = settings.from;

@@ -26,6 +26,7 @@ class InterpretedRunner final : public Runner {
   at::Tensor untouched_step() override { return session_.untouched_step(executor()); }
 
   void set_before_backward(std::function<void()> call) override { session_.set_before_backward(std::move(call)); }
+  std::set<const void*> written_memory() override { return session_.written_memory(); }
   bool moves() const override { return executor_ && executor_->moves(); }
   int64_t host_bytes() const override { return executor_ ? executor_->tier().pool().reserved_bytes() : 0; }
   void set_host_budget(int64_t bytes) override {

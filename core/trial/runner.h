@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,10 @@ class Runner {
   // Host memory that the engines hold, and the most that they may from now on (0: no limit).
   virtual int64_t host_bytes() const { return 0; }
   virtual void set_host_budget(int64_t /*bytes*/) {}
+
+  // Of what lasts beside buffers and attributes, the memory that a forward writes into; leaves everything else as it
+  // was.
+  virtual std::set<const void*> written_memory() { return {}; }
 
   // Around step i of the warm-up, which takes as many steps at least.
   virtual int least_warm_up() const { return 0; }

@@ -1,5 +1,7 @@
 #include "core/trial/save_trial.h"
 
+#include <ATen/Context.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -48,6 +50,7 @@ class SaveTrial {
       folder_.make();
       runner_.device().empty_cache();
       runner_.device().set_cap(training().memory_cap_bytes);
+      state_.set_written(runner_.written_memory());
       at::manual_seed(training().seed);
       warm_up();
       saving_.prepare(losses_);

@@ -30,6 +30,34 @@ autograd::Autocast autocast_of(const std::string& dtype, c10::DeviceType device)
 
 std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
 
+// Notes which parameters' memory ops write into.
+class Writes final : public program::OpObserver {
+ public:
+  Writes(program::OpObserver& next, const NamedParameters& parameters) : next_(next) {
+    for (const auto& [name, parameter] : parameters) parameters_.insert(parameter.storage().data());
+  }
+  void before(const program::Op& op, const program::Stack& inputs) override {
+    for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i)
+      if (op.writes[i]) note(inputs[i]);
+    next_.before(op, inputs);
+  }
+  void after(const program::Op& op, const program::Stack& outputs) override { next_.after(op, outputs); }
+  const std::set<const void*>& memory() const { return memory_; }
+
+ private:
+  void note(const c10::IValue& written) {
+    if (written.isTensorList())
+      for (const at::Tensor& tensor : written.toTensorVector()) note(tensor);
+    if (written.isTensor() && written.toTensor().defined()) note(written.toTensor());
+  }
+  void note(const at::Tensor& tensor) {
+    if (tensor.has_storage() && parameters_.contains(tensor.storage().data())) memory_.insert(tensor.storage().data());
+  }
+
+  program::OpObserver& next_;
+  std::set<const void*> parameters_, memory_;
+};
+
 }  // namespace
 
 Session::Session(const config::TrialRequest& request) : request_(request) {
@@ -83,6 +111,18 @@ double Session::untouched_loss(step::Executor* executor) {
 at::Tensor Session::untouched_step(step::Executor* executor) {
   program::ModuleState restore(program_->state, device::torch_device(*device_));
   return forward_backward(executor, executor);
+}
+
+std::set<const void*> Session::written_memory() {
+  program::ModuleState restore(program_->state, device::torch_device(*device_));
+  config::ProgramFacts measured = facts_;
+  const c10::DeviceType type = device::torch_device(*device_).type();
+  step::Survey survey(*program_, measured, type);
+  Writes writes(survey, parameters());
+  autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
+  autograd::HookScope hooks(&survey);
+  interpreter_->run(to_values(batch_.tensors), &writes);
+  return writes.memory();
 }
 
 at::Tensor Session::forward(step::Executor* executor, program::OpObserver* observer) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "core/config/trial_request.h"
 #include "core/device/device.h"
@@ -34,6 +35,10 @@ class Session {
 
   // Loss and gradients, and everything else left as it was.
   at::Tensor untouched_step(step::Executor* executor);
+
+  // Of the parameters' memory, that which a forward writes into, through views or `.data` too. Runs one that keeps
+  // nothing; what it writes there stays.
+  std::set<const void*> written_memory();
 
   // Forward and backward. `executor` null: plain autograd, no hooks. Gradients are left on the parameters.
   // The loss is still on the device.

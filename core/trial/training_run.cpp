@@ -65,12 +65,13 @@ class TrainingRun {
     runner_.device().empty_cache();
     runner_.device().set_cap(training().memory_cap_bytes);
     result_.deterministic = has_deterministic_kernels(runner_);
+    state_.set_written(runner_.written_memory());
     const Deterministic scope(result_.deterministic);  // so that a run that goes on has the same bits
     at::manual_seed(training().seed);
     resume();
     for (int i = 0; step() < training().steps && asked_to_end == 0; ++i) run_step(i);
     result_.stopped = step() < training().steps;
-    if (result_.stopped && saved_ < step()) save();
+    if (result_.stopped && saved_ < step()) save_at_the_end();
     saves_.look(true);
     result_.save_host_bytes = saves_.host_bytes();
     result_.save_prepare_ms = saves_.prepare_ms();
@@ -120,6 +121,17 @@ class TrainingRun {
   void save() {
     saves_.save(result_.loss);
     saved_ = step();
+  }
+
+  // What has no room for it is a save that failed, no end without an answer.
+  void save_at_the_end() {
+    try {
+      save();
+    } catch (const UsageError& error) {
+      tell_save({step(), 0, 0, 0, error.what()});
+    } catch (const OutOfHostMemory& error) {
+      tell_save({step(), 0, 0, 0, error.what()});
+    }
   }
 
   void tell_step() {

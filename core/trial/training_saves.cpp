@@ -21,7 +21,7 @@ void TrainingSaves::prepare(const std::vector<double>& losses) {
   if (std::exchange(prepared_, true)) return;
   const auto start = std::chrono::steady_clock::now();
   const int64_t budget = host_budget_bytes_;
-  saver_.prepare(state::bytes_of(state_.parts(losses)),
+  saver_.prepare(state_.bytes(losses),
                  budget > 0 ? std::max<int64_t>(0, budget - runner_.host_bytes()) : available_memory_bytes() / 8 * 7);
   if (budget > 0) runner_.set_host_budget(std::max<int64_t>(1, budget - saver_.most_host_bytes()));
   prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -29,7 +29,8 @@ void TrainingSaves::prepare(const std::vector<double>& losses) {
 
 void TrainingSaves::save(const std::vector<double>& losses) {
   prepare(losses);
-  saver_.save(static_cast<int64_t>(losses.size()), state_.parts(losses));
+  const auto start = std::chrono::steady_clock::now();
+  saver_.save(static_cast<int64_t>(losses.size()), state_.parts(losses), start);
 }
 
 size_t TrainingSaves::Gate::turn(const at::Tensor& written) { return saver_.turn(written.storage().data()); }

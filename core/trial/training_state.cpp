@@ -21,7 +21,9 @@ constexpr const char* kLoss = "run.loss";
 constexpr size_t kMostTold = 8;
 
 // Of complex ones each part is a number of its own: safetensors files know real ones only.
-at::Tensor in_reals(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
+at::Tensor in_reals(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+}
 
 std::string describe(std::string_view dtype, const std::vector<int64_t>& shape) {
   std::vector<std::string> sizes;
@@ -55,15 +57,16 @@ at::Tensor contiguous(const at::Tensor& tensor) {
 
 state::StatePart part_of(const std::string& name, const at::Tensor& tensor, bool changes_in_forward,
                          c10::Device device) {
-  const at::Tensor plain = contiguous(in_reals(tensor.detach().resolve_conj().resolve_neg()));
+  const at::Tensor plain = contiguous(in_reals(tensor.detach().resolve_neg()));
   state::StatePart part;
   part.spec = spec_of(name, tensor);
   part.data = static_cast<const char*>(plain.const_data_ptr());
   part.on_device = device.is_cpu() || !plain.is_cpu();
   part.memory = plain.storage().data();
   part.owner = std::make_shared<at::Tensor>(plain);
-  if (part.memory != tensor.storage().data() || tensor.is_inference()) return part;
-  part.changes_in_forward = changes_in_forward;
+  const bool is_copy = part.memory != tensor.storage().data();  // that is to go before it takes a forward's memory
+  part.changes_in_forward = changes_in_forward || is_copy;
+  if (is_copy || tensor.is_inference()) return part;
   part.is_unchanged = [tensor, version = tensor._version()] { return tensor._version() == version; };
   return part;
 }
@@ -138,7 +141,7 @@ TrainingState::TrainingState(program::State model, Optimizer& optimizer, c10::De
   Attributes([](const auto&, const auto&) {}, [this](const std::string& name, const auto& object,
                                                      size_t slot) { numbers_[name] = object->getSlot(slot); })
       .walk("", model_.object);
-  for (const Item& item : items()) spec_of(item.name, item.tensor);
+  bytes({});
 }
 
 TrainingState::Items TrainingState::items() const {
@@ -190,11 +193,30 @@ void TrainingState::add_random(Items& items) const {
 
 std::vector<state::StatePart> TrainingState::parts(const std::vector<double>& losses) const {
   at::NoGradGuard no_grad;
+  const Items items = this->items(losses);
+  std::set<const void*> written = written_;
+  for (const Item& item : items)
+    if (item.changes_in_forward) written.insert(item.tensor.storage().data());
+  std::vector<state::StatePart> parts;
+  for (const Item& item : items)
+    parts.push_back(part_of(item.name, item.tensor, written.contains(item.tensor.storage().data()), device_));
+  return parts;
+}
+
+int64_t TrainingState::bytes(const std::vector<double>& losses) const {
+  std::vector<safetensors::Spec> specs;
+  for (const Item& item : items(losses)) specs.push_back(spec_of(item.name, item.tensor));
+  try {
+    return safetensors::data_bytes_of(safetensors::lay_out(specs));
+  } catch (const safetensors::Malformed& why) {
+    throw UsageError(std::string("the training cannot be saved: ") + why.what());
+  }
+}
+
+TrainingState::Items TrainingState::items(const std::vector<double>& losses) const {
   Items items = this->items();
   items.push_back({kLoss, at::tensor(losses, at::kDouble), {}, false});
-  std::vector<state::StatePart> parts;
-  for (const Item& item : items) parts.push_back(part_of(item.name, item.tensor, item.changes_in_forward, device_));
-  return parts;
+  return items;
 }
 
 // Gives the optimizer what the state has of it, so that there is something to load into.
@@ -243,7 +265,11 @@ std::vector<double> TrainingState::load(const state::StateFolder& folder, std::o
     const at::Tensor saved =
         at::from_blob(const_cast<char*>(bytes.data()), tensor.shape, frontend::scalar_type(tensor.dtype));
     if (item.put) return item.put(saved.clone());
-    in_reals(item.tensor).copy_(saved);
+    if (item.tensor.is_complex()) {
+      item.tensor.copy_(at::view_as_complex(saved));
+    } else {
+      item.tensor.copy_(saved);
+    }
   };
   state::load(folder, step, {begin, take});
   numbers_ = numbers;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,13 @@ class TrainingState {
   // in the model that cannot be saved.
   TrainingState(program::State model, Optimizer& optimizer, c10::Device device);
 
+  // Memory that forwards write into, beside that of buffers and attributes: it leaves before the next one.
+  void set_written(std::set<const void*> memory) { written_ = std::move(memory); }
+
   // As it is after as many steps as `losses` has: their bytes are those that are trained. Throws what an allocation
   // throws.
   std::vector<state::StatePart> parts(const std::vector<double>& losses) const;
+  int64_t bytes(const std::vector<double>& losses) const;  // of them, in a file
 
   // The newest state, or that of `step`: puts everything in its place, and answers with the losses. As state::load;
   // UsageError with all that differs when it is another model's, and nothing was changed then.
@@ -46,6 +51,7 @@ class TrainingState {
   using Expected = std::map<std::string, Item>;
 
   Items items() const;
+  Items items(const std::vector<double>& losses) const;
   void add_buffers(Items& items) const;
   void add_attributes(Items& items) const;
   void add_parameters(Items& items) const;
@@ -56,6 +62,7 @@ class TrainingState {
   program::State model_;
   Optimizer& optimizer_;
   c10::Device device_;
+  std::set<const void*> written_;
   std::map<std::string, c10::IValue> numbers_;  // attributes as they were loaded; those that changed are saved
 };
 

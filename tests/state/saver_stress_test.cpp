@@ -97,7 +97,7 @@ Ended train(const std::string& how, uint64_t seed) {
   };
   Saver saver(device, folder, {how, 2, random.one_in(2)}, tell);
   Training training(saver);
-  saver.prepare(bytes_of(training.parts()), random.one_in(2) ? INT64_MAX : int64_t{7} << 20);
+  saver.prepare(bytes_of(training.parts()), random.one_in(2) || how == "sync" ? INT64_MAX : int64_t{7} << 20);
   int begun = 0;
   for (int64_t step = 1; step <= 30; ++step) {
     training.step(step);

@@ -254,10 +254,50 @@ TEST_CASE("a save that the disk refuses is told, and the next one is made") {
   }
 }
 
+TEST_CASE("a save that fails while training waits is over once nothing is copied any more") {
+  int failed = 0;
+  for (int at = 1; at <= 24; ++at) {
+    CAPTURE(at);
+    Run run(settings("sync"));
+    run.prepare();
+    auto bytes = std::make_shared<std::string>(40 << 20, 'x');
+    const std::weak_ptr<std::string> watched = bytes;
+    std::vector<StatePart> parts(1);
+    parts[0] = {{"w", safetensors::Dtype::u8, {40 << 20}}, bytes->data(), true, false, bytes->data(), bytes, {}};
+    bytes.reset();
+    run.disk.arm({test::Fault::Kind::failed, EIO, at, false});
+    run.saver.save(1, std::move(parts));
+    run.saver.look(true);
+    failed += run.ended.at(0).error.empty() ? 0 : 1;
+    CHECK(watched.expired());
+    CHECK(run.device.done(Stream::out));
+  }
+  CHECK(failed > 3);
+}
+
+TEST_CASE("what was copied for a snapshot alone goes as soon as it has left") {
+  Run run(settings("overlapped", 0, true));
+  run.prepare();
+  auto copy = std::make_shared<std::string>(5000, 'c');
+  const std::weak_ptr<std::string> watched = copy;
+  std::vector<StatePart> parts(1);
+  parts[0] = {{"c", safetensors::Dtype::u8, {5000}}, copy->data(), true, true, copy->data(), copy, {}};
+  copy.reset();
+  run.saver.save(1, std::move(parts));
+  CHECK(watched.expired());
+  run.saver.look(true);
+  CHECK(test::load(run.folder).contents.at("c") == std::string(5000, 'c'));
+}
+
 TEST_CASE("host memory that is short is told at the beginning, and what cannot be page-locked is taken as it is") {
   Run short_of(settings("async"));
   CHECK_THROWS_WITH_AS(short_of.prepare(1 << 20), doctest::Contains("of host memory, and there are 1 MiB for it"),
                        UsageError);
+  Run waiting(settings("sync"));
+  CHECK_THROWS_WITH_AS(waiting.prepare(15 << 20),
+                       doctest::Contains("a save takes 16 MiB of host memory, and there are 15 MiB"), UsageError);
+  waiting.prepare(20 << 20);
+  CHECK(waiting.saver.host_bytes() <= 20 << 20);
   Run pageable(settings("overlapped"));
   pageable.device.gives_pinned = false;
   pageable.prepare();
@@ -272,7 +312,7 @@ TEST_CASE("host memory that is short is told at the beginning, and what cannot b
 TEST_CASE("a state that has outgrown its memory gets more, and where there is none the save is told as failed") {
   for (const bool refused : {false, true}) {
     Run run(settings("overlapped"));
-    run.saver.prepare(0, INT64_MAX);
+    run.saver.prepare(0, refused ? 3 << 20 : INT64_MAX);
     std::string grown(3 << 20, 'g');
     std::vector<StatePart> parts(1);
     parts[0] = {{"grown", safetensors::Dtype::u8, {static_cast<int64_t>(grown.size())}},
@@ -282,11 +322,10 @@ TEST_CASE("a state that has outgrown its memory gets more, and where there is no
                 grown.data(),
                 {},
                 {}};
-    if (refused) run.device.most_host_bytes = 2 << 20;
     run.saver.save(1, parts);
     run.saver.look(true);
     REQUIRE(run.ended.size() == 1);
-    CHECK(run.ended[0].error == (refused ? "no more" : ""));
+    CHECK(run.ended[0].error == (refused ? "the state has grown to 3 MiB, for which host memory has no room" : ""));
     if (!refused) CHECK(test::load(run.folder).contents.at("grown") == grown);
   }
 }

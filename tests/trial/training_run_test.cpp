@@ -35,8 +35,9 @@ constexpr const char* kForward = R"(
 def forward(self, x):
     self.calls = self.calls + 1
     self.seen[0].add_(1)
+    self.k.data.add_(1)
     x = self.block0.forward(x) * (1 + 0.01 * self.calls)
-    x = self.block1.forward(x) + 0.001 * self.seen[0]
+    x = self.block1.forward(x) + 0.001 * self.seen[0] + 0.001 * self.k
     return (x * x).mean()
 )";
 
@@ -54,6 +55,7 @@ fs::path write_model(const fs::path& folder, int width = 8) {
     block.define(kBlock);
     model.register_module(name, block);
   }
+  model.register_parameter("k", at::zeros({width}), false);  // as a momentum encoder: frozen, and written in forwards
   model.register_attribute("calls", c10::IntType::get(), 0);
   model.register_attribute("seen", c10::ListType::ofTensors(), std::vector<at::Tensor>{at::zeros({1})});
   model.define(kForward);
@@ -158,7 +160,28 @@ TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random 
     CAPTURE(name);
     CHECK(saved.contains(name));
   }
-  CHECK(saved.size() == 4 + 4 + 2 + 12 + 2);
+  CHECK(saved.size() == 5 + 4 + 2 + 12 + 2);
+}
+
+TEST_CASE("what a forward writes leaves before the next one, through .data and in memory shared with a buffer too") {
+  test_device();
+  test::ScratchFolder scratch;
+  const config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  const auto runner = trial::make_runner(asked.trial);
+  program::State model = runner->state();
+  for (const auto& [name, parameter] : model.parameters)
+    if (name == "block1.a") model.buffers.emplace_back("shares", parameter.detach());
+  const auto optimizer = trial::make_optimizer("sgd", 0.1, {});
+  trial::TrainingState state(model, *optimizer, c10::kCPU);
+  state.set_written(runner->written_memory());
+  std::set<std::string> first;
+  for (const state::StatePart& part : state.parts({}))
+    if (part.changes_in_forward) first.insert(part.spec.name);
+  CHECK(first.contains("k"));
+  CHECK(first.contains("shares"));
+  CHECK(first.contains("block1.a"));
+  CHECK(first.contains("block0.b"));  // a copy, in the file's order
+  CHECK_FALSE(first.contains("block0.a"));
 }
 
 TEST_CASE("a state of another model is refused with what differs, and one that is damaged with the last good one") {
