@@ -17,6 +17,7 @@
 #include "core/config/model_file.h"
 #include "core/config/profile.h"
 #include "core/config/strategy.h"
+#include "core/config/transformers_config.h"
 #include "core/config/vocabulary.h"
 #include "core/device/cuda_module.h"
 
@@ -30,6 +31,7 @@ using sweep::SweepSettings;
 
 constexpr char kDefaultModel[] = "small";
 constexpr int64_t kMostSteps = 1'000'000;
+constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // where --batch and --seq do not say
 
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
@@ -46,9 +48,10 @@ void check_utf8(const std::string& flag, const std::string& path) {
 }
 
 // What needs no LibTorch to be seen: the rest is told by the process that loads it.
-void check_file(const std::string& path) {
-  const config::ModelFile file = config::look_at_model(path);
+config::ModelFile check_file(const std::string& path) {
+  config::ModelFile file = config::look_at_model(path);
   if (!file.instead.empty()) config::refuse_model(path, file.instead);
+  return file;
 }
 
 bool cuda_driver_is_there() {
@@ -151,6 +154,20 @@ void use_profile(const std::string& name, SweepSettings& settings) {
   if (request.training.dtype.empty()) request.training.dtype = decoder.dtype;
 }
 
+// The config tells what a TorchScript file leaves open: the tokens, the loss, the dtype.
+void use_config(const fs::path& path, SweepSettings& settings) {
+  config::TrialRequest& request = settings.request;
+  if (const auto& numbers = request.model.arguments; !numbers.empty())
+    throw UsageError("--input " + numbers.front() + ": a model of a config.json takes tokens alone");
+  const config::TransformersConfig model = config::read_transformers_config(path);
+  settings.model =
+      path.lexically_normal().parent_path().filename().string() + " (" + std::string(model.family.model_type) + ")";
+  if (request.inputs.empty() && request.inputs_file.empty())
+    request.inputs = {{"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}};
+  if (request.training.loss.empty()) request.training.loss = "causal_lm";
+  if (request.training.dtype.empty()) request.training.dtype = model.dtype;
+}
+
 void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   if (flags.model.empty()) {
     settings.notes.push_back(std::string("no --model: taking the built-in profile '") + kDefaultModel +
@@ -161,12 +178,15 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   const bool is_profile = std::ranges::find(names, flags.model) != names.end();
   // A folder is no model: it does not stand before a profile of its name.
   if (fs::exists(flags.model) && !(is_profile && fs::is_directory(flags.model))) {
-    check_file(flags.model);
-    check_utf8("--model", fs::absolute(flags.model).string());
-    settings.model = fs::path(flags.model).filename().string();
-    settings.request.model.path = fs::absolute(flags.model).string();
+    const config::ModelFile file = check_file(flags.model);
+    const bool of_config = !file.config.empty();
+    const fs::path path = fs::absolute(of_config ? file.config : fs::path(flags.model));
+    check_utf8("--model", path.string());
+    settings.model = path.filename().string();
+    settings.request.model.path = path.string();
     settings.request.model.trusted = flags.trust_model;
     add_libraries(flags.libraries, settings.request.model);
+    if (of_config) return use_config(path, settings);
     if (!flags.loss.empty()) return;
     throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
                      " (by the model, as its answer)");
@@ -209,13 +229,17 @@ std::vector<std::string> strategy_words() {
 void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   out = default_out;
   const std::vector<std::string> profiles = profile_names("models");
-  offer(command.add_option("--model", model, "TorchScript file, or profile: " + join(profiles, ", ")), profiles)
+  offer(command.add_option("--model", model,
+                           "TorchScript file, folder with a config.json, or profile: " + join(profiles, ", ")),
+        profiles)
       ->type_name("FILE|PROFILE");
   add_list(command, "--input", inputs,
            "an input to make up, 'tokens:int64[4,4096]<32000', or a number, 'steps=3'; repeat")
       ->type_name("SPEC");
   command.add_option("--inputs", inputs_file, "inputs from a safetensors file")->type_name("FILE");
-  offer(command.add_option("--loss", loss, "next_token, cross_entropy, mse, or returned (by the model)"), kLosses)
+  offer(command.add_option("--loss", loss,
+                           "next_token, causal_lm (as transformers), cross_entropy, mse, or returned (by the model)"),
+        kLosses)
       ->type_name("NAME");
   command
       .add_option("--output", output, "what of the model's answer the loss takes: 'logits', '1' (default: the usual)")

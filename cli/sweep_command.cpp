@@ -30,6 +30,7 @@ constexpr char kDescription[] = R"(Train a few steps under each strategy, measur
 
 Examples:
   memtune sweep
+  memtune sweep --model path/to/llama --batch 4 --seq 4096 --dtype bf16 --budget 16GiB
   memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --budget 16GiB
   memtune sweep --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --json -
   memtune sweep --strategy none --strategy 'checkpoint:full,inputs=host' --batch 1,2,4

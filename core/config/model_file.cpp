@@ -73,29 +73,36 @@ bool is_safetensors(std::string_view start, int64_t size) {
   return start.size() > 9 && start[8] == '{' && header < static_cast<uint64_t>(size);
 }
 
+bool is_config(std::string_view start) {
+  const size_t first = start.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && start[first] == '{' &&
+         start.find("\"model_type\"") != std::string_view::npos;
+}
+
 std::string other(std::string_view start, int64_t size) {
   const auto save = [](const char* what) { return what + std::string(kHowToSave); };
   if (is_safetensors(start, size)) return save("it is a safetensors file: weights, no code");
   if (start.starts_with("GGUF")) return save("it is a GGUF file: weights, no code");
   if (start.starts_with("\x80")) return save("it is a pickle, as old versions of torch.save write: no TorchScript");
-  const size_t first = start.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && start[first] == '{' && start.find("\"model_type\"") != std::string_view::npos)
-    return save("it is a Hugging Face config.json, which names a model and holds none");
   return save("it is no zip archive, so no TorchScript");
 }
 
 std::string look(const fs::path& path, ModelFile& found) {
   std::error_code error;
   if (!fs::exists(path, error)) return "there is no such file";
-  if (fs::is_directory(path, error))
-    return fs::exists(path / "config.json", error)
-               ? std::string("it is a Hugging Face folder: weights and a configuration, no code") + kHowToSave
-               : "it is a folder, not a TorchScript file";
+  if (fs::is_directory(path, error)) {
+    if (!fs::exists(path / "config.json", error))
+      return "it is a folder, not a TorchScript file, and has no config.json";
+    return look(path / "config.json", found);
+  }
   if (!fs::is_regular_file(path, error)) return "it is no regular file";
   const InputFile file(path);
   if (file.size() == 0) return "it is empty";
   const std::string start = part(file, 0, kStart);
-  return start.starts_with("PK\3\4") ? archive(file, found) : other(start, file.size());
+  if (start.starts_with("PK\3\4")) return archive(file, found);
+  if (!is_config(start) && path.extension() != ".json") return other(start, file.size());
+  found.config = path;
+  return "";
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::string to_string(const InputSpec& spec);
 std::string canonical_dtype(const std::string& text);
 
 struct ModelSource {
-  std::string path;                         // a TorchScript file; or
+  std::string path;                         // a TorchScript file or a config.json; or
   std::string profile;                      // the JSON text of a model profile (profiles/models)
   std::vector<std::string> arguments = {};  // of forward, that are no tensors: "steps=3"
   std::vector<std::string> libraries = {};  // shared objects with operators that the model uses
@@ -36,7 +36,7 @@ struct ModelSource {
 };
 
 struct TrainingSettings {
-  std::string loss = "";            // next_token | cross_entropy | mse | returned
+  std::string loss = "";            // next_token | causal_lm | cross_entropy | mse | returned
   std::string output = "";          // what of the model's answer the loss takes: "logits", "1"; "": the usual
   std::string target = "";          // name of the input that is the target; "" looks for labels, target
   std::string optimizer = "adamw";  // adamw | sgd

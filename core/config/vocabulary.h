@@ -7,7 +7,7 @@
 namespace memtune::config {
 
 // In the order of frontend::Loss, behind its none.
-inline const std::vector<std::string> kLosses = {"next_token", "cross_entropy", "mse", "returned"};
+inline const std::vector<std::string> kLosses = {"next_token", "causal_lm", "cross_entropy", "mse", "returned"};
 inline const std::vector<std::string> kOptimizers = {"adamw", "sgd"};
 inline const std::vector<std::string> kParameterDtypes = {"float32", "float64", "float16", "bfloat16"};
 inline const std::vector<std::string> kSaveModes = {"sync", "async", "overlapped"};

@@ -2,6 +2,7 @@
 
 #include "core/frontend/decoder/decoder_front_end.h"
 #include "core/frontend/torchscript/torchscript_front_end.h"
+#include "core/frontend/transformers/transformers_front_end.h"
 
 namespace memtune::frontend {
 namespace {
@@ -10,6 +11,7 @@ std::vector<std::unique_ptr<const FrontEnd>> all() {
   std::vector<std::unique_ptr<const FrontEnd>> list;
   list.push_back(std::make_unique<TorchScriptFrontEnd>());
   list.push_back(std::make_unique<DecoderFrontEnd>());
+  list.push_back(std::make_unique<TransformersFrontEnd>());
   return list;
 }
 

@@ -1,5 +1,6 @@
-// A form that models come in: scripted or traced TorchScript, the built-in decoder. What a front end gives is a Program
-// that nothing of the form is left in; all of them pass the suite of tests/frontend/conformance_test.cpp.
+// A form that models come in: scripted or traced TorchScript, a Hugging Face config, the built-in decoder. What a front
+// end gives is a Program that nothing of the form is left in; all of them pass the suite of
+// tests/frontend/conformance_test.cpp.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -123,7 +123,7 @@ class BatchMaker {
     if (auto file = described_.file.find(name); file != described_.file.end())
       return add(name, spec_of(name, prepared(name, file->second)), prepared(name, file->second));
     if (auto* spec = described_.find(name)) return make_up(sized(*spec));
-    if (name == target_ && loss_ == Loss::next_token) return make_up_like_tokens(name);
+    if (name == target_ && is_of_tokens(loss_)) return make_up_like_tokens(name);
     if (name == target_ && !argument(name)) {
       pending_target_ = true;
       return;
@@ -243,7 +243,15 @@ class BatchMaker {
       if (!batch_.specs[i].shape.empty()) batch_.samples = batch_.specs[i].shape[0];
     for (const InputSpec& spec : batch_.specs)
       if (argument(spec.name) && is_integer(spec.dtype) && spec.shape.size() == 2 && batch_.tokens == 0)
-        batch_.tokens = batch_.samples * spec.shape[1];
+        batch_.tokens = batch_.samples * check_length(spec);
+  }
+
+  int64_t check_length(const InputSpec& tokens) const {
+    const int64_t length = tokens.shape[1];
+    if (model_.longest > 0 && length > model_.longest)
+      throw UsageError("sequences of " + std::to_string(length) + " fill the model's sliding window of " +
+                       std::to_string(model_.longest + 1) + ": shorter ones are built, say --seq");
+    return length;
   }
 
   const config::TrialRequest& request_;
@@ -270,13 +278,13 @@ std::string choose_target(const config::TrialRequest& request, Loss loss, const 
     if (!contains(names, name)) names.push_back(name);
   const std::string& wanted = request.training.target;
   if (!wanted.empty()) {
-    if (loss != Loss::next_token && !contains(names, "target")) names.push_back("target");
+    if (!is_of_tokens(loss) && !contains(names, "target")) names.push_back("target");
     if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
     return wanted;
   }
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
-  return loss == Loss::next_token ? first_integer(described, arguments) : "target";
+  return is_of_tokens(loss) ? first_integer(described, arguments) : "target";
 }
 
 Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {

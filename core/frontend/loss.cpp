@@ -11,6 +11,8 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
+
+constexpr double kIgnored = -100;  // label: cross_entropy_loss's own default
 using config::kLosses;
 using program::Answer;
 using program::Program;
@@ -36,9 +38,24 @@ Value next_token(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {logits, next});
 }
 
+// As transformers has it: the logits stay whole, and the last token's is compared with the label that is ignored.
+Value causal_lm(Emitter& emit, Value output, Value target) {
+  const Value logits = in_float(emit, output);
+  const Value padded =
+      emit.op("aten::pad", "", {target, std::vector<int64_t>{0, 1}, std::string("constant"), kIgnored});
+  const Value next = emit.op("aten::slice", "Tensor", {padded, 1, 1, IValue()});
+  const Value shifted = emit.op("aten::contiguous", "", {next});
+  const Value vocabulary = emit.op("aten::size", "int", {logits, -1});
+  const Value shape = emit.list(c10::ListType::ofInts(), {emit.constant(-1), vocabulary});
+  const Value flat = emit.op("aten::view", "", {logits, shape});
+  const Value labels = emit.op("aten::view", "", {shifted, std::vector<int64_t>{-1}});
+  return emit.op("aten::cross_entropy_loss", "", {flat, labels});
+}
+
 Value compare(Emitter& emit, Loss loss, Value output, Value target) {
   const Emitter::InRegion region(emit, "loss", "loss");
   if (loss == Loss::next_token) return next_token(emit, output, target);
+  if (loss == Loss::causal_lm) return causal_lm(emit, output, target);
   const Value first = in_float(emit, output);
   if (loss == Loss::cross_entropy) return emit.op("aten::cross_entropy_loss", "", {first, target});
   return emit.op("aten::mse_loss", "", {first, in_float(emit, target)});

@@ -7,9 +7,10 @@
 
 namespace memtune::frontend {
 
-enum class Loss { none, next_token, cross_entropy, mse, returned };
+enum class Loss { none, next_token, causal_lm, cross_entropy, mse, returned };
 Loss parse_loss(const std::string& text);  // UsageError with the valid names
 std::string to_string(Loss loss);
+inline bool is_of_tokens(Loss loss) { return loss == Loss::next_token || loss == Loss::causal_lm; }
 
 // The model followed by the loss (none: by its whole answer), with ops numbered and last uses known: ready to run.
 // `target` names the input the loss compares with: one of the model's, or a further one that becomes the program's last

@@ -102,7 +102,7 @@ struct Answer {
 };
 
 struct Program {
-  std::string kind;  // "scripted" | "traced" | "profile"
+  std::string kind;  // "scripted" | "traced" | "profile" | "config"
   State state;
   Body body;
   std::vector<Input> inputs;           // in the order of body.inputs
@@ -110,6 +110,7 @@ struct Program {
   std::vector<c10::IValue> constants;  // by slot; None where the slot is no constant
   std::vector<bool> is_constant;
   std::vector<ModuleRegion> regions;
+  int64_t longest = 0;                       // sequence that it is right for; 0: any
   std::vector<std::string> notes;            // what the person should know
   std::shared_ptr<std::string> answer_note;  // once it has run: which of several parts the loss took, if nobody said
   int slots = 0;

@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/config/transformers_config.h"
 #include "core/device/cuda_module.h"
 
 namespace memtune::sweep {
@@ -54,6 +55,8 @@ TrialKeys::TrialKeys(const config::TrialRequest& request, const std::filesystem:
       inputs_file_(request.inputs_file.empty() ? "" : hash_file(request.inputs_file)),
       program_(hash_file(program) + hash_if_there(program.parent_path() / device::kCudaModule)),
       machine_(machine(request.training.device)) {
+  if (request.model.path.ends_with(".json"))
+    for (const auto& weights : config::weight_files(request.model.path)) model_ += hash_file(weights);
   for (const std::string& library : request.model.libraries) model_ += hash_file(library);
 }
 

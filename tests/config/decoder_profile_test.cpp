@@ -57,7 +57,7 @@ TEST_CASE("a decoder profile that contradicts itself is told where") {
   check_refused({{"heads", 3}}, "p.heads must divide hidden: 64 / 3 leaves a rest");
   check_refused({{"kv_heads", 3}}, "p.kv_heads must divide heads: 4 / 3 leaves a rest");
   check_refused({{"heads", 64}, {"kv_heads", 1}}, "p: hidden / heads must be even for the rotary embedding, not 1");
-  check_refused({{"loss", "next"}}, "unknown loss 'next'. Known: next_token, cross_entropy, mse, returned");
+  check_refused({{"loss", "next"}}, "unknown loss 'next'. Known: next_token, causal_lm, cross_entropy, mse, returned");
   check_refused({{"inputs", json::array()}}, "p.inputs must be the tokens alone, not 0 inputs");
   check_refused({{"vocabulary", 255}},
                 "p.inputs[0] must be tokens:int64[2,64]<255 to agree with batch, sequence and vocabulary, not "

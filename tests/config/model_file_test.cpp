@@ -31,15 +31,21 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
   CHECK(place.instead("") == "it is empty");
   CHECK(has(place.instead("hello"), "it is no zip archive"));
   CHECK(has(place.instead(test::little(20, 8) + "{\"w\":{}}" + std::string(40, ' ')), "safetensors"));
-  CHECK(has(place.instead("{\n \"architectures\": [], \"model_type\": \"llama\"}"), "Hugging Face config.json"));
   CHECK(has(place.instead("\x80\x02}q"), "it is a pickle"));
   CHECK(has(place.instead("GGUF...."), "GGUF"));
   CHECK(has(place.instead(zip({{"archive_format", "pt2"}, {"models/model.json", "{}"}})), "torch.export archive"));
   CHECK(has(place.instead(zip({{"data.pkl", "OrderedDict"}, {"data/0", "x"}})), "it is a state_dict"));
   CHECK(has(place.instead(zip({{"data.pkl", "_parameters _buffers _modules"}})), "pickled by torch.save"));
   CHECK(has(place.instead(zip({{"readme.txt", "x"}})), "without TorchScript code"));
+}
+
+TEST_CASE("a Hugging Face model is its config.json, or the folder that has one") {
+  const Place place;
+  CHECK(place.instead("{\n \"architectures\": [], \"model_type\": \"llama\"}") == "");
+  CHECK(look_at_model(place.path / "file").config == place.path / "file");
   std::ofstream(place.path / "config.json") << "{}";
-  CHECK(has(look_at_model(place.path).instead, "Hugging Face folder"));
+  CHECK(look_at_model(place.path).instead == "");
+  CHECK(look_at_model(place.path).config == place.path / "config.json");
 }
 
 TEST_CASE("TorchScript is what has constants and code, and its records are told") {

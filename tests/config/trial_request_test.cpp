@@ -93,7 +93,8 @@ TEST_CASE("default training settings are valid, and every device form is") {
 
 TEST_CASE("wrong training settings are named with the valid ones") {
   check_refused([](auto& training) { training.loss = "nexttoken"; },
-                "unknown loss 'nexttoken'; did you mean 'next_token'? Known: next_token, cross_entropy, mse, returned");
+                "unknown loss 'nexttoken'; did you mean 'next_token'? Known: next_token, causal_lm, cross_entropy, "
+                "mse, returned");
   check_refused([](auto& training) { training.optimizer = "adam"; },
                 "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, sgd");
   check_refused([](auto& training) { training.steps = 0; }, "steps must be at least 1, not 0");

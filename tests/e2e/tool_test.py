@@ -129,6 +129,40 @@ class BadInput(ToolTest):
             self.refuses(said, *arguments)
 
 
+class HuggingFace(ToolTest):
+    """That the bits are Python's is checked in tests/models/check_transformers.py."""
+
+    CONFIG = {"model_type": "mistral", "vocab_size": 50, "hidden_size": 16, "intermediate_size": 24,
+              "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
+              "hidden_act": "silu", "sliding_window": 64, "torch_dtype": "bfloat16"}
+
+    def write(self, **changes):
+        (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, **changes}))
+
+    def test_a_config_alone_is_a_model_at_any_batch_sequence_and_dtype(self):
+        self.write()
+        for model in (".", "config.json"):
+            answer = self.sweep("--model", model, "--batch", "1,3", "--seq", "16", "--steps", "1", "--strategy", "none",
+                                "--strategy", "checkpoint:full", "--autocast", "bf16", "--dtype", "fp32", "--out", model + "run")
+            self.assertEqual({(t["outcome"], t["gradients"]["equal"]) for t in answer["trials"]}, {("ok", True)})
+            self.assertTrue(any("weights are made up" in note for note in answer["notes"]))
+        self.memtune("run", "--device", "cpu", "--model", ".", "--batch", "2", "--seq", "16", "--steps", "2",
+                     "--out", "training")
+
+    def test_configs_that_cannot_be_trained(self):
+        def model(said, **changes):
+            self.write(**changes)
+            self.refuses(said, "sweep", "--device", "cpu", "--model", ".")
+
+        model("config.json.hidden_size is missing", hidden_size=None)
+        model("3 does not divide num_attention_heads", num_key_value_heads=3)
+        model("unknown model_type 'bert'", model_type="bert")
+        model("fill the model's sliding window of 32", sliding_window=32)
+        self.write()
+        (self.folder / "model.safetensors").write_text("hello")
+        self.refuses("not a safetensors file", "sweep", "--device", "cpu", "--model", ".")
+
+
 class Resume(ToolTest):
     COMMAND = ("--model", "tiny", "--sweep", "quick", "--goal", "memory", "--steps", "3")
 

@@ -90,7 +90,8 @@ std::string save(const Folder& folder, const Module& module, const std::string& 
 TEST_CASE("a file that is no TorchScript is named for what it is") {
   Folder folder;
   CHECK(refusal(folder.file("none.pt")) == "there is no such file");
-  CHECK(refusal(fs::path(folder.file("x")).parent_path()) == "it is a folder, not a TorchScript file");
+  CHECK(refusal(fs::path(folder.file("x")).parent_path()) ==
+        "it is a folder, not a TorchScript file, and has no config.json");
   CHECK(refusal(folder.write("empty.pt", "")) == "it is empty");
   CHECK(refusal(folder.write("text.pt", "hello")) == "it is no zip archive, so no TorchScript" + kHowToSave);
   CHECK(refusal(folder.zip("state.pt", {"data.pkl", "data/0"})) ==

@@ -24,6 +24,7 @@
 #include "core/config/decoder_profile.h"
 #include "core/config/model_file.h"
 #include "core/config/strategy.h"
+#include "core/config/transformers_config.h"
 #include "core/config/trial_request.h"
 #include "core/findings/findings.h"
 #include "core/plan/plan_file.h"
@@ -139,6 +140,8 @@ void read_plan_file(const std::string& input) {
 
 void read_profile(const std::string& input) { config::parse_decoder_profile("profile", input); }
 
+void read_transformers(const std::string& input) { config::parse_transformers_config("config.json", input); }
+
 void read_model_file(const std::string& input) { config::look_at_model(folder().file("model", input)); }
 
 void read_facts(const std::string& input) {
@@ -234,15 +237,23 @@ void read_request(const std::string& input) {
   if (json(written.get<config::TrialRequest>()) != written) std::abort();
 }
 
-const std::map<std::string, void (*)(const std::string&)> kParsers = {
-    {"trace", read_trace},         {"plan", read_plan},
-    {"plan_file", read_plan_file}, {"profile", read_profile},
-    {"facts", read_facts},         {"sweep", read_sweep},
-    {"report", read_report},       {"measurement", read_measurement},
-    {"journal", read_journal},     {"safetensors", read_safetensors},
-    {"manifest", read_manifest},   {"strategy", read_strategy},
-    {"words", read_words},         {"frames", read_frames},
-    {"request", read_request},     {"model_file", read_model_file}};
+const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", read_trace},
+                                                                      {"plan", read_plan},
+                                                                      {"plan_file", read_plan_file},
+                                                                      {"profile", read_profile},
+                                                                      {"facts", read_facts},
+                                                                      {"sweep", read_sweep},
+                                                                      {"report", read_report},
+                                                                      {"measurement", read_measurement},
+                                                                      {"journal", read_journal},
+                                                                      {"safetensors", read_safetensors},
+                                                                      {"manifest", read_manifest},
+                                                                      {"strategy", read_strategy},
+                                                                      {"words", read_words},
+                                                                      {"frames", read_frames},
+                                                                      {"request", read_request},
+                                                                      {"model_file", read_model_file},
+                                                                      {"transformers", read_transformers}};
 
 void (*chosen)(const std::string&) = nullptr;
 

@@ -52,6 +52,9 @@ def seeds():
              "rules": [{"blocks": "0-1", "op": "linear", "outputs": "host"}, {"region": "layers.*", "saved": "recompute"}]}
     profile = {"kind": "decoder", "vocabulary": 256, "hidden": 64, "blocks": 2, "heads": 4, "kv_heads": 4, "mlp": 128,
                "sequence": 128, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token"}
+    transformers = {"model_type": "llama", "vocab_size": 9, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2,
+                    "num_attention_heads": 2, "rms_norm_eps": 1e-5, "hidden_act": "silu", "layer_types": ["full_attention"],
+                    "rope_scaling": {"type": "llama3", "factor": 2, "low_freq_factor": 1}, "pad_token_id": None}
     start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
               {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
@@ -70,6 +73,7 @@ def seeds():
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
         "plan_file": [dump(rules), *plans],
         "profile": [dump(profile)],
+        "transformers": [dump(transformers)],
         "facts": [dump(sweep["facts"]), dump(facts)],
         "sweep": [dump(sweep)],
         "report": [dump({"version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],

@@ -64,3 +64,17 @@ TEST_CASE("keys follow the content of the model, the settings and the plan, and 
   std::ofstream(folder.path / "program") << "v2";
   CHECK(TrialKeys(base, folder.path / "program").trial(base) != key);
 }
+
+TEST_CASE("the key of a config follows the weights beside it") {
+  const test::ScratchFolder folder;
+  std::ofstream(folder.path / "program") << "v1";
+  std::ofstream(folder.path / "config.json") << "{}";
+  const config::TrialRequest base = request(folder.path / "config.json");
+  const auto key = [&] { return TrialKeys(base, folder.path / "program").trial(base); };
+  const std::string made_up = key();
+  std::ofstream(folder.path / "model.safetensors") << "weights";
+  const std::string first = key();
+  CHECK(first != made_up);
+  std::ofstream(folder.path / "model.safetensors") << "weight5";
+  CHECK(key() != first);
+}

@@ -16,7 +16,9 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 
 }  // namespace
 
-bool TorchScriptFrontEnd::claims(const Probe& probe) const { return !probe.is_profile && probe.file.instead.empty(); }
+bool TorchScriptFrontEnd::claims(const Probe& probe) const {
+  return !probe.is_profile && probe.file.config.empty() && probe.file.instead.empty();
+}
 
 program::Program TorchScriptFrontEnd::lower(const Source& source) const {
   load_libraries(source.model.libraries);  // first: what they register may reach outside too

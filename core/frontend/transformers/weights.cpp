@@ -1,0 +1,73 @@
+#include "core/frontend/transformers/weights.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/frontend/safetensors.h"
+
+namespace memtune::frontend {
+namespace {
+
+constexpr int64_t kNoise = 1048573;  // a prime: rows of a weight do not repeat
+
+}  // namespace
+
+TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path>& files, at::TensorOptions options,
+                                         double deviation, int64_t seed)
+    : options_(options), deviation_(deviation), seed_(seed) {
+  for (const auto& path : files) {
+    files_.push_back(std::make_unique<safetensors::Reader>(path));
+    for (const safetensors::Entry& entry : files_.back()->entries())
+      places_[entry.name] = {files_.back().get(), &entry};
+  }
+}
+
+at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef shape, Filling filling) {
+  return (files_.empty() ? made_up(shape, filling) : read(name, shape)).requires_grad_();
+}
+
+at::Tensor TransformersWeights::read(const std::string& name, at::IntArrayRef shape) {
+  const auto found = places_.find(name);
+  if (found == places_.end()) throw UsageError("the model's safetensors files have no tensor '" + name + "'");
+  const auto& [file, entry] = found->second;
+  if (at::IntArrayRef(entry->shape) != shape)
+    throw UsageError("'" + name + "' of the model's safetensors files is " + c10::str(at::IntArrayRef(entry->shape)) +
+                     ", by its config " + c10::str(shape));
+  at::Tensor tensor = at::empty(entry->shape, at::TensorOptions(scalar_type(entry->dtype)));
+  file->read(*entry, static_cast<char*>(tensor.data_ptr()));
+  asked_for_.insert(name);
+  return tensor.to(options_);
+}
+
+at::Tensor TransformersWeights::made_up(at::IntArrayRef shape, Filling filling) {
+  if (filling == Filling::zeros) return at::zeros(shape, options_);
+  if (filling == Filling::ones) return at::ones(shape, options_);
+  if (!noise_.defined()) {
+    at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU).clone();
+    generator.set_current_seed(static_cast<uint64_t>(seed_));
+    noise_ = at::empty({kNoise}, at::kFloat).normal_(0, deviation_, generator).to(options_);
+  }
+  at::Tensor weight = at::empty(shape, options_);
+  const at::Tensor flat = weight.view(-1);
+  for (int64_t begin = 0; begin < flat.size(0); begin += kNoise) {
+    const int64_t count = std::min(kNoise, flat.size(0) - begin);
+    flat.slice(0, begin, begin + count).copy_(noise_.slice(0, 0, count));
+  }
+  return weight;
+}
+
+std::string TransformersWeights::note() const {
+  if (files_.empty())
+    return "weights are made up, for there is no model.safetensors beside the config: that changes neither memory nor "
+           "time";
+  std::vector<std::string> others;
+  for (const auto& [name, place] : places_)
+    if (!asked_for_.contains(name)) others.push_back(name);
+  if (others.empty()) return "";
+  return std::to_string(others.size()) + " of the files' tensors are none of the model's: '" + others.front() + "'" +
+         (others.size() > 1 ? ", ..." : "");
+}
+
+}  // namespace memtune::frontend

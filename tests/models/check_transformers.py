@@ -1,0 +1,207 @@
+"""Trains tiny decoders of transformers in Python and by memtune from their folders, and compares all bits.
+
+    python check_transformers.py --memtune build/release/bin/memtune [--only qwen] [--jobs 2]
+
+Each case is a configuration of one family with random weights, written by save_pretrained; run in float32 and bfloat16
+on two batches with labels, some of them ignored. The loss and every gradient of `none` must be Python's bit for bit,
+under the same names, and those of `checkpoint:full` equal to them. Prints a line for each run and `N passed, N failed`.
+Exit code 1 on a failure, 2 when a family that memtune knows has no case. Needs torch, transformers and safetensors.
+"""
+
+import argparse
+import concurrent.futures
+import glob
+import json
+import math
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+import torch
+import transformers
+from safetensors.torch import save_file
+
+TINY = dict(vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, pad_token_id=5, initializer_range=0.1)
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}
+PADLESS = {"pad_token_id": None}
+GEMMA = {"head_dim": 16, "num_key_value_heads": 1}
+
+# Name: model_type and what differs from TINY.
+CASES = {
+    "llama": ("llama", {}),
+    "llama-ungrouped": ("llama", {"num_key_value_heads": 4, **PADLESS}),
+    "llama-biased": ("llama", {"attention_bias": True, "mlp_bias": True}),
+    "llama-tied": ("llama", {"tie_word_embeddings": True}),
+    "llama-wide-heads": ("llama", {"head_dim": 16, "rms_norm_eps": 1e-3}),
+    "llama-theta": ("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}),
+    "llama-llama3": ("llama", {"rope_parameters": LLAMA3}),
+    "llama-linear": ("llama", {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}}),
+    "llama-gelu": ("llama", {"hidden_act": "gelu"}),
+    "mistral": ("mistral", {"sliding_window": 64}),
+    "qwen2": ("qwen2", {}),
+    "qwen2-tied": ("qwen2", {"tie_word_embeddings": True, "use_sliding_window": True, "sliding_window": 64,
+                             "max_window_layers": 1}),
+    "qwen3": ("qwen3", {"head_dim": 16}),
+    "qwen3-biased": ("qwen3", {"head_dim": 8, "attention_bias": True}),
+    "gemma": ("gemma", GEMMA),
+    "gemma2": ("gemma2", {**GEMMA, "query_pre_attn_scalar": 24, "sliding_window": 64}),
+    "gemma2-uncapped": ("gemma2", {**GEMMA, "final_logit_softcapping": None, "tie_word_embeddings": False}),
+    "phi3": ("phi3", {}),
+    "phi3-partial": ("phi3", {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                                  "partial_rotary_factor": 0.5}}),
+    "granite": ("granite", {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.0625,
+                            "logits_scaling": 8.0}),
+    "granite-biased": ("granite", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True,
+                                   "residual_multiplier": 0.5}),
+    "olmo2": ("olmo2", {}),
+    "olmo2-biased": ("olmo2", {"attention_bias": True}),
+    "smollm3": ("smollm3", {"num_hidden_layers": 4}),
+    "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
+}
+SHARDED = {"llama", "gemma2"}  # weights in several files
+SHAPES = ((4, 32), (3, 47))
+ONE_AT_A_TIME = threading.Lock()  # from_pretrained sets the default dtype of the whole process
+
+
+class Failure(Exception):
+    """What is not as in Python."""
+
+
+def write_model(folder: str, name: str, dtype: torch.dtype):
+    family, changes = CASES[name]
+    config = transformers.AutoConfig.for_model(family, **{**TINY, **changes})
+    torch.manual_seed(len(name))
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():  # also what begins as ones or zeros
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    size = {"max_shard_size": "20KB"} if name in SHARDED else {}
+    model.to(dtype).save_pretrained(folder, **size)
+    if size and not os.path.exists(os.path.join(folder, "model.safetensors.index.json")):
+        raise Failure("the weights were not sharded")
+
+
+def write_batch(path: str, shape):
+    generator = torch.Generator().manual_seed(sum(shape))
+    ids = torch.randint(0, TINY["vocab_size"], shape, generator=generator)
+    labels = torch.where(torch.rand(shape, generator=generator) < 0.2, -100, ids)
+    batch = {"input_ids": ids, "labels": labels}
+    save_file(batch, path)
+    return batch
+
+
+def train_in_python(folder: str, batch):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    loss = model(**batch, use_cache=False).loss
+    loss.backward()
+    return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def train_by_memtune(options, folder: str, inputs: str, run: str):
+    command = [options.memtune, "sweep", "--model", folder, "--inputs", inputs, "--device", "cpu", "--steps", "1",
+               "--warmup", "0", "--rounds", "1", "--strategy", "none", "--strategy", "checkpoint:full", "--json", "-",
+               "--out", run]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300,
+                          env=dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1"))
+    if done.returncode != 0:
+        raise Failure(f"exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+    return json.loads(done.stdout)
+
+
+def read_reference(run: str):
+    """The baseline's gradients as bytes, by name (core/config/reference_file.h)."""
+    path, = glob.glob(os.path.join(run, "reference-*.bin"))
+    with open(path, "rb") as file:
+        content = file.read()
+    if content[:8] != b"MTREFER3":
+        raise Failure("the reference file has another form")
+    directory = json.loads(content[struct.unpack_from("<Q", content, 8)[0]:])
+    return {g["name"]: content[24 + g["offset"]:24 + g["offset"] + g["bytes"]] for g in directory["gradients"]}
+
+
+def bits(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().view(torch.uint8).numpy().tobytes() if tensor.dim() else tensor.numpy().tobytes()
+
+
+def compare(answer, gradients, python):
+    loss, expected = python
+    none, full = answer["trials"]
+    for trial in (none, full):
+        if trial["outcome"] != "ok":
+            raise Failure(f"{trial['strategy']}: {trial['outcome']}")
+    unknown = [note for note in answer["notes"] if "not known to memtune" in note]
+    if unknown:
+        raise Failure("; ".join(unknown))
+    if struct.pack("<f", none["loss"][0]) != struct.pack("<f", loss) or not math.isfinite(loss):
+        raise Failure(f"loss {none['loss'][0]}, Python's is {loss}")
+    if sorted(gradients) != sorted(expected):
+        raise Failure(f"other parameters: {sorted(set(gradients) ^ set(expected))[:4]}")
+    other = [name for name, gradient in expected.items() if bits(gradient) != gradients[name]]
+    if other:
+        raise Failure(f"{len(other)} of {len(expected)} gradients differ: {other[:3]}")
+    if full["gradients"]["equal"] is not True:
+        raise Failure("checkpoint:full has other gradients")
+    return len(expected)
+
+
+def check(options, name: str, dtype: torch.dtype):
+    """Yields (passed, line) for each shape."""
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
+        for shape in SHAPES:
+            said = f"{name:16} {str(dtype)[6:]:9} {shape[0]} x {shape[1]}"
+            try:
+                batch = write_batch(inputs, shape)
+                with ONE_AT_A_TIME:
+                    write_model(folder, name, dtype)
+                    python = train_in_python(folder, batch)
+                run = os.path.join(place, f"run-{shape[0]}")
+                answer = train_by_memtune(options, folder, inputs, run)
+                yield True, f"ok   {said}  loss and {compare(answer, read_reference(run), python)} gradients equal"
+            except (Failure, subprocess.TimeoutExpired) as failure:
+                yield False, f"FAIL {said}  {failure}"
+
+
+def families(options):
+    """Those that memtune says it knows."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "config.json"), "w") as file:
+            json.dump({"model_type": "none"}, file)
+        done = subprocess.run([options.memtune, "sweep", "--model", folder], capture_output=True, text=True)
+    return re.search(r"Known: ([\w, ]+)", done.stderr).group(1).split(", ")
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--memtune", required=True, help="the program")
+    p.add_argument("--only", default="", help="cases whose name holds this")
+    p.add_argument("--jobs", type=int, default=2, help="cases at a time")
+    options = p.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    without = [family for family in families(options) if family not in {case[0] for case in CASES.values()}]
+    if without:
+        print(f"check_transformers.py: no case for {', '.join(without)}", file=sys.stderr)
+        return 2
+    runs = [(name, dtype) for name in CASES if options.only in name for dtype in (torch.float32, torch.bfloat16)]
+    passed = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for lines in pool.map(lambda run: list(check(options, *run)), runs):
+            for good, line in lines:
+                print(line, flush=True)
+                passed, failed = passed + good, failed + (not good)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
