@@ -88,6 +88,12 @@ class Runner {
   };
   virtual std::vector<Owner> largest_owners() { return {}; }
 
+  std::vector<at::Tensor> parameter_tensors() {
+    std::vector<at::Tensor> tensors;
+    for (const auto& [name, parameter] : parameters()) tensors.push_back(parameter);
+    return tensors;
+  }
+
   void drop_gradients() {
     for (const auto& [name, parameter] : parameters()) parameter.mutable_grad().reset();
   }

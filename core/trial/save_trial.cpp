@@ -38,7 +38,7 @@ class SaveTrial {
       : request_(request),
         runner_(runner),
         frames_(frames),
-        optimizer_(make_optimizer(training().optimizer, training().learning_rate, tensors(runner))),
+        optimizer_(make_optimizer(training().optimizer, training().learning_rate, runner.parameter_tensors())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         saving_(request, runner, state_, folder_, [this](const result::SavedStep& save) { ended_ = save; }) {
@@ -67,12 +67,6 @@ class SaveTrial {
   }
 
  private:
-  static std::vector<at::Tensor> tensors(const Runner& runner) {
-    std::vector<at::Tensor> tensors;
-    for (const auto& [name, tensor] : runner.parameters()) tensors.push_back(tensor);
-    return tensors;
-  }
-
   const config::TrainingSettings& training() const { return request_.trial.training; }
 
   void warm_up() {

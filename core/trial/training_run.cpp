@@ -51,7 +51,7 @@ class TrainingRun {
       : request_(request),
         runner_(runner),
         frames_(frames),
-        optimizer_(make_optimizer(training().optimizer, training().learning_rate, tensors(runner))),
+        optimizer_(make_optimizer(training().optimizer, training().learning_rate, runner.parameter_tensors())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         lock_((folder_.make(), lock(folder_))),
@@ -80,12 +80,6 @@ class TrainingRun {
   }
 
  private:
-  static std::vector<at::Tensor> tensors(const Runner& runner) {
-    std::vector<at::Tensor> tensors;
-    for (const auto& [name, tensor] : runner.parameters()) tensors.push_back(tensor);
-    return tensors;
-  }
-
   const config::TrainingSettings& training() const { return request_.trial.training; }
   int64_t step() const { return static_cast<int64_t>(result_.loss.size()); }  // how many there were
 

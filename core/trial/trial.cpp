@@ -54,7 +54,8 @@ class Trial {
       device_.empty_cache();  // what the allocator keeps would not be capped
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
-      optimizer_ = make_optimizer(request_.training.optimizer, request_.training.learning_rate, tensors());
+      optimizer_ =
+          make_optimizer(request_.training.optimizer, request_.training.learning_rate, runner_.parameter_tensors());
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
@@ -91,12 +92,6 @@ class Trial {
       step();
       runner_.end_warm_up(i);
     }
-  }
-
-  std::vector<at::Tensor> tensors() const {
-    std::vector<at::Tensor> result;
-    for (const auto& [name, tensor] : runner_.parameters()) result.push_back(tensor);
-    return result;
   }
 
   // Loss and gradients of the untouched model, written when nobody did before, else compared. Not under the cap: the
