@@ -48,6 +48,25 @@ struct Fault {
   bool for_ever = false;
 };
 
+// What a test hangs on a call. It may be set while other threads make calls.
+template <typename Signature>
+class Hook {
+ public:
+  Hook& operator=(std::function<Signature> function) {
+    std::lock_guard lock(mutex_);
+    function_ = std::move(function);
+    return *this;
+  }
+  std::function<Signature> get() const {  // none where none is set
+    std::lock_guard lock(mutex_);
+    return function_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::function<Signature> function_;
+};
+
 class FaultyDisk final : public disk::DiskSystem {
  public:
   // From now on, counting anew.
@@ -60,16 +79,17 @@ class FaultyDisk final : public disk::DiskSystem {
     std::lock_guard lock(mutex_);
     return calls_;
   }
-  std::atomic<int> pins = 0;                                 // so often memory was made known
-  std::atomic<bool> misdirect = false;                       // every transfer goes to the start of the file
-  std::function<int(int flags)> on_open;                     // -errno: refused so
-  std::function<void(struct statfs&)> on_status;             // may lie
-  std::function<std::optional<int64_t>()> on_alignment;      // may lie
-  std::function<void(const disk::DiskTransfer&)> on_submit;  // looks on
-  std::function<std::optional<int>(int64_t)> on_allocate;    // may refuse
+  std::atomic<int> pins = 0;                        // so often memory was made known
+  std::atomic<bool> misdirect = false;              // every transfer goes to the start of the file
+  Hook<int(int flags)> on_open;                     // -errno: refused so
+  Hook<void(struct statfs&)> on_status;             // may lie
+  Hook<std::optional<int64_t>()> on_alignment;      // may lie
+  Hook<void(const disk::DiskTransfer&)> on_submit;  // looks on
+  Hook<std::optional<int>(int64_t)> on_allocate;    // may refuse
 
   int open(const std::filesystem::path& path, int flags, unsigned mode) override {
-    if (const int refusal = on_open ? on_open(flags) : 0; refusal < 0) return refusal;
+    const auto hook = on_open.get();
+    if (const int refused = hook ? hook(flags) : 0; refused < 0) return refused;
     const int refusal = strike();
     return refusal < 0 ? refusal : DiskSystem::open(path, flags, mode);
   }
@@ -122,11 +142,12 @@ class FaultyDisk final : public disk::DiskSystem {
   int status(int file, struct statfs& status) override {
     const int refusal = strike();
     const int result = refusal < 0 ? refusal : DiskSystem::status(file, status);
-    if (on_status) on_status(status);
+    if (const auto hook = on_status.get()) hook(status);
     return result;
   }
   int allocate(int file, int64_t offset, int64_t bytes) override {
-    if (const auto refusal = on_allocate ? on_allocate(bytes) : std::nullopt) return *refusal;
+    const auto hook = on_allocate.get();
+    if (const auto refusal = hook ? hook(bytes) : std::nullopt) return *refusal;
     const int refusal = strike();
     return refusal < 0 ? refusal : DiskSystem::allocate(file, offset, bytes);
   }
@@ -135,7 +156,8 @@ class FaultyDisk final : public disk::DiskSystem {
     return refusal < 0 ? refusal : DiskSystem::resize(file, bytes);
   }
   int64_t direct_alignment(int file) override {
-    if (const auto lie = on_alignment ? on_alignment() : std::nullopt) return *lie;
+    const auto hook = on_alignment.get();
+    if (const auto lie = hook ? hook() : std::nullopt) return *lie;
     return DiskSystem::direct_alignment(file);
   }
   int make_direct(int file) override {
@@ -161,7 +183,7 @@ class FaultyDisk final : public disk::DiskSystem {
     FaultyIo(FaultyDisk& disk, std::unique_ptr<disk::FileIo> real) : disk_(disk), real_(std::move(real)) {}
 
     int submit(const disk::DiskTransfer& transfer, size_t tag) override {
-      if (disk_.on_submit) disk_.on_submit(transfer);
+      if (const auto hook = disk_.on_submit.get()) hook(transfer);
       const Fault fault = disk_.count();
       if (fault.kind == Fault::Kind::refused) return -fault.error;
       Flight flight{transfer, fault.kind, fault.error, nullptr};
