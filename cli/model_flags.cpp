@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/config/decoder_profile.h"
+#include "core/config/loss_implementation.h"
 #include "core/config/model_file.h"
 #include "core/config/profile.h"
 #include "core/config/strategy.h"
@@ -99,6 +100,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   if (!flags.loss.empty()) {
     training.loss = choice_flag("--loss", flags.loss, kLosses);
   }
+  config::parse_loss_implementation(training.loss_impl = flags.loss_impl);
   training.output = flags.output;
   training.target = flags.target;
   training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
@@ -241,6 +243,11 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
                            "next_token, causal_lm (as transformers), cross_entropy, mse, or returned (by the model)"),
         kLosses)
       ->type_name("NAME");
+  offer(command.add_option(
+            "--loss-impl", loss_impl,
+            "plain, or logits never whole: chunked=N (made again in backward), fused (gradient in forward)"),
+        {"plain", "chunked=8", "fused"})
+      ->type_name("HOW");
   command
       .add_option("--output", output, "what of the model's answer the loss takes: 'logits', '1' (default: the usual)")
       ->type_name("NAME|INDEX");
@@ -275,9 +282,9 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);
-  put_under(
-      kModelOptions, command,
-      {"--model", "--input", "--inputs", "--loss", "--target", "--output", "--library", "--trust-model", "--blocks"});
+  put_under(kModelOptions, command,
+            {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--target", "--output", "--library",
+             "--trust-model", "--blocks"});
   put_under(kTraining, command, {"--optimizer", "--lr", "--dtype", "--autocast", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});

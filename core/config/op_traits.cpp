@@ -25,7 +25,7 @@ const Group kGroups[] = {
      "_scaled_grouped_mm _scaled_grouped_mm_v2 _weight_int4pack_mm _weight_int4pack_mm_for_cpu "
      "_weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _dyn_quant_matmul_4bit _mixed_dtypes_linear "
      "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
-     "fbgemm_linear_int8_weight_fp32_activation mkldnn_linear smm sspaddmm hspmm _sparse_mm _sparse_addmm "
+     "fbgemm_linear_int8_weight_fp32_activation linear_cross_entropy mkldnn_linear smm sspaddmm hspmm _sparse_mm _sparse_addmm "
      "_sparse_mm_reduce_impl sparse_sampled_addmm _sparse_sparse_matmul _cslt_sparse_mm _sparse_semi_structured_linear "
      "_sparse_semi_structured_mm _sparse_semi_structured_addmm cdist _cdist_forward _euclidean_dist pdist "
      "_pdist_forward cov corrcoef _compute_linear_combination"},
@@ -169,7 +169,7 @@ Table make_table() {
   table.at("batch_norm_update_stats").moves_statistics = {1, 2};
   for (auto& [name, traits] : table) {
     traits.transposed = traits.op_class == OpClass::convolution && name.find("transpose") != std::string::npos;
-    if (traits.op_class == OpClass::convolution || name == "linear") traits.weight = 1;
+    if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_cross_entropy") traits.weight = 1;
   }
   for (const char* name : {"addmm", "baddbmm", "addbmm", "addmv", "_addmm_activation"}) table.at(name).data = 1;
   for (const char* name : {"embedding", "embedding_bag"}) {
@@ -192,7 +192,7 @@ bool is_between_processes(std::string_view op) {
 
 // Libraries of others may call anything "add".
 std::string_view without_namespace(std::string_view op) {
-  for (const std::string_view own : {"aten::", "higher_order::", "torch_attn::"})
+  for (const std::string_view own : {"aten::", "higher_order::", "torch_attn::", "memtune::"})
     if (op.starts_with(own)) return op.substr(own.size());
   return op;
 }

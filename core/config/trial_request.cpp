@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
+#include "core/config/loss_implementation.h"
 #include "core/config/vocabulary.h"
 
 namespace memtune::config {
@@ -61,6 +62,7 @@ ModelSource read_model(const json& json, const std::string& path) {
 
 json training_json(const TrainingSettings& training) {
   return {{"loss", training.loss},
+          {"loss_impl", training.loss_impl},
           {"output", training.output},
           {"target", training.target},
           {"optimizer", training.optimizer},
@@ -86,6 +88,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   TrainingSettings training;
   JsonObject object(json, path);
   object.read("loss", training.loss);
+  object.read("loss_impl", training.loss_impl);
   object.read("output", training.output);
   object.read("target", training.target);
   object.read("optimizer", training.optimizer);
@@ -113,6 +116,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
 
 void check_training(const TrainingSettings& training) {
   if (!training.loss.empty()) check_name("loss", training.loss, kLosses);
+  parse_loss_implementation(training.loss_impl);
   check_name("optimizer", training.optimizer, kOptimizers);
   if (!std::isfinite(training.learning_rate) || training.learning_rate < 0)
     throw UsageError("learning rate must be a finite number of at least 0, not " +

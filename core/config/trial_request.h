@@ -37,6 +37,7 @@ struct ModelSource {
 
 struct TrainingSettings {
   std::string loss = "";            // next_token | causal_lm | cross_entropy | mse | returned
+  std::string loss_impl = "plain";  // plain | chunked=N | fused
   std::string output = "";          // what of the model's answer the loss takes: "logits", "1"; "": the usual
   std::string target = "";          // name of the input that is the target; "" looks for labels, target
   std::string optimizer = "adamw";  // adamw | sgd

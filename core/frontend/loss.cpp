@@ -1,10 +1,14 @@
 #include "core/frontend/loss.h"
 
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+
+#include "core/autograd/linear_cross_entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
 #include "core/frontend/answer.h"
 #include "core/frontend/emitter.h"
+#include "core/frontend/output_layer.h"
 #include "core/program/liveness.h"
 
 namespace memtune::frontend {
@@ -38,18 +42,37 @@ Value next_token(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {logits, next});
 }
 
-// As transformers has it: the logits stay whole, and the last token's is compared with the label that is ignored.
-Value causal_lm(Emitter& emit, Value output, Value target) {
-  const Value logits = in_float(emit, output);
+// As transformers has it: the last token is compared with the label that is ignored.
+Value shifted_labels(Emitter& emit, Value target) {
   const Value padded =
       emit.op("aten::pad", "", {target, std::vector<int64_t>{0, 1}, std::string("constant"), kIgnored});
   const Value next = emit.op("aten::slice", "Tensor", {padded, 1, 1, IValue()});
   const Value shifted = emit.op("aten::contiguous", "", {next});
+  return emit.op("aten::view", "", {shifted, std::vector<int64_t>{-1}});
+}
+
+Value causal_lm(Emitter& emit, Value output, Value target) {
+  const Value logits = in_float(emit, output);
   const Value vocabulary = emit.op("aten::size", "int", {logits, -1});
   const Value shape = emit.list(c10::ListType::ofInts(), {emit.constant(-1), vocabulary});
   const Value flat = emit.op("aten::view", "", {logits, shape});
-  const Value labels = emit.op("aten::view", "", {shifted, std::vector<int64_t>{-1}});
-  return emit.op("aten::cross_entropy_loss", "", {flat, labels});
+  return emit.op("aten::cross_entropy_loss", "", {flat, shifted_labels(emit, target)});
+}
+
+// The same numbers in another order of summing, for both of the losses over tokens.
+Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, const config::LossImplementation& how) {
+  static const c10::FunctionSchema schema = torch::jit::parseSchema(
+      "memtune::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
+  const Emitter::InRegion region(emit, "loss", "loss");
+  const Value hidden = emit.op("aten::flatten", "using_ints", {layer.hidden, 0, -2});
+  const auto run = [how = autograd::LinearCrossEntropy{how.chunks, layer.steps}](program::Stack& stack) {
+    const at::Tensor loss = autograd::linear_cross_entropy(stack[0].toTensor(), stack[1].toTensor(),
+                                                           stack[2].toOptional<at::Tensor>(), stack[3].toTensor(), how);
+    stack.clear();
+    stack.emplace_back(loss);
+  };
+  const Value bias = layer.bias ? *layer.bias : emit.constant(IValue());
+  return emit.call({schema.name(), &schema, run}, {hidden, layer.weight, bias, shifted_labels(emit, target)}, 1)[0];
 }
 
 Value compare(Emitter& emit, Loss loss, Value output, Value target) {
@@ -84,14 +107,23 @@ Loss parse_loss(const std::string& text) {
 
 std::string to_string(Loss loss) { return loss == Loss::none ? "none" : kLosses[static_cast<size_t>(loss) - 1]; }
 
-Program with_loss(Program program, Loss loss, const std::string& target, const std::string& output) {
+Program with_loss(Program program, Loss loss, const std::string& target, const std::string& output,
+                  const config::LossImplementation& how) {
   Emitter emit(program);
   Value result;
   if (loss == Loss::none) {
     result = pack(emit, program.answer);
   } else {
     result = chosen(emit, program, loss, output);
-    if (loss != Loss::returned) result = compare(emit, loss, result, find_or_add(emit, program, target));
+    if (how.kind != config::LossImplementation::Kind::plain) {
+      if (!is_of_tokens(loss))
+        throw UsageError("--loss-impl chunked and fused are of --loss next_token and causal_lm, not " +
+                         to_string(loss));
+      const OutputLayer layer = take_output_layer(program, result);
+      result = without_logits(emit, layer, find_or_add(emit, program, target), how);
+    } else if (loss != Loss::returned) {
+      result = compare(emit, loss, result, find_or_add(emit, program, target));
+    }
   }
   program.body.outputs = {result.slot};
   program.ops = 0;

@@ -173,6 +173,7 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   std::vector<std::string> parts;
   for (const std::string& input : record.facts.inputs) parts.push_back(with_axes(input, batches, sequences));
   if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
+  if (training.loss_impl != "plain") parts.push_back("loss " + training.loss_impl);
   parts.push_back(training.optimizer);
   if (!training.dtype.empty()) parts.push_back(training.dtype);
   if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);

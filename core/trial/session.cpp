@@ -68,7 +68,8 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   program::Program model = frontend::lower(
       {request.model, training.dtype, device::torch_device(*device_), training.seed, training.sequence});
   const std::string target = frontend::choose_target(request, loss_, program::input_names(model));
-  program_ = std::make_unique<program::Program>(frontend::with_loss(model, loss_, target, training.output));
+  program_ = std::make_unique<program::Program>(frontend::with_loss(
+      model, loss_, target, training.output, config::parse_loss_implementation(training.loss_impl)));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
   batch_ = frontend::make_batch(request, loss_, model, device::torch_device(*device_));
   for (const std::string& guess : batch_.guessed)

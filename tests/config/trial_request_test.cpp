@@ -18,8 +18,8 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse", "logits", "labels", "sgd", 0.5, "bfloat16", "float16", 11, 12,         13,
-                      14,    "cuda:1", 15,       "h.*", 16,  17,         18,        19, "/scratch", true};
+  request.training = {"mse", "chunked=8", "logits", "labels", "sgd", 0.5, "bfloat16", "float16", 11,         12,  13,
+                      14,    "cuda:1",    15,       "h.*",    16,    17,  18,         19,        "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -55,6 +55,7 @@ TEST_CASE("a request survives its file, every field of it") {
 TEST_CASE("training settings survive the file, every field of them") {
   const TrainingSettings training = json(example()).get<TrialRequest>().training;
   CHECK(training.loss == "mse");
+  CHECK(training.loss_impl == "chunked=8");
   CHECK(training.target == "labels");
   CHECK(training.optimizer == "sgd");
   CHECK(training.learning_rate == 0.5);
@@ -95,6 +96,8 @@ TEST_CASE("wrong training settings are named with the valid ones") {
   check_refused([](auto& training) { training.loss = "nexttoken"; },
                 "unknown loss 'nexttoken'; did you mean 'next_token'? Known: next_token, causal_lm, cross_entropy, "
                 "mse, returned");
+  check_refused([](auto& training) { training.loss_impl = "chunked"; },
+                "--loss-impl 'chunked': known are plain, fused, and chunked=N for N chunks");
   check_refused([](auto& training) { training.optimizer = "adam"; },
                 "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, sgd");
   check_refused([](auto& training) { training.steps = 0; }, "steps must be at least 1, not 0");

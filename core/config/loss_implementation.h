@@ -1,0 +1,16 @@
+// How a loss over a vocabulary is computed: "plain", "chunked=8" or "fused" (core/autograd/linear_cross_entropy.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace memtune::config {
+
+struct LossImplementation {
+  enum class Kind { plain, chunked, fused } kind = Kind::plain;
+  int64_t chunks = 0;  // of chunked: into so many the tokens are cut
+};
+
+LossImplementation parse_loss_implementation(const std::string& text);  // UsageError that tells the forms
+
+}  // namespace memtune::config

@@ -1,0 +1,109 @@
+// A loss that makes the logits itself takes ops out of a model: the right ones, and only where nobody else needs them.
+#include "core/frontend/output_layer.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include "core/autograd/hooks.h"
+#include "core/base/error.h"
+#include "core/frontend/loss.h"
+#include "core/program/interpreter.h"
+
+namespace memtune::frontend {
+namespace {
+
+using config::LossImplementation;
+using Kind = LossImplementation::Kind;
+using program::Program;
+
+// Two linear layers; `finish` says what becomes of the second one's output.
+struct Model {
+  Program program;
+  at::Tensor table, weight;
+
+  template <typename Finish>
+  explicit Model(const Finish& finish) {
+    at::manual_seed(1);
+    table = at::randn({13, 8}).requires_grad_();
+    weight = at::randn({13, 8}).requires_grad_();
+    Emitter emit(program);
+    const Value ids = emit.input("input_ids");
+    const Value x = emit.op("aten::embedding", "", {emit.parameter("table", table), ids});
+    const Value y = emit.op("aten::linear", "", {x, emit.parameter("head.weight", weight)});
+    emit.answer(finish(emit, y));
+  }
+  // Loss and gradients.
+  std::vector<at::Tensor> train(const LossImplementation& how, Loss loss = Loss::causal_lm) const {
+    const at::Tensor ids = at::arange(15).remainder(13).view({3, 5});
+    const Program trained = with_loss(program, loss, "input_ids", "", how);
+    const at::Tensor result = program::Interpreter(trained).run({ids}).toTensor();
+    autograd::backward(result);
+    std::vector<at::Tensor> all = {result.detach(), table.grad(), weight.grad()};
+    table.mutable_grad().reset();
+    weight.mutable_grad().reset();
+    return all;
+  }
+};
+
+Value itself(Emitter&, Value y) { return y; }
+
+void check_same(const Model& model, Loss loss) {
+  const auto plain = model.train({}, loss);
+  for (const LossImplementation how : {LossImplementation{Kind::chunked, 2}, LossImplementation{Kind::fused, 0}}) {
+    const auto ours = model.train(how, loss);
+    for (size_t i = 0; i < plain.size(); ++i) CHECK(at::allclose(ours[i], plain[i], 1e-5, 1e-6));
+  }
+}
+
+TEST_CASE("a chunked and a fused loss have the plain loss's values, whatever lies between it and the layer") {
+  const Model straight(itself);
+  check_same(straight, Loss::causal_lm);
+  check_same(straight, Loss::next_token);
+  check_same(Model([](Emitter& emit, Value y) {
+               y = emit.op("aten::tanh", "", {emit.op("aten::div", "Scalar", {y, 3.0})});
+               return emit.op("aten::mul", "Scalar", {y, 3.0});
+             }),
+             Loss::causal_lm);
+}
+
+TEST_CASE("the layer's ops are gone, and the loss is one op") {
+  const Model model([](Emitter& emit, Value y) { return emit.op("aten::div", "Scalar", {y, 3.0}); });
+  const Program program = with_loss(model.program, Loss::causal_lm, "input_ids", "", {Kind::fused, 0});
+  std::vector<std::string> names;
+  for (const program::Op& op : program.body.ops) names.push_back(op.name);
+  CHECK(names == std::vector<std::string>{"aten::embedding", "aten::flatten", "aten::pad", "aten::slice",
+                                          "aten::contiguous", "aten::view", "memtune::linear_cross_entropy"});
+  CHECK((program.body.ops.back().op_class == config::OpClass::matmul));
+}
+
+void check_refused(const Model& model, const char* reason, Loss loss = Loss::causal_lm) {
+  CHECK_THROWS_WITH_AS(model.train({Kind::chunked, 2}, loss), doctest::Contains(reason), UsageError);
+  if (loss == Loss::causal_lm) CHECK_NOTHROW(model.train({}, loss));
+}
+
+TEST_CASE("where the loss cannot take the layer over it says why") {
+  check_refused(Model([](Emitter& emit, Value y) {
+                  return emit.op("aten::softmax", "int", {y, -1});
+                }),
+                "aten::softmax lies between");
+  check_refused(Model([](Emitter& emit, Value y) {
+                  return emit.op("aten::mul", "Tensor", {y, y});
+                }),
+                "aten::mul lies between");
+  check_refused(Model([](Emitter& emit, Value y) {
+                  return emit.unpack_list(emit.op("aten::chunk", "", {y, 1, 0}), 1)[0];
+                }),
+                "they come out of a prim::ListUnpack");
+  check_refused(Model(itself), "are of --loss next_token and causal_lm, not cross_entropy", Loss::cross_entropy);
+}
+
+TEST_CASE("logits that something else reads stay") {
+  const Model model([](Emitter& emit, Value y) {
+    emit.op("aten::mean", "", {y});
+    return y;
+  });
+  check_refused(model, "what aten::linear makes has other uses");
+}
+
+}  // namespace
+}  // namespace memtune::frontend
