@@ -105,10 +105,10 @@ def train_in_python(folder: str, batch):
     return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
-def train_by_memtune(options, folder: str, inputs: str, run: str):
+def train_by_memtune(options, folder: str, inputs: str, run: str, *more: str):
     command = [options.memtune, "sweep", "--model", folder, "--inputs", inputs, "--device", "cpu", "--steps", "1",
                "--warmup", "0", "--rounds", "1", "--strategy", "none", "--strategy", "checkpoint:full", "--json", "-",
-               "--out", run]
+               "--out", run, *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300,
                           env=dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1"))
     if done.returncode != 0:

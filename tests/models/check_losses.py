@@ -1,0 +1,100 @@
+"""Compares memtune's losses without whole logits with TRL's.
+
+    python check_losses.py --memtune build/release/bin/memtune
+
+Tiny decoders of transformers, some labels ignored, in float32 and bfloat16: their last hidden state goes through
+trl.kernels.chunked_logprob in Python, and memtune trains them with --loss-impl chunked=N and fused. Loss and gradients
+must agree within the rounding of the dtype, and `checkpoint:full` and an offloaded run have `none`'s bits. Prints a line
+for each run and `N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers, safetensors and trl.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import types
+
+import torch
+import transformers
+
+import check_transformers as tiny
+
+# Where its backward takes a weight from that is spread over processes; all else in that module needs more packages.
+utils = types.ModuleType("trl.trainer.utils")
+utils.maybe_gather_lm_head_ctx = lambda *_: contextlib.nullcontext()
+sys.modules["trl.trainer"] = types.ModuleType("trl.trainer")
+sys.modules["trl.trainer.utils"] = utils
+from trl.kernels.chunked_logprob import ChunkedLogProbFunction
+
+SHAPE = (3, 47)
+CASES = ("llama", "llama-tied", "gemma2", "granite")  # plain, a tied head, capped logits, divided ones
+HOWS = ("chunked=1", "chunked=4", "fused")
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2 ** -6}  # of a tensor's largest element
+
+
+def train_as_trl(folder: str, batch):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    config = model.config
+    hidden = model.model(input_ids=batch["input_ids"], use_cache=False).last_hidden_state
+    labels = torch.nn.functional.pad(batch["labels"], (0, 1), value=-100)[..., 1:].reshape(-1)
+    counts = labels != -100
+    log_probabilities = ChunkedLogProbFunction.apply(
+        hidden.reshape(-1, hidden.shape[-1]), model.lm_head.weight, model.lm_head.bias, labels.clamp_min(0), 1.0, 40,
+        getattr(config, "final_logit_softcapping", None), 1 / getattr(config, "logits_scaling", 1.0), ())[0]
+    loss = -(log_probabilities * counts).sum() / counts.sum()
+    loss.backward()
+    return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def compare(answer, gradients, expected, dtype: torch.dtype) -> float:
+    """The largest difference, of a tensor's largest element."""
+    loss, theirs = expected
+    for trial in answer["trials"]:
+        if trial["outcome"] != "ok" or trial["gradients"]["equal"] is not True:
+            raise tiny.Failure(f"{trial['strategy']}: {trial['outcome']} {trial.get('reason', '')}")
+    worst = abs(answer["trials"][0]["loss"][0] - loss) / abs(loss)
+    if sorted(gradients) != sorted(theirs):
+        raise tiny.Failure("other parameters")
+    for name, gradient in theirs.items():
+        ours = torch.frombuffer(bytearray(gradients[name]), dtype=dtype).view(gradient.shape)
+        difference = ((ours.float() - gradient.float()).abs().max() / gradient.float().abs().max()).item()
+        if difference > TOLERANCE[dtype]:
+            raise tiny.Failure(f"the gradient of {name} differs by {difference:.2g}")
+        worst = max(worst, difference)
+    return worst
+
+
+def check(options, place: str, name: str, dtype: torch.dtype, how: str) -> str:
+    folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
+    batch = tiny.write_batch(inputs, SHAPE)
+    tiny.write_model(folder, name, dtype)
+    expected = train_as_trl(folder, batch)
+    run = os.path.join(place, f"run-{how}")
+    answer = tiny.train_by_memtune(options, folder, inputs, run, "--strategy", "offload:stream", "--loss-impl", how)
+    return f"within {compare(answer, tiny.read_reference(run), expected, dtype):.1g}"
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--memtune", required=True, help="the program")
+    options = p.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    failed = 0
+    runs = [(name, dtype, how) for name in CASES for dtype in (torch.float32, torch.bfloat16) for how in HOWS]
+    for run in runs:
+        with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+            try:
+                said = "ok   {:12} {:16} {:10}  {}".format(run[0], str(run[1]), run[2], check(options, place, *run))
+            except tiny.Failure as failure:
+                failed += 1
+                said = "FAIL {:12} {:16} {:10}  {}".format(run[0], str(run[1]), run[2], failure)
+            print(said, flush=True)
+    print(f"{len(runs) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
