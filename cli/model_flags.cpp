@@ -81,6 +81,12 @@ double parse_learning_rate(const std::string& text) {
   return rate;
 }
 
+double parse_norm(const std::string& text) {
+  const double norm = parse_number(text, "--max-grad-norm");
+  if (!(norm >= 0)) throw UsageError("--max-grad-norm: " + text + " is negative; 0 clips nothing");
+  return norm;
+}
+
 // Where values wait that leave the device.
 void read_tiers(const ModelFlags& flags, config::TrainingSettings& training) {
   if (!flags.host_budget.empty()) training.host_budget_bytes = bytes_flag("--host-budget", flags.host_budget);
@@ -104,6 +110,8 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   training.output = flags.output;
   training.target = flags.target;
   training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
+  training.max_grad_norm = parse_norm(flags.max_grad_norm);
+  training.accumulate = static_cast<int>(integer_flag("--accumulate", flags.accumulate, 1, kMostSteps));
   training.learning_rate = parse_learning_rate(flags.learning_rate);
   if (!flags.dtype.empty()) {
     training.dtype = dtype_flag("--dtype", flags.dtype, config::kParameterDtypes);
@@ -255,7 +263,11 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
       ->type_name("FILE");
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
-  offer(command.add_option("--optimizer", optimizer, "adamw or sgd (default: adamw)"), kOptimizers)->type_name("NAME");
+  offer(command.add_option("--optimizer", optimizer, join(kOptimizers, ", ") + " (default: adamw)"), kOptimizers)
+      ->type_name("NAME");
+  command.add_option("--accumulate", accumulate, "forward and backward so often a step (default: 1)")->type_name("N");
+  command.add_option("--max-grad-norm", max_grad_norm, "clip gradients to this norm of all (default: 0, not at all)")
+      ->type_name("NUMBER");
   command.add_option("--lr", learning_rate, "learning rate (default: 1e-4)")->type_name("NUMBER");
   offer(command.add_option("--dtype", dtype, "cast parameters to bf16, fp16 or fp32"), {"bf16", "fp16", "fp32"})
       ->type_name("DTYPE");
@@ -285,7 +297,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   put_under(kModelOptions, command,
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--target", "--output", "--library",
              "--trust-model", "--blocks"});
-  put_under(kTraining, command, {"--optimizer", "--lr", "--dtype", "--autocast", "--seed"});
+  put_under(kTraining, command,
+            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }

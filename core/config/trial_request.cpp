@@ -67,6 +67,8 @@ json training_json(const TrainingSettings& training) {
           {"target", training.target},
           {"optimizer", training.optimizer},
           {"learning_rate", training.learning_rate},
+          {"max_grad_norm", training.max_grad_norm},
+          {"accumulate", training.accumulate},
           {"dtype", training.dtype},
           {"autocast", training.autocast},
           {"seed", training.seed},
@@ -93,6 +95,8 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("target", training.target);
   object.read("optimizer", training.optimizer);
   object.read("learning_rate", training.learning_rate);
+  object.read("max_grad_norm", training.max_grad_norm);
+  object.read("accumulate", training.accumulate);
   object.read("dtype", training.dtype);
   object.read("autocast", training.autocast);
   object.read("seed", training.seed);
@@ -121,6 +125,10 @@ void check_training(const TrainingSettings& training) {
   if (!std::isfinite(training.learning_rate) || training.learning_rate < 0)
     throw UsageError("learning rate must be a finite number of at least 0, not " +
                      std::to_string(training.learning_rate));
+  if (!std::isfinite(training.max_grad_norm) || training.max_grad_norm < 0)
+    throw UsageError("the norm that gradients are clipped to must be a finite number of at least 0, not " +
+                     std::to_string(training.max_grad_norm));
+  check_least("accumulate", training.accumulate, 1);
   check_floating(training.dtype);
   if (!training.autocast.empty()) check_name("autocast dtype", training.autocast, kAutocastDtypes);
   check_least("steps", training.steps, 1);

@@ -42,6 +42,8 @@ struct TrainingSettings {
   std::string target = "";          // name of the input that is the target; "" looks for labels, target
   std::string optimizer = "adamw";  // adamw | sgd
   double learning_rate = 1e-4;
+  double max_grad_norm = 0;   // gradients are scaled down to this 2-norm of all of them; 0: never
+  int accumulate = 1;         // forward and backward so often a step, >= 1
   std::string dtype = "";     // floating parameters are cast to it; "": as stored
   std::string autocast = "";  // "" | bfloat16 | float16
   int64_t seed = 0;

@@ -13,7 +13,7 @@ void LearnedSchedule::begin_learning() {
 
 void LearnedSchedule::end_learning(int64_t forward_bytes, int64_t last_bytes) {
   learning_ = false;
-  held_bytes_.push_back(last_bytes);
+  note(now(), last_bytes);
   goal_bytes_ = std::max(forward_bytes, *std::max_element(held_bytes_.begin(), held_bytes_.end()));
 }
 
@@ -26,7 +26,13 @@ void LearnedSchedule::begin_step() {
 
 void LearnedSchedule::begin_unpack(int64_t held_bytes) {
   ++unpack_;
-  if (learning_ && unpack_ > 0) held_bytes_.push_back(held_bytes);  // before the first it was the forward's
+  if (learning_ && unpack_ > 0) note(unpack_ - 1, held_bytes);  // before the first it was the forward's
+}
+
+void LearnedSchedule::note(int unpack, int64_t held_bytes) {
+  const auto i = static_cast<std::size_t>(unpack);
+  held_bytes_.resize(std::max(held_bytes_.size(), i + 1));
+  held_bytes_[i] = std::max(held_bytes_[i], held_bytes);
 }
 
 void LearnedSchedule::ask(std::size_t transfer) {

@@ -1,5 +1,6 @@
 // What one step taught about the memory of those that follow it: until when a value may lie on the device. Bytes only,
-// no device; all steps send the same transfers and unpack the same saved tensors in the same order.
+// no device; all steps, and where gradients are accumulated all passes of a step, send the same transfers and unpack
+// the same saved tensors in the same order. Of passes counts at each unpack the one that held most.
 //
 // The step that is learned from leaves early (a small stash) and comes back late (nothing ahead), so it shows the least
 // that the plan can do with. From it are kept, by unpack of its backward, the most that was held until the next, and by
@@ -35,7 +36,7 @@ class LearnedSchedule {
   bool learned() const { return goal_bytes_ > 0; }
   int64_t goal_bytes() const { return goal_bytes_; }  // the peak of the step; 0: not learned
 
-  void begin_step();
+  void begin_step();  // or a further pass of it
   // Backward unpacks its next saved tensor; while learning with `held_bytes`, held at most since the one before.
   void begin_unpack(int64_t held_bytes = 0);
   // The running unpack asks for the `transfer`-th one that this step sent.
@@ -46,6 +47,7 @@ class LearnedSchedule {
   void hold_until_wanted(std::size_t transfer, int64_t bytes);
 
  private:
+  void note(int unpack, int64_t held_bytes);
   int wanted(std::size_t transfer) const { return transfer < wanted_.size() ? wanted_[transfer] : kNever; }
   int now() const { return unpack_ < 0 ? 0 : unpack_; }
 

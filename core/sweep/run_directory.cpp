@@ -175,6 +175,8 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
   if (training.loss_impl != "plain") parts.push_back("loss " + training.loss_impl);
   parts.push_back(training.optimizer);
+  if (training.accumulate > 1) parts.push_back(std::to_string(training.accumulate) + " passes a step");
+  if (training.max_grad_norm > 0) parts.push_back("gradients clipped");
   if (!training.dtype.empty()) parts.push_back(training.dtype);
   if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
   if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));

@@ -53,18 +53,19 @@ void InterpretedRunner::begin_measuring() {
   host_time_before_ = executor_->host_time();
 }
 
-// Bytes are the last step's: every step moves the same.
+// Bytes are the last pass's: each pass of a step moves the same, and every step.
 void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
   to.recomputed_bytes = 0;
   if (!executor_) return;
   to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;
   to.recomputed_ops = (executor_->reruns() - reruns_before_) / steps;
   to.recomputed_bytes = (executor_->recomputed_bytes() - recomputed_before_) / steps;
-  to.transfer.out_bytes = executor_->offload().counters().out_bytes;
-  to.transfer.in_bytes = executor_->offload().counters().in_bytes;
+  const int passes = request_.training.accumulate;
+  to.transfer.out_bytes = passes * executor_->offload().counters().out_bytes;
+  to.transfer.in_bytes = passes * executor_->offload().counters().in_bytes;
   const tier::HostTier& tier = executor_->tier();
-  to.transfer.disk_write_bytes = tier.counters().disk_write_bytes;
-  to.transfer.disk_read_bytes = tier.counters().disk_read_bytes;
+  to.transfer.disk_write_bytes = passes * tier.counters().disk_write_bytes;
+  to.transfer.disk_read_bytes = passes * tier.counters().disk_read_bytes;
   to.host_bytes = tier.pool().reserved_bytes();
   to.host_peak_bytes = tier.pool().peak_leased_bytes();
   to.disk_peak_bytes = tier.peak_disk_bytes();
@@ -76,7 +77,7 @@ bool InterpretedRunner::prepare_trace() {
   return true;
 }
 
-StepNotes* InterpretedRunner::start_trace(profiler::Profiler& profiler, const Optimizer& optimizer) {
+StepNotes* InterpretedRunner::start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) {
   owners_.emplace(session_.facts(), parameters(), optimizer, *executor_, device().memory().allocated);
   step_trace_.emplace(session_.facts(), device(), profiler, *executor_, *owners_);
   return &*step_trace_;
@@ -86,9 +87,11 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
   step_trace_->finish(trace);
   step_trace_.reset();
   owners_.reset();
-  const tier::HostTier::Counters& counters = executor_->tier().counters();  // of the last step; the device is idle
-  to.recompute_ms = executor_->rerun_ms();
-  to.stalls = {to_ms(counters.room_stall), to_ms(counters.disk_stall), executor_->copy_stall_ms()};
+  const tier::HostTier::Counters& counters = executor_->tier().counters();  // of the last pass; the device is idle
+  const int passes = request_.training.accumulate;
+  to.recompute_ms = passes * executor_->rerun_ms();
+  to.stalls = {passes * to_ms(counters.room_stall), passes * to_ms(counters.disk_stall),
+               passes * executor_->copy_stall_ms()};
 }
 
 std::string InterpretedRunner::where() const {

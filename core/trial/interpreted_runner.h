@@ -19,7 +19,10 @@ class InterpretedRunner final : public Runner {
   device::Device& device() override { return session_.device(); }
   const NamedParameters& parameters() const override { return session_.parameters(); }
   program::State state() const override { return session_.program().state; }
-  Work work() const override { return {session_.batch().samples, session_.batch().tokens}; }
+  Work work() const override {
+    const int passes = request_.training.accumulate;
+    return {passes * session_.batch().samples, passes * session_.batch().tokens};
+  }
 
   double untouched_loss() override { return session_.untouched_loss(executor()); }
   at::Tensor forward_backward() override;
@@ -43,7 +46,7 @@ class InterpretedRunner final : public Runner {
   void add_figures(int steps, result::Measurement& to) override;
 
   bool prepare_trace() override;
-  StepNotes* start_trace(profiler::Profiler& profiler, const Optimizer& optimizer) override;
+  StepNotes* start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) override;
   void finish_trace(trace::Trace& trace, result::Measurement& to) override;
 
   std::string where() const override;

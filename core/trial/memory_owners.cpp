@@ -22,7 +22,8 @@ int64_t bytes_of(const at::Tensor& gradient) {
 }  // namespace
 
 MemoryOwners::MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
-                           const Optimizer& optimizer, const step::Executor& executor, int64_t allocated_bytes)
+                           const optimizer::Optimizer& optimizer, const step::Executor& executor,
+                           int64_t allocated_bytes)
     : facts_(facts), parameters_(parameters), executor_(executor), optimizer_bytes_(optimizer.state_bytes()) {
   owners_ = {{OwnerKind::parameters, "parameters"},     {OwnerKind::optimizer, "optimizer"},
              {OwnerKind::inputs, "inputs and buffers"}, {OwnerKind::gradients, "gradients"},

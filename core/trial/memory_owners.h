@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "core/optimizer/optimizer.h"
 #include "core/step/executor.h"
 #include "core/trace/event.h"
-#include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
 namespace memtune::trial {
@@ -15,8 +15,8 @@ namespace memtune::trial {
 class MemoryOwners {
  public:
   // All must outlive it. Between two steps, when there are no gradients.
-  MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters, const Optimizer& optimizer,
-               const step::Executor& executor, int64_t allocated_bytes);
+  MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
+               const optimizer::Optimizer& optimizer, const step::Executor& executor, int64_t allocated_bytes);
 
   const std::vector<trace::Owner>& owners() const { return owners_; }
   // Bytes by owner, in the order of owners().

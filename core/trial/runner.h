@@ -13,11 +13,11 @@
 
 #include "core/config/trial_request.h"
 #include "core/device/device.h"
+#include "core/optimizer/optimizer.h"
 #include "core/profiler/profiler.h"
 #include "core/program/state.h"
 #include "core/result/measurement.h"
 #include "core/trace/event.h"
-#include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
 namespace memtune::trial {
@@ -53,7 +53,7 @@ class Runner {
   // The same, with all but the gradients left as it was: buffers, attributes, random state.
   virtual at::Tensor untouched_step() = 0;
 
-  // From now on called in each step where the backward begins.
+  // From now on called in each step where its first backward begins.
   virtual void set_before_backward(std::function<void()> /*call*/) {}
   // Whether the link to host memory carries what is needed again in the same step.
   virtual bool moves() const { return false; }
@@ -76,7 +76,9 @@ class Runner {
 
   // False: there is nothing to trace. The notes are the runner's until the end.
   virtual bool prepare_trace() { return false; }
-  virtual StepNotes* start_trace(profiler::Profiler& /*profiler*/, const Optimizer& /*optimizer*/) { return nullptr; }
+  virtual StepNotes* start_trace(profiler::Profiler& /*profiler*/, const optimizer::Optimizer& /*optimizer*/) {
+    return nullptr;
+  }
   virtual void finish_trace(trace::Trace& /*trace*/, result::Measurement& /*to*/) {}
 
   // After a step that threw: "forward, aten::linear at model.py:42".

@@ -38,7 +38,7 @@ class SaveTrial {
       : request_(request),
         runner_(runner),
         frames_(frames),
-        optimizer_(make_optimizer(training().optimizer, training().learning_rate, runner.parameter_tensors())),
+        optimizer_(optimizer::make_optimizer(optimizer::settings_of(training()), runner.parameter_tensors())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         saving_(request, runner, state_, folder_, [this](const result::SavedStep& save) { ended_ = save; }) {
@@ -123,7 +123,7 @@ class SaveTrial {
   const config::RunRequest& request_;
   Runner& runner_;
   Frames& frames_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainingState state_;
   state::StateFolder folder_;
   result::SaveMeasurement result_;

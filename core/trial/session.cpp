@@ -142,10 +142,17 @@ at::Tensor Session::forward(step::Executor* executor, program::OpObserver* obser
 }
 
 at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserver* observer) {
-  at::Tensor loss = forward(executor, observer);
-  if (before_backward_) before_backward_();
-  autograd::backward(loss);
-  return loss.detach();
+  const int passes = request_.training.accumulate;
+  at::Tensor sum;
+  for (int pass = 0; pass < passes; ++pass) {
+    at::Tensor loss = forward(executor, observer);
+    if (passes > 1) loss = loss / passes;
+    if (pass == 0 && before_backward_) before_backward_();
+    autograd::backward(loss);
+    loss = loss.detach();
+    sum = sum.defined() ? sum.add_(loss) : loss;
+  }
+  return sum;
 }
 
 }  // namespace memtune::trial

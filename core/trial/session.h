@@ -10,9 +10,9 @@
 #include "core/device/device.h"
 #include "core/frontend/inputs.h"
 #include "core/frontend/loss.h"
+#include "core/optimizer/optimizer.h"
 #include "core/program/interpreter.h"
 #include "core/step/executor.h"
-#include "core/trial/optimizer.h"
 #include "core/trial/reference.h"
 
 namespace memtune::trial {
@@ -22,7 +22,7 @@ class Session {
   // UsageError for whatever the person can fix: file, inputs, names.
   explicit Session(const config::TrialRequest& request);
 
-  // Called in each step where the backward begins.
+  // Called in each step where its first backward begins.
   void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
 
   // One forward, which needs no more memory than one without gradients: measures what facts() has of values, and tells
@@ -40,8 +40,9 @@ class Session {
   // nothing; what it writes there stays.
   std::set<const void*> written_memory();
 
-  // Forward and backward. `executor` null: plain autograd, no hooks. Gradients are left on the parameters.
-  // The loss is still on the device.
+  // Forward and backward of a step: where gradients are accumulated so often, of an equal share of the loss each time.
+  // `executor` null: plain autograd, no hooks. Gradients are left on the parameters. The loss, their mean, is still on
+  // the device.
   at::Tensor forward_backward(step::Executor* executor, program::OpObserver* observer);
 
   device::Device& device() { return *device_; }

@@ -43,14 +43,15 @@ StepTrace::~StepTrace() { executor_.set_recorder(nullptr); }
 
 void StepTrace::begin_part(const Region& region) {
   parts_.push_back({region, name_of(region), now_ns()});
-  profiler_.tag_part(static_cast<uint32_t>(parts_.size()));
+  profiler_.tag_part(now_part());
 }
 
 void StepTrace::sample() {
-  if (!timed_) memory_.sample(static_cast<uint32_t>(parts_.size()));
+  if (!timed_) memory_.sample(now_part());
 }
 
 void StepTrace::before(const program::Op& op, const program::Stack& inputs) {
+  if (phases_.back().pass == Pass::backward) begin_pass();
   begin_part(part_of_model(facts_.ops[op.id], Pass::forward));
   op_start_ = now_ns();
   executor_.before(op, inputs);
@@ -63,7 +64,7 @@ void StepTrace::after(const program::Op& op, const program::Stack& outputs) {
 }
 
 void StepTrace::saved(const ValueKey& value) {
-  if (value.op >= 0) moments_.push_back({EventKind::save, static_cast<uint32_t>(parts_.size()), id_of(value)});
+  if (value.op >= 0) moments_.push_back({EventKind::save, now_part(), id_of(value)});
 }
 
 void StepTrace::used(const ValueKey& value, int block) {
@@ -72,7 +73,7 @@ void StepTrace::used(const ValueKey& value, int block) {
   backward_ = part_of_model(block, !blocks_behind_, Pass::backward);
   begin_part(backward_);
   if (phases_.back().pass == Pass::forward) begin_phase(Pass::backward);
-  if (value.op >= 0) moments_.push_back({EventKind::use, static_cast<uint32_t>(parts_.size()), id_of(value)});
+  if (value.op >= 0) moments_.push_back({EventKind::use, now_part(), id_of(value)});
 }
 
 void StepTrace::begin_copies(const ValueKey& value) { profiler_.tag_value(id_of(value)); }
@@ -96,9 +97,16 @@ void StepTrace::begin_forward() {
   step_start_ = now_ns();
   blocks_behind_ = false;
   if (timed_)
-    steps_.push_back(static_cast<uint32_t>(parts_.size()));
+    steps_.push_back(now_part());
   else
     memory_.begin_step();
+  begin_part({});
+  phases_.push_back({Pass::forward, now_part(), now_part()});
+}
+
+void StepTrace::begin_pass() {
+  sample();
+  blocks_behind_ = false;
   begin_part({});
   begin_phase(Pass::forward);
 }
@@ -126,14 +134,13 @@ void StepTrace::begin_times() {
   executor_.start_recording();
 }
 
-// With the part that has just begun; the phase before it ends with the part before that.
+// With the part that has just begun; the phase before it in the step ends with the part before that.
 void StepTrace::begin_phase(Pass pass) {
-  const auto part = static_cast<uint32_t>(parts_.size());
-  if (pass != Pass::forward) end_phase();
-  phases_.push_back({pass, part, part});
+  end_phase();
+  phases_.push_back({pass, now_part(), now_part()});
 }
 
-void StepTrace::end_phase() { phases_.back().last_part = static_cast<uint32_t>(parts_.size() - 1); }
+void StepTrace::end_phase() { phases_.back().last_part = now_part() - 1; }
 
 trace::Event& StepTrace::add(EventKind kind, TrackRole role, const std::string& name, int64_t start_ns) {
   trace::Event event;
@@ -194,8 +201,7 @@ void StepTrace::finish(trace::Trace& trace) {
   trace::add_block_regions(parts_, clock, trace);
   add_phases(clock, trace);
   for (size_t i = 0; i < steps_.size(); ++i)
-    memory_.add_to(trace, clock, steps_[i],
-                   i + 1 < steps_.size() ? steps_[i + 1] : static_cast<uint32_t>(parts_.size()));
+    memory_.add_to(trace, clock, steps_[i], i + 1 < steps_.size() ? steps_[i + 1] : now_part());
   add_moments(clock, trace);
   for (trace::Event event : host_.events) {
     event.track = trace.track(host_.tracks[event.track]);

@@ -33,7 +33,8 @@ class StepTrace final : public program::OpObserver, public trace::Recorder, publ
   void begin_rerun(const trace::ValueKey& value) override;
   void end_rerun() override;
 
-  // Backward begins by itself, with the first saved tensor that is asked for.
+  // Backward begins by itself, with the first saved tensor that is asked for; so does the forward of a further pass,
+  // with its first op.
   void begin_forward() override;
   void begin_optimizer() override;
   void end_step() override;
@@ -55,7 +56,9 @@ class StepTrace final : public program::OpObserver, public trace::Recorder, publ
     uint32_t first_part, last_part;
   };
 
+  void begin_pass();
   int64_t now_ns() const { return profiler_.now_ns(); }
+  uint32_t now_part() const { return static_cast<uint32_t>(parts_.size()); }
   void begin_phase(trace::Pass pass);
   void end_phase();
   void begin_part(const trace::Region& region);

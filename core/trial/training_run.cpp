@@ -51,7 +51,7 @@ class TrainingRun {
       : request_(request),
         runner_(runner),
         frames_(frames),
-        optimizer_(make_optimizer(training().optimizer, training().learning_rate, runner.parameter_tensors())),
+        optimizer_(optimizer::make_optimizer(optimizer::settings_of(training()), runner.parameter_tensors())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         lock_((folder_.make(), lock(folder_))),
@@ -158,7 +158,7 @@ class TrainingRun {
   const config::RunRequest& request_;
   Runner& runner_;
   Frames& frames_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainingState state_;
   state::StateFolder folder_;
   FileLock lock_;

@@ -27,7 +27,7 @@ class TrainingSaves {
   TrainingSaves& operator=(const TrainingSaves&) = delete;
 
   // Of each step's update.
-  UpdateGate* gate() { return &gate_; }
+  optimizer::UpdateGate* gate() { return &gate_; }
   // Takes host memory, once; when activations have taken what they need. As state::Saver::prepare.
   void prepare(const std::vector<double>& losses);
   // The state after as many steps as `losses` has. What the disk refuses is told as a save that failed.
@@ -38,7 +38,7 @@ class TrainingSaves {
   double prepare_ms() const { return prepare_ms_; }
 
  private:
-  class Gate final : public UpdateGate {
+  class Gate final : public optimizer::UpdateGate {
    public:
     explicit Gate(state::Saver& saver) : saver_(saver) {}
     size_t turn(const at::Tensor& written) override;

@@ -136,7 +136,7 @@ bool same_number(const c10::IValue& a, const c10::IValue& b) {
 
 }  // namespace
 
-TrainingState::TrainingState(program::State model, Optimizer& optimizer, c10::Device device)
+TrainingState::TrainingState(program::State model, optimizer::Optimizer& optimizer, c10::Device device)
     : model_(std::move(model)), optimizer_(optimizer), device_(device) {
   Attributes([](const auto&, const auto&) {}, [this](const std::string& name, const auto& object,
                                                      size_t slot) { numbers_[name] = object->getSlot(slot); })

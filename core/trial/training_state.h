@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "core/optimizer/optimizer.h"
 #include "core/program/state.h"
 #include "core/state/manifest.h"
 #include "core/state/snapshot.h"
 #include "core/state/state_folder.h"
-#include "core/trial/optimizer.h"
 
 namespace memtune::trial {
 
@@ -26,7 +26,7 @@ class TrainingState {
  public:
   // `optimizer` has the parameters of `model` in their order, and must outlive this. UsageError when there is something
   // in the model that cannot be saved.
-  TrainingState(program::State model, Optimizer& optimizer, c10::Device device);
+  TrainingState(program::State model, optimizer::Optimizer& optimizer, c10::Device device);
 
   // Memory that forwards write into, beside that of buffers and attributes: it leaves before the next one.
   void set_written(std::set<const void*> memory) { written_ = std::move(memory); }
@@ -60,7 +60,7 @@ class TrainingState {
   Expected expect(const state::Manifest& manifest, std::vector<double>& losses);
 
   program::State model_;
-  Optimizer& optimizer_;
+  optimizer::Optimizer& optimizer_;
   c10::Device device_;
   std::set<const void*> written_;
   std::map<std::string, c10::IValue> numbers_;  // attributes as they were loaded; those that changed are saved

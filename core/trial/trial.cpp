@@ -54,8 +54,7 @@ class Trial {
       device_.empty_cache();  // what the allocator keeps would not be capped
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
-      optimizer_ =
-          make_optimizer(request_.training.optimizer, request_.training.learning_rate, runner_.parameter_tensors());
+      optimizer_ = optimizer::make_optimizer(optimizer::settings_of(request_.training), runner_.parameter_tensors());
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
@@ -257,7 +256,7 @@ class Trial {
   Frames& frames_;
   Runner& runner_;
   device::Device& device_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optimizer::Optimizer> optimizer_;
   Measurement result_;
   std::string phase_ = "load";
   Deviation deviation_;  // from the reference, of what differs by more than it may

@@ -18,8 +18,8 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse", "chunked=8", "logits", "labels", "sgd", 0.5, "bfloat16", "float16", 11,         12,  13,
-                      14,    "cuda:1",    15,       "h.*",    16,    17,  18,         19,        "/scratch", true};
+  request.training = {"mse", "chunked=8", "logits", "labels", "sgd", 0.5, 0.75, 6,  "bfloat16", "float16",  11,  12,
+                      13,    14,          "cuda:1", 15,       "h.*", 16,  17,   18, 19,         "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -59,6 +59,8 @@ TEST_CASE("training settings survive the file, every field of them") {
   CHECK(training.target == "labels");
   CHECK(training.optimizer == "sgd");
   CHECK(training.learning_rate == 0.5);
+  CHECK(training.max_grad_norm == 0.75);
+  CHECK(training.accumulate == 6);
   CHECK(training.dtype == "bfloat16");
   CHECK(training.autocast == "float16");
   CHECK(training.seed == 11);
@@ -99,7 +101,8 @@ TEST_CASE("wrong training settings are named with the valid ones") {
   check_refused([](auto& training) { training.loss_impl = "chunked"; },
                 "--loss-impl 'chunked': known are plain, fused, and chunked=N for N chunks");
   check_refused([](auto& training) { training.optimizer = "adam"; },
-                "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, sgd");
+                "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, adamw_8bit, "
+                "paged_adamw_32bit, paged_adamw_8bit, adafactor, sgd");
   check_refused([](auto& training) { training.steps = 0; }, "steps must be at least 1, not 0");
   check_refused([](auto& training) { training.steps = -3; }, "steps must be at least 1, not -3");
   check_refused([](auto& training) { training.host_budget_bytes = -1; }, "host budget must be at least 0, not -1");
@@ -107,6 +110,9 @@ TEST_CASE("wrong training settings are named with the valid ones") {
   check_refused([](auto& training) { training.warmup = -1; }, "warmup must be at least 0, not -1");
   check_refused([](auto& training) { training.learning_rate = -1; },
                 "learning rate must be a finite number of at least 0, not -1.000000");
+  check_refused([](auto& training) { training.accumulate = 0; }, "accumulate must be at least 1, not 0");
+  check_refused([](auto& training) { training.max_grad_norm = -1; },
+                "the norm that gradients are clipped to must be a finite number of at least 0, not -1.000000");
   check_refused([](auto& training) { training.dtype = "int8"; },
                 "dtype 'int8' is not a floating-point one; parameters can be float32, float64, float16, bfloat16");
   check_refused([](auto& training) { training.autocast = "float64"; },

@@ -171,7 +171,7 @@ TEST_CASE("what a forward writes leaves before the next one, through .data and i
   program::State model = runner->state();
   for (const auto& [name, parameter] : model.parameters)
     if (name == "block1.a") model.buffers.emplace_back("shares", parameter.detach());
-  const auto optimizer = trial::make_optimizer("sgd", 0.1, {});
+  const auto optimizer = optimizer::make_optimizer({"sgd", 0.1}, {});
   trial::TrainingState state(model, *optimizer, c10::kCPU);
   state.set_written(runner->written_memory());
   std::set<std::string> first;

@@ -6,8 +6,8 @@
 
 #include "core/autograd/hooks.h"
 #include "core/config/profile.h"
+#include "core/optimizer/optimizer.h"
 #include "core/plan/strategy.h"
-#include "core/trial/optimizer.h"
 #include "core/trial/session.h"
 
 using namespace memtune;
@@ -30,7 +30,7 @@ Run train(const std::string& strategy) {
 
   std::vector<at::Tensor> parameters;
   for (const auto& [name, tensor] : session.parameters()) parameters.push_back(tensor);
-  const auto optimizer = trial::make_optimizer("adamw", 1e-2, parameters);
+  const auto optimizer = optimizer::make_optimizer({"adamw", 1e-2}, parameters);
   Run run;
   session.device().reset_peak();
   for (int step = 0; step < 8; ++step) {

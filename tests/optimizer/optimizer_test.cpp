@@ -1,5 +1,5 @@
 // The step is part of what is measured: it must be AdamW as everybody knows it, and free what it used.
-#include "core/trial/optimizer.h"
+#include "core/optimizer/optimizer.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-namespace memtune::trial {
+namespace memtune::optimizer {
 namespace {
 
 at::Tensor parameter(double value, at::ScalarType dtype = at::kDouble) {
@@ -21,7 +21,7 @@ void set_gradient(const at::Tensor& parameter, double value) {
 
 TEST_CASE("adamw follows the formula") {
   at::Tensor p = parameter(2);
-  auto optimizer = make_optimizer("adamw", 0.1, {p});
+  auto optimizer = make_optimizer({"adamw", 0.1}, {p});
   double expected = 2, first = 0, second = 0;
   for (int step = 1; step <= 4; ++step) {
     double gradient = 0.5 * step - 1.2;
@@ -38,7 +38,7 @@ TEST_CASE("adamw follows the formula") {
 
 TEST_CASE("sgd goes against the gradient") {
   at::Tensor p = parameter(2);
-  auto optimizer = make_optimizer("sgd", 0.5, {p});
+  auto optimizer = make_optimizer({"sgd", 0.5}, {p});
   set_gradient(p, 3);
   optimizer->step();
   CHECK(p[2].item<double>() == 0.5);
@@ -47,7 +47,7 @@ TEST_CASE("sgd goes against the gradient") {
 TEST_CASE("gradients are gone after a step, parameters without one stay as they are") {
   at::Tensor used = parameter(1), unused = parameter(1);
   for (const char* name : {"adamw", "sgd"}) {
-    auto optimizer = make_optimizer(name, 0.1, {used, unused});
+    auto optimizer = make_optimizer({name, 0.1}, {used, unused});
     set_gradient(used, 1);
     optimizer->step();
     CHECK_FALSE(used.grad().defined());
@@ -59,7 +59,7 @@ TEST_CASE("gradients are gone after a step, parameters without one stay as they 
 
 TEST_CASE("parameters of different dtypes are updated in one step") {
   at::Tensor wide = parameter(1, at::kFloat), narrow = parameter(1, at::kBFloat16);
-  auto optimizer = make_optimizer("adamw", 0.25, {wide, narrow});
+  auto optimizer = make_optimizer({"adamw", 0.25}, {wide, narrow});
   set_gradient(wide, 1);
   set_gradient(narrow, 1);
   optimizer->step();
@@ -72,7 +72,7 @@ TEST_CASE("a complex parameter is trained as its two parts, as in PyTorch") {
   for (const char* name : {"adamw", "sgd"}) {
     const at::Tensor parts = at::tensor({1.0, -2.0}), slopes = at::tensor({3.0, 0.5});
     at::Tensor whole = at::view_as_complex(parts.clone()).requires_grad_(), apart = parts.clone().requires_grad_();
-    auto optimizer = make_optimizer(name, 0.1, {whole, apart});
+    auto optimizer = make_optimizer({name, 0.1}, {whole, apart});
     for (int step = 0; step < 3; ++step) {
       // As backward leaves it: the conjugate of the conjugate.
       whole.mutable_grad() = at::conj(at::conj(at::view_as_complex(slopes.clone())).resolve_conj());
@@ -89,7 +89,7 @@ TEST_CASE("zeros that autograd made without memory are a gradient of zeros") {
   for (const char* name : {"adamw", "sgd"}) {
     at::Tensor p = parameter(2);
     p.mutable_grad() = at::_efficientzerotensor({3}, at::kDouble);
-    make_optimizer(name, 0.1, {p})->step();
+    make_optimizer({name, 0.1}, {p})->step();
     CHECK(p[0].item<double>() == doctest::Approx(name == std::string("sgd") ? 2 : 2 - 0.1 * 0.01 * 2));
   }
 }
@@ -100,12 +100,12 @@ TEST_CASE("sgd takes sparse gradients; adamw, which moves every element, says wh
     table.mutable_grad() = at::sparse_coo_tensor(at::ones({1, 2}, at::kLong), at::ones({2, 2}, at::kDouble), {4, 2});
   };
   set();
-  make_optimizer("sgd", 0.25, {table})->step();
+  make_optimizer({"sgd", 0.25}, {table})->step();
   CHECK(table[1][0].item<double>() == 0.5);  // the row was used twice
   CHECK(table[0][0].item<double>() == 1);
   CHECK_FALSE(table.grad().defined());
   set();
-  CHECK_THROWS_WITH_AS(make_optimizer("adamw", 0.25, {table})->step(),
+  CHECK_THROWS_WITH_AS(make_optimizer({"adamw", 0.25}, {table})->step(),
                        "the gradient of a parameter [4, 2] is sparse, and adamw updates every element: make it dense "
                        "(embeddings: sparse=False), or use --optimizer sgd",
                        UsageError);
@@ -113,15 +113,53 @@ TEST_CASE("sgd takes sparse gradients; adamw, which moves every element, says wh
 
 TEST_CASE("a step without gradients or parameters does nothing") {
   at::Tensor p = parameter(1);
-  make_optimizer("adamw", 0.1, {p})->step();
-  make_optimizer("sgd", 0.1, {})->step();
+  make_optimizer({"adamw", 0.1}, {p})->step();
+  make_optimizer({"sgd", 0.1}, {})->step();
   CHECK(p[0].item<double>() == 1);
 }
 
+TEST_CASE("gradients are clipped to the norm of all, together, and not where it is smaller") {
+  const at::Tensor a = parameter(1), b = parameter(1, at::kFloat);
+  for (const double largest : {1.0, 100.0}) {
+    CAPTURE(largest);
+    set_gradient(a, 3);
+    set_gradient(b, 4);
+    clip_gradients({a, b, parameter(1)}, largest);
+    const double factor = std::min(1.0, largest / (std::sqrt(3 * 9 + 3 * 16) + 1e-6));
+    CHECK(a.grad()[1].item<double>() == doctest::Approx(3 * factor).epsilon(1e-6));
+    CHECK(b.grad()[1].item<double>() == doctest::Approx(4 * factor).epsilon(1e-6));
+  }
+  set_gradient(a, 3);
+  make_optimizer({"sgd", 1, 0.5}, {a})->step();
+  CHECK(a[0].item<double>() == doctest::Approx(1 - 0.5 / std::sqrt(3)).epsilon(1e-5));
+}
+
+TEST_CASE("adafactor follows the formula, and keeps a row and a column of a matrix") {
+  const at::Tensor p = at::full({2, 3}, 1.0, at::kDouble).requires_grad_(), vector = parameter(1);
+  auto optimizer = make_optimizer({"adafactor", 0.1}, {p, vector});
+  p.mutable_grad() = at::tensor({1.0, 2.0, 3.0, 4.0, 5.0, 6.0}).view({2, 3}).to(at::kDouble);
+  set_gradient(vector, 2);
+  optimizer->step();
+  CHECK(optimizer->state_bytes() == (2 + 3 + 3) * 8);
+  CHECK(vector[0].item<double>() == doctest::Approx(1 - 0.1));  // its update has a mean square of 1
+  // The first step's decay is 0: rows' and columns' means are of this gradient alone.
+  const double row = (1 + 4 + 9) / 3.0, other = (16 + 25 + 36) / 3.0, column = (4 + 25) / 2.0;
+  const double update = 2 / std::sqrt(column) / std::sqrt(row / ((row + other) / 2));
+  double squares = 0;
+  for (int i = 0; i < 2; ++i)
+    for (int k = 0; k < 3; ++k) {
+      const double g = 3 * i + k + 1, c = (std::pow(k + 1, 2) + std::pow(k + 4, 2)) / 2;
+      squares += g * g / c / ((i == 0 ? row : other) / ((row + other) / 2));
+    }
+  CHECK(p[0][1].item<double>() == doctest::Approx(1 - 0.1 * update / std::max(1.0, std::sqrt(squares / 6))));
+}
+
 TEST_CASE("an unknown optimizer is refused with the known ones") {
-  CHECK_THROWS_WITH_AS(make_optimizer("adam", 0.1, {}),
-                       "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, sgd", UsageError);
+  CHECK_THROWS_WITH_AS(make_optimizer({"adam", 0.1}, {}),
+                       "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, adamw_8bit, paged_adamw_32bit, "
+                       "paged_adamw_8bit, adafactor, sgd",
+                       UsageError);
 }
 
 }  // namespace
-}  // namespace memtune::trial
+}  // namespace memtune::optimizer

@@ -1,0 +1,127 @@
+#include "core/optimizer/block_adamw.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/optimizer/fused.h"
+
+namespace memtune::optimizer {
+namespace {
+
+constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8, kDecay = 0.01;
+constexpr int64_t kLeastIn8Bits = 4096, kLeastPaged = 100000;  // elements
+constexpr int64_t kAtATime = int64_t{1} << 24;                 // elements: what an update needs beside the states
+
+bool in_blocks(const BlockQuantized& moment) { return moment.absmax.defined(); }
+
+// Memory that copies reach without a copy of their own.
+at::Tensor on_host(const at::Tensor& tensor) {
+  return at::empty(tensor.sizes(), tensor.options().device(c10::kCPU).pinned_memory(tensor.is_cuda())).copy_(tensor);
+}
+
+at::Tensor on(c10::Device device, const at::Tensor& tensor) { return tensor.to(device, /*non_blocking=*/true); }
+
+// Both parts of a moment, on the device.
+BlockQuantized brought(const BlockQuantized& moment, c10::Device device) {
+  return {on(device, moment.codes), in_blocks(moment) ? on(device, moment.absmax) : at::Tensor()};
+}
+
+void take_back(const BlockQuantized& from, const BlockQuantized& to) {
+  if (from.codes.is_same(to.codes)) return;
+  at::Tensor(to.codes).copy_(from.codes, /*non_blocking=*/true);
+  if (in_blocks(to)) at::Tensor(to.absmax).copy_(from.absmax, /*non_blocking=*/true);
+}
+
+}  // namespace
+
+BlockAdamW::BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters, bool in_8_bits,
+                       bool paged)
+    : Optimizer(settings, std::move(parameters)), in_8_bits_(in_8_bits), paged_(paged), states_(parameters_.size()) {
+  if (parameters_.empty() || !in_8_bits_) return;
+  signed_map_ = dynamic_map(true, parameters_[0].device());
+  unsigned_map_ = dynamic_map(false, parameters_[0].device());
+}
+
+void BlockAdamW::make_state(size_t i) {
+  State& state = states_[i];
+  if (state.step.defined()) return;
+  const at::Tensor& parameter = parameters_[i];
+  for (BlockQuantized* moment : {&state.first, &state.second}) {
+    *moment = in_8_bits_ && parameter.numel() >= kLeastIn8Bits
+                  ? make_block_quantized(parameter.numel(), parameter.device())
+                  : BlockQuantized{at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
+    if (!paged_ || parameter.numel() < kLeastPaged) continue;
+    moment->codes = on_host(moment->codes);
+    if (in_blocks(*moment)) moment->absmax = on_host(moment->absmax);
+  }
+  state.step = at::zeros({}, at::kFloat);
+}
+
+std::vector<std::pair<std::string, at::Tensor>> BlockAdamW::state(size_t i) const {
+  const State& state = states_[i];
+  if (!state.step.defined()) return {};
+  if (!in_blocks(state.first))
+    return {{"state1", state.first.codes}, {"state2", state.second.codes}, {"step", state.step}};
+  return {{"state1", state.first.codes},
+          {"state2", state.second.codes},
+          {"absmax1", state.first.absmax},
+          {"absmax2", state.second.absmax},
+          {"step", state.step}};
+}
+
+int64_t BlockAdamW::state_bytes() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < states_.size(); ++i)
+    for (const auto& [name, tensor] : state(i))
+      if (tensor.device() == parameters_[i].device() && name != "step") bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+void BlockAdamW::update(const std::vector<size_t>& parameters) {
+  for (const size_t i : parameters) {
+    if (parameters_[i].grad().layout() != at::kStrided) refuse_sparse("this adamw", parameters_[i]);
+    make_state(i);
+    states_[i].step += 1;
+    update(parameters_[i], states_[i]);
+  }
+}
+
+void BlockAdamW::update(const at::Tensor& parameter, const State& state) const {
+  const BlockQuantized first = brought(state.first, parameter.device());
+  const BlockQuantized second = brought(state.second, parameter.device());
+  const at::Tensor values = parameter.contiguous(), gradient = parameter.grad().contiguous();
+  const double step = state.step.item<double>();
+  for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
+    const int64_t count = std::min(kAtATime, values.numel() - begin);
+    at::Tensor some = values.view(-1).narrow(0, begin, count);
+    const at::Tensor slope = gradient.view(-1).narrow(0, begin, count).to(at::kFloat);
+    if (!in_blocks(first)) {
+      update(some, slope, first.codes.narrow(0, begin, count), second.codes.narrow(0, begin, count), step);
+      continue;
+    }
+    const at::Tensor m = dequantize(first, begin, count, signed_map_);
+    const at::Tensor v = dequantize(second, begin, count, unsigned_map_);
+    update(some, slope, m, v, step);
+    quantize(m, first, begin, signed_map_);
+    quantize(v, second, begin, unsigned_map_);
+  }
+  take_back(first, state.first);
+  take_back(second, state.second);
+  if (!values.is_same(parameter)) at::Tensor(parameter).copy_(values);
+}
+
+// Computes in float32, and writes in `values`' dtype.
+void BlockAdamW::update(at::Tensor& values, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
+                        double step) const {
+  first.mul_(kBeta1).add_(gradient, 1 - kBeta1);
+  second.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
+  at::Tensor wide = values.to(at::kFloat);
+  wide.mul_(1 - learning_rate_ * kDecay);
+  const at::Tensor divisor = second.sqrt().div_(std::sqrt(1 - std::pow(kBeta2, step))).add_(kEpsilon);
+  wide.addcdiv_(first, divisor, -learning_rate_ / (1 - std::pow(kBeta1, step)));
+  if (!wide.is_same(values)) values.copy_(wide);
+}
+
+}  // namespace memtune::optimizer

@@ -1,0 +1,35 @@
+// AdamW as bitsandbytes 0.50 has it: betas 0.9, 0.999, eps 1e-8, decay 0.01; moments in float32 or in blocks of 8 bits,
+// and parameters of fewer than 4 096 elements always in float32. Paged moments lie in host memory and come to the
+// device for their update; those of fewer than 100 000 elements stay there. (Its own paged memory leaves that to the
+// driver.)
+#pragma once
+
+#include "core/optimizer/optimizer.h"
+#include "core/optimizer/block_quantization.h"
+
+namespace memtune::optimizer {
+
+class BlockAdamW final : public Optimizer {
+ public:
+  BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters, bool in_8_bits, bool paged);
+
+  int64_t state_bytes() const override;
+  std::vector<std::pair<std::string, at::Tensor>> state(size_t i) const override;
+  void make_state(size_t i) override;
+
+ private:
+  struct State {
+    BlockQuantized first, second;  // without absmax where they are float32
+    at::Tensor step;               // on the host
+  };
+
+  void update(const std::vector<size_t>& parameters) override;
+  void update(const at::Tensor& parameter, const State& state) const;
+  void update(at::Tensor& values, const at::Tensor& gradient, at::Tensor first, at::Tensor second, double step) const;
+
+  const bool in_8_bits_, paged_;
+  std::vector<State> states_;
+  at::Tensor signed_map_, unsigned_map_;
+};
+
+}  // namespace memtune::optimizer

@@ -1,0 +1,76 @@
+// The optimizers of eager trainers, gradients set to none after the step:
+//
+//   adamw              over the fused kernels: states in the parameters' dtype, one call a dtype
+//   sgd                the same, without momentum
+//   adamw_8bit         bitsandbytes' AdamW8bit: states of 8 bits, in blocks of 256 elements
+//   paged_adamw_32bit  bitsandbytes' PagedAdamW32bit: states in float32, in host memory
+//   paged_adamw_8bit   both
+//   adafactor          as the Trainer of transformers has it: scale_parameter and relative_step off
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/config/trial_request.h"
+
+namespace memtune::optimizer {
+
+// Whoever still reads what an update writes.
+class UpdateGate {
+ public:
+  virtual ~UpdateGate() = default;
+  // What has one turn can be updated together, lower turns first; 0: now.
+  virtual size_t turn(const at::Tensor& written) = 0;
+  // The update that comes behind it is one of that turn.
+  virtual void await(size_t turn) = 0;
+};
+
+struct OptimizerSettings {
+  std::string name = "adamw";
+  double learning_rate = 1e-4;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
+};
+OptimizerSettings settings_of(const config::TrainingSettings& training);
+
+class Optimizer {
+ public:
+  Optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters)
+      : learning_rate_(settings.learning_rate),
+        max_grad_norm_(settings.max_grad_norm),
+        parameters_(std::move(parameters)) {}
+  virtual ~Optimizer() = default;
+
+  // Clips, uses and frees the gradients of all parameters that have one; no host synchronisation. Sparse gradients are
+  // sgd's alone, as in PyTorch: UsageError of the others. `gate` null: nobody reads.
+  void step(UpdateGate* gate = nullptr);
+
+  virtual int64_t state_bytes() const = 0;  // on the device
+
+  // What it keeps for parameter i, by PyTorch's names; nothing before the parameter's first gradient.
+  virtual std::vector<std::pair<std::string, at::Tensor>> state(size_t /*i*/) const { return {}; }
+  // So that it has that, to be written into.
+  virtual void make_state(size_t /*i*/) {}
+
+ protected:
+  // Of these parameters, which all have a gradient.
+  virtual void update(const std::vector<size_t>& parameters) = 0;
+
+  double learning_rate_, max_grad_norm_;
+  std::vector<at::Tensor> parameters_;
+
+ private:
+  size_t turn_of(size_t i, UpdateGate& gate) const;
+};
+
+// UsageError with the valid names.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters);
+
+// torch.nn.utils.clip_grad_norm_ of dense gradients: scales them by max_norm / (their common 2-norm + 1e-6) where that
+// is less than 1. No host synchronisation.
+void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm);
+
+}  // namespace memtune::optimizer

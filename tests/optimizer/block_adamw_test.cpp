@@ -1,0 +1,107 @@
+// Why: what a state of eight bits holds, and where, decides how much fits. That its values are bitsandbytes' is checked
+// in tests/models/check_optimizers.py.
+#include "core/optimizer/block_adamw.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace memtune::optimizer {
+namespace {
+
+at::Tensor parameter(int64_t elements, at::ScalarType dtype = at::kFloat) {
+  at::manual_seed(static_cast<uint64_t>(elements));
+  return at::randn({elements}).to(dtype).requires_grad_();
+}
+
+void train(Optimizer& optimizer, const std::vector<at::Tensor>& parameters, int steps) {
+  at::manual_seed(1);
+  for (int i = 0; i < steps; ++i) {
+    for (const at::Tensor& p : parameters) p.mutable_grad() = at::randn(p.sizes()).mul_(0.1).to(p.scalar_type());
+    optimizer.step();
+  }
+}
+
+TEST_CASE("the table has 256 values, ascending and symmetric but for its ends, close together near zero") {
+  const at::Tensor with_sign = dynamic_map(true, c10::kCPU), without = dynamic_map(false, c10::kCPU);
+  for (const at::Tensor& map : {with_sign, without}) {
+    CHECK(map.numel() == 256);
+    CHECK(map.diff().gt(0).all().item<bool>());
+    CHECK(map[255].item<float>() == 1);
+  }
+  CHECK(without[0].item<float>() == 0);
+  CHECK(at::equal(with_sign.slice(0, 0, 127), with_sign.slice(0, 128, 255).neg().flip(0)));
+}
+
+TEST_CASE("a block's largest value is exact, the others within the table's step, and a rest has its own scale") {
+  const at::Tensor map = dynamic_map(true, c10::kCPU);
+  const at::Tensor values = parameter(3 * kQuantizedBlock + 17).detach() * 5;
+  const BlockQuantized packed = make_block_quantized(values.numel(), c10::kCPU);
+  CHECK(packed.absmax.numel() == 4);
+  quantize(values, packed, 0, map);
+  const at::Tensor back = dequantize(packed, 0, values.numel(), map);
+  for (int64_t begin = 0; begin < values.numel(); begin += kQuantizedBlock) {
+    const at::Tensor block = values.slice(0, begin, begin + kQuantizedBlock);
+    const at::Tensor found = back.slice(0, begin, begin + kQuantizedBlock);
+    const double largest = block.abs().max().item<double>();
+    CHECK(packed.absmax[begin / kQuantizedBlock].item<double>() == largest);
+    CHECK((found - block).abs().max().item<double>() <= largest * 0.0071);  // half of 0.9 / 64
+  }
+  quantize(at::zeros({kQuantizedBlock}), packed, kQuantizedBlock, map);  // one block alone; without a scale
+  CHECK(dequantize(packed, kQuantizedBlock, kQuantizedBlock, map).eq(0).all().item<bool>());
+  CHECK(at::equal(dequantize(packed, 0, kQuantizedBlock, map), back.slice(0, 0, kQuantizedBlock)));
+}
+
+TEST_CASE("states take a byte an element, a scale a block; small parameters have float32") {
+  const std::vector<at::Tensor> parameters = {parameter(10000), parameter(4095, at::kBFloat16), parameter(4096)};
+  BlockAdamW in_8_bits({"adamw_8bit", 0.1}, parameters, true, false);
+  train(in_8_bits, parameters, 1);
+  CHECK(in_8_bits.state_bytes() == 2 * (10000 + 4 * 40) + 2 * 4 * 4095 + 2 * (4096 + 4 * 16));
+  CHECK(in_8_bits.state(0).size() == 5);
+  CHECK(in_8_bits.state(1).size() == 3);
+}
+
+TEST_CASE("with states of eight bits training goes where it goes with float32") {
+  const at::Tensor wide = parameter(20000), narrow = wide.detach().clone().requires_grad_();
+  BlockAdamW in_32_bits({"paged_adamw_32bit", 0.01}, {wide}, false, true);
+  BlockAdamW in_8_bits({"adamw_8bit", 0.01}, {narrow}, true, false);
+  const at::Tensor before = wide.detach().clone();
+  train(in_32_bits, {wide}, 20);
+  train(in_8_bits, {narrow}, 20);
+  const double moved = (wide - before).abs().mean().item<double>();
+  const double apart = (wide - narrow).abs().mean().item<double>();
+  CHECK(moved > 0.01);
+  CHECK(apart < 0.05 * moved);
+  CHECK(apart > 0);
+}
+
+TEST_CASE("in float32 it is the AdamW that everybody knows") {
+  const at::Tensor ours = parameter(5000), theirs = ours.detach().clone().requires_grad_();
+  BlockAdamW optimizer({"paged_adamw_32bit", 0.01}, {ours}, false, true);
+  train(optimizer, {ours}, 5);
+  const auto fused = make_optimizer({"adamw", 0.01}, {theirs});
+  train(*fused, {theirs}, 5);
+  CHECK(at::allclose(ours, theirs, 1e-5, 1e-6));
+}
+
+TEST_CASE("a parameter in bfloat16, or of another layout, is moved as well") {
+  const at::Tensor flat = at::randn({4, 8, 16, 16}).requires_grad_();
+  const at::Tensor last = flat.detach().clone().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+  const at::Tensor slope = at::randn(flat.sizes());
+  for (const at::Tensor& p : {flat, last}) {
+    BlockAdamW optimizer({"adamw_8bit", 0.01}, {p}, true, false);
+    p.mutable_grad() = slope.clone();
+    optimizer.step();
+  }
+  CHECK(at::equal(flat.detach(), last.detach().contiguous()));
+  CHECK(last.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const at::Tensor half = parameter(6000, at::kBFloat16);
+  const at::Tensor before = half.detach().clone();
+  BlockAdamW optimizer({"adamw_8bit", 0.1}, {half}, true, false);
+  train(optimizer, {half}, 1);
+  CHECK_FALSE(at::equal(half.detach(), before));
+}
+
+}  // namespace
+}  // namespace memtune::optimizer
