@@ -3,7 +3,8 @@
 #
 #   MEMTUNE_TORCH_PYTHON  a python that has torch 2.11    } instead of the copy that is
 #   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
-#   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, safetensors, numpy, trl
+#   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, safetensors, numpy, trl,
+#                         bitsandbytes
 #   MEMTUNE_CACHE         where downloads live; default $XDG_CACHE_HOME/memtune, shared by all clones
 # shellcheck shell=bash
 
@@ -22,7 +23,7 @@ cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft
 # shellcheck disable=SC2034
 test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 safetensors numpy"
 # shellcheck disable=SC2034
-peer_packages="trl==1.16.0"  # one file of it is read: what it needs besides is not
+peer_packages="trl==1.16.0 bitsandbytes==0.50.2"  # few files of them are read: what they need besides is not
 # shellcheck disable=SC2034
 zoo_packages="timm==1.0.31 torchaudio==$torch_version"  # they need what the tests have
 
@@ -163,7 +164,7 @@ install_set() {
 check_test_python() {
   local absent
   absent=$("$test_python" -c 'from importlib.util import find_spec
-print(*[m for m in ("torch", "torchvision", "transformers", "safetensors", "numpy", "trl") if not find_spec(m)])') ||
+print(*[m for m in ("torch", "torchvision", "transformers", "safetensors", "numpy", "trl", "bitsandbytes") if not find_spec(m)])') ||
     die "$test_python does not run"
   [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
 }

@@ -43,7 +43,10 @@ TrialAnswer inspect(const config::TrialRequest& request, const std::string& key,
 }
 
 int64_t state_bytes(const config::TrainingSettings& training, const config::ProgramFacts& facts) {
-  return facts.parameter_bytes * (training.optimizer == "adamw" ? 4 : 2);
+  const int64_t with_gradients = 2 * facts.parameter_bytes;
+  if (training.optimizer == "adamw") return with_gradients + 2 * facts.parameter_bytes;
+  if (training.optimizer == "adamw_8bit") return with_gradients + 2 * facts.parameters;
+  return with_gradients;  // paged moments are in host memory, adafactor's rows and columns small, sgd's none
 }
 
 void check_limits(const config::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts) {

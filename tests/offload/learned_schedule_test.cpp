@@ -74,6 +74,24 @@ TEST_CASE("who lets a value wait holds the room that it takes, until it is wante
   CHECK_FALSE(schedule.fits_until_wanted(0, 1));
 }
 
+TEST_CASE("of a step with several passes counts, at each unpack, the one that held most") {
+  LearnedSchedule schedule;
+  schedule.begin_learning();
+  for (const int64_t gradients : {0, 3, 3}) {  // from the second pass on
+    schedule.begin_step();
+    for (const int64_t held : {0, 6, 4}) schedule.begin_unpack(gradients + held);
+    schedule.ask(0);
+  }
+  schedule.end_learning(/*forward_bytes=*/0, /*last_bytes=*/5);
+  CHECK(schedule.goal_bytes() == 9);
+  schedule.begin_step();
+  CHECK_FALSE(schedule.fits_until_wanted(0, 1));
+  schedule.begin_unpack();
+  schedule.begin_unpack();  // 4 + 3 are held until the next
+  CHECK(schedule.fits_until_wanted(0, 2));
+  CHECK_FALSE(schedule.fits_until_wanted(0, 3));
+}
+
 TEST_CASE("what is held is forgotten with its step, what was learned is not") {
   LearnedSchedule schedule = learned({5, 9}, {{1, 0}});
   schedule.hold_until_wanted(0, 4);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "core/base/error.h"
@@ -189,6 +190,86 @@ TEST_CASE("each traced step has the memory curve of the first, which was not tim
     CHECK(trace.memory[i].time_ns >= trace.memory[i - 1].time_ns);
   }
   CHECK(trace.memory[samples].time_ns > trace.memory[0].time_ns);
+}
+
+TEST_CASE("with accumulation a step has several passes, their gradients' mean, and the second one's peak") {
+  Folder folder;
+  auto once = request(), thrice = request();
+  once.reference = folder.path / "once.bin";
+  thrice.reference = folder.path / "thrice.bin";
+  thrice.training.accumulate = 3;
+  thrice.trace = folder.path / "trace.mtt";
+  const auto alone = run(once), several = run(thrice);
+  CHECK(several.outcome == Outcome::ok);
+  CHECK(several.loss[0] == doctest::Approx(alone.loss[0]));
+  CHECK(several.loss[1] == doctest::Approx(alone.loss[1]).epsilon(1e-5));  // of passes over one batch, the mean
+  CHECK(several.tokens_per_s * several.step_ms.median ==
+        doctest::Approx(3 * alone.tokens_per_s * alone.step_ms.median));
+  CHECK(several.peak_bytes.allocated > alone.peak_bytes.allocated);  // of the first pass's gradients
+  const auto of_one = config::read_reference(once.reference), of_three = config::read_reference(thrice.reference);
+  CHECK(of_one.gradients[0].hash != of_three.gradients[0].hash);  // (g / 3) + (g / 3) + (g / 3) rounds otherwise
+  const trace::Trace trace = trace::read_trace(thrice.trace).trace;
+  std::map<std::string, int> phases;
+  for (const auto& event : trace.events)
+    if (trace.tracks[event.track].role == trace::TrackRole::phases) ++phases[trace.names[event.name]];
+  CHECK(phases == std::map<std::string, int>{{"forward", 3}, {"backward", 3}, {"optimizer", 1}});
+  int64_t highest = 0;
+  for (const auto& sample : trace.memory) highest = std::max(highest, sample.allocated_bytes);
+  CHECK(highest == several.peak_bytes.allocated);
+}
+
+TEST_CASE("strategies keep gradients, loss and what they move when a step has several passes") {
+  Folder folder;
+  auto none = request();
+  none.reference = folder.path / "reference.bin";
+  none.training.accumulate = 2;
+  none.training.warmup = 3;  // what moving takes
+  const auto baseline = run(none);
+  for (const char* strategy : {"offload:stream", "checkpoint:full", "checkpoint:full,inputs=host", "offload:sync"}) {
+    CAPTURE(strategy);
+    auto asked = request(strategy);
+    const int64_t of_one_pass = run(asked).transfer.out_bytes;
+    asked.reference = none.reference;
+    asked.training.accumulate = 2;
+    asked.training.warmup = 3;
+    const auto found = run(asked);
+    CHECK(found.outcome == Outcome::ok);
+    CHECK(found.gradients.equal);
+    CHECK(found.loss == baseline.loss);
+    CHECK(found.transfer.out_bytes == 2 * of_one_pass);
+  }
+}
+
+TEST_CASE("losses without whole logits, and every optimizer, under plans") {
+  for (const char* how : {"chunked=3", "fused"}) {
+    CAPTURE(how);
+    Folder folder;
+    auto none = request();
+    none.training.loss_impl = how;
+    none.reference = folder.path / "reference.bin";
+    const auto baseline = run(none), plain = run(request());
+    CHECK(baseline.loss[0] == doctest::Approx(plain.loss[0]).epsilon(1e-6));
+    for (const char* strategy : {"offload:stream", "checkpoint:full", "checkpoint:op", "checkpoint:full,inputs=host"}) {
+      CAPTURE(strategy);
+      auto asked = request(strategy);
+      asked.training.loss_impl = how;
+      asked.reference = none.reference;
+      const auto found = run(asked);
+      CHECK(found.outcome == Outcome::ok);
+      CHECK(found.gradients.equal);
+    }
+  }
+  for (const char* optimizer : {"adamw", "adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "sgd"}) {
+    CAPTURE(optimizer);
+    auto asked = request("offload:stream");
+    asked.training.optimizer = optimizer;
+    asked.training.max_grad_norm = 1;
+    asked.training.learning_rate = 1e-3;
+    asked.training.steps = 6;
+    const auto found = run(asked);
+    CHECK(found.outcome == Outcome::ok);
+    CHECK(found.loss.back() < found.loss.front());
+  }
 }
 
 TEST_CASE("gradients that are not the baseline's are found, and named") {

@@ -1,0 +1,138 @@
+"""Compares memtune's optimizers with those they are named after, after 20 steps.
+
+    python check_optimizers.py --memtune build/release/bin/memtune
+
+A tiny Llama of transformers is trained by `memtune run`, which saves its state, and in Python by bitsandbytes and by
+transformers' Adafactor on the same batch, gradients clipped. Moments of eight bits must be the same but for few that lie
+between two codes, scales and parameters the same within rounding; what is kept for which parameter, in which dtype and
+size, exactly. Prints a line for each optimizer and `N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers,
+safetensors and bitsandbytes.
+"""
+
+import argparse
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+import bitsandbytes
+import bitsandbytes.backends.cpu.ops
+import torch
+import transformers
+from safetensors.torch import load_file
+
+import check_transformers as tiny
+
+STEPS, RATE, NORM = 20, 1e-5, 0.5  # steps so small that a difference of one does not grow in the next ones
+SIZES = {"hidden_size": 64, "intermediate_size": 96}  # so that some parameters have 4096 elements and more, some fewer
+NEAR, EDGE = 1e-4, 0.001  # of all values of 8 bits, so many may differ by more than this part of their scale
+
+# On a CPU its rounding of float32 goes by a table: 0.15 % of the codes are not the nearest, and Adam makes much of a
+# second moment that is 0. What it does for other dtypes takes the nearest, as its CUDA kernels do.
+def quantize(values, code, scales, codes, block):
+    found, largest = torch.ops.bitsandbytes.quantize_blockwise(values.double(), code, block)
+    codes.copy_(found)
+    scales.copy_(largest)
+
+
+bitsandbytes.backends.cpu.ops._quant_blockwise_fp32_direct = quantize
+
+
+def adafactor(parameters):
+    return transformers.optimization.Adafactor(parameters, lr=RATE, scale_parameter=False, relative_step=False)
+
+
+def of_bitsandbytes(kind):
+    return lambda parameters: kind(parameters, lr=RATE, weight_decay=0.01)
+
+
+OPTIMIZERS = {"adamw_8bit": of_bitsandbytes(bitsandbytes.optim.AdamW8bit),
+              "paged_adamw_8bit": of_bitsandbytes(bitsandbytes.optim.AdamW8bit),
+              "paged_adamw_32bit": of_bitsandbytes(bitsandbytes.optim.AdamW32bit),
+              "adafactor": adafactor}
+KEPT = ("state1", "state2", "absmax1", "absmax2", "exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq")
+
+
+def train_in_python(folder: str, batch, make):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    optimizer = make(model.parameters())
+    for _ in range(STEPS):
+        model(**batch, use_cache=False).loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), NORM)
+        optimizer.step()
+        optimizer.zero_grad()
+    parameters = dict(model.named_parameters())
+    state = {f"{name}.{key}": value for name, parameter in parameters.items()
+             for key, value in optimizer.state[parameter].items() if key in KEPT}
+    return parameters, state
+
+
+def train_by_memtune(options, folder: str, inputs: str, out: str, optimizer: str):
+    command = [options.memtune, "run", "--model", folder, "--inputs", inputs, "--device", "cpu", "--strategy", "none",
+               "--optimizer", optimizer, "--lr", str(RATE), "--max-grad-norm", str(NORM), "--steps", str(STEPS),
+               "--save-every", str(STEPS), "--save", "sync", "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise tiny.Failure(f"exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+    file, = glob.glob(os.path.join(out, "states", f"step-{STEPS:08}", "*.safetensors"))
+    return load_file(file)
+
+
+def values_of(state, name: str) -> torch.Tensor:
+    """Moments of eight bits as what they stand for, in units of their block's scale."""
+    codes = state[name].view(-1).int()
+    return bitsandbytes.functional.create_dynamic_map(signed=name.endswith("state1"))[codes]
+
+
+def compare(ours, parameters, state) -> str:
+    kept = {name[len("optimizer."):]: value for name, value in ours.items()
+            if name.startswith("optimizer.") and not name.endswith(".step")}
+    if sorted(kept) != sorted(state):
+        raise tiny.Failure(f"kept is {sorted(set(kept) ^ set(state))[:4]} in one of both")
+    codes = moved = 0
+    for name, theirs in state.items():
+        mine = kept[name]
+        if mine.dtype != theirs.dtype or mine.numel() != theirs.numel():
+            raise tiny.Failure(f"{name} is {mine.dtype} [{mine.numel()}], theirs {theirs.dtype} [{theirs.numel()}]")
+        if mine.dtype == torch.uint8:
+            scales = state[name.replace("state", "absmax")].repeat_interleave(256)[:mine.numel()]
+            apart = (values_of(kept, name) - values_of(state, name)).abs()[scales > 0]
+            codes, moved = codes + apart.numel(), moved + int((apart > NEAR).sum())
+        elif (mine.view(-1) - theirs.view(-1)).abs().max() > 1e-3 * theirs.abs().max():
+            raise tiny.Failure(f"{name} differs by {(mine.view(-1) - theirs.view(-1)).abs().max():.2g}")
+    if moved > EDGE * codes:
+        raise tiny.Failure(f"{moved} of {codes} values differ")
+    worst = max(((ours[name] - value).abs().max() / RATE).item() for name, value in parameters.items())
+    if worst > 0.05 * STEPS:
+        raise tiny.Failure(f"a parameter is {worst:.2g} steps away")
+    return f"{moved} of {codes} values of 8 bits differ, parameters by {worst:.1g} of a step"
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--memtune", required=True, help="the program")
+    options = p.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    tiny.CASES["llama-wider"] = ("llama", SIZES)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
+        batch = tiny.write_batch(inputs, (2, 32))
+        tiny.write_model(folder, "llama-wider", torch.float32)
+        for name, make in OPTIMIZERS.items():
+            try:
+                ours = train_by_memtune(options, folder, inputs, os.path.join(place, name), name)
+                said = f"ok   {name:18} {compare(ours, *train_in_python(folder, batch, make))}"
+            except tiny.Failure as failure:
+                failed += 1
+                said = f"FAIL {name:18} {failure}"
+            print(said, flush=True)
+    print(f"{len(OPTIMIZERS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
