@@ -21,6 +21,7 @@
 #include "core/report/text/csv.h"
 #include "core/report/text/json.h"
 #include "core/sweep/inspection.h"
+#include "core/sweep/largest_batch.h"
 #include "core/trainer/trainer.h"
 
 namespace memtune::cli {
@@ -42,13 +43,14 @@ The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 
 usage, 130 stopped.)";
 
 constexpr char kDefaultOut[] = "./memtune-run";
-constexpr int64_t kKeepLast = 2;  // saved states
+constexpr int64_t kKeepLast = 2;             // saved states
+constexpr int64_t kMostSamples = 1'000'000;  // a step
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 struct SweepFlags {
   ModelFlags model;
   std::vector<std::string> strategies, plans;
-  std::string sweep, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
+  std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
   bool retry = false, dry_run = false, measure_saves = false;
 };
 
@@ -79,6 +81,28 @@ Modes save_modes(const SweepFlags& flags) {
   return modes;
 }
 
+bool finds_batch(const SweepFlags& flags) { return flags.model.batches == std::vector<std::string>{"auto"}; }
+
+// The batches that are tried are those that the samples of a step can be made of.
+void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
+  if (flags.global_batch.empty()) {
+    if (finds_batch(flags))
+      throw UsageError(
+          "--batch auto looks for the largest batch of a step that stays what it is: --global-batch N says "
+          "how many samples that has");
+    return;
+  }
+  if (settings.request.training.accumulate > 1)
+    throw UsageError("--global-batch and --accumulate exclude each other: the batch says how many passes a step has");
+  settings.global_batch = integer_flag("--global-batch", flags.global_batch, 1, kMostSamples);
+  if (finds_batch(flags)) settings.batches = sweep::divisors(settings.global_batch);
+  if (settings.batches.empty()) throw UsageError("--global-batch goes with --batch");
+  for (const int64_t batch : settings.batches)
+    if (settings.global_batch % batch != 0)
+      throw UsageError("--global-batch " + flags.global_batch + " is no multiple of the batch " +
+                       std::to_string(batch));
+}
+
 sweep::SweepSettings settings(const SweepFlags& flags) {
   // What needs no model first: a typo is told before a big file is read.
   check_output("--json", flags.json);
@@ -92,7 +116,10 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
       flags.mtbf.empty() ? 0 : std::chrono::duration<double>(duration_flag("--mtbf", flags.mtbf)).count();
   const int64_t keep_last =
       flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMost);
-  sweep::SweepSettings settings = flags.model.settings();
+  ModelFlags model = flags.model;
+  if (finds_batch(flags)) model.batches.clear();
+  sweep::SweepSettings settings = model.settings();
+  set_global_batch(flags, settings);
   settings.strategies = specs;
   settings.plans = plans;
   settings.budget_bytes = budget;
@@ -104,6 +131,10 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   settings.keep_last = keep_last;
   settings.dry_run = flags.dry_run;
   return settings;
+}
+
+int64_t budget(const sweep::SweepSettings& settings) {
+  return settings.budget_bytes > 0 ? settings.budget_bytes : settings.request.training.memory_cap_bytes;
 }
 
 void list_trials(const sweep::SweepRecord& record) {
@@ -189,7 +220,9 @@ std::string saving_text(const sweep::SweepSettings& settings, const sweep::Sweep
 int run_command(const SweepFlags& flags) {
   Progress progress(flags.model.console);
   const sweep::SweepSettings sweep_settings = settings(flags);
-  const sweep::SweepResult result = sweep::run_sweep(sweep_settings, progress);
+  const sweep::SweepResult result = sweep::run_sweep(
+      sweep_settings, progress,
+      finds_batch(flags) ? sweep::propose_largest_batches(budget(sweep_settings)) : sweep::propose_all);
   progress.clear();
   if (flags.dry_run && !result.interrupted) {
     list_trials(result.record);
@@ -210,7 +243,10 @@ void add_sweep(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SweepFlags>();
   CLI::App* command = app.add_subcommand("sweep", kDescription);
   flags->model.add_to(*command, kDefaultOut);
-  add_list(*command, "--batch", flags->model.batches, "batch sizes to try: 1,2,4")->type_name("LIST");
+  add_list(*command, "--batch", flags->model.batches, "batch sizes to try: 1,2,4; auto: each strategy's largest")
+      ->type_name("LIST");
+  command->add_option("--global-batch", flags->global_batch, "samples a step, made up by passes of a batch each")
+      ->type_name("N");
   add_list(*command, "--seq", flags->model.sequences, "sequence lengths to try: 1024,4096")->type_name("LIST");
   offer(add_list(*command, "--strategy", flags->strategies, "what to try; repeat, or separate by ';'"),
         strategy_words())
@@ -239,7 +275,7 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_flag("--dry-run", flags->dry_run, "list the trials and stop");
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
-  put_under(kModelOptions, *command, {"--batch", "--seq"});
+  put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
   put_under(kTrials, *command, {"--strategy", "--plan", "--sweep", "--retry", "--dry-run"});
   put_under(kMeasuring, *command, {"--rounds", "--saves"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});

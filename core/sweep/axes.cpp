@@ -29,6 +29,8 @@ config::TrialRequest Axes::request_at(const Setting& point) const {
   config::TrialRequest request = settings_.request;
   request.training.batch = point.batch.value_or(request.training.batch);
   request.training.sequence = point.sequence.value_or(request.training.sequence);
+  if (settings_.global_batch > 0 && point.batch)
+    request.training.accumulate = static_cast<int>(settings_.global_batch / *point.batch);
   return request;
 }
 

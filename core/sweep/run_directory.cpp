@@ -75,6 +75,7 @@ SweepRecord record_from_json(const json& value) {
   if (value.contains("origin")) record.origin = value.at("origin").get<trace::Origin>();
   record.budget_bytes = whole(value.at("budget_bytes"));
   record.goal = result::parse_goal(value.at("goal"));
+  if (value.contains("global_batch")) record.global_batch = whole(value.at("global_batch"), 0);
   record.mtbf_s = value.value("mtbf_s", 0.0);
   if (value.contains("keep_last")) record.keep_last = whole(value.at("keep_last"), 0);
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
@@ -175,6 +176,7 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
   if (training.loss_impl != "plain") parts.push_back("loss " + training.loss_impl);
   parts.push_back(training.optimizer);
+  if (record.global_batch > 0) parts.push_back(std::to_string(record.global_batch) + " samples a step");
   if (training.accumulate > 1) parts.push_back(std::to_string(training.accumulate) + " passes a step");
   if (training.max_grad_norm > 0) parts.push_back("gradients clipped");
   if (!training.dtype.empty()) parts.push_back(training.dtype);
@@ -256,6 +258,7 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"loss", record.facts.loss},
                       {"budget_bytes", record.budget_bytes},
                       {"goal", to_string(record.goal)},
+                      {"global_batch", record.global_batch},
                       {"mtbf_s", record.mtbf_s},
                       {"keep_last", record.keep_last},
                       {"trials", trials}};
@@ -328,6 +331,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.origin = record.origin;
   report.budget_bytes = record.budget_bytes;
   report.goal = record.goal;
+  report.global_batch = record.global_batch;
   report.mtbf_s = record.mtbf_s;
   report.keep_last = record.keep_last;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());

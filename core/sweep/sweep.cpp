@@ -40,6 +40,7 @@ class Sweep {
     record_.goal = settings_.goal;
     const int64_t cap = settings_.request.training.memory_cap_bytes;
     record_.budget_bytes = settings_.budget_bytes > 0 ? settings_.budget_bytes : cap;
+    record_.global_batch = settings_.global_batch;
     record_.mtbf_s = settings_.mtbf_s;
     record_.keep_last = settings_.keep_last;
     earlier_ = earlier_record();
@@ -102,7 +103,7 @@ class Sweep {
         before != earlier_.trials.end())
       trial.spec.saves = before->saves;
     // An axis of one value is a setting like any other.
-    if (settings_.batches.size() > 1) trial.spec.batch = point.batch;
+    if (settings_.batches.size() > 1 || settings_.global_batch > 0) trial.spec.batch = point.batch;
     if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;
     return trial;
   }

@@ -23,6 +23,7 @@ struct SweepSettings {
   std::vector<std::string> strategies;
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as the inputs say
+  int64_t global_batch = 0;                 // samples a step, which batches divide and passes make up; 0: one batch
   int64_t budget_bytes = 0;                 // 0: the memory cap, if there is one
   result::Goal goal = result::Goal::throughput;
   std::filesystem::path directory;

@@ -134,7 +134,8 @@ void save(const Saving& saving, Config& to) {
 }  // namespace
 
 const Trainer& axolotl() {
-  static constexpr Trainer kTrainer = {"axolotl", "0.19.0", config, "micro_batch_size", "sequence_len", "", 1, save};
+  static constexpr Trainer kTrainer = {
+      "axolotl", "0.19.0", config, "micro_batch_size", "gradient_accumulation_steps", "sequence_len", "", 1, save};
   return kTrainer;
 }
 

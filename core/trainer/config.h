@@ -45,7 +45,7 @@ struct Saving {
 struct Trainer {
   std::string_view name, version;
   Config (*config)(const Wanted& wanted) = nullptr;  // keys that this version really acts on; null: of saving alone
-  std::string_view batch_key = "";
+  std::string_view batch_key = "", accumulate_key = "";
   std::string_view sequence_key = "";   // "": it has none, and
   std::string_view sequence_note = "";  // says where else to set it
   size_t save_modes = 1;                // how many of config::kSaveModes it has, from the first on

@@ -87,8 +87,15 @@ void save(const Saving& saving, Config& to) {
 }  // namespace
 
 const Trainer& torchtune() {
-  static constexpr Trainer kTrainer = {
-      "torchtune", "0.6.1", config, "batch_size", "", "set max_seq_len of the tokenizer to it", 2, save};
+  static constexpr Trainer kTrainer = {"torchtune",
+                                       "0.6.1",
+                                       config,
+                                       "batch_size",
+                                       "gradient_accumulation_steps",
+                                       "",
+                                       "set max_seq_len of the tokenizer to it",
+                                       2,
+                                       save};
   return kTrainer;
 }
 

@@ -24,11 +24,12 @@ using result::Row;
 const Trainer* const kTrainers[] = {&torchtune(), &axolotl(),  &torchtitan(), &transformers(),
                                     &trl(),       &ms_swift(), &megatron()};
 
-void put_axes(const Trainer& trainer, const Row& row, Config& config) {
+void put_axes(const Trainer& trainer, const Row& row, const Report& report, Config& config) {
   const auto key = [&](std::string_view name, int64_t value) {
     config.keys.push_back(std::string(name) + ": " + std::to_string(value));
   };
   if (row.batch) key(trainer.batch_key, *row.batch);
+  if (row.batch && report.global_batch > 0) key(trainer.accumulate_key, report::passes(report, row));
   if (row.sequence && !trainer.sequence_key.empty()) key(trainer.sequence_key, *row.sequence);
   if (row.sequence && trainer.sequence_key.empty())
     config.notes.push_back("measured with sequences of " + std::to_string(*row.sequence) + ": " +
@@ -211,7 +212,7 @@ std::string write(const Trainer& trainer, const Row& asked, const Row& row, cons
   const Measurement& m = row.measurement;
   const std::string name(trainer.name);
   Config config = *config_of(trainer, row, report);
-  put_axes(trainer, row, config);
+  put_axes(trainer, row, report, config);
   std::string text;
   put_comment(
       text, "",

@@ -3,6 +3,8 @@
 //   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor,
 //                                                      inspect-b2: with that batch; "save async": measuring it; "none
 //                                                      again": in later rounds); others: ok
+//   FAKE_TRIAL_GIB=64                                  memory of the device, of which a batch of one takes what its
+//                                                      strategy takes, and others as many times as much
 //   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds,
 //                                                      "save async", or inspect
 #include <sys/mman.h>
@@ -118,9 +120,13 @@ result::Measurement measure(const config::TrialRequest& request) {
     measurement.peak_bytes.allocated = figures.gib * kGiB;
   }
   const int64_t batch = std::max<int64_t>(1, request.training.batch);
-  ms *= static_cast<double>(batch);
+  if (const char* gib = std::getenv("FAKE_TRIAL_GIB")) {
+    measurement.peak_bytes.allocated *= batch;
+    if (measurement.peak_bytes.allocated > std::atoll(gib) * kGiB) measurement.outcome = result::Outcome::device_oom;
+  }
+  ms *= static_cast<double>(batch) * request.training.accumulate;
   measurement.step_ms = result::summarize(std::vector<double>(static_cast<size_t>(request.training.steps), ms));
-  measurement.samples_per_s = 1000 * static_cast<double>(batch) / ms;
+  measurement.samples_per_s = 1000 * static_cast<double>(batch) * request.training.accumulate / ms;
   measurement.peak_bytes.reserved = measurement.peak_bytes.allocated;
   measurement.loss = {2.5, 2.25};
   measurement.emulated = true;

@@ -31,7 +31,11 @@ class Columns {
       return Cell{shown_name(row), row.recommended ? Paint::good : paint};
     });
     auto axis = [](std::optional<int64_t> value) { return Cell{value ? std::to_string(*value) : kNothing}; };
-    add("batch", Column::kAlways, false, [&](const Row& row) { return axis(row.batch); });
+    add("batch", Column::kAlways, false, [&](const Row& row) {
+      Cell cell = axis(row.batch);
+      if (const int64_t times = passes(report_, row); times > 1) cell.text += " × " + std::to_string(times);
+      return cell;
+    });
     add("seq", Column::kAlways, false, [&](const Row& row) { return axis(row.sequence); });
     add_time();
     add_memory();

@@ -85,6 +85,7 @@ std::string to_json_text(const Report& report) {
                          {"warnings", warnings(report)},
                          {"budget_bytes", report.budget_bytes},
                          {"notes", report.notes}};
+  if (report.global_batch > 0) json["global_batch"] = report.global_batch;
   if (const auto advice = saving(report)) json["saving"] = *advice;
   // File names need not be UTF-8; a report with a replacement character is better than none.
   return print_json(json, 2) + "\n";
@@ -103,6 +104,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   read_axes(advice, report.recommendation.batch, report.recommendation.sequence);
   report.version = json.value("version", "");
   report.model = json.value("model", "");
+  if (json.contains("global_batch")) report.global_batch = whole(json.at("global_batch"), 0);
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
   if (json.contains("origin")) report.origin = json.at("origin").get<trace::Origin>();

@@ -1,0 +1,93 @@
+#include "core/sweep/largest_batch.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+
+// Of one candidate at one sequence: settings by batch, and what is known of them.
+struct Search {
+  const Candidate* candidate;
+  std::vector<size_t> settings;  // ascending by batch
+  size_t fitting = 0;            // so many of them, from the smallest on, fit
+  size_t unknown_end = 0;        // from here on they do not
+};
+
+class LargestBatch : public Proposer {
+ public:
+  LargestBatch(const Candidates& candidates, const std::vector<Setting>& settings, int64_t budget_bytes)
+      : settings_(settings), budget_bytes_(budget_bytes) {
+    std::map<std::optional<int64_t>, std::vector<size_t>> by_sequence;
+    for (size_t i = 0; i < settings.size(); ++i) by_sequence[settings[i].sequence].push_back(i);
+    for (auto& [sequence, indices] : by_sequence) {
+      std::ranges::sort(indices, {}, [&](size_t i) { return settings[i].batch; });
+      for (const Candidate& candidate : candidates.all()) searches_.push_back({&candidate, indices, 0, indices.size()});
+    }
+  }
+
+  std::vector<Proposal> next(std::span<const Tried> tried) override {
+    for (; seen_ < tried.size(); ++seen_) learn(tried[seen_]);
+    std::vector<Proposal> proposals;
+    for (const Search& search : searches_)
+      if (search.fitting < search.unknown_end) {
+        const size_t setting = search.settings[(search.fitting + search.unknown_end) / 2];
+        proposals.push_back(
+            {search.candidate->name(), setting, search.candidate->make_plan(settings_[setting].facts.program)});
+      }
+    // Of one setting together, the baseline first.
+    std::ranges::stable_sort(proposals, {}, &Proposal::setting);
+    return proposals;
+  }
+
+ private:
+  void learn(const Tried& tried) {
+    for (Search& search : searches_) {
+      if (search.candidate->name() != tried.name) continue;
+      const auto found = std::ranges::find(search.settings, tried.setting);
+      if (found == search.settings.end()) continue;
+      const auto at = static_cast<size_t>(found - search.settings.begin());
+      if (fits(tried.measurement))
+        search.fitting = std::max(search.fitting, at + 1);
+      else
+        search.unknown_end = is_for_memory(tried.measurement) ? std::min(search.unknown_end, at) : search.fitting;
+    }
+  }
+
+  bool fits(const result::Measurement& m) const {
+    return m.outcome == Outcome::ok && (budget_bytes_ == 0 || m.peak_bytes.allocated <= budget_bytes_);
+  }
+  // What fails for another reason is not tried again.
+  static bool is_for_memory(const result::Measurement& m) {
+    return m.outcome == Outcome::ok || m.outcome == Outcome::device_oom || m.outcome == Outcome::host_oom;
+  }
+
+  const std::vector<Setting>& settings_;
+  const int64_t budget_bytes_;
+  std::vector<Search> searches_;
+  size_t seen_ = 0;
+};
+
+}  // namespace
+
+MakeProposer propose_largest_batches(int64_t budget_bytes) {
+  return [budget_bytes](const Candidates& candidates, const std::vector<Setting>& settings) {
+    return std::make_unique<LargestBatch>(candidates, settings, budget_bytes);
+  };
+}
+
+std::vector<int64_t> divisors(int64_t samples) {
+  std::vector<int64_t> found;
+  for (int64_t i = 1; i * i <= samples; ++i)
+    if (samples % i == 0) {
+      found.push_back(i);
+      if (i != samples / i) found.push_back(samples / i);
+    }
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace memtune::sweep
