@@ -47,7 +47,7 @@ Advice advice_for_holder(const Subject& subject, const Holder& holder) {
     case OwnerKind::parameters:
     case OwnerKind::gradients: return "no strategy moves that; a smaller --dtype does";
     case OwnerKind::optimizer:
-      return "no strategy moves that; --optimizer sgd, which has none, or a smaller --dtype does";
+      return "no strategy moves that; --optimizer adamw_8bit keeps less of it, paged_adamw_8bit on the host";
     case OwnerKind::outside: return subject.knobs.move_head();
     case OwnerKind::block:
       return holder.members > 1 ? "recompute or move more of their values"

@@ -292,7 +292,7 @@ TEST_CASE("another optimizer is advised where its state holds the peak, not wher
   CHECK(find_in(made, measured(100))[0].advice == "no strategy moves that; a smaller --dtype does");
   made.trace.owned = {{0, 0, kGiB}, {0, 1, 8 * kGiB}};
   CHECK(find_in(made, measured(100))[0].advice ==
-        "no strategy moves that; --optimizer sgd, which has none, or a smaller --dtype does");
+        "no strategy moves that; --optimizer adamw_8bit keeps less of it, paged_adamw_8bit on the host");
 }
 
 TEST_CASE("the peak names who holds most of it, where it is and what would help") {
