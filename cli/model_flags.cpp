@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/config/decoder_profile.h"
+#include "core/config/lora.h"
 #include "core/config/loss_implementation.h"
 #include "core/config/model_file.h"
 #include "core/config/profile.h"
@@ -117,6 +118,11 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
     training.dtype = dtype_flag("--dtype", flags.dtype, config::kParameterDtypes);
   }
   if (!flags.autocast.empty()) training.autocast = dtype_flag("--autocast", flags.autocast, config::kAutocastDtypes);
+  if (!flags.lora.empty()) {
+    config::parse_lora(flags.lora);
+    training.lora = config::canonical_lora(flags.lora);
+    check_utf8("--lora", training.lora);
+  }
   training.seed = integer_flag("--seed", flags.seed, 0, std::numeric_limits<int64_t>::max());
   training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
   training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));
@@ -273,6 +279,11 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
       ->type_name("DTYPE");
   offer(command.add_option("--autocast", autocast, "run forward under autocast to bf16 or fp16"), {"bf16", "fp16"})
       ->type_name("DTYPE");
+  command
+      .add_option("--lora", lora,
+                  "train an adapter: r=16,alpha=32,dropout=0.05,targets=q_proj+v_proj,rslora, or peft's "
+                  "adapter_config.json (default targets: all-linear)")
+      ->type_name("SPEC|FILE");
   command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
   command.add_option("--steps", steps, "measured steps a trial (default: 5)")->type_name("N");
   command
@@ -298,7 +309,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--target", "--output", "--library",
              "--trust-model", "--blocks"});
   put_under(kTraining, command,
-            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--seed"});
+            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--lora", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }

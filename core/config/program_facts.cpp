@@ -94,6 +94,7 @@ void to_json(json& out, const ProgramFacts& facts) {
          {"blocks", blocks},
          {"parameters", facts.parameters},
          {"parameter_bytes", facts.parameter_bytes},
+         {"trained_bytes", facts.trained_bytes},
          {"notes", facts.notes},
          {"owner", facts.owner}};
 }
@@ -112,6 +113,8 @@ void from_json(const json& json, ProgramFacts& facts) {
     facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts));
   object.read("parameters", facts.parameters, 0);
   object.read("parameter_bytes", facts.parameter_bytes, 0);
+  facts.trained_bytes = facts.parameter_bytes;  // where a version before adapters wrote it
+  object.read("trained_bytes", facts.trained_bytes, 0, facts.parameter_bytes);
   object.read("notes", facts.notes);
 }
 

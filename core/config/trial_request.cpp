@@ -71,6 +71,7 @@ json training_json(const TrainingSettings& training) {
           {"accumulate", training.accumulate},
           {"dtype", training.dtype},
           {"autocast", training.autocast},
+          {"lora", training.lora},
           {"seed", training.seed},
           {"steps", training.steps},
           {"warmup", training.warmup},
@@ -99,6 +100,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("accumulate", training.accumulate);
   object.read("dtype", training.dtype);
   object.read("autocast", training.autocast);
+  object.read("lora", training.lora);
   object.read("seed", training.seed);
   object.read("steps", training.steps);
   object.read("warmup", training.warmup);

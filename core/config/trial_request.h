@@ -46,6 +46,7 @@ struct TrainingSettings {
   int accumulate = 1;         // forward and backward so often a step, >= 1
   std::string dtype = "";     // floating parameters are cast to it; "": as stored
   std::string autocast = "";  // "" | bfloat16 | float16
+  std::string lora = "";      // the adapter that is trained instead of the model (core/config/lora.h); "": none
   int64_t seed = 0;
   int steps = 5;                 // measured, >= 1
   int warmup = 2;                // >= 0

@@ -194,6 +194,33 @@ Values Emitter::loop(Value most, Value condition, const Values& carried, const s
   return finish(std::move(op), carried.size());
 }
 
+void Emitter::rewrite(const std::function<void(Op)>& write) {
+  const int region = region_;
+  const std::string source = source_;
+  rewrite(program_.body, write);
+  region_ = region;
+  source_ = source;
+}
+
+void Emitter::rewrite(Body& body, const std::function<void(Op)>& write) {
+  Body* const outer = std::exchange(body_, &body);
+  std::vector<Op> ops = std::exchange(body.ops, {});
+  for (Op& op : ops) {
+    for (Body& inner : op.bodies) rewrite(inner, write);
+    region_ = op.region;
+    source_ = op.source;
+    write(std::move(op));
+  }
+  body_ = outer;
+}
+
+Value Emitter::keep_aside(Op op) {
+  const Value value = new_value();
+  op.outputs = {value.slot};
+  keep(std::move(op));
+  return value;
+}
+
 Emitter::InRegion::InRegion(Emitter& emitter, const std::string& path, const std::string& type)
     : emitter_(emitter), outer_(emitter.region_) {
   emitter.program_.regions.push_back({path, type, outer_});

@@ -91,6 +91,14 @@ class Emitter {
   // The body takes the index and what is carried, and gives whether to go on and what is carried.
   Values loop(Value most, Value condition, const Values& carried, const std::function<Values(Values)>& body);
 
+  // Hands out every op that is there, those of bodies too, each where it stands: what `write` emits stands there then,
+  // in the op's region. One that is not kept is gone.
+  void rewrite(const std::function<void(program::Op)>& write);
+  void keep(program::Op op) { body_->ops.push_back(std::move(op)); }
+  Value keep_aside(program::Op op);  // its one result is a new value
+  // The result of the op that was emitted last is what others know by this number.
+  void stand_for(program::Slot slot) { body_->ops.back().outputs = {slot}; }
+
   class InRegion {
    public:
     InRegion(Emitter& emitter, const std::string& path, const std::string& type);
@@ -114,6 +122,7 @@ class Emitter {
   Values finish(program::Op op, size_t outputs);
   Value finish(program::Op op) { return finish(std::move(op), 1)[0]; }
   program::Body body(const std::function<Values(Values)>& write, size_t inputs);
+  void rewrite(program::Body& body, const std::function<void(program::Op)>& write);
   Value new_value();
 
   program::Program& program_;

@@ -1,5 +1,6 @@
 #include "core/frontend/front_end.h"
 
+#include "core/frontend/adapter/lora_writer.h"
 #include "core/frontend/decoder/decoder_front_end.h"
 #include "core/frontend/torchscript/torchscript_front_end.h"
 #include "core/frontend/transformers/transformers_front_end.h"
@@ -15,6 +16,13 @@ std::vector<std::unique_ptr<const FrontEnd>> all() {
   return list;
 }
 
+program::Program lowered(const Source& source) {
+  const Probe found = probe(source.model);
+  for (const auto& front_end : front_ends())
+    if (front_end->claims(found)) return front_end->lower(source);
+  config::refuse_model(source.model.path, found.file.instead);
+}
+
 }  // namespace
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
@@ -23,10 +31,9 @@ const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
 }
 
 program::Program lower(const Source& source) {
-  const Probe found = probe(source.model);
-  for (const auto& front_end : front_ends())
-    if (front_end->claims(found)) return front_end->lower(source);
-  config::refuse_model(source.model.path, found.file.instead);
+  program::Program program = lowered(source);
+  if (!source.lora.empty()) add_lora(program, config::parse_lora(source.lora), source.seed);
+  return program;
 }
 
 }  // namespace memtune::frontend

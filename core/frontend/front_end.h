@@ -17,8 +17,9 @@ struct Source {
   config::ModelSource model;
   std::string dtype;  // floating parameters and buffers are cast to it; canonical name, "": as stored
   c10::Device device = c10::kCPU;
-  int64_t seed = 0;      // of weights that no file holds
-  int64_t sequence = 0;  // the longest that a built-in model will see; 0: as its profile says
+  int64_t seed = 0;       // of weights that no file holds
+  int64_t sequence = 0;   // the longest that a built-in model will see; 0: as its profile says
+  std::string lora = "";  // the adapter, as config::parse_lora takes it; "": the model itself is trained
 };
 
 class FrontEnd {
@@ -31,7 +32,8 @@ class FrontEnd {
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends();
 
-// By the front end whose form it is. UsageError that names a file for what it is, with what to do instead.
+// By the front end whose form it is, with its adapter. UsageError that names a file for what it is, with what to do
+// instead.
 program::Program lower(const Source& source);
 
 }  // namespace memtune::frontend

@@ -106,6 +106,7 @@ class FactsBuilder {
     for (const auto& [name, parameter] : program_.state.parameters) {
       facts_.parameters += parameter.numel();
       facts_.parameter_bytes += static_cast<int64_t>(parameter.nbytes());
+      if (parameter.requires_grad()) facts_.trained_bytes += static_cast<int64_t>(parameter.nbytes());
     }
   }
 

@@ -16,6 +16,7 @@ struct State {
   NamedTensors buffers;     // of a model without an object, whose own may be replaced by others while it runs
   std::vector<std::pair<std::string, std::string>> ties;  // another name of a parameter, and the one it is listed under
   c10::IValue object;                                     // None: no op reads an attribute
+  bool adapted = false;  // what is not trained is another file's: a saved state does without
 };
 
 }  // namespace memtune::program

@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/config/lora.h"
 #include "core/config/transformers_config.h"
 #include "core/device/cuda_module.h"
 
@@ -58,6 +59,10 @@ TrialKeys::TrialKeys(const config::TrialRequest& request, const std::filesystem:
   if (request.model.path.ends_with(".json"))
     for (const auto& weights : config::weight_files(request.model.path)) model_ += hash_file(weights);
   for (const std::string& library : request.model.libraries) model_ += hash_file(library);
+  if (request.training.lora.empty()) return;
+  const config::Lora lora = config::parse_lora(request.training.lora);
+  for (const auto& file : {lora.file, lora.weights})
+    if (!file.empty()) model_ += hash_file(file);
 }
 
 std::string TrialKeys::trial(const config::TrialRequest& request) const {

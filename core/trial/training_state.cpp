@@ -160,6 +160,8 @@ void TrainingState::add_buffers(Items& items) const {
 void TrainingState::add_parameters(Items& items) const {
   for (size_t i = 0; i < model_.parameters.size(); ++i) {
     const auto& [name, parameter] = model_.parameters[i];
+    const bool trained = parameter.requires_grad() || written_.contains(parameter.storage().data());
+    if (model_.adapted && !trained) continue;
     items.push_back({name, parameter, {}, false});
     for (const auto& [kind, tensor] : optimizer_.state(i))
       items.push_back({"optimizer." + name + "." + kind, tensor, {}, false});
@@ -169,6 +171,7 @@ void TrainingState::add_parameters(Items& items) const {
 void TrainingState::add_attributes(Items& items) const {
   std::unordered_set<const void*> seen;
   for (const Item& item : items) seen.insert(item.tensor.unsafeGetTensorImpl());
+  for (const auto& [name, parameter] : model_.parameters) seen.insert(parameter.unsafeGetTensorImpl());
   const auto take_tensor = [&](const std::string& name, const at::Tensor& tensor) {
     if (seen.insert(tensor.unsafeGetTensorImpl()).second) items.push_back({name, tensor, {}, true});
   };

@@ -71,7 +71,7 @@ def check(options, place: str, name: str, dtype: torch.dtype, how: str) -> str:
     tiny.write_model(folder, name, dtype)
     expected = train_as_trl(folder, batch)
     run = os.path.join(place, f"run-{how}")
-    answer = tiny.train_by_memtune(options, folder, inputs, run, "--strategy", "offload:stream", "--loss-impl", how)
+    answer = tiny.train_by_memtune(options, folder, inputs, run, ("none", "checkpoint:full", "offload:stream"), ("--loss-impl", how))
     return f"within {compare(answer, tiny.read_reference(run), expected, dtype):.1g}"
 
 

@@ -105,10 +105,11 @@ def train_in_python(folder: str, batch):
     return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
-def train_by_memtune(options, folder: str, inputs: str, run: str, *more: str):
+def train_by_memtune(options, folder: str, inputs: str, run: str, strategies=("none", "checkpoint:full"), more=()):
     command = [options.memtune, "sweep", "--model", folder, "--inputs", inputs, "--device", "cpu", "--steps", "1",
-               "--warmup", "0", "--rounds", "1", "--strategy", "none", "--strategy", "checkpoint:full", "--json", "-",
-               "--out", run, *more]
+               "--warmup", "0", "--rounds", "1", "--json", "-", "--out", run, *more]
+    for strategy in strategies:
+        command += ["--strategy", strategy]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300,
                           env=dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1"))
     if done.returncode != 0:
@@ -131,6 +132,11 @@ def bits(tensor: torch.Tensor) -> bytes:
     return tensor.contiguous().view(torch.uint8).numpy().tobytes() if tensor.dim() else tensor.numpy().tobytes()
 
 
+def compare_loss(found: float, expected: float):
+    if struct.pack("<f", found) != struct.pack("<f", expected) or not math.isfinite(expected):
+        raise Failure(f"loss {found}, Python's is {expected}")
+
+
 def compare(answer, gradients, python):
     loss, expected = python
     none, full = answer["trials"]
@@ -140,8 +146,7 @@ def compare(answer, gradients, python):
     unknown = [note for note in answer["notes"] if "not known to memtune" in note]
     if unknown:
         raise Failure("; ".join(unknown))
-    if struct.pack("<f", none["loss"][0]) != struct.pack("<f", loss) or not math.isfinite(loss):
-        raise Failure(f"loss {none['loss'][0]}, Python's is {loss}")
+    compare_loss(none["loss"][0], loss)
     if sorted(gradients) != sorted(expected):
         raise Failure(f"other parameters: {sorted(set(gradients) ^ set(expected))[:4]}")
     other = [name for name, gradient in expected.items() if bits(gradient) != gradients[name]]
@@ -179,15 +184,19 @@ def families(options):
     return re.search(r"Known: ([\w, ]+)", done.stderr).group(1).split(", ")
 
 
+def prepare_python():
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--memtune", required=True, help="the program")
     p.add_argument("--only", default="", help="cases whose name holds this")
     p.add_argument("--jobs", type=int, default=2, help="cases at a time")
     options = p.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    prepare_python()
     without = [family for family in families(options) if family not in {case[0] for case in CASES.values()}]
     if without:
         print(f"check_transformers.py: no case for {', '.join(without)}", file=sys.stderr)

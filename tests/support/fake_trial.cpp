@@ -98,7 +98,7 @@ config::ProgramFacts facts(int blocks, int64_t output_bytes) {
   add("aten::linear", "head", -1);
   add("aten::cross_entropy_loss", "loss", -1);
   facts.parameters = 1000;
-  facts.parameter_bytes = 4000;
+  facts.parameter_bytes = facts.trained_bytes = 4000;
   return facts;
 }
 

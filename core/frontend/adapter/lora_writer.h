@@ -1,0 +1,16 @@
+// LoRA over any program: beside a linear layer's frozen weight two small ones that are trained, op by op as peft has
+// it.
+#pragma once
+
+#include "core/config/lora.h"
+#include "core/program/program.h"
+
+namespace memtune::frontend {
+
+// No parameter of `program` requires grad afterwards but the adapters', which have the names that peft gives them in
+// its files, and the biases that `lora` asks for. Adapters come out of the file beside adapter_config.json, else are
+// drawn by `seed`; of half-precision layers they are float32. UsageError when no layer is a target, or a weight of the
+// file is missing or has another shape.
+void add_lora(program::Program& program, const config::Lora& lora, int64_t seed);
+
+}  // namespace memtune::frontend

@@ -1,0 +1,205 @@
+// Adapters over programs of every form: that their bits are peft's is checked in tests/models/check_adapters.py; here
+// which layers get one, and that the form does not matter.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <fstream>
+#include <set>
+
+#include "core/autograd/hooks.h"
+#include "core/base/error.h"
+#include "core/frontend/adapter/lora_writer.h"
+#include "core/frontend/emitter.h"
+#include "core/frontend/front_end.h"
+#include "core/frontend/loss.h"
+#include "core/frontend/torchscript/lowering.h"
+#include "core/program/interpreter.h"
+#include "core/safetensors/layout.h"
+#include "tests/frontend/decoder_module.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::frontend {
+namespace {
+
+using program::Program;
+
+const char* const kProfile =
+    R"({"description": "d", "kind": "decoder", "vocabulary": 32, "hidden": 16, "blocks": 2, "heads": 4,
+    "kv_heads": 2, "mlp": 24, "sequence": 12, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,12]<32"],
+    "loss": "next_token"})";
+
+config::Lora noisy(const std::string& text) {
+  config::Lora lora = config::parse_lora(text);
+  lora.start = config::LoraStart::noise;  // while B is zero, A has no gradient
+  return lora;
+}
+
+Program built_in() { return lower({{"", kProfile}, "", c10::kCPU, 5, 0, ""}); }
+
+std::map<std::string, at::Tensor> gradients(const Program& model, Loss loss, const std::string& target,
+                                            std::vector<c10::IValue> inputs) {
+  const Program program = with_loss(model, loss, target);
+  autograd::backward(program::Interpreter(program).run(std::move(inputs)).toTensor());
+  std::map<std::string, at::Tensor> gradients;
+  for (const auto& [name, parameter] : program.state.parameters)
+    if (parameter.grad().defined()) gradients[name] = parameter.grad();
+  return gradients;
+}
+
+std::set<std::string> trained(const Program& program) {
+  std::set<std::string> names;
+  for (const auto& [name, parameter] : program.state.parameters)
+    if (parameter.requires_grad()) names.insert(name);
+  return names;
+}
+
+std::string refusal(Program program, const std::string& lora) {
+  try {
+    add_lora(program, config::parse_lora(lora), 0);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("an adapter has the same gradients over a model in every form") {
+  const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
+  const config::Lora lora = noisy("r=3,alpha=6,targets=wq+w2+output");
+  Program model = built_in();
+  const program::State state = model.state;
+  add_lora(model, lora, 1);
+  const auto expected = gradients(model, Loss::next_token, "tokens", {tokens});
+  CHECK(expected.size() == 2 * (2 + 2 + 1));
+  for (const auto form : {tests::Form::scripted, tests::Form::traced}) {
+    const torch::jit::Module module = tests::decoder_module(config::parse_decoder_profile("p", kProfile), state, form);
+    Program other = lower_module(module, c10::kCPU);
+    add_lora(other, lora, 1);
+    const auto found = gradients(other, Loss::next_token, "tokens", {tokens});
+    REQUIRE(found.size() == expected.size());
+    for (const auto& [name, gradient] : expected) {
+      CAPTURE(name);
+      REQUIRE(found.contains(name));
+      CHECK(at::equal(found.at(name), gradient));
+      CHECK(gradient.abs().max().item<double>() > 0);
+    }
+  }
+}
+
+TEST_CASE("the gradients of an adapter are those of the sum of both weights, within rounding") {
+  Program program;
+  Emitter emit(program);
+  const at::Tensor weight = at::randn({5, 4}).requires_grad_();
+  {
+    const Emitter::InRegion region(emit, "up", "Linear");
+    emit.answer(emit.op("aten::linear", "", {emit.input("x"), emit.parameter("up.weight", weight)}));
+  }
+  config::Lora lora = noisy("r=2,alpha=6,targets=up");
+  add_lora(program, lora, 3);
+  const at::Tensor x = at::randn({3, 4}), y = at::randn({3, 5});
+  const auto found = gradients(program, Loss::mse, "y", {x, y});
+  std::map<std::string, at::Tensor> factors;
+  for (const auto& [name, tensor] : program.state.parameters) factors[name] = tensor.detach().clone().requires_grad_();
+  const at::Tensor &a = factors.at("base_model.model.up.lora_A.weight"),
+                   &b = factors.at("base_model.model.up.lora_B.weight");
+  autograd::backward(at::mse_loss(at::linear(x, factors.at("up.weight") + 3.0 * at::mm(b, a)), y));
+  REQUIRE(found.size() == 2);
+  CHECK(at::allclose(found.at("base_model.model.up.lora_A.weight"), a.grad()));
+  CHECK(at::allclose(found.at("base_model.model.up.lora_B.weight"), b.grad()));
+  CHECK_FALSE(weight.grad().defined());
+}
+
+TEST_CASE("linear layers in the bodies of branches and loops are adapted, one that runs often once") {
+  torch::jit::Module model("Model");
+  for (const char* name : {"fc", "other"}) {
+    torch::jit::Module layer("Linear");
+    layer.register_parameter("weight", at::randn({4, 4}).requires_grad_(), false);
+    layer.define("def forward(self, x):\n    return torch.linear(x, self.weight)\n");
+    model.register_module(name, layer);
+  }
+  model.define(R"(
+def forward(self, x):
+    for i in range(3):
+        x = self.fc.forward(x)
+    if bool(x.sum() > 0):
+        x = self.other.forward(x)
+    else:
+        x = x * 2
+    return x
+)");
+  Program program = lower_module(model, c10::kCPU);
+  add_lora(program, noisy("r=2,targets=fc+other"), 0);
+  CHECK(trained(program).size() == 4);
+  const auto found = gradients(program, Loss::mse, "y", {at::ones({2, 4}), at::zeros({2, 4})});
+  CHECK(found.contains("base_model.model.fc.lora_A.weight"));
+}
+
+TEST_CASE("of tied weights the module that runs is adapted, and the head is no target of all-linear") {
+  Program program;
+  Emitter emit(program);
+  const at::Tensor table = at::randn({6, 4}).requires_grad_();
+  const Value ids = emit.input("ids");
+  Value x = emit.op("aten::embedding", "", {emit.parameter("embed.weight", table), ids});
+  {
+    const Emitter::InRegion region(emit, "up", "Linear");
+    x = emit.op("aten::linear", "", {x, emit.parameter("up.weight", at::randn({4, 4}).requires_grad_())});
+  }
+  {
+    const Emitter::InRegion region(emit, "head", "Linear");
+    x = emit.op("aten::linear", "", {x, emit.parameter("head.weight", table)});
+  }
+  emit.answer(x);
+  Program all = program;
+  add_lora(all, config::parse_lora("r=1"), 0);
+  CHECK(trained(all) ==
+        std::set<std::string>{"base_model.model.up.lora_A.weight", "base_model.model.up.lora_B.weight"});
+  add_lora(program, config::parse_lora("r=1,targets=head"), 0);
+  CHECK(trained(program) ==
+        std::set<std::string>{"base_model.model.head.lora_A.weight", "base_model.model.head.lora_B.weight"});
+}
+
+TEST_CASE("a weight that another module multiplies by is no linear layer") {
+  Program program;
+  Emitter emit(program);
+  const Emitter::InRegion region(emit, "mlp.gate", "TopKRouter");
+  emit.answer(emit.op("aten::linear", "",
+                      {emit.input("x"), emit.parameter("mlp.gate.weight", at::ones({2, 2}).requires_grad_())}));
+  CHECK(refusal(program, "targets=gate") ==
+        "--lora: no linear layer is a target by 'gate'; the model's linear layers: ");
+}
+
+TEST_CASE("targets that the model lacks are told with what it has") {
+  CHECK(refusal(built_in(), "targets=wq+wx") ==
+        "--lora: no linear layer is a target by 'wx'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
+  CHECK(refusal(built_in(), "targets=emb") ==
+        "--lora: no linear layer is a target by 'emb'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
+}
+
+TEST_CASE("the factors of an adapter's file are taken by name, and one that is missing or has another shape is named") {
+  const test::ScratchFolder place;
+  std::ofstream(place.path / "adapter_config.json") << R"({"peft_type": "LORA", "r": 2, "target_modules": ["output"]})";
+  const auto write = [&](int64_t rows, const std::string& second) {
+    safetensors::Header header;
+    const std::vector<safetensors::Spec> specs = {
+        {"base_model.model.output.lora_A.weight", safetensors::Dtype::f32, {2, 16}},
+        {"base_model.model.output." + second, safetensors::Dtype::f32, {rows, 2}}};
+    header.entries = safetensors::lay_out(specs);
+    std::ofstream(place.path / "adapter_model.safetensors", std::ios::binary)
+        << safetensors::print_header(header) << std::string(safetensors::data_bytes_of(header.entries), '\0');
+  };
+  write(32, "lora_B.weight");
+  Program program = built_in();
+  add_lora(program, config::parse_lora(place.path.string()), 0);
+  CHECK(program.state.parameters.back().first == "base_model.model.output.lora_B.weight");
+  CHECK(program.state.parameters[program.state.parameters.size() - 2].second.abs().max().item<double>() == 0);
+  write(31, "lora_B.weight");
+  CHECK(refusal(built_in(), place.path.string()) ==
+        "'base_model.model.output.lora_B.weight' of adapter_model.safetensors is [31, 2], here [32, 2]");
+  write(32, "other");
+  CHECK(refusal(built_in(), place.path.string()) ==
+        "adapter_model.safetensors has no tensor 'base_model.model.output.lora_B.weight'");
+}
+
+}  // namespace memtune::frontend

@@ -1,0 +1,167 @@
+"""Trains adapters of peft over tiny decoders in Python and by memtune, and compares all bits.
+
+    python check_adapters.py --memtune build/release/bin/memtune [--only rslora] [--jobs 2]
+
+Each case is an adapter over one of the models of check_transformers.py, with random factors written by save_pretrained;
+run in float32 and bfloat16. The loss and every gradient of `none` must be Python's bit for bit, under the names of the
+adapter's file, nothing else may have a gradient, and other strategies must give the same. Prints a line for each run and
+`N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers, peft and safetensors.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import sys
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+import peft
+import torch
+import transformers
+from safetensors.torch import load_file
+
+import check_transformers as base
+from check_transformers import Failure
+
+STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "offload:stream")
+SHAPE = (3, 47)
+
+# Name: model of check_transformers.py, and what differs from LoraConfig's defaults.
+CASES = {
+    "attention": ("llama", {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}),
+    "all-linear": ("llama-tied", {"r": 4, "lora_alpha": 16, "target_modules": "all-linear", "lora_dropout": 0.1}),
+    "rslora": ("qwen2", {"r": 8, "lora_alpha": 16, "target_modules": ["up_proj", "o_proj"], "use_rslora": True}),
+    "dropout": ("qwen3", {"r": 2, "target_modules": ["q_proj", "k_proj", "down_proj"], "lora_dropout": 0.25}),
+    "pattern": ("gemma2", {"r": 4, "target_modules": r".*\.1\..*(gate|up)_proj", "lora_dropout": 0.05}),
+    "head": ("llama", {"r": 4, "target_modules": ["lm_head", "mlp.down_proj"]}),
+    "fused": ("phi3", {"r": 4, "target_modules": ["qkv_proj", "gate_up_proj"], "lora_dropout": 0.1}),
+    "layers": ("mistral", {"r": 4, "target_modules": ["q_proj", "v_proj"], "layers_to_transform": [1]}),
+    "excluded": ("granite", {"r": 4, "target_modules": "all-linear", "exclude_modules": ["k_proj"]}),
+    "ranks": ("olmo2", {"r": 4, "lora_alpha": 4, "target_modules": ["q_proj", "v_proj"],
+                        "rank_pattern": {"layers.0.self_attn.q_proj": 2}, "alpha_pattern": {"v_proj": 32}}),
+    "biases": ("llama-biased", {"r": 4, "target_modules": ["q_proj", "up_proj"], "bias": "lora_only"}),
+    "all-biases": ("qwen2", {"r": 4, "target_modules": ["o_proj"], "bias": "all"}),
+}
+
+
+def plain(name: str) -> str:
+    """As a file of the adapter, or of the model, has it."""
+    name = name.replace(".default.", ".").replace(".base_layer.", ".")
+    return name if ".lora_" in name else name.removeprefix("base_model.model.")
+
+
+def train_in_python(folder: str, adapter: str, changes, batch):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    model = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **changes)).train()
+    torch.manual_seed(7)
+    with torch.no_grad():  # while B is zero, A has no gradient
+        for name, parameter in model.named_parameters():
+            if ".lora_B." in name:
+                parameter.normal_(0, 0.1)
+    model.save_pretrained(adapter)
+    torch.manual_seed(0)
+    loss = model(**batch, use_cache=False).loss
+    loss.backward()
+    gradients = {plain(name): p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return loss.item(), gradients
+
+
+def compare(answer, reference, python):
+    loss, expected = python
+    for trial in answer["trials"]:
+        if trial["outcome"] != "ok":
+            raise Failure(f"{trial['strategy']}: {trial['outcome']}")
+        if trial["gradients"]["equal"] is not True:
+            raise Failure(f"{trial['strategy']} has other gradients")
+    base.compare_loss(answer["trials"][0]["loss"][0], loss)
+    found = {name: gradient for name, gradient in reference.items() if gradient}
+    if sorted(found) != sorted(expected):
+        raise Failure(f"others are trained: {sorted(set(found) ^ set(expected))[:4]}")
+    other = [name for name, gradient in expected.items() if base.bits(gradient) != found[name]]
+    if other:
+        raise Failure(f"{len(other)} of {len(expected)} gradients differ: {other[:3]}")
+    return len(expected)
+
+
+def check(options, name: str, dtype: torch.dtype):
+    """(passed, line)."""
+    said = f"{name:12} {str(dtype)[6:]:9}"
+    model, changes = CASES[name]
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        folder, adapter = os.path.join(place, "model"), os.path.join(place, "adapter")
+        inputs, run = os.path.join(place, "inputs.safetensors"), os.path.join(place, "run")
+        try:
+            batch = base.write_batch(inputs, SHAPE)
+            with base.ONE_AT_A_TIME:
+                base.write_model(folder, model, dtype)
+                python = train_in_python(folder, adapter, changes, batch)
+            answer = base.train_by_memtune(options, folder, inputs, run, STRATEGIES, ["--lora", adapter])
+            count = compare(answer, base.read_reference(run), python)
+            return True, f"ok   {said}  loss and {count} gradients equal under {len(STRATEGIES)} strategies"
+        except (Failure, base.subprocess.TimeoutExpired) as failure:
+            return False, f"FAIL {said}  {failure}"
+
+
+def check_saved(options):
+    """What `memtune run` saves is the adapter alone, as two steps in Python leave it, and peft can load it."""
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        folder, adapter = os.path.join(place, "model"), os.path.join(place, "adapter")
+        inputs, run = os.path.join(place, "inputs.safetensors"), os.path.join(place, "run")
+        batch = base.write_batch(inputs, SHAPE)
+        base.write_model(folder, "llama", torch.bfloat16)
+        train_in_python(folder, adapter, CASES["attention"][1], batch)
+        command = [options.memtune, "run", "--model", folder, "--inputs", inputs, "--device", "cpu", "--steps", "2",
+                   "--save-every", "2", "--lr", "0.01", "--lora", adapter, "--out", run]
+        base.subprocess.run(command, capture_output=True, check=True, timeout=300,
+                            env=dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1"))
+        shard, = base.glob.glob(os.path.join(run, "states", "step-*", "*.safetensors"))
+        saved = load_file(shard)
+        kept = {name: tensor for name, tensor in saved.items() if name.startswith("base_model.")}
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+        if frozen := [name for name, _ in model.named_parameters() if name in saved]:
+            raise Failure(f"frozen weights are saved: {frozen[:3]}")
+        model = peft.PeftModel.from_pretrained(model, adapter, is_trainable=True).train()
+        optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01, fused=True)
+        for _ in range(2):
+            model(**batch, use_cache=False).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        expected = peft.get_peft_model_state_dict(model)
+        if sorted(kept) != sorted(expected):
+            raise Failure(f"other tensors are saved: {sorted(set(kept) ^ set(expected))[:4]}")
+        other = [name for name, tensor in expected.items() if base.bits(tensor) != base.bits(kept[name])]
+        if other:
+            raise Failure(f"{len(other)} of {len(expected)} saved factors differ: {other[:3]}")
+        left = peft.set_peft_model_state_dict(model, kept)
+        if left.unexpected_keys or any(".lora_" in name for name in left.missing_keys):
+            raise Failure("peft cannot load what was saved")
+
+
+def checked_saved(options):
+    try:
+        check_saved(options)
+        return True, "ok   a saved state holds the adapter alone, as Python trains it"
+    except (Failure, base.subprocess.SubprocessError) as failure:
+        return False, f"FAIL saved  {failure}"
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--memtune", required=True, help="the program")
+    p.add_argument("--only", default="", help="cases whose name holds this")
+    p.add_argument("--jobs", type=int, default=2, help="cases at a time")
+    options = p.parse_args()
+    base.prepare_python()
+    runs = [(name, dtype) for name in CASES if options.only in name for dtype in (torch.float32, torch.bfloat16)]
+    passed = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        saved = [checked_saved(options)] if options.only in "saved" else []
+        for good, line in [*saved, *pool.map(lambda run: check(options, *run), runs)]:
+            print(line, flush=True)
+            passed, failed = passed + good, failed + (not good)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
