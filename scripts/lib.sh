@@ -3,8 +3,8 @@
 #
 #   MEMTUNE_TORCH_PYTHON  a python that has torch 2.11    } instead of the copy that is
 #   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
-#   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, safetensors, numpy, trl,
-#                         bitsandbytes
+#   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, safetensors, numpy,
+#                         peft, bitsandbytes, trl
 #   MEMTUNE_CACHE         where downloads live; default $XDG_CACHE_HOME/memtune, shared by all clones
 # shellcheck shell=bash
 

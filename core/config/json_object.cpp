@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace memtune::config {
@@ -49,6 +50,19 @@ bool boolean(const std::string& path, const json& value) {
 }
 
 }  // namespace
+
+json parse_json_object(const std::string& name, std::string_view text) {
+  json parsed;
+  try {
+    parsed = parse_json(text, EqualKeys::refused);
+  } catch (const json::parse_error& error) {
+    throw UsageError(name + " is not JSON: byte " + std::to_string(error.byte));
+  } catch (const json::exception& error) {
+    throw UsageError(name + ": " + error.what());
+  }
+  if (!parsed.is_object()) throw UsageError(name + " must be an object");
+  return parsed;
+}
 
 JsonObject::JsonObject(const json& json, std::string path) : json_(json), path_(std::move(path)) {
   if (!json_.is_object()) refuse(path_, "an object", json_);

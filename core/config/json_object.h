@@ -8,9 +8,13 @@
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace memtune::config {
+
+// What people write: an object, no key of it twice. UsageError that begins with `name`.
+nlohmann::json parse_json_object(const std::string& name, std::string_view text);
 
 enum class Unknown { refused, passed_over };
 

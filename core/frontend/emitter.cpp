@@ -69,7 +69,7 @@ Values Emitter::finish(Op op, size_t outputs) {
   return values;
 }
 
-Value Emitter::op(const char* name, const char* overload, std::vector<Argument> arguments) {
+Values Emitter::op(const char* name, const char* overload, std::vector<Argument> arguments, size_t outputs) {
   const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
   Values inputs;
   for (Argument& argument : arguments)
@@ -77,7 +77,7 @@ Value Emitter::op(const char* name, const char* overload, std::vector<Argument> 
   const auto& known = handle.schema().arguments();
   for (size_t i = inputs.size(); i < known.size(); ++i) inputs.push_back(constant(*known[i].default_value()));
   const auto run = [handle](program::Stack& stack) { handle.callBoxed(stack); };
-  return call({name, &handle.schema(), run}, inputs, 1)[0];
+  return call({name, &handle.schema(), run}, inputs, outputs);
 }
 
 Values Emitter::call(const Operator& callee, const Values& inputs, size_t outputs) {

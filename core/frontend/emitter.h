@@ -63,7 +63,10 @@ class Emitter {
 
   // An operator of the dispatcher with one result. Arguments left out at the end keep their defaults. Error when there
   // is no such operator.
-  Value op(const char* name, const char* overload, std::vector<Argument> arguments);
+  Value op(const char* name, const char* overload, std::vector<Argument> arguments) {
+    return op(name, overload, std::move(arguments), 1)[0];
+  }
+  Values op(const char* name, const char* overload, std::vector<Argument> arguments, size_t outputs);
   Values call(const Operator& callee, const Values& inputs, size_t outputs);
 
   Value list(const c10::TypePtr& type, const Values& elements);  // the type of the list

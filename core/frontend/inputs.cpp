@@ -249,8 +249,9 @@ class BatchMaker {
   int64_t check_length(const InputSpec& tokens) const {
     const int64_t length = tokens.shape[1];
     if (model_.longest > 0 && length > model_.longest)
-      throw UsageError("sequences of " + std::to_string(length) + " fill the model's sliding window of " +
-                       std::to_string(model_.longest + 1) + ": shorter ones are built, say --seq");
+      throw UsageError("sequences of " + std::to_string(length) + " are not built: beyond " +
+                       std::to_string(model_.longest) +
+                       " the model's sliding window, positions or their scaling end; say --seq");
     return length;
   }
 

@@ -11,7 +11,7 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/config/lora.h"
-#include "core/config/transformers_config.h"
+#include "core/config/weight_files.h"
 #include "core/device/cuda_module.h"
 
 namespace memtune::sweep {

@@ -87,7 +87,8 @@ TEST_CASE("a sequence that fills the sliding window is refused") {
   CHECK(make_batch(request, Loss::causal_lm, model, c10::kCPU).tokens == 14);
   request.inputs[0].shape[1] = 8;
   CHECK_THROWS_WITH_AS(make_batch(request, Loss::causal_lm, model, c10::kCPU),
-                       "sequences of 8 fill the model's sliding window of 8: shorter ones are built, say --seq",
+                       "sequences of 8 are not built: beyond 7 the model's sliding window, positions or their scaling "
+                       "end; say --seq",
                        UsageError);
 }
 

@@ -32,6 +32,8 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_fre
           "original_max_position_embeddings": 16}
 PADLESS = {"pad_token_id": None}
 GEMMA = {"head_dim": 16, "num_key_value_heads": 1}
+EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40}
+GPT2 = {"n_positions": 64, "n_inner": None, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
 
 # Name: model_type and what differs from TINY.
 CASES = {
@@ -63,6 +65,42 @@ CASES = {
     "olmo2": ("olmo2", {}),
     "olmo2-biased": ("olmo2", {"attention_bias": True}),
     "smollm3": ("smollm3", {"num_hidden_layers": 4}),
+    "gemma3": ("gemma3_text", {**GEMMA, "num_hidden_layers": 3, "sliding_window": 64,
+                               "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
+    "gemma3-scaled": ("gemma3_text", {**GEMMA, "num_hidden_layers": 6, "sliding_window": 64, "final_logit_softcapping": 20.0,
+                                      "query_pre_attn_scalar": 24, "rope_parameters": {
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}}}),
+    "mixtral": ("mixtral", {"num_local_experts": 6, "num_experts_per_tok": 2}),
+    "mixtral-one": ("mixtral", {"num_local_experts": 40, "num_experts_per_tok": 1, "sliding_window": 64}),
+    "qwen2-moe": ("qwen2_moe", EXPERTS),
+    "qwen2-moe-some": ("qwen2_moe", {**EXPERTS, "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [3],
+                                     "norm_topk_prob": True, "qkv_bias": False}),
+    "qwen3-moe": ("qwen3_moe", {**EXPERTS, "head_dim": 16, "norm_topk_prob": True}),
+    "qwen3-moe-plain": ("qwen3_moe", EXPERTS),
+    "glm4": ("glm4", {"head_dim": 16}),
+    "glm4-unbiased": ("glm4", {"head_dim": 8, "attention_bias": False, "tie_word_embeddings": True}),
+    "cohere2": ("cohere2", {"num_hidden_layers": 4, "sliding_window": 64}),
+    "cohere2-untied": ("cohere2", {"sliding_window": 64, "tie_word_embeddings": False, "attention_bias": True,
+                                   "logit_scale": 0.3, "layer_types": ["full_attention", "sliding_attention"]}),
+    "stablelm": ("stablelm", {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                                  "partial_rotary_factor": 0.25}}),
+    "stablelm-parallel": ("stablelm", {"use_parallel_residual": True, "use_qkv_bias": True, "qk_layernorm": True,
+                                       "partial_rotary_factor": 0.5}),
+    "starcoder2": ("starcoder2", {}),
+    "starcoder2-unbiased": ("starcoder2", {"use_bias": False, "tie_word_embeddings": False, "sliding_window": 64}),
+    "gpt-neox": ("gpt_neox", {}),
+    "gpt-neox-serial": ("gpt_neox", {"use_parallel_residual": False, "attention_bias": False, "rotary_pct": 1.0,
+                                     "tie_word_embeddings": True, "hidden_act": "relu"}),
+    "gpt2": ("gpt2", GPT2),
+    "gpt2-plain": ("gpt2", {**GPT2, "n_inner": 48, "activation_function": "gelu", "scale_attn_weights": False,
+                            "tie_word_embeddings": False}),
+    "llama-dynamic": ("llama", {"max_position_embeddings": 64, "rope_parameters": {
+        "rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}}),
+    "qwen2-yarn": ("qwen2", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000.0,
+                                                 "original_max_position_embeddings": 32}}),
+    "phi3-longrope": ("phi3", {"original_max_position_embeddings": 64, "max_position_embeddings": 256, "rope_parameters": {
+        "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.2, 1.5, 2.0], "long_factor": [4.0] * 4}}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
 SHARDED = {"llama", "gemma2"}  # weights in several files

@@ -2,73 +2,77 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
 #include <cmath>
-#include <limits>
+#include <optional>
 
-#include "core/frontend/emitter.h"
+#include "core/frontend/transformers/attention.h"
+#include "core/frontend/transformers/mlp.h"
+#include "core/frontend/transformers/parts.h"
 #include "core/frontend/transformers/rotary.h"
 
 namespace memtune::frontend {
 namespace {
 
-using c10::IValue;
-using config::NormKind;
-using config::QueryNorm;
-
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-
 class DecoderWriter {
  public:
   DecoderWriter(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
                 at::TensorOptions options)
-      : emit_(program),
-        c_(config),
-        f_(config.family),
-        weights_(weights),
-        dtype_(c10::typeMetaToScalarType(options.dtype())),
-        device_(options.device()) {}
+      : parts_(program, config, weights, options),
+        emit_(parts_.emit()),
+        config_(config),
+        family_(config.family),
+        weights_(weights) {}
 
   void write() {
     const Value ids = emit_.input("input_ids");
-    batch_ = emit_.op("aten::size", "int", {ids, 0});
-    length_ = emit_.op("aten::size", "int", {ids, 1});
-    const at::Tensor table = weights_.make("model.embed_tokens.weight", {c_.vocabulary, c_.hidden}, Filling::noise);
+    const Value batch = emit_.op("aten::size", "int", {ids, 0});
+    parts_.set_size(batch, emit_.op("aten::size", "int", {ids, 1}));
+    const at::Tensor table =
+        weights_.make(embedding_path() + ".weight", {config_.vocabulary, config_.hidden}, Filling::noise);
     const Value x = body(ids, table);
     emit_.answer(logits(x, table));
   }
 
  private:
-  std::string type(const char* name) const { return std::string(f_.class_prefix) + name; }
-
-  Value parameter(const std::string& name, at::IntArrayRef shape, Filling filling) {
-    return emit_.parameter(name, weights_.make(name, shape, filling));
-  }
+  std::string base(std::string_view name) const { return std::string(family_.modules.base) + "." + std::string(name); }
+  std::string embedding_path() const { return base(family_.modules.embedding); }
 
   Value body(Value ids, const at::Tensor& table) {
-    const Emitter::InRegion region(emit_, "model", type("Model"));
-    Value x = embedding(ids, emit_.parameter("model.embed_tokens.weight", table));
-    if (f_.multipliers) x = times(x, c_.embedding_multiplier);
-    turn_ = write_rotary(emit_, c_, length_, dtype_, device_);
-    for (int64_t i = 0; i < c_.layers; ++i) x = layer(x, i);
-    return norm(x, "model.norm", c_.hidden);
+    const Emitter::InRegion region(emit_, std::string(family_.modules.base), parts_.type("Model"));
+    Value x = embedding(ids, emit_.parameter(embedding_path() + ".weight", table));
+    if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
+    const Value position = write_positions(parts_);
+    if (config_.positions > 0) x = parts_.plus(x, embedded_positions(position));
+    x = parts_.dropped(x, config_.embedding_dropout);
+    for (const config::Rotary& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, position));
+    for (int64_t i = 0; i < config_.layers; ++i) x = layer(x, i);
+    return parts_.norm(x, base(family_.modules.last_norm), config_.hidden);
   }
 
   Value embedding(Value ids, Value table) {
-    const std::string path = "model.embed_tokens";
-    const Emitter::InRegion region(emit_, path, f_.scaled_embedding ? type("TextScaledWordEmbedding") : "Embedding");
-    const Value x = emit_.op("aten::embedding", "", {table, ids, c_.padding.value_or(-1), false, false});
-    if (!f_.scaled_embedding) return x;
-    const at::Tensor root = at::scalar_tensor(std::sqrt(static_cast<double>(c_.hidden)), at::kFloat).to(device_);
-    return multiply(x, cast(emit_.buffer(path + ".embed_scale", root), dtype_));
+    const std::string path = embedding_path();
+    const Emitter::InRegion region(emit_, path,
+                                   family_.scaled_embedding ? parts_.type("TextScaledWordEmbedding") : "Embedding");
+    const Value x = emit_.op("aten::embedding", "", {table, ids, config_.padding.value_or(-1), false, false});
+    if (!family_.scaled_embedding) return x;
+    const at::Tensor root = at::scalar_tensor(std::sqrt(static_cast<double>(config_.hidden)), at::kFloat);
+    const Value scale = emit_.buffer(path + ".embed_scale", root.to(parts_.device()));
+    return parts_.multiply(x, parts_.cast(scale, parts_.dtype()));
+  }
+
+  Value embedded_positions(Value position) {
+    const Emitter::InRegion region(emit_, base("wpe"), "Embedding");
+    const Value table = parts_.parameter(base("wpe") + ".weight", {config_.positions, config_.hidden}, Filling::noise);
+    return emit_.op("aten::embedding", "", {table, position, -1, false, false});
   }
 
   Value logits(Value x, const at::Tensor& table) {
-    Value y = c_.tied ? tied(x, table) : linear(x, "lm_head", c_.hidden, c_.vocabulary, false);
-    if (f_.multipliers) y = emit_.op("aten::div", "Scalar", {y, c_.logits_divisor});
-    if (!c_.logit_cap) return y;
-    y = emit_.op("aten::tanh", "", {emit_.op("aten::div", "Scalar", {y, *c_.logit_cap})});
-    return times(y, *c_.logit_cap);
+    Value y = config_.tied ? tied(x, table) : head(x);
+    if (family_.multipliers) y = emit_.op("aten::div", "Scalar", {y, config_.logits_divisor});
+    if (config_.logit_scale) y = parts_.times(y, *config_.logit_scale);
+    if (!config_.logit_cap) return y;
+    y = emit_.op("aten::tanh", "", {emit_.op("aten::div", "Scalar", {y, *config_.logit_cap})});
+    return parts_.times(y, *config_.logit_cap);
   }
 
   Value tied(Value x, const at::Tensor& table) {
@@ -76,136 +80,61 @@ class DecoderWriter {
     return emit_.op("aten::linear", "", {x, emit_.parameter("lm_head.weight", table)});
   }
 
+  Value head(Value x) {
+    const Emitter::InRegion region(emit_, "lm_head", "Linear");
+    const Value weight = parts_.parameter("lm_head.weight", {config_.vocabulary, config_.hidden}, Filling::noise);
+    return emit_.op("aten::linear", "", {x, weight});
+  }
+
   Value layer(Value x, int64_t index) {
-    const std::string path = "model.layers." + std::to_string(index);
-    const Emitter::InRegion region(emit_, path, type("DecoderLayer"));
-    Value y = f_.norm_before ? norm(x, path + ".input_layernorm", c_.hidden) : x;
-    y = attention(y, path + ".self_attn", c_.turns[index]);
-    if (f_.norm_after) y = norm(y, path + ".post_attention_layernorm", c_.hidden);
+    const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
+    const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
+    const Value normed = norm(x, path, family_.modules.before_attention);
+    const Value y = norm(attention(normed, path, index), path, family_.modules.after_attention);
+    if (config_.parallel) return in_parallel(x, normed, y, path, index);
     x = residual(x, y);
-    if (f_.norm_before)
-      y = norm(x, path + (f_.norm_after ? ".pre_feedforward_layernorm" : ".post_attention_layernorm"), c_.hidden);
-    y = mlp(f_.norm_before ? y : x, path + ".mlp");
-    if (f_.norm_after) y = norm(y, path + ".post_feedforward_layernorm", c_.hidden);
-    return residual(x, y);
+    return residual(x,
+                    norm(mlp(norm(x, path, family_.modules.before_mlp), path, index), path, family_.modules.after_mlp));
+  }
+
+  Value in_parallel(Value x, Value normed, Value attended, const std::string& path, int64_t index) {
+    const Value y = mlp(family_.shared_norm ? normed : norm(x, path, family_.modules.before_mlp), path, index);
+    return family_.shared_norm ? parts_.plus(parts_.plus(x, attended), y) : parts_.plus(parts_.plus(y, attended), x);
+  }
+
+  Value norm(Value x, const std::string& path, std::string_view name) {
+    return name.empty() ? x : parts_.norm(x, path + "." + std::string(name), config_.hidden);
+  }
+
+  Value attention(Value x, const std::string& path, int64_t index) {
+    const int table = config_.turned_by[index];
+    return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
+                           table < 0 ? std::nullopt : std::optional(turns_[table]));
+  }
+
+  Value mlp(Value x, const std::string& path, int64_t index) {
+    const bool experts = config_.experts && config_.experts->layers[index];
+    return experts ? write_experts(parts_, x, path + ".mlp") : write_mlp(parts_, x, path + ".mlp", config_.mlp);
   }
 
   Value residual(Value x, Value y) {
-    return emit_.op("aten::add", "Tensor", {x, f_.multipliers ? times(y, c_.residual_multiplier) : y});
+    return parts_.plus(x, family_.multipliers ? parts_.times(y, config_.residual_multiplier) : y);
   }
 
-  Value norm(Value x, const std::string& path, int64_t width) {
-    const Emitter::InRegion region(emit_, path, type("RMSNorm"));
-    const bool plus_one = f_.norm == NormKind::rms_plus_one;
-    const Value weight = parameter(path + ".weight", {width}, plus_one ? Filling::zeros : Filling::ones);
-    const Value in_float = cast(x, at::kFloat);
-    const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
-    const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
-    const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, c_.epsilon})});
-    const Value normed = multiply(in_float, root);
-    if (f_.norm == NormKind::rms) return multiply(weight, cast(normed, dtype_));
-    if (!plus_one) return cast(multiply(weight, normed), dtype_);
-    const Value scale = emit_.op("aten::add", "Scalar", {cast(weight, at::kFloat), 1.0});
-    return emit_.op("aten::type_as", "", {multiply(normed, scale), x});
-  }
-
-  Value attention(Value x, const std::string& path, bool turns) {
-    const Emitter::InRegion region(emit_, path, type("Attention"));
-    auto [q, k, v] = f_.fused ? fused_projections(x, path) : projections(x, path);
-    if (turns) {
-      const std::pair<Value, Value> turn = {unsqueezed(turn_.first), unsqueezed(turn_.second)};
-      q = write_turned(emit_, c_, q, turn, dtype_);
-      k = write_turned(emit_, c_, k, turn, dtype_);
-    }
-    const bool grouped = c_.kv_heads < c_.heads;
-    const Value o = emit_.op("aten::scaled_dot_product_attention", "",
-                             {q, k, v, IValue(), c_.attention_dropout, true, c_.attention_scale, grouped});
-    const Value whole = emit_.op("aten::contiguous", "", {transposed(o)});
-    const Value shape = emit_.list(c10::ListType::ofInts(), {batch_, length_, emit_.constant(-1)});
-    const Value joined = emit_.op("aten::reshape", "", {whole, shape});
-    return linear(joined, path + ".o_proj", c_.heads * c_.head_width, c_.hidden, c_.output_bias);
-  }
-
-  std::array<Value, 3> projections(Value x, const std::string& path) {
-    Value q = linear(x, path + ".q_proj", c_.hidden, c_.heads * c_.head_width, c_.query_bias);
-    q = before_heads(q, path + ".q_norm", c_.heads);
-    if (f_.query_norm != QueryNorm::whole) q = heads(q, path + ".q_norm");
-    Value k = linear(x, path + ".k_proj", c_.hidden, c_.kv_heads * c_.head_width, c_.query_bias);
-    k = before_heads(k, path + ".k_norm", c_.kv_heads);
-    if (f_.query_norm != QueryNorm::whole) k = heads(k, path + ".k_norm");
-    const Value v = linear(x, path + ".v_proj", c_.hidden, c_.kv_heads * c_.head_width, c_.query_bias);
-    if (f_.query_norm != QueryNorm::whole) return {q, k, heads(v, "")};
-    return {heads(q, ""), heads(k, ""), heads(v, "")};
-  }
-
-  std::array<Value, 3> fused_projections(Value x, const std::string& path) {
-    const int64_t queries = c_.heads * c_.head_width, keys = c_.kv_heads * c_.head_width;
-    const Value all = linear(x, path + ".qkv_proj", c_.hidden, queries + 2 * keys, false);
-    const auto part = [&](int64_t begin, int64_t end) {
-      return emit_.op("aten::slice", "Tensor", {all, 2, begin, end, 1});
-    };
-    const Value q = part(0, queries), k = part(queries, queries + keys), v = part(queries + keys, kEnd);
-    return {heads(q, ""), heads(k, ""), heads(v, "")};
-  }
-
-  Value before_heads(Value x, const std::string& path, int64_t count) {
-    return f_.query_norm == QueryNorm::whole ? norm(x, path, count * c_.head_width) : x;
-  }
-
-  // [batch, heads, length, width]; normed by head where the family does and `norm_path` is given.
-  Value heads(Value x, const std::string& norm_path) {
-    const Value shape =
-        emit_.list(c10::ListType::ofInts(), {batch_, length_, emit_.constant(-1), emit_.constant(c_.head_width)});
-    Value y = emit_.op("aten::view", "", {x, shape});
-    if (f_.query_norm == QueryNorm::per_head && !norm_path.empty()) y = norm(y, norm_path, c_.head_width);
-    return transposed(y);
-  }
-
-  Value mlp(Value x, const std::string& path) {
-    const Emitter::InRegion region(emit_, path, type("MLP"));
-    if (f_.fused) {
-      const Value both = linear(x, path + ".gate_up_proj", c_.hidden, 2 * c_.mlp, false);
-      const Values parts = emit_.unpack_list(emit_.op("aten::chunk", "", {both, 2, -1}), 2);
-      return linear(multiply(parts[1], activated(parts[0])), path + ".down_proj", c_.mlp, c_.hidden, false);
-    }
-    const Value gate = activated(linear(x, path + ".gate_proj", c_.hidden, c_.mlp, c_.mlp_bias));
-    const Value up = linear(x, path + ".up_proj", c_.hidden, c_.mlp, c_.mlp_bias);
-    return linear(multiply(gate, up), path + ".down_proj", c_.mlp, c_.hidden, c_.mlp_bias);
-  }
-
-  Value activated(Value x) {
-    if (c_.activation == "silu") return emit_.op("aten::silu", "", {x});
-    return emit_.op("aten::gelu", "", {x, std::string(c_.activation == "gelu" ? "none" : "tanh")});
-  }
-
-  Value linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias) {
-    const Emitter::InRegion region(emit_, path, "Linear");
-    const Value weight = parameter(path + ".weight", {out, in}, Filling::noise);
-    if (!bias) return emit_.op("aten::linear", "", {x, weight});
-    return emit_.op("aten::linear", "", {x, weight, parameter(path + ".bias", {out}, Filling::zeros)});
-  }
-
-  Value cast(Value x, at::ScalarType type) { return emit_.op("aten::to", "dtype", {x, type}); }
-  Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }
-  Value times(Value x, double factor) { return emit_.op("aten::mul", "Scalar", {x, factor}); }
-  Value transposed(Value x) { return emit_.op("aten::transpose", "int", {x, 1, 2}); }
-  Value unsqueezed(Value x) { return emit_.op("aten::unsqueeze", "", {x, 1}); }
-
-  Emitter emit_;
-  const config::TransformersConfig& c_;
-  const config::TransformersFamily& f_;
+  Parts parts_;
+  Emitter& emit_;
+  const config::TransformersConfig& config_;
+  const config::TransformersFamily& family_;
   TransformersWeights& weights_;
-  at::ScalarType dtype_;
-  c10::Device device_;
-  Value batch_, length_;
-  std::pair<Value, Value> turn_;  // cosine, sine
+  std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table
 };
 
 }  // namespace
 
 void write_decoder(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
                    at::TensorOptions options) {
-  program.regions.push_back({"", std::string(config.family.class_prefix) + "ForCausalLM", -1});
+  const auto& family = config.family;
+  program.regions.push_back({"", std::string(family.class_prefix) + std::string(family.modules.model_class), -1});
   DecoderWriter(program, config, weights, options).write();
 }
 

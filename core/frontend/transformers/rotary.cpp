@@ -3,86 +3,121 @@
 #include <ATen/ATen.h>
 
 #include <limits>
-#include <numbers>
 
 namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using config::Rotary;
-using config::RotaryKind;
+using config::Turning;
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-
-at::Tensor llama3_frequencies(const Rotary& rotary, const at::Tensor& plain) {
-  const double positions = rotary.trained_positions, low = rotary.low_frequency, high = rotary.high_frequency;
-  const at::Tensor wave = plain.reciprocal() * (2 * std::numbers::pi);
-  const at::Tensor slowed = at::where(wave > positions / low, plain / rotary.factor, plain);
-  const at::Tensor part = (wave.reciprocal() * positions - low) / (high - low);
-  const at::Tensor between = (1 - part) * slowed / rotary.factor + part * slowed;
-  return at::where(~(wave < positions / high) * ~(wave > positions / low), between, slowed);
-}
 
 Value cat(Emitter& emit, Value first, Value second) {
   return emit.op("aten::cat", "", {emit.list(c10::ListType::ofTensors(), {first, second}), -1});
 }
 
-Value slice(Emitter& emit, Value x, int64_t begin, int64_t end) {
-  return emit.op("aten::slice", "Tensor", {x, 3, begin, end, 1});
+Value slice(Emitter& emit, Value x, int64_t begin, int64_t end, int64_t step = 1) {
+  return emit.op("aten::slice", "Tensor", {x, 3, begin, end, step});
 }
 
-Value turned(Emitter& emit, Value x, int64_t width, std::pair<Value, Value> turn) {
-  const Value straight = emit.op("aten::mul", "Tensor", {x, turn.first});
-  const Value first = slice(emit, x, 0, width / 2), second = slice(emit, x, width / 2, kEnd);
-  const Value swapped = cat(emit, emit.op("aten::neg", "", {second}), first);
-  return emit.op("aten::add", "Tensor", {straight, emit.op("aten::mul", "Tensor", {swapped, turn.second})});
+Value doubled(Emitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
+
+bool of_neighbours(Turning turning) {
+  return turning == Turning::neighbours || turning == Turning::neighbours_in_float;
+}
+
+class Turner {
+ public:
+  Turner(Parts& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
+    if (parts_.family().turning != Turning::neighbours) return;
+    const int64_t width = parts_.config().rotary[0].width;
+    turn_.first = doubled(emit_, slice(emit_, turn.first, 0, width / 2));
+    turn_.second = doubled(emit_, slice(emit_, turn.second, 0, width / 2));
+  }
+
+  Value turned(Value x) {
+    const Value straight = parts_.multiply(x, turn_.first);
+    const Value crossed = parts_.multiply(swapped(x), turn_.second);
+    return parts_.plus(straight, crossed);
+  }
+
+ private:
+  Value swapped(Value x) {
+    if (!of_neighbours(parts_.family().turning)) {
+      const int64_t width = parts_.config().rotary[0].width;
+      const Value first = slice(emit_, x, 0, width / 2), second = slice(emit_, x, width / 2, kEnd);
+      return cat(emit_, emit_.op("aten::neg", "", {second}), first);
+    }
+    const Value first = slice(emit_, x, 0, kEnd, 2), second = slice(emit_, x, 1, kEnd, 2);
+    const Value pair = emit_.list(c10::ListType::ofTensors(), {emit_.op("aten::neg", "", {second}), first});
+    return emit_.op("aten::flatten", "using_ints", {emit_.op("aten::stack", "", {pair, -1}), -2});
+  }
+
+  Parts& parts_;
+  Emitter& emit_;
+  std::pair<Value, Value> turn_;
+};
+
+Value angles(Parts& parts, const config::Rotary& rotary, Value positions) {
+  Emitter& emit = parts.emit();
+  const std::string name = rotary.name.empty() ? "inv_freq" : rotary.name + "_inv_freq";
+  const std::string path = std::string(parts.family().modules.base) + ".rotary_emb." + name;
+  const Value frequency = emit.buffer(path, rotary_frequencies(rotary).to(parts.device()));
+  const Value row = emit.op("aten::unsqueeze", "", {emit.op("aten::unsqueeze", "", {frequency, 0}), 2});
+  const Value wide = emit.op("aten::expand", "", {row, std::vector<int64_t>{1, -1, 1}});
+  const Value at = parts.cast(emit.op("aten::unsqueeze", "", {positions, 1}), at::kFloat);
+  const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
+  const bool interleaved = parts.family().turning == Turning::neighbours_in_float;
+  return interleaved ? doubled(emit, angle) : cat(emit, angle, angle);
 }
 
 }  // namespace
 
-at::Tensor rotary_frequencies(const Rotary& rotary) {
-  const at::Tensor exponent = at::arange(0, rotary.width, 2, at::kFloat) / rotary.width;
-  const at::Tensor plain = at::pow(rotary.theta, exponent).reciprocal();
-  if (rotary.kind == RotaryKind::linear) return plain / rotary.factor;
-  return rotary.kind == RotaryKind::llama3 ? llama3_frequencies(rotary, plain) : plain;
+Value write_positions(Parts& parts) {
+  Emitter& emit = parts.emit();
+  const Value counted = emit.op("aten::arange", "", {parts.length(), IValue(), IValue(), parts.device(), false});
+  return emit.op("aten::unsqueeze", "", {emit.op("aten::add", "Scalar", {counted, 0}), 0});
 }
 
-std::pair<Value, Value> write_rotary(Emitter& emit, const config::TransformersConfig& config, Value length,
-                                     at::ScalarType dtype, c10::Device device) {
-  const Value counted = emit.op("aten::arange", "", {length, IValue(), IValue(), device, false});
-  const Value position = emit.op("aten::unsqueeze", "", {emit.op("aten::add", "Scalar", {counted, 0}), 0});
-  const Emitter::InRegion region(emit, "model.rotary_emb", std::string(config.family.class_prefix) + "RotaryEmbedding");
-  const Value frequency = emit.buffer("model.rotary_emb.inv_freq", rotary_frequencies(config.rotary).to(device));
+std::pair<Value, Value> write_rotary(Parts& parts, const config::Rotary& rotary, Value positions) {
+  Emitter& emit = parts.emit();
+  const std::string path = std::string(parts.family().modules.base) + ".rotary_emb";
+  const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
   emit.enter_grad_mode(emit.constant(false));
-  emit.enter_autocast(emit.constant(c10::DeviceTypeName(device.type(), true)), emit.constant(false),
+  emit.enter_autocast(emit.constant(c10::DeviceTypeName(parts.device().type(), true)), emit.constant(false),
                       emit.constant(at::kBFloat16));
-  const Value row = emit.op("aten::unsqueeze", "", {emit.op("aten::unsqueeze", "", {frequency, 0}), 2});
-  const Value wide = emit.op("aten::expand", "", {row, std::vector<int64_t>{1, -1, 1}});
-  const Value at = emit.op("aten::to", "dtype", {emit.op("aten::unsqueeze", "", {position, 1}), at::kFloat});
-  const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
-  const Value both = cat(emit, angle, angle);
-  const auto scaled = [&](const char* function) {
-    return emit.op("aten::mul", "Scalar", {emit.op(function, "", {both}), 1.0});
-  };
-  Value cosine = scaled("aten::cos"), sine = scaled("aten::sin");
+  const Value angle = angles(parts, rotary, positions);
+  Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
+  Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);
   emit.leave();
-  if (!config.family.rotary_in_float) {
-    cosine = emit.op("aten::to", "dtype", {cosine, dtype});
-    sine = emit.op("aten::to", "dtype", {sine, dtype});
+  if (parts.family().turning != Turning::halves_in_float) {
+    cosine = parts.cast(cosine, parts.dtype());
+    sine = parts.cast(sine, parts.dtype());
   }
   emit.leave();
   return {cosine, sine};
 }
 
-Value write_turned(Emitter& emit, const config::TransformersConfig& config, Value x, std::pair<Value, Value> turn,
-                   at::ScalarType dtype) {
-  const int64_t width = config.rotary.width;
-  if (config.family.partial_rotary) {
-    const Value part = slice(emit, x, 0, width), rest = slice(emit, x, width, kEnd);
-    return cat(emit, turned(emit, part, width, turn), rest);
+std::pair<Value, Value> write_turned(Parts& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
+  Emitter& emit = parts.emit();
+  const Turning turning = parts.family().turning;
+  if (turning == Turning::neighbours_in_float) {
+    queries = parts.cast(queries, at::kFloat);
+    keys = parts.cast(keys, at::kFloat);
   }
-  x = turned(emit, x, width, turn);
-  return config.family.rotary_in_float ? emit.op("aten::to", "dtype", {x, dtype}) : x;
+  Turner turner(parts, turn);
+  if (!parts.family().partial_rotary) {
+    const Value q = turner.turned(queries), k = turner.turned(keys);
+    if (turning == Turning::halves) return {q, k};
+    const Value cast_q = parts.cast(q, parts.dtype());
+    return {cast_q, parts.cast(k, parts.dtype())};
+  }
+  const int64_t width = parts.config().rotary[0].width;
+  const Value q = slice(emit, queries, 0, width), q_rest = slice(emit, queries, width, kEnd);
+  const Value k = slice(emit, keys, 0, width), k_rest = slice(emit, keys, width, kEnd);
+  const Value turned_q = turner.turned(q), turned_k = turner.turned(k);
+  const Value whole_q = cat(emit, turned_q, q_rest);
+  return {whole_q, cat(emit, turned_k, k_rest)};
 }
 
 }  // namespace memtune::frontend

@@ -14,30 +14,63 @@ constexpr int64_t kNoise = 1048573;  // a prime: rows of a weight do not repeat
 
 }  // namespace
 
-TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path>& files, at::TensorOptions options,
-                                         double deviation, int64_t seed)
-    : options_(options), deviation_(deviation), seed_(seed) {
+TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path>& files,
+                                         const config::TransformersConfig& config, at::TensorOptions options,
+                                         int64_t seed)
+    : options_(options), deviation_(config.weight_deviation), seed_(seed) {
   for (const auto& path : files) {
     files_.push_back(std::make_unique<safetensors::Reader>(path));
     for (const safetensors::Entry& entry : files_.back()->entries())
       places_[entry.name] = {files_.back().get(), &entry};
   }
+  const config::TransformersFamily& family = config.family;
+  renamed_ = {{std::string(family.modules.base) + ".", ""},  // saved without the head
+              {"lm_head.", std::string(family.modules.stored_head) + "."},
+              {".mlp.", c10::str(".", family.experts.stored, ".")}};
 }
 
 at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef shape, Filling filling) {
   return (files_.empty() ? made_up(shape, filling) : read(name, shape)).requires_grad_();
 }
 
-at::Tensor TransformersWeights::read(const std::string& name, at::IntArrayRef shape) {
+at::Tensor TransformersWeights::make_stacked(const std::string& name, at::IntArrayRef shape,
+                                             const std::vector<std::string_view>& parts) {
+  if (files_.empty() || find(name)) return make(name, shape, Filling::noise);
+  at::Tensor all = at::empty(shape, options_);
+  const std::string path = name.substr(0, name.rfind('.'));
+  const int64_t rows = shape[1] / static_cast<int64_t>(parts.size());
+  for (int64_t expert = 0; expert < shape[0]; ++expert)
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string one = path + "." + std::to_string(expert) + "." + std::string(parts[i]) + ".weight";
+      all[expert].narrow(0, static_cast<int64_t>(i) * rows, rows).copy_(read(one, {rows, shape[2]}));
+    }
+  return all.requires_grad_();
+}
+
+const TransformersWeights::Place* TransformersWeights::find(const std::string& name) {
   const auto found = places_.find(name);
-  if (found == places_.end()) throw UsageError("the model's safetensors files have no tensor '" + name + "'");
-  const auto& [file, entry] = found->second;
-  if (at::IntArrayRef(entry->shape) != shape)
-    throw UsageError("'" + name + "' of the model's safetensors files is " + c10::str(at::IntArrayRef(entry->shape)) +
+  if (found != places_.end()) return &found->second;
+  for (const auto& [ours, theirs] : renamed_)
+    if (const size_t at = name.find(ours); at != std::string::npos) {
+      const auto other = places_.find(name.substr(0, at) + theirs + name.substr(at + ours.size()));
+      if (other != places_.end()) return &other->second;
+    }
+  return nullptr;
+}
+
+const TransformersWeights::Place& TransformersWeights::place_of(const std::string& name) {
+  if (const Place* const place = find(name)) return *place;
+  throw UsageError("the model's safetensors files have no tensor '" + name + "'");
+}
+
+at::Tensor TransformersWeights::read(const Place& place, const std::string& name, at::IntArrayRef shape) {
+  const safetensors::Entry& entry = *place.entry;
+  if (at::IntArrayRef(entry.shape) != shape)
+    throw UsageError("'" + name + "' of the model's safetensors files is " + c10::str(at::IntArrayRef(entry.shape)) +
                      ", by its config " + c10::str(shape));
-  at::Tensor tensor = at::empty(entry->shape, at::TensorOptions(scalar_type(entry->dtype)));
-  file->read(*entry, static_cast<char*>(tensor.data_ptr()));
-  asked_for_.insert(name);
+  at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(scalar_type(entry.dtype)));
+  place.file->read(entry, static_cast<char*>(tensor.data_ptr()));
+  asked_for_.insert(entry.name);
   return tensor.to(options_);
 }
 

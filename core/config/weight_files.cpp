@@ -1,0 +1,37 @@
+#include "core/config/weight_files.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/config/json_object.h"
+
+namespace memtune::config {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::vector<fs::path> weight_files(const fs::path& config) {
+  const fs::path folder = config.parent_path(), whole = folder / "model.safetensors";
+  const fs::path index = folder / "model.safetensors.index.json";
+  if (fs::exists(whole)) return {whole};
+  if (!fs::exists(index)) return {};
+  const std::string name = index.filename().string();
+  const json parsed = parse_json_object(name, read_file(index));
+  if (!parsed.contains("weight_map") || !parsed["weight_map"].is_object())
+    throw UsageError(name + ".weight_map is missing");
+  std::vector<fs::path> files;
+  for (const auto& [tensor, file] : parsed["weight_map"].items()) {
+    if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos)
+      throw UsageError(name + ".weight_map." + tensor + " must be a file's name");
+    const fs::path path = folder / file.get<std::string>();
+    if (!fs::exists(path))
+      throw UsageError(name + ": there is no " + path.filename().string() + ", which has " + tensor);
+    if (std::ranges::find(files, path) == files.end()) files.push_back(path);
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace memtune::config

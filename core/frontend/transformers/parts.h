@@ -1,0 +1,71 @@
+// What the parts of a decoder are written with: layers that have weights, and the arithmetic between them. One for the
+// whole decoder, which every part writes to in the order in which the modeling code runs it.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/transformers_config.h"
+#include "core/frontend/emitter.h"
+#include "core/frontend/transformers/weights.h"
+
+namespace memtune::frontend {
+
+class Parts {
+ public:
+  // All of them must outlive this.
+  Parts(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
+        at::TensorOptions options);
+
+  Emitter& emit() { return emit_; }
+  const config::TransformersConfig& config() const { return config_; }
+  const config::TransformersFamily& family() const { return config_.family; }
+  at::ScalarType dtype() const { return dtype_; }
+  c10::Device device() const { return device_; }
+  std::string type(std::string_view name) const { return std::string(family().class_prefix) + std::string(name); }
+
+  // Of the batch: set before anything that has a shape.
+  void set_size(Value batch, Value length) {
+    batch_ = batch;
+    length_ = length;
+  }
+  Value length() const { return length_; }
+  // [batch, length, rest...]
+  Value shape(const std::vector<int64_t>& rest);
+
+  Value parameter(const std::string& path, at::IntArrayRef shape, Filling filling);
+  // [experts, out, in]; by its name, or put together from what files have of each expert.
+  Value expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape);
+  Value linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias);
+  Value norm(Value x, const std::string& path, int64_t width);
+  Value layer_norm(Value x, const std::string& path, int64_t width, bool bias);
+  Value activated(Value x);
+  Value dropped(Value x, double part);  // x itself when `part` is 0
+
+  Value cast(Value x, at::ScalarType type) { return emit_.op("aten::to", "dtype", {x, type}); }
+  Value plus(Value x, Value y) { return emit_.op("aten::add", "Tensor", {x, y}); }
+  Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }
+  Value times(Value x, double factor) { return emit_.op("aten::mul", "Scalar", {x, factor}); }
+  Value reshaped(Value x, Value shape) { return emit_.op("aten::reshape", "", {x, shape}); }
+  // The rows of a batch one below the other.
+  Value rows(Value x, int64_t width) { return emit_.op("aten::view", "", {x, std::vector<int64_t>{-1, width}}); }
+
+ private:
+  Value transposed_linear(Value x, const std::string& path, int64_t in, int64_t out);
+  Value rms_norm(Value x, const std::string& path, int64_t width);
+  Value layer_norm_in_float(Value x, const std::string& path, int64_t width);
+  Value gelu_new(Value x);
+
+  Emitter emit_;
+  const config::TransformersConfig& config_;
+  TransformersWeights& weights_;
+  at::ScalarType dtype_;
+  c10::Device device_;
+  Value batch_, length_;
+};
+
+}  // namespace memtune::frontend
