@@ -4,13 +4,15 @@
 
 Each case is a configuration of one family with random weights, written by save_pretrained; run in float32 and bfloat16
 on two batches with labels, some of them ignored. The loss and every gradient of `none` must be Python's bit for bit,
-under the same names, and those of `checkpoint:full` equal to them. Prints a line for each run and `N passed, N failed`.
+under the same names, those of `checkpoint:full` equal to them, and the peak of `none` that of Python's allocator over
+forward and backward, within 64 bytes: numbers that Python keeps as tensors. Prints a line for each run and `N passed, N failed`.
 Exit code 1 on a failure, 2 when a family that memtune knows has no case. Needs torch, transformers and safetensors.
 """
 
 import argparse
 import concurrent.futures
 import glob
+import itertools
 import json
 import math
 import os
@@ -136,16 +138,32 @@ def write_batch(path: str, shape):
     return batch
 
 
+def size(tensors) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def peak_of(profiler) -> int:
+    """The most bytes that the CPU's allocator held above what it held at first."""
+    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    sums = itertools.accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns()))
+    return max(sums)
+
+
 def train_in_python(folder: str, batch):
+    """The loss, the gradients, and the peak of all tensors."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
-    loss = model(**batch, use_cache=False).loss
-    loss.backward()
-    return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+        loss = model(**batch, use_cache=False).loss
+        loss.backward()
+    # transformers keeps the frequencies of the rotary embedding twice.
+    buffers = [buffer for name, buffer in model.named_buffers() if "original" not in name]
+    held = size(model.parameters()) + size(buffers) + size(batch.values())
+    return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}, peak_of(profiler) + held
 
 
 def train_by_memtune(options, folder: str, inputs: str, run: str, strategies=("none", "checkpoint:full"), more=()):
     command = [options.memtune, "sweep", "--model", folder, "--inputs", inputs, "--device", "cpu", "--steps", "1",
-               "--warmup", "0", "--rounds", "1", "--json", "-", "--out", run, *more]
+               "--warmup", "0", "--rounds", "1", "--optimizer", "sgd", "--json", "-", "--out", run, *more]
     for strategy in strategies:
         command += ["--strategy", strategy]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300,
@@ -176,7 +194,7 @@ def compare_loss(found: float, expected: float):
 
 
 def compare(answer, gradients, python):
-    loss, expected = python
+    loss, expected, peak = python
     none, full = answer["trials"]
     for trial in (none, full):
         if trial["outcome"] != "ok":
@@ -192,7 +210,10 @@ def compare(answer, gradients, python):
         raise Failure(f"{len(other)} of {len(expected)} gradients differ: {other[:3]}")
     if full["gradients"]["equal"] is not True:
         raise Failure("checkpoint:full has other gradients")
-    return len(expected)
+    difference = none["peak_bytes"]["allocated"] - peak
+    if abs(difference) > 64:
+        raise Failure(f"the peak is {difference} bytes from Python's, {peak}")
+    return f"loss, {len(expected)} gradients and peak equal" + (f" but for {difference} bytes" if difference else "")
 
 
 def check(options, name: str, dtype: torch.dtype):
@@ -208,7 +229,7 @@ def check(options, name: str, dtype: torch.dtype):
                     python = train_in_python(folder, batch)
                 run = os.path.join(place, f"run-{shape[0]}")
                 answer = train_by_memtune(options, folder, inputs, run)
-                yield True, f"ok   {said}  loss and {compare(answer, read_reference(run), python)} gradients equal"
+                yield True, f"ok   {said}  {compare(answer, read_reference(run), python)}"
             except (Failure, subprocess.TimeoutExpired) as failure:
                 yield False, f"FAIL {said}  {failure}"
 
