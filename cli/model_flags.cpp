@@ -18,6 +18,8 @@
 #include "core/config/loss_implementation.h"
 #include "core/config/model_file.h"
 #include "core/config/profile.h"
+#include "core/config/pt2_archive.h"
+#include "core/config/pt2_program.h"
 #include "core/config/strategy.h"
 #include "core/config/transformers_config.h"
 #include "core/config/vocabulary.h"
@@ -184,6 +186,15 @@ void use_config(const fs::path& path, SweepSettings& settings) {
   if (request.training.dtype.empty()) request.training.dtype = model.dtype;
 }
 
+// What is wrong with an archive shows itself without LibTorch, and whether it answers with a loss.
+void look_at_exported(const fs::path& path, SweepSettings& settings) try {
+  const config::Pt2Program program = config::read_pt2_program(config::Pt2Archive(path));
+  if (settings.request.training.loss.empty() && has_part(program.answer, "loss"))
+    settings.request.training.loss = "returned";
+} catch (const UsageError& error) {
+  config::refuse_model(path, error.what());
+}
+
 void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   if (flags.model.empty()) {
     settings.notes.push_back(std::string("no --model: taking the built-in profile '") + kDefaultModel +
@@ -203,7 +214,8 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
     settings.request.model.trusted = flags.trust_model;
     add_libraries(flags.libraries, settings.request.model);
     if (of_config) return use_config(path, settings);
-    if (!flags.loss.empty()) return;
+    if (file.exported) look_at_exported(path, settings);
+    if (!settings.request.training.loss.empty()) return;
     throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
                      " (by the model, as its answer)");
   }
@@ -246,7 +258,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   out = default_out;
   const std::vector<std::string> profiles = profile_names("models");
   offer(command.add_option("--model", model,
-                           "TorchScript file, folder with a config.json, or profile: " + join(profiles, ", ")),
+                           "archive of torch.export, TorchScript file, folder with a config.json, or profile: " +
+                               join(profiles, ", ")),
         profiles)
       ->type_name("FILE|PROFILE");
   add_list(command, "--input", inputs,

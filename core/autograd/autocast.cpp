@@ -19,6 +19,7 @@ AutocastScope::~AutocastScope() {
 void AutocastScope::set(const Autocast& state) {
   at::autocast::set_autocast_enabled(device_, state.enabled);
   at::autocast::set_autocast_dtype(device_, state.dtype);
+  at::autocast::set_autocast_cache_enabled(state.cached);
 }
 
 }  // namespace memtune::autograd

@@ -1,5 +1,5 @@
 // Autocast as a plain value, and in force for as long as a scope lives. Weights that are cast within are cached by
-// LibTorch until the outermost scope ends.
+// LibTorch until the outermost scope ends, unless the scope says otherwise.
 #pragma once
 
 #include <ATen/autocast_mode.h>
@@ -9,9 +9,11 @@ namespace memtune::autograd {
 struct Autocast {
   bool enabled = false;
   at::ScalarType dtype = at::kFloat;
+  bool cached = true;
 
   static Autocast now(c10::DeviceType device) {
-    return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)};
+    return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device),
+            at::autocast::is_autocast_cache_enabled()};
   }
 };
 

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char* const kHowToSave = "; save the model with torch.jit.script(model).save(path) or torch.jit.trace(...)";
+const char* const kHowToSave =
+    "; save the model with torch.export.save(torch.export.export(...), path) or torch.jit.trace(...).save(path)";
 constexpr int64_t kStart = 1 << 16;          // of the file, to tell what it is
 constexpr uint64_t kMostPacked = 256 << 20;  // tensors are stored as they are; code is packed, and small
 
@@ -60,8 +61,12 @@ std::string archive(const InputFile& file, ModelFile& found) {
     if (found.records.back() == "data.pkl") pickle = &record;
   }
   if (found.has("constants.pkl") && found.has("code/")) return unpacks_to(*records, file.size());
-  if (found.has("archive_format") || found.has("models/") || found.has("serialized_exported_program"))
-    return std::string("it is a torch.export archive (.pt2), which memtune does not read yet") + kHowToSave;
+  found.exported = found.has("models/");
+  if (found.exported) return unpacks_to(*records, file.size());
+  if (found.has("serialized_exported_program"))
+    return "it is a torch.export archive of an older torch: save it again with torch 2.11";
+  if (found.has("archive_format"))
+    return std::string("it is a torch.export archive without a program, as AOTInductor writes") + kHowToSave;
   if (pickle && holds_module(file, *pickle))
     return std::string("it is a module pickled by torch.save, whose code is in Python alone") + kHowToSave;
   if (pickle) return std::string("it is a state_dict: torch.save wrote weights, no code") + kHowToSave;

@@ -10,6 +10,7 @@ namespace memtune::config {
 struct ModelFile {
   std::vector<std::string> records;  // of a zip archive, without the folder that they are all in
   std::filesystem::path config;      // of a Hugging Face model: its config.json
+  bool exported = false;             // an archive of torch.export
   std::string instead;               // "it is a safetensors file, ...": why it is no model to load; "" where it is one
 
   bool has(const std::string& start) const;  // a record that starts so

@@ -72,7 +72,8 @@ std::optional<std::vector<ZipRecord>> read_zip_directory(const InputFile& archiv
     const size_t end = extra + number(text, at + 30, 2), next = end + number(text, at + 32, 2);
     if (next > text.size()) return std::nullopt;
     records.push_back({text.substr(name, extra - name), number(text, at + 42, 4), number(text, at + 20, 4),
-                       number(text, at + 24, 4)});
+                       number(text, at + 24, 4), static_cast<uint32_t>(number(text, at + 16, 4)),
+                       number(text, at + 10, 2) != 0});
     widen(text, extra, end, records.back());
     at = next;
   }

@@ -15,6 +15,8 @@ struct ZipRecord {
   std::string name;
   uint64_t offset = 0;  // of its header in the file
   uint64_t stored_bytes = 0, unpacked_bytes = 0;
+  uint32_t checksum = 0;  // CRC-32 of the content
+  bool packed = false;
 };
 
 // Every record, those that overlap each; nothing where the directory is missing or makes no sense. IoError.

@@ -189,12 +189,14 @@ class Chooser {
 
   Value choose_from(const Answer& answer, const std::string& output) {
     const Value value = part_of(answer, output);
-    if (several_) *note_ = guess("a tuple of " + std::to_string(answer.elements.size()), "part " + path_);
+    if (several_) *note_ = guess(described(answer), "part " + path_);
     return value;
   }
 
  private:
   Value part_of(const Answer& answer, const std::string& output) {
+    if (output.empty() && answer.slot < 0)
+      if (const Answer* part = usual_part(answer)) return part_of(*part, output);
     if (answer.slot >= 0) {
       const bool tensor = answer.type->kind() == c10::TypeKind::TensorType;
       return tensor && output.empty() ? Value{answer.slot} : pick({answer.slot}, output);
@@ -204,9 +206,27 @@ class Chooser {
     const std::string index = output.substr(0, output.find('.'));
     const std::string rest = index.size() == output.size() ? "" : output.substr(index.size() + 1);
     for (size_t i = 0; i < answer.elements.size(); ++i)
-      if (std::to_string(i) == index) return part_of(answer.elements[i], rest);
-    throw UsageError("--output " + output + ": no such part; the model answers with a tuple of " +
-                     std::to_string(answer.elements.size()));
+      if (std::to_string(i) == index || answer.elements[i].name == index) return part_of(answer.elements[i], rest);
+    throw UsageError("--output " + output + ": no such part; the model answers with " + described(answer));
+  }
+
+  static std::string described(const Answer& answer) {
+    std::vector<std::string> names;
+    for (const Answer& part : answer.elements)
+      if (!part.name.empty()) names.push_back(part.name);
+    return names.empty() ? "a tuple of " + std::to_string(answer.elements.size()) : join(names, ", ");
+  }
+
+  // Where the parts have names, as of a dict that is there.
+  const Answer* usual_part(const Answer& answer) const {
+    const auto find = [&](const std::string& name) {
+      const auto found = std::ranges::find(answer.elements, name, &Answer::name);
+      return found == answer.elements.end() ? nullptr : &*found;
+    };
+    if (loss_ == Loss::returned) return find("loss");
+    for (const char* name : kAnswers)
+      if (const Answer* part = find(name)) return part;
+    return nullptr;
   }
 
   bool may_be_taken(const Answer& one) const {

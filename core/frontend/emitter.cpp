@@ -160,8 +160,8 @@ Value Emitter::uninitialized() { return finish(start(OpKind::uninitialized, "pri
 
 void Emitter::enter_grad_mode(Value on) { finish(start(OpKind::enter_grad_mode, "prim::Enter", {on}), 0); }
 
-void Emitter::enter_autocast(Value device, Value on, Value dtype) {
-  finish(start(OpKind::enter_autocast, "prim::Enter", {device, on, dtype}), 0);
+void Emitter::enter_autocast(Value device, Value on, Value dtype, Value cached) {
+  finish(start(OpKind::enter_autocast, "prim::Enter", {device, on, dtype, cached}), 0);
 }
 
 void Emitter::leave() { finish(start(OpKind::leave, "prim::Exit", {}), 0); }
@@ -221,10 +221,14 @@ Value Emitter::keep_aside(Op op) {
   return value;
 }
 
+int Emitter::add_region(int outer, const std::string& path, const std::string& type) {
+  program_.regions.push_back({path, type, outer});
+  return static_cast<int>(program_.regions.size()) - 1;
+}
+
 Emitter::InRegion::InRegion(Emitter& emitter, const std::string& path, const std::string& type)
     : emitter_(emitter), outer_(emitter.region_) {
-  emitter.program_.regions.push_back({path, type, outer_});
-  emitter.region_ = static_cast<int>(emitter.program_.regions.size()) - 1;
+  emitter.region_ = emitter.add_region(outer_, path, type);
 }
 
 }  // namespace memtune::frontend

@@ -86,7 +86,7 @@ class Emitter {
 
   // From here to leave(), which ends what was entered last.
   void enter_grad_mode(Value on);
-  void enter_autocast(Value device, Value on, Value dtype);
+  void enter_autocast(Value device, Value on, Value dtype, Value cached);
   void leave();
 
   // Each body writes its ops and gives its results.
@@ -101,6 +101,11 @@ class Emitter {
   Value keep_aside(program::Op op);  // its one result is a new value
   // The result of the op that was emitted last is what others know by this number.
   void stand_for(program::Slot slot) { body_->ops.back().outputs = {slot}; }
+
+  // For forms that tell of each op where it is: a region inside of another, and that ops belong to it from now on. The
+  // model itself is region 0.
+  int add_region(int outer, const std::string& path, const std::string& type);
+  void go_to(int region) { region_ = region; }
 
   class InRegion {
    public:

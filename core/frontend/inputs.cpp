@@ -32,6 +32,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+std::vector<std::string> names_of(const std::vector<program::Input>& inputs) {
+  std::vector<std::string> names;
+  for (const program::Input& input : inputs) names.push_back(input.name);
+  return names;
+}
+
 // Everything that the request says about inputs, in order, with names: a spec without one goes by its position.
 struct Described {
   std::vector<InputSpec> specs;            // of the file's tensors as well
@@ -72,11 +78,17 @@ Described describe(const config::TrialRequest& request, const std::vector<std::s
   return result;
 }
 
-std::string first_integer(const Described& described, const std::vector<std::string>& arguments) {
+bool is_integer(const Described& described, const program::Input& input) {
+  if (const auto* spec = described.find(input.name)) return is_integer(spec->dtype);
+  return input.described && is_integer(input.described->dtype);
+}
+
+std::string first_integer(const Described& described, const std::vector<program::Input>& inputs) {
+  const std::vector<std::string> arguments = names_of(inputs);
   for (const std::string& name : described.names())
     if (!contains(arguments, name)) throw UsageError(unknown_name("input", name, arguments));
-  for (const std::string& argument : arguments)
-    if (auto* spec = described.find(argument); spec && is_integer(spec->dtype)) return argument;
+  for (const program::Input& input : inputs)
+    if (is_integer(described, input)) return input.name;
   if (described.specs.empty() && !arguments.empty()) return arguments.front();  // to be guessed
   throw UsageError(
       "the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or another "
@@ -91,7 +103,7 @@ class BatchMaker {
         model_(model),
         device_(device),
         names_(program::input_names(model)),
-        target_(choose_target(request, loss, names_)),
+        target_(choose_target(request, loss, model.inputs)),
         generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
     if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
     described_ = describe(request, names_);
@@ -128,6 +140,7 @@ class BatchMaker {
       pending_target_ = true;
       return;
     }
+    if (auto* input = argument(name); input && input->described) return make_up_described(*input->described);
     if (auto* input = argument(name); input && input->optional)
       return add(name, {name, "none", {}, std::nullopt}, at::Tensor());
     auto guess = described_.specs.empty() ? guess_input(model_, slot(name), name) : std::nullopt;
@@ -137,6 +150,22 @@ class BatchMaker {
     make_up_guess(*guess);
   }
 
+  // As the model's file has it, at the batch and the sequence that were asked for.
+  void make_up_described(const config::InputDescription& input) {
+    if (input.dtype.empty())
+      throw UsageError("input '" + input.name +
+                       "' is of a dtype that memtune does not make up; give it with --inputs FILE");
+    std::vector<config::InputDescription> all;
+    for (const program::Input& other : model_.inputs)
+      if (other.described) all.push_back(*other.described);
+    const auto shapes = config::resize(all, request_.training.batch, request_.training.sequence);
+    InputSpec spec{input.name, input.dtype, {}, std::nullopt};
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].name == input.name) spec.shape = shapes[i];
+    if (is_integer(input.dtype)) spec.below = embedding_rows(model_, slot(input.name));
+    make_up(spec);
+  }
+
   void make_up_guess(const InputSpec& guess) {
     make_up(sized(guess));
     batch_.guessed.push_back(config::to_string(batch_.specs.back()));
@@ -144,6 +173,8 @@ class BatchMaker {
 
   void add(const std::string& name, const InputSpec& spec, const at::Tensor& tensor) {
     check_rows(name, tensor);
+    if (auto* input = argument(name); input && input->described && tensor.defined())
+      config::check_shape(*input->described, tensor.sizes().vec());
     batch_.specs.push_back(spec);
     batch_.tensors.push_back(tensor.defined() ? tensor.to(device_) : tensor);
   }
@@ -204,6 +235,7 @@ class BatchMaker {
         if (!same.below) same.below = described_.file.at(spec.name).max().item<int64_t>() + 1;
         return make_up(same);
       }
+    if (auto* input = argument(name); input && input->described) return make_up_described(*input->described);
     if (described_.specs.empty() && argument(name))
       if (auto guess = guess_input(model_, slot(name), name); guess && is_integer(guess->dtype))
         return make_up_guess(*guess);
@@ -269,8 +301,9 @@ class BatchMaker {
 
 }  // namespace
 
-std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<std::string>& arguments) {
+std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<program::Input>& inputs) {
   if (loss == Loss::returned || loss == Loss::none) return "";
+  const std::vector<std::string> arguments = names_of(inputs);
   auto positions = arguments;
   if (!contains(positions, "target")) positions.push_back("target");
   Described described = describe(request, positions);
@@ -285,7 +318,7 @@ std::string choose_target(const config::TrialRequest& request, Loss loss, const 
   }
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
-  return is_of_tokens(loss) ? first_integer(described, arguments) : "target";
+  return is_of_tokens(loss) ? first_integer(described, inputs) : "target";
 }
 
 Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {

@@ -23,9 +23,15 @@ using program::Program;
 
 Value pack(Emitter& emit, const Answer& answer) {
   if (answer.slot >= 0) return {answer.slot};
-  Values elements;
-  for (const Answer& element : answer.elements) elements.push_back(pack(emit, element));
-  return emit.tuple(elements);
+  Values elements, entries;
+  for (const Answer& element : answer.elements) {
+    elements.push_back(pack(emit, element));
+    if (element.name.empty()) continue;
+    entries.push_back(emit.constant(element.name));
+    entries.push_back(elements.back());
+  }
+  if (entries.size() < 2 * elements.size() || elements.empty()) return emit.tuple(elements);
+  return emit.dict(c10::DictType::create(c10::StringType::get(), c10::AnyType::get()), entries);
 }
 
 Value rows(Emitter& emit, Value x, const Argument& begin, const Argument& end) {

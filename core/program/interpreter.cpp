@@ -147,9 +147,9 @@ IValue tuple_element(const Op& op, const IValue& value) {
   return elements.at(i);
 }
 
-// inputs: device, whether it is on, dtype. The device is the author's choice and stays.
+// inputs: device, whether it is on, dtype, whether casts are cached. The device is the author's choice and stays.
 std::unique_ptr<autograd::AutocastScope> enter_autocast(const Stack& inputs) {
-  const autograd::Autocast state{inputs[1].toBool(), inputs[2].toScalarType()};
+  const autograd::Autocast state{inputs[1].toBool(), inputs[2].toScalarType(), inputs[3].toBool()};
   return std::make_unique<autograd::AutocastScope>(c10::Device(inputs[0].toStringRef()).type(), state);
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/input_description.h"
 #include "core/config/op_traits.h"
 #include "core/program/state.h"
 
@@ -45,7 +46,7 @@ enum class OpKind {
   is_instance,
   uninitialized,
   enter_grad_mode,  // inputs: whether gradients are on
-  enter_autocast,   // inputs: device, whether it is on, dtype
+  enter_autocast,   // inputs: device, whether it is on, dtype, whether casts are cached
   leave,            // what was entered last
   branch,
   loop,
@@ -92,6 +93,7 @@ struct Input {
   std::string name;
   bool optional = false;  // None when it is not given
   bool of_model = true;   // false: only the loss takes it
+  std::optional<config::InputDescription> described = {};  // where the model's file does
 };
 
 // What the model answers with: a value, or a tuple whose elements are known one by one.
@@ -99,10 +101,11 @@ struct Answer {
   Slot slot = -1;     // -1: a tuple of `elements`
   c10::TypePtr type;  // of the value in `slot`
   std::vector<Answer> elements;
+  std::string name = {};  // of an element: "logits"; "": its position
 };
 
 struct Program {
-  std::string kind;  // "scripted" | "traced" | "profile" | "config"
+  std::string kind;  // "scripted" | "traced" | "exported" | "profile" | "config"
   State state;
   Body body;
   std::vector<Input> inputs;           // in the order of body.inputs

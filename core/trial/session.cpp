@@ -67,7 +67,7 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   program::Program model = frontend::lower(
       {request.model, training.dtype, device::torch_device(*device_), training.seed, training.sequence, training.lora});
-  const std::string target = frontend::choose_target(request, loss_, program::input_names(model));
+  const std::string target = frontend::choose_target(request, loss_, model.inputs);
   program_ = std::make_unique<program::Program>(frontend::with_loss(
       model, loss_, target, training.output, config::parse_loss_implementation(training.loss_impl)));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));

@@ -161,8 +161,8 @@ def train_in_python(folder: str, batch):
     return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}, peak_of(profiler) + held
 
 
-def train_by_memtune(options, folder: str, inputs: str, run: str, strategies=("none", "checkpoint:full"), more=()):
-    command = [options.memtune, "sweep", "--model", folder, "--inputs", inputs, "--device", "cpu", "--steps", "1",
+def train_by_memtune(options, model: str, inputs: str, run: str, strategies=("none", "checkpoint:full"), more=()):
+    command = [options.memtune, "sweep", "--model", model, "--inputs", inputs, "--device", "cpu", "--steps", "1",
                "--warmup", "0", "--rounds", "1", "--optimizer", "sgd", "--json", "-", "--out", run, *more]
     for strategy in strategies:
         command += ["--strategy", strategy]

@@ -280,7 +280,8 @@ TEST_CASE("autocast is on inside its region alone") {
   Program program;
   frontend::Emitter emit(program);
   const frontend::Value x = emit.input("x");
-  emit.enter_autocast(emit.constant(std::string("cpu")), emit.constant(true), emit.constant(at::kBFloat16));
+  emit.enter_autocast(emit.constant(std::string("cpu")), emit.constant(true), emit.constant(at::kBFloat16),
+                      emit.constant(true));
   const frontend::Value inside = emit.op("aten::mm", "", {x, x});
   emit.leave();
   emit.answer(emit.tuple({inside, emit.op("aten::mm", "", {x, x})}));

@@ -209,7 +209,7 @@ class Lowering {
     const Value manager = value(node, 0);
     if (region == "autocast")
       emit_.enter_autocast(emit_.attribute(manager, "device"), emit_.attribute(manager, "_enabled"),
-                           emit_.attribute(manager, "fast_dtype"));
+                           emit_.attribute(manager, "fast_dtype"), emit_.constant(true));
     else
       emit_.enter_grad_mode(emit_.constant(region == "enable_grad"));
     bind(node, manager);
@@ -221,7 +221,8 @@ class Lowering {
       return bind(node, emit_.constant(c10::IValue()));
     }
     auto arguments = gather(node->inputs());
-    for (int i = 0; i < 3; ++i) arguments.push_back(Known{emit_.constant(c10::IValue())});
+    const Known none{emit_.constant(c10::IValue())};
+    arguments.insert(arguments.end(), 3, none);
     bind(node, inline_graph(method(node, "__exit__", "context manager"), arguments));
   }
 

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "core/frontend/library.h"
 #include "core/frontend/made_mask.h"
-#include "core/frontend/torchscript/library.h"
 #include "core/frontend/torchscript/lowering.h"
 #include "core/frontend/torchscript/module_file.h"
 #include "core/frontend/torchscript/refused_ops.h"
@@ -17,7 +17,7 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 }  // namespace
 
 bool TorchScriptFrontEnd::claims(const Probe& probe) const {
-  return !probe.is_profile && probe.file.config.empty() && probe.file.instead.empty();
+  return !probe.is_profile && probe.file.config.empty() && !probe.file.exported && probe.file.instead.empty();
 }
 
 program::Program TorchScriptFrontEnd::lower(const Source& source) const {

@@ -85,7 +85,7 @@ std::pair<Value, Value> write_rotary(Parts& parts, const config::Rotary& rotary,
   const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
   emit.enter_grad_mode(emit.constant(false));
   emit.enter_autocast(emit.constant(c10::DeviceTypeName(parts.device().type(), true)), emit.constant(false),
-                      emit.constant(at::kBFloat16));
+                      emit.constant(at::kBFloat16), emit.constant(true));
   const Value angle = angles(parts, rotary, positions);
   Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
   Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);

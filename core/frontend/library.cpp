@@ -1,4 +1,4 @@
-#include "core/frontend/torchscript/library.h"
+#include "core/frontend/library.h"
 
 #include <ATen/Context.h>
 #include <dlfcn.h>

@@ -1,0 +1,83 @@
+#include "core/config/pt2_archive.h"
+
+#include <array>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/config/zip_directory.h"
+
+namespace memtune::config {
+namespace {
+
+constexpr int64_t kHeaderBytes = 30;                  // of a record, before its name and extra fields
+constexpr int64_t kMostTextBytes = int64_t{1} << 30;  // larger ones are no model's
+
+constexpr std::array<uint32_t, 256> crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < table.size(); ++byte) {
+    uint32_t value = byte;
+    for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1 ? 0xEDB88320 : 0);
+    table[byte] = value;
+  }
+  return table;
+}
+
+uint32_t crc32(const std::string& text) {
+  static constexpr std::array<uint32_t, 256> kTable = crc_table();
+  uint32_t value = 0xFFFFFFFF;
+  for (const char c : text) value = value >> 8 ^ kTable[(value ^ static_cast<unsigned char>(c)) & 0xFF];
+  return ~value;
+}
+
+[[noreturn]] void damaged(const std::string& why) { throw UsageError("it is damaged or cut off: " + why); }
+
+// Where the record's content begins, by its header in the file; nothing of it may lie behind the end.
+int64_t begin_of(const InputFile& file, const ZipRecord& record) {
+  const auto size = static_cast<uint64_t>(file.size());
+  std::string header(kHeaderBytes, '\0');
+  if (record.offset > size || size - record.offset < header.size()) damaged("'" + record.name + "' lies outside of it");
+  file.read(header.data(), kHeaderBytes, static_cast<int64_t>(record.offset));
+  const auto length = [&](size_t at) {
+    return static_cast<unsigned char>(header[at]) | static_cast<unsigned char>(header[at + 1]) << 8;
+  };
+  if (!header.starts_with("PK\3\4")) damaged("'" + record.name + "' is not where its directory says");
+  const uint64_t begin = record.offset + header.size() + length(26) + length(28);
+  if (begin > size || record.stored_bytes > size - begin) damaged("'" + record.name + "' lies outside of it");
+  return static_cast<int64_t>(begin);
+}
+
+}  // namespace
+
+Pt2Archive::Pt2Archive(const std::filesystem::path& path) : file_(path) {
+  const auto records = read_zip_directory(file_);
+  if (!records) damaged("the archive's directory is missing or makes no sense");
+  for (const ZipRecord& record : *records) {
+    if (record.packed || record.stored_bytes != record.unpacked_bytes)
+      throw UsageError("'" + record.name + "' is packed, as torch.export.save writes none");
+    const Place place{begin_of(file_, record), static_cast<int64_t>(record.stored_bytes), record.checksum};
+    if (!records_.emplace(record.name.substr(record.name.find('/') + 1), place).second)
+      damaged("'" + record.name + "' is there twice");
+  }
+}
+
+const Pt2Archive::Place& Pt2Archive::find(const std::string& record) const {
+  const auto found = records_.find(record);
+  if (found == records_.end()) damaged("it has no record '" + record + "'");
+  return found->second;
+}
+
+void Pt2Archive::read(const std::string& record, char* to) const {
+  const Place& place = find(record);
+  file_.read(to, place.bytes, place.begin);
+}
+
+std::string Pt2Archive::text(const std::string& record) const {
+  const Place& place = find(record);
+  if (place.bytes > kMostTextBytes) throw UsageError("'" + record + "' has " + format_bytes(place.bytes));
+  std::string content(static_cast<size_t>(place.bytes), '\0');
+  read(record, content.data());
+  if (crc32(content) != place.checksum) damaged("'" + record + "' differs from its checksum");
+  return content;
+}
+
+}  // namespace memtune::config

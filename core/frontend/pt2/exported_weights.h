@@ -1,0 +1,26 @@
+// The tensors of a torch.export archive, on the device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/config/pt2_archive.h"
+#include "core/config/pt2_tensor.h"
+
+namespace memtune::frontend {
+
+class ExportedWeights {
+ public:
+  // Names of one record share its memory, and equal views of it are one tensor: tied. Tensors lie within their records.
+  ExportedWeights(const config::Pt2Archive& archive, const std::vector<config::Pt2Tensor>& tensors, c10::Device device);
+
+  const at::Tensor& find(const std::string& name) const;  // UsageError
+
+ private:
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+}  // namespace memtune::frontend

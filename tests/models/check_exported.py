@@ -1,0 +1,123 @@
+"""Exports models of libraries in Python, trains them there and by memtune, and compares all bits.
+
+    python check_exported.py --memtune build/release/bin/memtune [--library timm] [--only vit] [--jobs 2] [--few]
+
+Each model of exported_models.py is exported in training mode with a dynamic batch (and length), saved as a .pt2, and
+trained one step, at the sample's sizes and at others. Python's side is the exported program itself, ep.module(), under
+the same seed. The loss and every gradient of `none` must be Python's bit for bit, under the same names, and those of
+`checkpoint:full` equal to them. Prints a line for each model and `N passed, N failed`; exit code 1 on a failure, 2 when
+a library is missing. Needs torch, torchvision, transformers, timm and safetensors.
+"""
+
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+import torch
+from safetensors.torch import save_file
+from torch.export import Dim
+from torch.nn import functional as F
+
+from check_transformers import Failure, compare, read_reference, train_by_memtune
+from exported_models import FEW, MODELS, Export
+
+BATCHES = (2, 3)  # the sample's, and another
+
+
+def write_program(path: str, export: Export):
+    sample = {name: value for name, value in export.inputs(BATCHES[0]).items() if name != "target"}
+    sizes = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC} if export.sequence else {0: Dim.DYNAMIC}
+    program = torch.export.export(export.model.train(), (), sample, dynamic_shapes={name: sizes for name in sample})
+    torch.export.save(program, path)
+    return program
+
+
+def loss_of(kind: str, answer, batch):
+    """memtune's loss of the same name."""
+    if kind == "returned":
+        return answer["loss"]
+    first = answer if torch.is_tensor(answer) else answer["logits"]
+    if kind == "next_token":
+        return F.cross_entropy(first[:, :-1].flatten(0, 1).float(), batch["input_ids"][:, 1:].flatten())
+    return F.cross_entropy(first.float(), batch["target"])
+
+
+def train_in_python(module, kind: str, batch):
+    buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    module.zero_grad(set_to_none=True)
+    torch.manual_seed(0)
+    answer = module(**{name: value.clone() for name, value in batch.items() if name != "target"})
+    loss = loss_of(kind, answer, batch)
+    loss.backward()
+    with torch.no_grad():  # a step moves them, and the next one starts as the file does
+        for name, buffer in module.named_buffers():
+            buffer.copy_(buffers[name])
+    gradients = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
+    return loss.item(), {name: gradient.clone() for name, gradient in gradients.items()}
+
+
+def check(options, library: str, name: str):
+    """What to say of the model; Failure."""
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        path, inputs = os.path.join(place, "model.pt2"), os.path.join(place, "inputs.safetensors")
+        torch.manual_seed(len(name))
+        export = MODELS[library][name]()
+        module = write_program(path, export).module()
+        said = []
+        for batch in BATCHES:
+            torch.manual_seed(batch)
+            tensors = {name: value.contiguous() for name, value in export.inputs(batch).items()}
+            save_file(tensors, inputs)
+            run = os.path.join(place, f"run-{batch}")
+            answer = train_by_memtune(options, path, inputs, run, "--loss", export.loss)
+            said.append(compare(answer, read_reference(run), train_in_python(module, export.loss, tensors)))
+        return f"loss and {said[0]} gradients equal at {len(said)} batches"
+
+
+def line_of(job):
+    options, library, name = job
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
+    start = time.monotonic()
+    try:
+        good, said = True, check(options, library, name)
+    except (Failure, subprocess.TimeoutExpired) as failure:
+        good, said = False, str(failure)
+    except Exception as error:  # of the export, in any library
+        good, said = False, f"{type(error).__name__}: {str(error)[:300]}"
+    return good, f"{'ok  ' if good else 'FAIL'} {library:12} {name:24} {time.monotonic() - start:5.1f} s  {said}"
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--memtune", required=True, help="the program")
+    p.add_argument("--library", choices=sorted(MODELS), help="of this one alone")
+    p.add_argument("--only", default="", help="models whose name holds this")
+    p.add_argument("--few", action="store_true", help="those that every change is tried on")
+    p.add_argument("--jobs", type=int, default=2, help="models at a time")
+    options = p.parse_args()
+    libraries = [options.library] if options.library else sorted(MODELS)
+    missing = [library for library in libraries if not MODELS[library]]
+    if missing:
+        print(f"check_exported.py: {', '.join(missing)} is not installed", file=sys.stderr)
+        return 2
+    jobs = [(options, library, name) for library in libraries for name in MODELS[library]
+            if options.only in name and (not options.few or name in FEW[library])]
+    passed = 0
+    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=8) as pool:
+        for good, line in pool.imap(line_of, jobs):
+            print(line, flush=True)
+            passed += good
+    print(f"{passed} passed, {len(jobs) - passed} failed")
+    return 0 if jobs and passed == len(jobs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
