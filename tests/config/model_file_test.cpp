@@ -33,7 +33,8 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
   CHECK(has(place.instead(test::little(20, 8) + "{\"w\":{}}" + std::string(40, ' ')), "safetensors"));
   CHECK(has(place.instead("\x80\x02}q"), "it is a pickle"));
   CHECK(has(place.instead("GGUF...."), "GGUF"));
-  CHECK(has(place.instead(zip({{"archive_format", "pt2"}, {"models/model.json", "{}"}})), "torch.export archive"));
+  CHECK(has(place.instead(zip({{"archive_format", "pt2"}, {"data/aotinductor/m.so", "x"}})), "as AOTInductor writes"));
+  CHECK(has(place.instead(zip({{"serialized_exported_program.json", "{}"}})), "of an older torch"));
   CHECK(has(place.instead(zip({{"data.pkl", "OrderedDict"}, {"data/0", "x"}})), "it is a state_dict"));
   CHECK(has(place.instead(zip({{"data.pkl", "_parameters _buffers _modules"}})), "pickled by torch.save"));
   CHECK(has(place.instead(zip({{"readme.txt", "x"}})), "without TorchScript code"));
@@ -54,6 +55,12 @@ TEST_CASE("TorchScript is what has constants and code, and its records are told"
   CHECK(place.instead(whole) == "");
   CHECK(look_at_model(place.path / "file").has("code/__torch__"));
   CHECK(has(place.instead(whole.substr(0, whole.size() / 2)), "damaged or cut off"));
+}
+
+TEST_CASE("an archive of torch.export is what has models") {
+  const Place place;
+  CHECK(place.instead(zip({{"archive_format", "pt2"}, {"models/model.json", "{}"}})) == "");
+  CHECK(look_at_model(place.path / "file").exported);
 }
 
 TEST_CASE("an archive that says it becomes far more than it is, is refused before anybody unpacks it") {

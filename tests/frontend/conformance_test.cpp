@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <regex>
 
@@ -16,6 +17,7 @@
 #include "core/program/interpreter.h"
 #include "core/program/module_state.h"
 #include "tests/frontend/decoder_module.h"
+#include "tests/frontend/exported_archive.h"
 #include "tests/support/training.h"
 
 namespace memtune::frontend {
@@ -49,10 +51,18 @@ Source save(Form form, const std::string& path, const std::string& dtype) {
   return {{path, ""}, dtype, place(), 0, 0};
 }
 
+Source save_exported(const std::string& path, const std::string& dtype) {
+  std::ofstream(path, std::ios::binary) << tests::exported_archive(lower(built_in(dtype)));
+  return {{path, ""}, "", place(), 0, 0};
+}
+
 std::vector<Member> members() {
-  const std::string fixed = "traced: dropout, branches and batch-norm mode are fixed as they were recorded";
+  const std::string fixed = ": dropout, branches and batch-norm mode are fixed as they were recorded";
   return {{"scripted", {}, [](const auto& path, const auto& dtype) { return save(Form::scripted, path, dtype); }},
-          {"traced", {fixed}, [](const auto& path, const auto& dtype) { return save(Form::traced, path, dtype); }},
+          {"traced",
+           {"traced" + fixed},
+           [](const auto& path, const auto& dtype) { return save(Form::traced, path, dtype); }},
+          {"exported", {"exported" + fixed}, save_exported},
           {"profile", {}, [](const auto&, const auto& dtype) { return built_in(dtype); }}};
 }
 

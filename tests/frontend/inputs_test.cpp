@@ -63,19 +63,25 @@ std::string refusal(const config::TrialRequest& request, const Module& module, L
   return "no error";
 }
 
+std::string target_of(const config::TrialRequest& request, Loss loss, const Texts& names) {
+  std::vector<program::Input> inputs;
+  for (const std::string& name : names) inputs.push_back({name});
+  return frontend::choose_target(request, loss, inputs);
+}
+
 TEST_CASE("the target is the one named, else labels, else target, else what the loss takes") {
   auto none = request({});
-  CHECK(choose_target(none, Loss::returned, {"x", "labels"}) == "");
-  CHECK(choose_target(none, Loss::mse, {"x", "labels"}) == "labels");
-  CHECK(choose_target(request({"x:float32[2]", "target:float32[2]"}), Loss::next_token, {"x"}) == "target");
-  CHECK(choose_target(none, Loss::next_token, {"ids", "mask"}) == "ids");
-  CHECK(choose_target(request({"x:float32[2]", "ids:int64[2,3]"}), Loss::next_token, {"x", "ids"}) == "ids");
-  CHECK(choose_target(none, Loss::cross_entropy, {"x"}) == "target");
+  CHECK(target_of(none, Loss::returned, {"x", "labels"}) == "");
+  CHECK(target_of(none, Loss::mse, {"x", "labels"}) == "labels");
+  CHECK(target_of(request({"x:float32[2]", "target:float32[2]"}), Loss::next_token, {"x"}) == "target");
+  CHECK(target_of(none, Loss::next_token, {"ids", "mask"}) == "ids");
+  CHECK(target_of(request({"x:float32[2]", "ids:int64[2,3]"}), Loss::next_token, {"x", "ids"}) == "ids");
+  CHECK(target_of(none, Loss::cross_entropy, {"x"}) == "target");
   auto named = request({"x:float32[2]", "y:float32[2]"});
   named.training.target = "y";
-  CHECK(choose_target(named, Loss::mse, {"x"}) == "y");
+  CHECK(target_of(named, Loss::mse, {"x"}) == "y");
   named.training.target = "z";
-  CHECK_THROWS_WITH_AS(choose_target(named, Loss::next_token, {"x"}), "unknown target 'z'. Known: x, y", UsageError);
+  CHECK_THROWS_WITH_AS(target_of(named, Loss::next_token, {"x"}), "unknown target 'z'. Known: x, y", UsageError);
 }
 
 TEST_CASE("integers lie below their bound and come from the seed") {

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 using torch::jit::Module;
 
 const c10::Device kCpu(c10::kCPU);
-const std::string kHowToSave = "; save the model with torch.jit.script(model).save(path) or torch.jit.trace(...)";
+const std::string kHowToSave =
+    "; save the model with torch.export.save(torch.export.export(...), path) or torch.jit.trace(...).save(path)";
 
 class Folder {
  public:
@@ -96,8 +97,6 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
   CHECK(refusal(folder.write("text.pt", "hello")) == "it is no zip archive, so no TorchScript" + kHowToSave);
   CHECK(refusal(folder.zip("state.pt", {"data.pkl", "data/0"})) ==
         "it is a state_dict: torch.save wrote weights, no code" + kHowToSave);
-  CHECK(refusal(folder.zip("model.pt2", {"archive_format", "models/model.json"})) ==
-        "it is a torch.export archive (.pt2), which memtune does not read yet" + kHowToSave);
   CHECK(refusal(folder.zip("other.zip", {"readme.txt"})) ==
         "it is a zip archive without TorchScript code" + kHowToSave);
 }

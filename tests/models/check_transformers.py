@@ -194,7 +194,7 @@ def compare_loss(found: float, expected: float):
 
 
 def compare(answer, gradients, python):
-    loss, expected, peak = python
+    loss, expected, *peak = python  # a peak where it is to be compared
     none, full = answer["trials"]
     for trial in (none, full):
         if trial["outcome"] != "ok":
@@ -210,9 +210,11 @@ def compare(answer, gradients, python):
         raise Failure(f"{len(other)} of {len(expected)} gradients differ: {other[:3]}")
     if full["gradients"]["equal"] is not True:
         raise Failure("checkpoint:full has other gradients")
-    difference = none["peak_bytes"]["allocated"] - peak
+    if not peak:
+        return f"loss and {len(expected)} gradients equal"
+    difference = none["peak_bytes"]["allocated"] - peak[0]
     if abs(difference) > 64:
-        raise Failure(f"the peak is {difference} bytes from Python's, {peak}")
+        raise Failure(f"the peak is {difference} bytes from Python's, {peak[0]}")
     return f"loss, {len(expected)} gradients and peak equal" + (f" but for {difference} bytes" if difference else "")
 
 

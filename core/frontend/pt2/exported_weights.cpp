@@ -31,11 +31,12 @@ at::Tensor view(const at::Tensor& bytes, const Pt2Tensor& tensor) {
 
 ExportedWeights::ExportedWeights(const config::Pt2Archive& archive, const std::vector<Pt2Tensor>& tensors,
                                  c10::Device device) {
-  using Place = std::tuple<std::string, int64_t, int64_t, std::vector<int64_t>, std::vector<int64_t>>;
+  using Place = std::tuple<std::string, int64_t, int64_t, std::vector<int64_t>, std::vector<int64_t>, bool>;
   std::map<std::string, at::Tensor> records;
   std::map<Place, at::Tensor> views;
   for (const Pt2Tensor& tensor : tensors) {
-    at::Tensor& known = views[{tensor.record, tensor.dtype, tensor.offset, tensor.sizes, tensor.strides}];
+    at::Tensor& known =
+        views[{tensor.record, tensor.dtype, tensor.offset, tensor.sizes, tensor.strides, tensor.trained}];
     if (!known.defined()) {
       at::Tensor& bytes = records[tensor.record];
       if (!bytes.defined()) bytes = read_bytes(archive, tensor.record, device);
