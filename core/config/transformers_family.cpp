@@ -6,9 +6,9 @@ namespace {
 constexpr Choice kAlways = {"", true};
 constexpr Choice kAttentionBias = {"attention_bias", false};
 constexpr Choice kMlpBias = {"mlp_bias", false};
-constexpr ModuleNames kSandwich = {.after_attention = "post_attention_layernorm",
-                                   .before_mlp = "pre_feedforward_layernorm",
-                                   .after_mlp = "post_feedforward_layernorm"};
+constexpr FamilyModules kSandwich = {.after_attention = "post_attention_layernorm",
+                                     .before_mlp = "pre_feedforward_layernorm",
+                                     .after_mlp = "post_feedforward_layernorm"};
 constexpr FieldNames kGemmaFields = {.activation = "hidden_activation"};
 
 }  // namespace

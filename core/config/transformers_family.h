@@ -29,7 +29,7 @@ enum class MlpKind { gated, gated_joined, plain };
 enum class Turning { halves, halves_in_float, neighbours, neighbours_in_float };
 
 // Where transformers puts the modules; "": the family has none.
-struct ModuleNames {
+struct FamilyModules {
   std::string_view model_class = "ForCausalLM", layer_class = "DecoderLayer";
   std::string_view base = "model", embedding = "embed_tokens", layers = "layers", last_norm = "norm";
   std::string_view before_attention = "input_layernorm", after_attention = "", before_mlp = "post_attention_layernorm",
@@ -75,7 +75,7 @@ struct ExpertNames {
 struct TransformersFamily {
   std::string_view model_type;
   std::string_view class_prefix;  // of LlamaModel, LlamaAttention
-  ModuleNames modules = {};
+  FamilyModules modules = {};
   FieldNames fields = {};
   NormKind norm = NormKind::rms;
   QueryNorm query_norm = QueryNorm::none;

@@ -1,5 +1,7 @@
 #include "core/config/transformers_fields.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -40,9 +42,15 @@ const TransformersFamily* family_of(const std::string& name, JsonObject& object,
 TransformersFields::TransformersFields(std::string name, const json& given)
     : name_(std::move(name)),
       given_(given),
-      known_(without_nulls(given)),
-      object_(known_, name_),
-      family_(family_of(name_, object_, known_)) {}
+      known_(std::make_unique<json>(without_nulls(given))),
+      object_(*known_, name_),
+      family_(family_of(name_, object_, *known_)) {}
+
+TransformersFields::~TransformersFields() = default;
+
+bool TransformersFields::has(const char* field) const { return known_->contains(field); }
+const json& TransformersFields::operator[](const char* field) const { return (*known_)[field]; }
+bool TransformersFields::was_null(const char* field) const { return given_.contains(field) && given_[field].is_null(); }
 
 int64_t TransformersFields::size(const char* field, int64_t most) {
   int64_t value = 0;

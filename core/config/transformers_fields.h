@@ -1,7 +1,8 @@
 // The fields of one config.json while they are read: what the parts of its reader share.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/config/json_object.h"
@@ -15,14 +16,15 @@ class TransformersFields {
  public:
   // `name` begins every message. `given` must outlive this. UsageError when its model_type is in no row.
   TransformersFields(std::string name, const nlohmann::json& given);
+  ~TransformersFields();
 
   const TransformersFamily& family() const { return *family_; }
   JsonObject& object() { return object_; }
 
   // Null counts as missing, but for was_null().
-  bool has(const char* field) const { return known_.contains(field); }
-  const nlohmann::json& operator[](const char* field) const { return known_[field]; }
-  bool was_null(const char* field) const { return given_.contains(field) && given_[field].is_null(); }
+  bool has(const char* field) const;
+  const nlohmann::json& operator[](const char* field) const;
+  bool was_null(const char* field) const;
 
   // A size that must be there, from 1 on.
   int64_t size(const char* field, int64_t most = kMostOfSize);
@@ -36,7 +38,7 @@ class TransformersFields {
  private:
   std::string name_;
   const nlohmann::json& given_;
-  nlohmann::json known_;
+  std::unique_ptr<const nlohmann::json> known_;
   JsonObject object_;
   const TransformersFamily* family_;
 };

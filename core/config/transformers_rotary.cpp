@@ -1,6 +1,7 @@
 #include "core/config/transformers_rotary.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 
