@@ -110,6 +110,8 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
     training.loss = choice_flag("--loss", flags.loss, kLosses);
   }
   config::parse_loss_implementation(training.loss_impl = flags.loss_impl);
+  training.attention = choice_flag("--attention", flags.attention, config::kAttentions);
+  training.pack = flags.pack;
   training.output = flags.output;
   training.target = flags.target;
   training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
@@ -193,6 +195,15 @@ void look_at_exported(const fs::path& path, SweepSettings& settings) try {
     settings.request.training.loss = "returned";
 } catch (const UsageError& error) {
   config::refuse_model(path, error.what());
+}
+
+// What a recorded program has, it keeps.
+void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
+  const bool config = settings.request.model.path.ends_with(".json");
+  for (const auto& [flag, asked] :
+       {std::pair("--attention", flags.attention != "sdpa"), std::pair("--pack", flags.pack)})
+    if (asked && !config)
+      throw UsageError(std::string(flag) + " is of models that are built from their config.json; this one is fixed");
 }
 
 void choose_model(const ModelFlags& flags, SweepSettings& settings) {
@@ -281,6 +292,10 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   add_list(command, "--library", libraries, "shared object with operators that the model uses; repeat")
       ->type_name("FILE");
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
+  offer(command.add_option("--attention", attention, "sdpa or eager, of a config.json (default: sdpa)"),
+        config::kAttentions)
+      ->type_name("HOW");
+  command.add_flag("--pack", pack, "a batch is one row, its samples documents in it; of a config.json");
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
   offer(command.add_option("--optimizer", optimizer, join(kOptimizers, ", ") + " (default: adamw)"), kOptimizers)
       ->type_name("NAME");
@@ -319,8 +334,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);
   put_under(kModelOptions, command,
-            {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--target", "--output", "--library",
-             "--trust-model", "--blocks"});
+            {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--target", "--output",
+             "--library", "--trust-model", "--blocks"});
   put_under(kTraining, command,
             {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--lora", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
@@ -335,6 +350,7 @@ SweepSettings ModelFlags::settings() const {
   settings.limit = duration_flag("--timeout", timeout);
   read_inputs(*this, settings.request);
   choose_model(*this, settings);
+  check_attention(*this, settings);
   settings.request.training.device = choose_device(device, settings.notes);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
   check_utf8("--out", fs::absolute(out).string());

@@ -140,6 +140,7 @@ class ConfigReader {
       object_.require({"query_pre_attn_scalar"});
       object_.read("query_pre_attn_scalar", scalar);
       config_.logit_cap = optional_scale("final_logit_softcapping");
+      config_.score_cap = optional_scale("attn_logit_softcapping");
     }
     config_.attention_scale = std::pow(scalar, -0.5);
     if (!(scalar > 0)) fields_.refuse("query_pre_attn_scalar", "must be more than 0");
@@ -185,13 +186,16 @@ class ConfigReader {
   // Layers with windows and layers without turn by other tables, or only one of them turns.
   void read_layer_types() {
     const std::optional<int64_t> window = read_window();
-    if (window) limit(std::max<int64_t>(*window - 1, 1));
     const std::vector<bool> windowed = read_windowed_layers();
+    const bool all_windowed = family_.windowed && family_.window_pattern == 0 && !fields_.has("layer_types");
+    if (window && family_.window_is_asked_for && !fields_.has("layer_types"))
+      limit(std::max<int64_t>(*window - 1, 1));  // which layers is up to further fields
     std::vector<int64_t> rotary;
     object_.read("no_rope_layers", rotary, 0);
     if (family_.skips_rotary && rotary.size() != static_cast<size_t>(config_.layers))
       fields_.refuse("no_rope_layers", "must have num_hidden_layers numbers, " + std::to_string(config_.layers));
     for (int64_t i = 0; i < config_.layers; ++i) {
+      config_.windows.push_back(window && (windowed[i] || all_windowed) ? *window : 0);
       if (family_.skips_rotary && rotary[i] == 0) config_.turned_by[i] = -1;
       if (family_.turns_in_windows_only && !(windowed[i] && window)) config_.turned_by[i] = -1;
       if (family_.rotary_by_layer_type) config_.turned_by[i] = windowed[i] ? 1 : 0;

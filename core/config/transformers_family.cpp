@@ -227,6 +227,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .output_bias = kAlways,
        .mlp_bias = kAlways,
        .transposed_weights = true,
+       .softmax_in_float = false,
        .padded = false,
        .tied = true,
        .dropout = 0.1},

@@ -87,6 +87,7 @@ struct TransformersFamily {
   Choice parallel = {};             // attention and MLP of one input
   bool shared_norm = false;         // when parallel: one norm for both
   bool transposed_weights = false;  // Conv1D in place of Linear
+  bool softmax_in_float = true;     // of eager attention
   bool scaled_embedding = false;    // by the root of hidden_size
   bool multipliers = false;         // embedding, attention, residuals, logits
   bool capped_logits = false;       // final_logit_softcapping, query_pre_attn_scalar

@@ -78,6 +78,8 @@ json training_json(const TrainingSettings& training) {
           {"traced_steps", training.traced_steps},
           {"device", training.device},
           {"memory_cap_bytes", training.memory_cap_bytes},
+          {"attention", training.attention},
+          {"pack", training.pack},
           {"blocks", training.blocks},
           {"batch", training.batch},
           {"sequence", training.sequence},
@@ -107,6 +109,8 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("traced_steps", training.traced_steps);
   object.read("device", training.device);
   object.read("memory_cap_bytes", training.memory_cap_bytes);
+  object.read("attention", training.attention);
+  object.read("pack", training.pack);
   object.read("blocks", training.blocks);
   object.read("batch", training.batch);
   object.read("sequence", training.sequence);
@@ -123,6 +127,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
 void check_training(const TrainingSettings& training) {
   if (!training.loss.empty()) check_name("loss", training.loss, kLosses);
   parse_loss_implementation(training.loss_impl);
+  check_name("attention", training.attention, kAttentions);
   check_name("optimizer", training.optimizer, kOptimizers);
   if (!std::isfinite(training.learning_rate) || training.learning_rate < 0)
     throw UsageError("learning rate must be a finite number of at least 0, not " +

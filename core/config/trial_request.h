@@ -48,14 +48,16 @@ struct TrainingSettings {
   std::string autocast = "";  // "" | bfloat16 | float16
   std::string lora = "";      // the adapter that is trained instead of the model (core/config/lora.h); "": none
   int64_t seed = 0;
-  int steps = 5;                 // measured, >= 1
-  int warmup = 2;                // >= 0
-  int traced_steps = 3;          // with the profiler on, after the measured ones
-  std::string device = "cpu";    // cpu | cuda | cuda:N
-  int64_t memory_cap_bytes = 0;  // 0: none
-  std::string blocks = "";       // glob of module paths; "": found by itself
-  int64_t batch = 0;             // replaces the first dimension of every made-up input; 0: as specified
-  int64_t sequence = 0;          // replaces the second dimension of made-up inputs that have one; 0: as specified
+  int steps = 5;                   // measured, >= 1
+  int warmup = 2;                  // >= 0
+  int traced_steps = 3;            // with the profiler on, after the measured ones
+  std::string device = "cpu";      // cpu | cuda | cuda:N
+  int64_t memory_cap_bytes = 0;    // 0: none
+  std::string attention = "sdpa";  // sdpa | eager, of a model of a config.json
+  bool pack = false;               // a batch is one row, its samples documents in it; of such a model
+  std::string blocks = "";         // glob of module paths; "": found by itself
+  int64_t batch = 0;               // replaces the first dimension of every made-up input; 0: as specified
+  int64_t sequence = 0;            // replaces the second dimension of made-up inputs that have one; 0: as specified
 
   // Where values wait that leave the device.
   int64_t host_budget_bytes = 0;   // 0: none

@@ -1,5 +1,8 @@
 #include "core/frontend/front_end.h"
 
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/vocabulary.h"
 #include "core/frontend/adapter/lora_writer.h"
 #include "core/frontend/decoder/decoder_front_end.h"
 #include "core/frontend/pt2/pt2_front_end.h"
@@ -26,6 +29,12 @@ program::Program lowered(const Source& source) {
 }
 
 }  // namespace
+
+Attention parse_attention(const std::string& text) {
+  for (size_t i = 0; i < config::kAttentions.size(); ++i)
+    if (text == config::kAttentions[i]) return static_cast<Attention>(i);
+  throw UsageError(unknown_name("attention", text, config::kAttentions));
+}
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
   static const auto list = all();

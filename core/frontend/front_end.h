@@ -17,10 +17,15 @@ struct Source {
   config::ModelSource model;
   std::string dtype;  // floating parameters and buffers are cast to it; canonical name, "": as stored
   c10::Device device = c10::kCPU;
-  int64_t seed = 0;       // of weights that no file holds
-  int64_t sequence = 0;   // the longest that a built-in model will see; 0: as its profile says
-  std::string lora = "";  // the adapter, as config::parse_lora takes it; "": the model itself is trained
+  int64_t seed = 0;                // of weights that no file holds
+  int64_t sequence = 0;            // the longest that a built-in model will see; 0: as its profile says
+  std::string attention = "sdpa";  // of a config.json
+  bool pack = false;               // of a config.json: it takes positions, which begin anew with each document
+  std::string lora = "";           // the adapter, as config::parse_lora takes it; "": the model itself is trained
 };
+
+enum class Attention { sdpa, eager };
+Attention parse_attention(const std::string& text);  // UsageError with the valid names
 
 class FrontEnd {
  public:

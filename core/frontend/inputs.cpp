@@ -16,6 +16,7 @@
 #include "core/frontend/safetensors.h"
 #include "core/program/interpreter.h"
 #include "core/program/module_state.h"
+#include "core/safetensors/reader.h"
 
 namespace memtune::frontend {
 namespace {
@@ -135,6 +136,7 @@ class BatchMaker {
     if (auto file = described_.file.find(name); file != described_.file.end())
       return add(name, spec_of(name, prepared(name, file->second)), prepared(name, file->second));
     if (auto* spec = described_.find(name)) return make_up(sized(*spec));
+    if (documents_ > 0 && name == "position_ids") return make_up_positions(name);
     if (name == target_ && is_of_tokens(loss_)) return make_up_like_tokens(name);
     if (name == target_ && !argument(name)) {
       pending_target_ = true;
@@ -195,11 +197,23 @@ class BatchMaker {
                        std::to_string(most) + ", the embedding it goes into has " + std::to_string(*rows) + " rows");
   }
 
-  InputSpec sized(InputSpec spec) const {
+  InputSpec sized(InputSpec spec) {
     const auto& training = request_.training;
     if (training.batch > 0 && !spec.shape.empty()) spec.shape[0] = training.batch;
     if (training.sequence > 0 && spec.shape.size() > 1) spec.shape[1] = training.sequence;
+    if (training.pack && spec.shape.size() == 2) {
+      documents_ = spec.shape[0];
+      spec.shape = {1, spec.shape[0] * spec.shape[1]};
+    }
     return spec;
+  }
+
+  // Of a packed row: anew with each document. Tokens come first and say how many there are.
+  void make_up_positions(const std::string& name) {
+    const InputSpec& tokens = batch_.specs.front();
+    const int64_t length = tokens.shape.at(1);
+    const at::Tensor positions = at::arange(length).remainder(length / documents_).unsqueeze(0);
+    add(name, {name, "int64", {1, length}, std::nullopt}, positions);
   }
 
   // Inputs follow the model when that is cast; the loss casts its target itself.
@@ -276,21 +290,23 @@ class BatchMaker {
     for (const InputSpec& spec : batch_.specs)
       if (argument(spec.name) && is_integer(spec.dtype) && spec.shape.size() == 2 && batch_.tokens == 0)
         batch_.tokens = batch_.samples * check_length(spec);
+    if (documents_ > 0) batch_.samples = documents_;
   }
 
   int64_t check_length(const InputSpec& tokens) const {
-    const int64_t length = tokens.shape[1];
+    const int64_t length = tokens.shape[1] / std::max<int64_t>(1, documents_);
     if (model_.longest > 0 && length > model_.longest)
       throw UsageError("sequences of " + std::to_string(length) + " are not built: beyond " +
                        std::to_string(model_.longest) +
                        " the model's sliding window, positions or their scaling end; say --seq");
-    return length;
+    return tokens.shape[1];
   }
 
   const config::TrialRequest& request_;
   Loss loss_;
   const program::Program& model_;
   c10::Device device_;
+  int64_t documents_ = 0;           // in the packed row; 0: nothing is packed
   std::vector<std::string> names_;  // of the model's inputs, then of what only the loss takes
   std::string target_;
   Described described_;
@@ -319,6 +335,17 @@ std::string choose_target(const config::TrialRequest& request, Loss loss, const 
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
   return is_of_tokens(loss) ? first_integer(described, inputs) : "target";
+}
+
+int64_t known_sequence(const config::TrialRequest& request) {
+  if (request.training.sequence > 0) return request.training.sequence;
+  for (const InputSpec& spec : request.inputs)
+    if (is_integer(spec.dtype) && spec.shape.size() == 2) return spec.shape[1];
+  if (request.inputs_file.empty()) return 0;
+  const safetensors::Reader file(request.inputs_file);
+  for (const safetensors::Entry& entry : file.entries())
+    if (entry.name == "input_ids" && entry.shape.size() == 2) return entry.shape[1];
+  return 0;
 }
 
 Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {

@@ -20,6 +20,9 @@ struct Batch {
   int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
 };
 
+// Of a batch of tokens, as far as the request tells without the model: its sequence; 0 where it does not.
+int64_t known_sequence(const config::TrialRequest& request);
+
 // Which input the loss compares with: `target` when given (an input of the model, a
 // spec, or a tensor of the file, else UsageError), else labels or target when such a name is there, else for next_token
 // the first integer input, for cross_entropy and mse "target" (made up from the model's answer). "" for returned.
@@ -28,11 +31,11 @@ std::string choose_target(const config::TrialRequest& request, Loss loss, const 
 // Fills in what specs leave open and checks everything that can be checked without running the model: wrong names (with
 // the valid ones), a missing input, wrong dtype words, `--batch`/`--seq` (training.batch, training.sequence) applied.
 // An input that nobody describes and the model's file does is made up as there; sizes that the file's program is not
-// right for are refused. When no spec or file is given, other shapes are guessed where the model tells (an embedding or a convolution right behind
-// the input; forward's defaults); otherwise UsageError that shows an --input line to write. Floating inputs that are
-// made up take the dtype of the model's parameters when the spec's dtype is float32 and the model is cast. A "target"
-// that nothing describes is made up from the model's answer (classes = last dimension) by one run without gradients
-// whose side effects on buffers and generators are undone.
+// right for are refused. When no spec or file is given, other shapes are guessed where the model tells (an embedding or
+// a convolution right behind the input; forward's defaults); otherwise UsageError that shows an --input line to write.
+// Floating inputs that are made up take the dtype of the model's parameters when the spec's dtype is float32 and the
+// model is cast. A "target" that nothing describes is made up from the model's answer (classes = last dimension) by one
+// run without gradients whose side effects on buffers and generators are undone.
 Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device);
 
 }  // namespace memtune::frontend

@@ -65,8 +65,9 @@ Session::Session(const config::TrialRequest& request) : request_(request) {
   loss_ = frontend::parse_loss(training.loss);
   device_ = device::make_device(training.device);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  program::Program model = frontend::lower(
-      {request.model, training.dtype, device::torch_device(*device_), training.seed, training.sequence, training.lora});
+  program::Program model =
+      frontend::lower({request.model, training.dtype, device::torch_device(*device_), training.seed,
+                       frontend::known_sequence(request), training.attention, training.pack, training.lora});
   const std::string target = frontend::choose_target(request, loss_, model.inputs);
   program_ = std::make_unique<program::Program>(frontend::with_loss(
       model, loss_, target, training.output, config::parse_loss_implementation(training.loss_impl)));

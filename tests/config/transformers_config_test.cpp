@@ -121,7 +121,10 @@ TEST_CASE("the rotary embedding has one meaning in old and in new files") {
 
 TEST_CASE("a window counts where the family uses it") {
   const json window = {{"sliding_window", 32}};
-  CHECK(read(with(example("mistral"), window)).longest == 31);
+  const TransformersConfig everywhere = read(with(example("mistral"), window));
+  CHECK(everywhere.windows == std::vector<int64_t>(static_cast<size_t>(everywhere.layers), 32));
+  CHECK(everywhere.longest == 0);
+  CHECK(read(with(example("llama"), window)).windows.front() == 0);
   CHECK(read(with(example("llama"), window)).longest == 0);
   CHECK(read(with(example("qwen2"), with(window, {{"num_key_value_heads", 2}}))).longest == 0);
   CHECK(read(with(example("qwen2"), with(window, {{"use_sliding_window", true}}))).longest == 31);

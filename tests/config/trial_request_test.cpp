@@ -18,9 +18,9 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse",      "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       6,
-                      "bfloat16", "float16",   "r=4",    11,       12,    13,  14,         "cuda:1",
-                      15,         "h.*",       16,       17,       18,    19,  "/scratch", true};
+  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       6,   "bfloat16",
+                      "float16", "r=4",       11,       12,       13,    14,  "cuda:1",   15,  "eager",
+                      true,      "h.*",       16,       17,       18,    19,  "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -71,6 +71,8 @@ TEST_CASE("training settings survive the file, every field of them") {
   CHECK(training.traced_steps == 14);
   CHECK(training.device == "cuda:1");
   CHECK(training.memory_cap_bytes == 15);
+  CHECK(training.attention == "eager");
+  CHECK(training.pack);
   CHECK(training.blocks == "h.*");
   CHECK(training.batch == 16);
   CHECK(training.sequence == 17);

@@ -19,16 +19,16 @@ class AttentionWriter {
   AttentionWriter(Parts& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), family_(parts.family()), path_(std::move(path)) {}
 
-  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn) {
+  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn, const std::optional<Value>& mask) {
     const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
     auto [q, k, v] = projected(x);
     if (turn) {
       const std::pair<Value, Value> by = {unsqueezed(turn->first), unsqueezed(turn->second)};
       std::tie(q, k) = write_turned(parts_, q, k, by);
     }
-    const bool grouped = config_.kv_heads < config_.heads;
-    const Value o = emit_.op("aten::scaled_dot_product_attention", "",
-                             {q, k, v, IValue(), config_.attention_dropout, true, config_.attention_scale, grouped});
+    const Value o = parts_.setting().attention == Attention::eager ? eager(q, repeated(k), repeated(v), *mask)
+                    : mask                                         ? masked(q, repeated(k), repeated(v), *mask)
+                                                                   : causal(q, k, v);
     const Value whole = emit_.op("aten::contiguous", "", {transposed(o)});
     const Value joined = parts_.reshaped(whole, parts_.shape({-1}));
     const Value out = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.head_width,
@@ -37,6 +37,42 @@ class AttentionWriter {
   }
 
  private:
+  Value causal(Value q, Value k, Value v) {
+    const bool grouped = config_.kv_heads < config_.heads;
+    return emit_.op("aten::scaled_dot_product_attention", "",
+                    {q, k, v, IValue(), config_.attention_dropout, true, config_.attention_scale, grouped});
+  }
+  Value masked(Value q, Value k, Value v, Value mask) {
+    return emit_.op("aten::scaled_dot_product_attention", "",
+                    {q, k, v, mask, config_.attention_dropout, false, config_.attention_scale, false});
+  }
+  Value eager(Value q, Value k, Value v, Value mask) {
+    const Value products = emit_.op("aten::matmul", "", {q, emit_.op("aten::transpose", "int", {k, 2, 3})});
+    Value scores = parts_.times(products, config_.attention_scale);
+    if (config_.score_cap) {
+      scores = emit_.op("aten::tanh", "", {emit_.op("aten::div", "Scalar", {scores, *config_.score_cap})});
+      scores = parts_.times(scores, *config_.score_cap);
+    }
+    const IValue type = family_.softmax_in_float ? IValue(at::kFloat) : IValue();
+    const Value part = emit_.op("aten::softmax", "int", {parts_.plus(scores, mask), -1, type});
+    const Value weights = parts_.dropped(parts_.cast(part, parts_.dtype()), config_.attention_dropout);
+    return emit_.op("aten::matmul", "", {weights, v});
+  }
+  // Keys and values of a group of heads, for each of its heads.
+  Value repeated(Value x) {
+    if (config_.kv_heads == config_.heads) return x;
+    const auto shaped = [&](std::vector<int64_t> heads) {
+      Values sizes = {parts_.batch()};
+      for (const int64_t size : heads) sizes.push_back(emit_.constant(size));
+      sizes.insert(sizes.end(), {parts_.length(), emit_.constant(config_.head_width)});
+      return emit_.list(c10::ListType::ofInts(), sizes);
+    };
+    const int64_t times = config_.heads / config_.kv_heads;
+    const Value each = emit_.op("aten::unsqueeze", "", {x, 2});
+    const Value wide = emit_.op("aten::expand", "", {each, shaped({config_.kv_heads, times})});
+    return parts_.reshaped(wide, shaped({config_.heads}));
+  }
+
   std::string in(std::string_view name) const { return path_ + "." + std::string(name); }
   Value transposed(Value x) { return emit_.op("aten::transpose", "int", {x, 1, 2}); }
   Value unsqueezed(Value x) { return emit_.op("aten::unsqueeze", "", {x, 1}); }
@@ -134,8 +170,8 @@ class AttentionWriter {
 }  // namespace
 
 Value write_attention(Parts& parts, Value x, const std::string& path,
-                      const std::optional<std::pair<Value, Value>>& turn) {
-  return AttentionWriter(parts, path).write(x, turn);
+                      const std::optional<std::pair<Value, Value>>& turn, const std::optional<Value>& mask) {
+  return AttentionWriter(parts, path).write(x, turn, mask);
 }
 
 }  // namespace memtune::frontend

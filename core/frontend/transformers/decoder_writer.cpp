@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/frontend/transformers/attention.h"
+#include "core/frontend/transformers/attention_mask.h"
 #include "core/frontend/transformers/mlp.h"
 #include "core/frontend/transformers/parts.h"
 #include "core/frontend/transformers/rotary.h"
@@ -16,8 +17,8 @@ namespace {
 class DecoderWriter {
  public:
   DecoderWriter(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
-                at::TensorOptions options)
-      : parts_(program, config, weights, options),
+                at::TensorOptions options, const DecoderSetting& setting)
+      : parts_(program, config, weights, options, setting),
         emit_(parts_.emit()),
         config_(config),
         family_(config.family),
@@ -25,6 +26,7 @@ class DecoderWriter {
 
   void write() {
     const Value ids = emit_.input("input_ids");
+    if (parts_.setting().packed) documents_ = emit_.input("position_ids");
     const Value batch = emit_.op("aten::size", "int", {ids, 0});
     parts_.set_size(batch, emit_.op("aten::size", "int", {ids, 1}));
     const at::Tensor table =
@@ -41,7 +43,8 @@ class DecoderWriter {
     const Emitter::InRegion region(emit_, std::string(family_.modules.base), parts_.type("Model"));
     Value x = embedding(ids, emit_.parameter(embedding_path() + ".weight", table));
     if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
-    const Value position = write_positions(parts_);
+    const Value position = documents_ ? *documents_ : write_positions(parts_);
+    masks_.emplace(parts_, documents_);
     if (config_.positions > 0) x = parts_.plus(x, embedded_positions(position));
     x = parts_.dropped(x, config_.embedding_dropout);
     for (const config::Rotary& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, position));
@@ -109,7 +112,14 @@ class DecoderWriter {
   Value attention(Value x, const std::string& path, int64_t index) {
     const int table = config_.turned_by[index];
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
-                           table < 0 ? std::nullopt : std::optional(turns_[table]));
+                           table < 0 ? std::nullopt : std::optional(turns_[table]), masks_->of(window(index)));
+  }
+
+  // Of a layer, where the sequence reaches beyond it.
+  int64_t window(int64_t index) const {
+    const int64_t window = config_.windows[index], length = parts_.setting().sequence;
+    const bool masked = parts_.setting().packed || parts_.setting().attention == Attention::eager;
+    return masked || (length > 0 && length >= window) ? window : 0;
   }
 
   Value mlp(Value x, const std::string& path, int64_t index) {
@@ -126,16 +136,18 @@ class DecoderWriter {
   const config::TransformersConfig& config_;
   const config::TransformersFamily& family_;
   TransformersWeights& weights_;
+  std::optional<Value> documents_;  // positions of a packed row
+  std::optional<AttentionMasks> masks_;
   std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table
 };
 
 }  // namespace
 
 void write_decoder(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
-                   at::TensorOptions options) {
+                   at::TensorOptions options, const DecoderSetting& setting) {
   const auto& family = config.family;
   program.regions.push_back({"", std::string(family.class_prefix) + std::string(family.modules.model_class), -1});
-  DecoderWriter(program, config, weights, options).write();
+  DecoderWriter(program, config, weights, options, setting).write();
 }
 
 }  // namespace memtune::frontend

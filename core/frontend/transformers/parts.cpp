@@ -9,10 +9,11 @@ using c10::IValue;
 using config::NormKind;
 
 Parts::Parts(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
-             at::TensorOptions options)
+             at::TensorOptions options, const DecoderSetting& setting)
     : emit_(program),
       config_(config),
       weights_(weights),
+      setting_(setting),
       dtype_(c10::typeMetaToScalarType(options.dtype())),
       device_(options.device()) {}
 

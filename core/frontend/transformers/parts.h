@@ -11,19 +11,28 @@
 
 #include "core/config/transformers_config.h"
 #include "core/frontend/emitter.h"
+#include "core/frontend/front_end.h"
 #include "core/frontend/transformers/weights.h"
 
 namespace memtune::frontend {
+
+// What of a decoder its config leaves open.
+struct DecoderSetting {
+  Attention attention = Attention::sdpa;
+  bool packed = false;
+  int64_t sequence = 0;  // the length that it will see; 0: not known
+};
 
 class Parts {
  public:
   // All of them must outlive this.
   Parts(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
-        at::TensorOptions options);
+        at::TensorOptions options, const DecoderSetting& setting);
 
   Emitter& emit() { return emit_; }
   const config::TransformersConfig& config() const { return config_; }
   const config::TransformersFamily& family() const { return config_.family; }
+  const DecoderSetting& setting() const { return setting_; }
   at::ScalarType dtype() const { return dtype_; }
   c10::Device device() const { return device_; }
   std::string type(std::string_view name) const { return std::string(family().class_prefix) + std::string(name); }
@@ -33,6 +42,7 @@ class Parts {
     batch_ = batch;
     length_ = length;
   }
+  Value batch() const { return batch_; }
   Value length() const { return length_; }
   // [batch, length, rest...]
   Value shape(const std::vector<int64_t>& rest);
@@ -63,6 +73,7 @@ class Parts {
   Emitter emit_;
   const config::TransformersConfig& config_;
   TransformersWeights& weights_;
+  DecoderSetting setting_;
   at::ScalarType dtype_;
   c10::Device device_;
   Value batch_, length_;

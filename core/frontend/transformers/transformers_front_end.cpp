@@ -1,10 +1,25 @@
 #include "core/frontend/transformers/transformers_front_end.h"
 
+#include <algorithm>
+
 #include "core/config/weight_files.h"
 #include "core/frontend/dtype.h"
 #include "core/frontend/transformers/decoder_writer.h"
 
 namespace memtune::frontend {
+
+namespace {
+
+// Which masks sdpa needs beyond a window is known where the sequence is.
+int64_t longest(const config::TransformersConfig& config, const DecoderSetting& setting) {
+  int64_t least = config.longest;
+  if (setting.packed || setting.attention == Attention::eager || setting.sequence > 0) return least;
+  for (const int64_t window : config.windows)
+    if (window > 0 && (least == 0 || window <= least)) least = std::max<int64_t>(window - 1, 1);
+  return least;
+}
+
+}  // namespace
 
 program::Program TransformersFrontEnd::lower(const Source& source) const {
   const std::filesystem::path path = probe(source.model).file.config;
@@ -13,8 +28,9 @@ program::Program TransformersFrontEnd::lower(const Source& source) const {
   TransformersWeights weights(config::weight_files(path), config, options.device(source.device), source.seed);
   program::Program program;
   program.kind = "config";
-  program.longest = config.longest;
-  write_decoder(program, config, weights, options.device(source.device));
+  const DecoderSetting setting{parse_attention(source.attention), source.pack, source.sequence};
+  program.longest = longest(config, setting);
+  write_decoder(program, config, weights, options.device(source.device), setting);
   if (const std::string note = weights.note(); !note.empty()) program.notes.push_back(note);
   return program;
 }

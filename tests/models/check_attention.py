@@ -1,0 +1,96 @@
+"""Compares attention other than sdpa's own causal one with transformers': eager, windows, packed rows.
+
+    python check_attention.py --memtune build/release/bin/memtune [--only gemma]
+
+Tiny decoders as in check_transformers.py. Loss and every gradient must be Python's bit for bit, and those of
+`checkpoint:full` equal to them. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs
+torch, transformers and safetensors.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+import check_transformers as tiny
+
+WINDOW = {"sliding_window": 8}
+FULL_AND_WINDOW = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8}
+# Case of check_transformers.py, what differs in its config, and how it attends: to a batch, or to a packed row.
+CASES = [
+    ("llama", {}, "eager", False), ("llama", {}, "sdpa", True), ("llama-ungrouped", {}, "eager", True),
+    ("mistral", WINDOW, "sdpa", False), ("mistral", WINDOW, "eager", False), ("mistral", WINDOW, "sdpa", True),
+    ("qwen2", {"use_sliding_window": True, **FULL_AND_WINDOW}, "sdpa", False), ("qwen3", {}, "eager", False),
+    ("gemma", {}, "eager", False), ("gemma2", FULL_AND_WINDOW, "sdpa", False), ("gemma2", FULL_AND_WINDOW, "eager", True),
+    ("gemma3", {}, "eager", False), ("phi3", {"sliding_window": 16}, "sdpa", False), ("phi3", {}, "eager", True),
+    ("granite", {}, "eager", False), ("olmo2", {}, "sdpa", True), ("smollm3", {}, "eager", False),
+    ("stablelm", {}, "eager", False), ("starcoder2", {"sliding_window": 8}, "eager", False),
+    ("cohere2", {"num_hidden_layers": 2, **FULL_AND_WINDOW}, "sdpa", True), ("glm4", {}, "eager", False),
+    ("gpt-neox", {}, "eager", False),
+    ("gpt2", {}, "eager", False), ("gpt2", {}, "sdpa", True),
+    ("gpt-neox", {}, "sdpa", True), ("mixtral", {"sliding_window": 8}, "sdpa", False), ("qwen3-moe", {}, "eager", True),
+]
+
+
+def write_batch(path: str, packed: bool):
+    batch = tiny.write_batch(path, (3, 21))
+    if packed:
+        batch = {name: tensor.reshape(1, -1) for name, tensor in batch.items()}
+        batch["position_ids"] = (torch.arange(63) % 21).unsqueeze(0)
+    save_file(batch, path)
+    return batch
+
+
+def train_in_python(folder: str, batch, attention: str):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto", attn_implementation=attention).train()
+    loss = model(**batch, use_cache=False).loss
+    loss.backward()
+    return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def check(options, place: str, case: str, changes, attention: str, packed: bool, dtype: torch.dtype) -> str:
+    folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
+    family, differs = tiny.CASES[case]
+    tiny.CASES["attention"] = (family, {**differs, **changes})
+    batch = write_batch(inputs, packed)
+    tiny.write_model(folder, "attention", dtype)
+    python = train_in_python(folder, batch, attention)
+    run = os.path.join(place, "run")
+    answer = tiny.train_by_memtune(options, folder, inputs, run,
+                                   more=["--attention", attention] + ["--pack"] * packed)
+    return tiny.compare(answer, tiny.read_reference(run), python)
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--memtune", required=True, help="the program")
+    p.add_argument("--only", default="", help="cases whose name holds this")
+    options = p.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    passed = failed = 0
+    for case in CASES:
+        for dtype in (torch.float32, torch.bfloat16):
+            name, changes, attention, packed = case
+            if options.only not in name:
+                continue
+            said = f"{name:16} {attention:5} {'packed' if packed else '':6} {' '.join(changes):40} {str(dtype)[6:]:9}"
+            with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+                try:
+                    line = f"ok   {said} {check(options, place, *case, dtype)}"
+                    passed += 1
+                except tiny.Failure as failure:
+                    line = f"FAIL {said} {failure}"
+                    failed += 1
+                print(line, flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
