@@ -42,15 +42,19 @@ const TransformersFamily* family_of(const std::string& name, JsonObject& object,
 TransformersFields::TransformersFields(std::string name, const json& given)
     : name_(std::move(name)),
       given_(given),
-      known_(std::make_unique<json>(without_nulls(given))),
+      known_(std::make_unique<const json>(without_nulls(given))),
       object_(*known_, name_),
       family_(family_of(name_, object_, *known_)) {}
 
 TransformersFields::~TransformersFields() = default;
 
 bool TransformersFields::has(const char* field) const { return known_->contains(field); }
-const json& TransformersFields::operator[](const char* field) const { return (*known_)[field]; }
-bool TransformersFields::was_null(const char* field) const { return given_.contains(field) && given_[field].is_null(); }
+
+const json& TransformersFields::operator[](const char* field) const { return known_->at(field); }
+
+bool TransformersFields::was_null(const char* field) const {
+  return given_.contains(field) && given_.at(field).is_null();
+}
 
 int64_t TransformersFields::size(const char* field, int64_t most) {
   int64_t value = 0;

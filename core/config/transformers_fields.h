@@ -17,13 +17,15 @@ class TransformersFields {
   // `name` begins every message. `given` must outlive this. UsageError when its model_type is in no row.
   TransformersFields(std::string name, const nlohmann::json& given);
   ~TransformersFields();
+  TransformersFields(const TransformersFields&) = delete;
+  TransformersFields& operator=(const TransformersFields&) = delete;
 
   const TransformersFamily& family() const { return *family_; }
   JsonObject& object() { return object_; }
 
   // Null counts as missing, but for was_null().
   bool has(const char* field) const;
-  const nlohmann::json& operator[](const char* field) const;
+  const nlohmann::json& operator[](const char* field) const;  // which must be there
   bool was_null(const char* field) const;
 
   // A size that must be there, from 1 on.

@@ -19,6 +19,12 @@ struct Dropped final : autograd::Ticket {
   at::Tensor unpack() override { throw Error("a survey has no backward"); }
 };
 
+// Bytes, or what would be: a survey of shapes is on the meta device.
+bool has_bytes(const at::Tensor& tensor) {
+  if (!tensor.defined()) return false;
+  return autograd::is_plain(tensor) || (tensor.is_meta() && tensor.layout() == at::kStrided && tensor.has_storage());
+}
+
 // aten::convolution and aten::_convolution say in an argument which way they go.
 constexpr size_t kTransposed = 6;
 
@@ -85,7 +91,7 @@ void Survey::before(const program::Op& op, const Stack& inputs) {
   autocast_ = at::autocast::is_autocast_enabled(device_);
   saved_.clear();
   for (const at::Tensor& tensor : program::tensors_in(inputs))
-    if (tensor.defined() && autograd::is_plain(tensor) && is_new(tensor)) note(tensor, -1, 0);
+    if (has_bytes(tensor) && is_new(tensor)) note(tensor, -1, 0);
   const Flops flops = flops_of(facts_.ops[op.id], inputs);
   facts_.ops[op.id].flops += flops.in_all;
   factor_ = flops.per_element;
@@ -95,7 +101,7 @@ void Survey::after(const program::Op& op, const Stack& outputs) {
   config::OpFacts& fact = facts_.ops[op.id];
   for (size_t i = 0; i < outputs.size() && i < fact.output_bytes.size(); ++i)
     for (const at::Tensor& tensor : program::tensors_in({outputs[i]})) {
-      if (!tensor.defined() || !autograd::is_plain(tensor)) continue;
+      if (!has_bytes(tensor)) continue;
       if (i == 0) fact.flops += factor_ * static_cast<double>(tensor.numel());
       if (!is_new(tensor)) continue;
       fact.output_bytes[i] += static_cast<int64_t>(tensor.storage().nbytes());
@@ -116,7 +122,7 @@ void Survey::note_saved(const at::Storage& storage) {
 }
 
 std::unique_ptr<autograd::Ticket> Survey::pack(const at::Tensor& tensor) {
-  if (op_ && tensor.defined() && autograd::is_plain(tensor) && !(autocast_ && autograd::is_cast_parameter(tensor))) {
+  if (op_ && has_bytes(tensor) && !(autocast_ && autograd::is_cast_parameter(tensor))) {
     const auto same = [&](const at::Storage& storage) { return storage.is_alias_of(tensor.storage()); };
     if (std::none_of(saved_.begin(), saved_.end(), same)) saved_.push_back(tensor.storage());
   }

@@ -17,6 +17,7 @@
 #include "core/program/facts.h"
 #include "core/program/module_state.h"
 #include "core/program/segments.h"
+#include "core/step/shape_kernels.h"
 #include "core/step/survey.h"
 
 namespace memtune::trial {
@@ -60,19 +61,28 @@ class Writes final : public program::OpObserver {
 
 }  // namespace
 
-Session::Session(const config::TrialRequest& request) : request_(request) {
+bool Session::shapes_tell(const config::TrialRequest& request) {
   const auto& training = request.training;
-  loss_ = frontend::parse_loss(training.loss);
-  device_ = device::make_device(training.device);
+  return training.device == "cpu" && training.autocast.empty() && request.inputs_file.empty() &&
+         request.inputs.size() <= 1 && !frontend::probe(request.model).file.config.empty();
+}
+
+Session::Session(const config::TrialRequest& request, Tensors tensors)
+    : request_(request),
+      device_(device::make_device(request.training.device)),
+      place_(tensors == Tensors::of_shapes ? c10::Device(c10::kMeta) : device::torch_device(*device_)),
+      loss_(frontend::parse_loss(request.training.loss)) {
+  const auto& training = request.training;
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   program::Program model =
-      frontend::lower({request.model, training.dtype, device::torch_device(*device_), training.seed,
-                       frontend::known_sequence(request), training.attention, training.pack, training.lora});
+      frontend::lower({request.model, training.dtype, place_, training.seed, frontend::known_sequence(request),
+                       training.attention, training.pack, training.lora});
+  if (tensors == Tensors::of_shapes) step::attend_as_a_cpu(model);
   const std::string target = frontend::choose_target(request, loss_, model.inputs);
   program_ = std::make_unique<program::Program>(frontend::with_loss(
       model, loss_, target, training.output, config::parse_loss_implementation(training.loss_impl)));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
-  batch_ = frontend::make_batch(request, loss_, model, device::torch_device(*device_));
+  batch_ = frontend::make_batch(request, loss_, model, place_);
   for (const std::string& guess : batch_.guessed)
     facts_.notes.push_back(guess + " is a guess, for the file does not tell; --input says what it is");
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
@@ -101,6 +111,7 @@ void Session::survey() {
   } catch (const c10::OutOfMemoryError&) {
     device_->empty_cache();  // a trial says so, with what it needs
   } catch (...) {
+    if (place_.is_meta()) throw;
     frontend::rethrow_as_rejection(request_.training, program_->kind, batch_, interpreter_->where());
   }
 }

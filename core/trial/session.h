@@ -1,6 +1,8 @@
 // A model that is ready to train: loaded, lowered, with its batch; and one training step of it under a plan.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,17 +19,25 @@
 
 namespace memtune::trial {
 
+enum class Tensors { with_values, of_shapes };
+
 class Session {
  public:
-  // UsageError for whatever the person can fix: file, inputs, names.
-  explicit Session(const config::TrialRequest& request);
+  // UsageError for whatever the person can fix: file, inputs, names. One of shapes can be surveyed and nothing else: no
+  // weight is made or read, no kernel runs.
+  explicit Session(const config::TrialRequest& request, Tensors tensors = Tensors::with_values);
+
+  // Whether shapes tell of the model all that a survey asks: a decoder written from its config, for a CPU, whose
+  // numbers nobody brought. (A GPU is fast enough, and chooses among more kernels.)
+  static bool shapes_tell(const config::TrialRequest& request);
 
   // Called in each step where its first backward begins.
   void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
 
   // One forward, which needs no more memory than one without gradients: measures what facts() has of values, and tells
   // inputs that the model rejects (UsageError) before any trial. Buffers and generators are left as they were. Once: a
-  // model without blocks has been looked at from the start, to be cut into segments.
+  // model without blocks has been looked at from the start, to be cut into segments. c10::NotImplementedError from a
+  // session of shapes, survey or constructor, where an operator tells its shapes by values alone.
   void survey();
 
   // The loss before anything has moved: no step, no statistics, no deterministic kernels. Leaves everything as it was.
@@ -60,6 +70,7 @@ class Session {
 
   const config::TrialRequest& request_;
   std::unique_ptr<device::Device> device_;
+  c10::Device place_;  // of the tensors
   frontend::Loss loss_;
   std::unique_ptr<program::Program> program_;
   config::ProgramFacts facts_;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -264,6 +265,19 @@ class Trial {
   double last_loss_ = 0;
 };
 
+std::unique_ptr<Session> surveyed(const config::TrialRequest& request) {
+  if (Session::shapes_tell(request)) try {
+      auto session = std::make_unique<Session>(request, Tensors::of_shapes);
+      session->survey();
+      return session;
+    } catch (const c10::NotImplementedError&) {
+      // Some operator has to run.
+    }
+  auto session = std::make_unique<Session>(request);
+  session->survey();
+  return session;
+}
+
 }  // namespace
 
 Measurement run_trial(const config::TrialRequest& request, Runner& runner, Frames& frames) {
@@ -272,15 +286,14 @@ Measurement run_trial(const config::TrialRequest& request, Runner& runner, Frame
 
 void inspect(const config::TrialRequest& request, Frames& frames) {
   frames.phase("load", 1, 1);
-  Session session(request);
-  session.survey();
-  config::ProgramFacts facts = session.facts();
+  const std::unique_ptr<Session> session = surveyed(request);
+  config::ProgramFacts facts = session->facts();
   std::vector<std::string> inputs;
-  for (const auto& spec : session.batch().specs) inputs.push_back(config::to_string(spec));
+  for (const auto& spec : session->batch().specs) inputs.push_back(config::to_string(spec));
   frames.send({{"frame", "facts"},
                {"facts", facts},
                {"inputs", inputs},
-               {"loss", frontend::to_string(session.loss())},
+               {"loss", frontend::to_string(session->loss())},
                {"origin", find_origin(request)}});
 }
 

@@ -89,7 +89,7 @@ class ExpertsWriter {
 
   // Where each expert's tokens end. A CPU counts floats only, CUDA, to be deterministic, integers.
   Value ends_of_experts(Value sorted) {
-    const Value counted = parts_.cast(sorted, parts_.device().is_cpu() ? at::kFloat : at::kInt);
+    const Value counted = parts_.cast(sorted, parts_.device().is_cuda() ? at::kInt : at::kFloat);
     const Value counts = emit_.op("aten::histc", "", {counted, experts_.count, 0, experts_.count - 1});
     return emit_.op("aten::cumsum", "", {counts, 0, at::kInt});
   }

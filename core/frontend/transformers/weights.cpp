@@ -68,13 +68,15 @@ at::Tensor TransformersWeights::read(const Place& place, const std::string& name
   if (at::IntArrayRef(entry.shape) != shape)
     throw UsageError("'" + name + "' of the model's safetensors files is " + c10::str(at::IntArrayRef(entry.shape)) +
                      ", by its config " + c10::str(shape));
+  asked_for_.insert(entry.name);
+  if (options_.device().is_meta()) return at::empty(shape, options_);
   at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(scalar_type(entry.dtype)));
   place.file->read(entry, static_cast<char*>(tensor.data_ptr()));
-  asked_for_.insert(entry.name);
   return tensor.to(options_);
 }
 
 at::Tensor TransformersWeights::made_up(at::IntArrayRef shape, Filling filling) {
+  if (options_.device().is_meta()) return at::empty(shape, options_);
   if (filling == Filling::zeros) return at::zeros(shape, options_);
   if (filling == Filling::ones) return at::ones(shape, options_);
   if (!noise_.defined()) {

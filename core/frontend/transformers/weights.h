@@ -1,5 +1,6 @@
 // The weights of a model of transformers, by the names that it gives them: out of the safetensors files beside its
-// config.json, or made up where there are none.
+// config.json, or made up where there are none. On the meta device they have shapes, and no file is read beyond its
+// header.
 #pragma once
 
 #include <ATen/core/Generator.h>

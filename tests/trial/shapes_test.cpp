@@ -1,0 +1,122 @@
+// What memtune knows of a model before its first trial must not depend on whether a forward has run for it or only its
+// shapes were followed; and those of a large model must cost neither its memory nor its time.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/device/torch/make_device.h"
+#include "core/trial/session.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::tests {
+namespace {
+
+using nlohmann::json;
+using trial::Session;
+
+json llama() {
+  return {{"model_type", "llama"},    {"vocab_size", 97},         {"hidden_size", 32},
+          {"intermediate_size", 48},  {"num_hidden_layers", 2},   {"num_attention_heads", 4},
+          {"num_key_value_heads", 2}, {"rms_norm_eps", 1e-5},     {"hidden_act", "silu"},
+          {"head_dim", 16},           {"attention_dropout", 0.0}, {"tie_word_embeddings", true}};
+}
+
+json with(json config, const json& changes) {
+  config.update(changes);
+  return config;
+}
+
+std::vector<json> configs() {
+  const json gemma = {{"query_pre_attn_scalar", 16}, {"hidden_activation", "gelu_pytorch_tanh"}};
+  const json experts = {{"num_experts", 6},
+                        {"num_experts_per_tok", 2},
+                        {"moe_intermediate_size", 24},
+                        {"shared_expert_intermediate_size", 40}};
+  const json gpt2 = {
+      {"model_type", "gpt2"}, {"vocab_size", 97},           {"n_embd", 32},      {"n_layer", 2},
+      {"n_head", 4},          {"layer_norm_epsilon", 1e-5}, {"n_positions", 64}, {"activation_function", "gelu_new"}};
+  return {llama(),
+          with(llama(), {{"attention_dropout", 0.1}}),
+          with(llama(), with(gemma, {{"model_type", "gemma3_text"}})),
+          with(llama(), {{"model_type", "phi3"}, {"resid_pdrop", 0.1}, {"pad_token_id", nullptr}}),
+          with(llama(), {{"model_type", "olmo2"}}),
+          with(llama(), {{"model_type", "cohere2"}, {"layer_norm_eps", 1e-5}, {"logit_scale", 0.5}}),
+          with(llama(), {{"model_type", "stablelm"}, {"layer_norm_eps", 1e-5}, {"qk_layernorm", true}}),
+          with(llama(), {{"model_type", "gpt_neox"}, {"layer_norm_eps", 1e-5}}),
+          with(llama(), {{"model_type", "glm4"}, {"pad_token_id", nullptr}}),
+          with(llama(), with(experts, {{"model_type", "qwen2_moe"}})),
+          gpt2};
+}
+
+struct Place : test::ScratchFolder {
+  config::TrialRequest request(const json& config, const std::string& dtype, int64_t batch, int64_t sequence) const {
+    std::ofstream(path / "config.json") << config;
+    config::TrialRequest request;
+    request.model.path = (path / "config.json").string();
+    request.training.dtype = dtype;
+    request.training.device = "cpu";
+    request.training.loss = "causal_lm";
+    request.training.batch = batch;
+    request.training.sequence = sequence;
+    return request;
+  }
+};
+
+json facts(const config::TrialRequest& request, trial::Tensors tensors) {
+  device::make_device("cpu")->set_cap(0);  // which tests of memory caps leave
+  Session session(request, tensors);
+  session.survey();
+  return session.facts();
+}
+
+TEST_CASE("shapes tell of decoders what running them does") {
+  const Place place;
+  for (const json& config : configs())
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      const std::string type = config["model_type"];
+      CAPTURE(type);
+      CAPTURE(dtype);
+      const config::TrialRequest request = place.request(config, dtype, 2, 24);
+      REQUIRE(Session::shapes_tell(request));
+      const json shapes = facts(request, trial::Tensors::of_shapes);
+      const json values = facts(request, trial::Tensors::with_values);
+      REQUIRE(shapes["ops"].size() == values["ops"].size());
+      for (size_t i = 0; i < values["ops"].size(); ++i) CHECK(shapes["ops"][i] == values["ops"][i]);
+      CHECK(shapes == values);
+    }
+}
+
+TEST_CASE("a model of a billion parameters is known at a long sequence without its memory") {
+  const Place place;
+  const json config = with(llama(), {{"vocab_size", 128256},
+                                     {"hidden_size", 2048},
+                                     {"intermediate_size", 8192},
+                                     {"num_hidden_layers", 16},
+                                     {"num_attention_heads", 32},
+                                     {"num_key_value_heads", 8},
+                                     {"head_dim", 64}});
+  const std::unique_ptr<device::Device> device = device::make_device("cpu");
+  device->reset_peak();
+  const int64_t before = device->memory().allocated;
+  const json known = facts(place.request(config, "bfloat16", 2, 4096), trial::Tensors::of_shapes);
+  CHECK(known["parameters"] == 1235814400);
+  CHECK(device->memory().peak_allocated - before < int64_t{256} << 20);  // its weights alone are 2.3 GiB
+}
+
+TEST_CASE("who brings numbers of their own, or another form or device, has the model run") {
+  const Place place;
+  config::TrialRequest request = place.request(llama(), "", 2, 24);
+  request.inputs_file = "x.safetensors";
+  CHECK_FALSE(Session::shapes_tell(request));
+  request = place.request(llama(), "", 2, 24);
+  request.training.autocast = "bfloat16";
+  CHECK_FALSE(Session::shapes_tell(request));
+  request = place.request(llama(), "", 2, 24);
+  request.training.device = "cuda";
+  CHECK_FALSE(Session::shapes_tell(request));
+}
+
+}  // namespace
+}  // namespace memtune::tests
