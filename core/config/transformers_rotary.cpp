@@ -160,14 +160,13 @@ std::vector<Rotary> read_by_layer_type(TransformersFields& fields, int64_t head_
   const bool now = fields.has("rope_parameters");
   const json none = json::object();
   const json& tables = now ? fields["rope_parameters"] : none;
-  const std::string field = fields.name() + "." + (now ? "rope_parameters" : "rope_scaling");
-  JsonObject(tables, field);  // refuses what is no object
-  const json& full = now ? object_or_none(tables, kFull) : fields.has("rope_scaling") ? fields["rope_scaling"] : none;
-  const std::string path = now ? field + "." + kFull : field;
+  const JsonObject whole(tables, fields.name() + "." + (now ? "rope_parameters" : "rope_scaling"));
+  const json& old = fields.has("rope_scaling") ? fields["rope_scaling"] : none;
+  const std::string in_full = now ? whole.path(kFull) : fields.name() + ".rope_scaling";
   std::vector<Rotary> result;
-  result.push_back(
-      RotaryReader(fields, full, path, head_width).read(fields.family().fields.rope_theta, fields.family().rope_theta));
-  result.push_back(RotaryReader(fields, object_or_none(tables, kWindows), field + "." + kWindows, head_width)
+  result.push_back(RotaryReader(fields, now ? object_or_none(tables, kFull) : old, in_full, head_width)
+                       .read(fields.family().fields.rope_theta, fields.family().rope_theta));
+  result.push_back(RotaryReader(fields, object_or_none(tables, kWindows), whole.path(kWindows), head_width)
                        .read("rope_local_base_freq", kThetaInWindows));
   result[0].name = kFull;
   result[1].name = kWindows;

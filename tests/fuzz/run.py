@@ -55,6 +55,16 @@ def seeds():
     transformers = {"model_type": "llama", "vocab_size": 9, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2,
                     "num_attention_heads": 2, "rms_norm_eps": 1e-5, "hidden_act": "silu", "layer_types": ["full_attention"],
                     "rope_scaling": {"type": "llama3", "factor": 2, "low_freq_factor": 1}, "pad_token_id": None}
+    gemma3 = {**transformers, "model_type": "gemma3_text", "hidden_activation": "gelu_new", "query_pre_attn_scalar": 4,
+              "sliding_window_pattern": 2, "sliding_window": 4, "layer_types": None, "rope_scaling": None, "rope_parameters": {
+                  "full_attention": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16},
+                  "sliding_attention": {"rope_theta": 9}}}
+    experts = {**transformers, "model_type": "qwen2_moe", "num_experts": 4, "num_experts_per_tok": 2, "layer_types": None,
+               "moe_intermediate_size": 4, "shared_expert_intermediate_size": 4, "decoder_sparse_step": 2,
+               "mlp_only_layers": [1], "max_position_embeddings": 64, "num_key_value_heads": 1, "rope_scaling": {
+                   "type": "longrope", "short_factor": [1, 2], "original_max_position_embeddings": 16}}
+    gpt2 = {"model_type": "gpt2", "vocab_size": 9, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 8,
+            "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "resid_pdrop": 0.1}
     start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
               {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
@@ -73,7 +83,7 @@ def seeds():
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
         "plan_file": [dump(rules), *plans],
         "profile": [dump(profile)],
-        "transformers": [dump(transformers)],
+        "transformers": [dump(transformers), dump(gemma3), dump(experts), dump(gpt2)],
         "facts": [dump(sweep["facts"]), dump(facts)],
         "sweep": [dump(sweep)],
         "report": [dump({"version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],

@@ -97,6 +97,11 @@ CASES = {
     "gpt2": ("gpt2", GPT2),
     "gpt2-plain": ("gpt2", {**GPT2, "n_inner": 48, "activation_function": "gelu", "scale_attn_weights": False,
                             "tie_word_embeddings": False}),
+    "gpt2-dropout": ("gpt2", {"n_positions": 64}),
+    "gpt-neox-dropout": ("gpt_neox", {"hidden_dropout": 0.1, "attention_dropout": 0.1}),
+    "phi3-dropout": ("phi3", {"resid_pdrop": 0.2}),
+    "starcoder2-dropout": ("starcoder2", {"residual_dropout": 0.1, "embedding_dropout": 0.2}),
+    "stablelm-dropout": ("stablelm", {"hidden_dropout": 0.2}),
     "llama-dynamic": ("llama", {"max_position_embeddings": 64, "rope_parameters": {
         "rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}}),
     "qwen2-yarn": ("qwen2", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000.0,
@@ -153,6 +158,7 @@ def train_in_python(folder: str, batch):
     """The loss, the gradients, and the peak of all tensors."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+        torch.manual_seed(0)
         loss = model(**batch, use_cache=False).loss
         loss.backward()
     # transformers keeps the frequencies of the rotary embedding twice.
@@ -163,7 +169,7 @@ def train_in_python(folder: str, batch):
 
 def train_by_memtune(options, model: str, inputs: str, run: str, strategies=("none", "checkpoint:full"), more=()):
     command = [options.memtune, "sweep", "--model", model, "--inputs", inputs, "--device", "cpu", "--steps", "1",
-               "--warmup", "0", "--rounds", "1", "--optimizer", "sgd", "--json", "-", "--out", run, *more]
+               "--warmup", "0", "--rounds", "1", "--seed", "0", "--optimizer", "sgd", "--json", "-", "--out", run, *more]
     for strategy in strategies:
         command += ["--strategy", strategy]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300,
