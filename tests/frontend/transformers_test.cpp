@@ -78,6 +78,26 @@ TEST_CASE("a weight that the files do not have, or have in another shape, is nam
       "'model.embed_tokens.weight' of the model's safetensors files is [50, 15], by its config [50, 16]", UsageError);
 }
 
+TEST_CASE("weights may have been saved without the head, and experts one by one") {
+  const Place place;
+  place.write_weights("embed_tokens.weight", {50, 15});
+  CHECK_THROWS_WITH_AS(
+      lower(place.source()),
+      "'model.embed_tokens.weight' of the model's safetensors files is [50, 15], by its config [50, 16]", UsageError);
+  config::TransformersConfig config;
+  config.family = *config::find_transformers_family("mixtral");
+  const auto stacked = [&](const char* name) {
+    place.write_weights(name, {3, 4});
+    TransformersWeights weights({place.path / "model.safetensors"}, config, at::TensorOptions(at::kFloat), 0);
+    return weights.make_stacked("model.layers.0.mlp.experts.down_proj", {1, 3, 4}, {"w2"});
+  };
+  CHECK(stacked("model.layers.0.mlp.experts.0.w2.weight").sizes() == at::IntArrayRef{1, 3, 4});
+  CHECK(stacked("model.layers.0.block_sparse_moe.experts.0.w2.weight").sizes() == at::IntArrayRef{1, 3, 4});
+  CHECK_THROWS_WITH_AS(stacked("model.layers.0.mlp.experts.1.w2.weight"),
+                       "the model's safetensors files have no tensor 'model.layers.0.mlp.experts.0.w2.weight'",
+                       UsageError);
+}
+
 TEST_CASE("a sequence that fills the sliding window is refused") {
   const Place place;
   const program::Program model = lower(place.source());
