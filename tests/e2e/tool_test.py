@@ -150,10 +150,12 @@ class HuggingFace(ToolTest):
                      "--out", "training")
 
     def test_a_model_of_a_billion_parameters_is_known_without_running_it(self):
-        self.write(model_type="llama", vocab_size=128256, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
-                   num_attention_heads=32, num_key_value_heads=8, tie_word_embeddings=True, sliding_window=None)
+        self.write(model_type="llama", vocab_size=128256, hidden_size=2048, intermediate_size=8192,
+                   num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8, tie_word_embeddings=True,
+                   sliding_window=None)
         started = time.monotonic()
-        with self.start("sweep", "--device", "cpu", "--model", ".", "--batch", "2", "--seq", "4096", "--dry-run") as process:
+        with self.start("sweep", "--device", "cpu", "--model", ".", "--batch", "2", "--seq", "4096",
+                        "--dry-run") as process:
             out = process.stdout.read()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -171,10 +173,11 @@ class HuggingFace(ToolTest):
         model("3 does not divide num_attention_heads", num_key_value_heads=3)
         model("unknown model_type 'bert'", model_type="bert")
         model("sequences of 128 are not built: beyond 31", sliding_window=32)
-        experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 3}
-        model("3 of 2 experts cannot be chosen", **experts)
-        model("config.json.output_router_logits: ", **{**experts, "num_experts_per_tok": 1, "output_router_logits": True})
-        model("Its text_config, as a config.json of its own", model_type="gemma3", text_config={"model_type": "gemma3_text"})
+        experts = {"model_type": "mixtral", "num_local_experts": 2}
+        model("3 of 2 experts cannot be chosen", num_experts_per_tok=3, **experts)
+        model("config.json.output_router_logits: ", num_experts_per_tok=1, output_router_logits=True, **experts)
+        model("Its text_config, as a config.json of its own", model_type="gemma3",
+              text_config={"model_type": "gemma3_text"})
         (self.folder / "config.json").write_text("{")
         self.refuses("config.json is not JSON", "sweep", "--device", "cpu", "--model", ".")
         self.write()

@@ -3,9 +3,10 @@
     python check_transformers.py --memtune build/release/bin/memtune [--only qwen] [--jobs 2]
 
 Each case is a configuration of one family with random weights, written by save_pretrained; run in float32 and bfloat16
-on two batches with labels, some of them ignored (a family's further cases on one). The loss and every gradient of `none` must be Python's bit for bit,
-under the same names, those of `checkpoint:full` equal to them, and what `none` holds where
-the backward begins, and at its peak, that of Python's allocator within 64 bytes: numbers that Python keeps as tensors. Prints a line for each run and `N passed, N failed`.
+on two batches with labels, some of them ignored (a family's further cases on one). The loss and every gradient of
+`none` must be Python's bit for bit, under the same names, those of `checkpoint:full` equal to them, and what `none`
+holds where the backward begins, and at its peak, that of Python's allocator within 64 bytes: numbers that Python keeps
+as tensors. Prints a line for each run and `N passed, N failed`.
 Exit code 1 on a failure, 2 when a family that memtune knows has no case. Needs torch, transformers and safetensors.
 """
 
@@ -34,7 +35,8 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_fre
           "original_max_position_embeddings": 16}
 PADLESS = {"pad_token_id": None}
 GEMMA = {"head_dim": 16, "num_key_value_heads": 1}
-EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40}
+EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24,
+           "shared_expert_intermediate_size": 40}
 GPT2 = {"n_positions": 64, "n_inner": None, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
 
 # Name: model_type and what differs from TINY.
@@ -69,15 +71,15 @@ CASES = {
     "smollm3": ("smollm3", {"num_hidden_layers": 4}),
     "gemma3": ("gemma3_text", {**GEMMA, "num_hidden_layers": 3, "sliding_window": 64,
                                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
-    "gemma3-scaled": ("gemma3_text", {**GEMMA, "num_hidden_layers": 6, "sliding_window": 64, "final_logit_softcapping": 20.0,
-                                      "query_pre_attn_scalar": 24, "rope_parameters": {
+    "gemma3-scaled": ("gemma3_text", {**GEMMA, "num_hidden_layers": 6, "sliding_window": 64,
+                                      "final_logit_softcapping": 20.0, "query_pre_attn_scalar": 24, "rope_parameters": {
         "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
         "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}}}),
     "mixtral": ("mixtral", {"num_local_experts": 6, "num_experts_per_tok": 2}),
     "mixtral-one": ("mixtral", {"num_local_experts": 40, "num_experts_per_tok": 1, "sliding_window": 64}),
     "qwen2-moe": ("qwen2_moe", EXPERTS),
-    "qwen2-moe-some": ("qwen2_moe", {**EXPERTS, "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [3],
-                                     "norm_topk_prob": True, "qkv_bias": False}),
+    "qwen2-moe-some": ("qwen2_moe", {**EXPERTS, "num_hidden_layers": 4, "decoder_sparse_step": 2,
+                                     "mlp_only_layers": [3], "norm_topk_prob": True, "qkv_bias": False}),
     "qwen3-moe": ("qwen3_moe", {**EXPERTS, "head_dim": 16, "norm_topk_prob": True}),
     "qwen3-moe-plain": ("qwen3_moe", EXPERTS),
     "glm4": ("glm4", {"head_dim": 16}),
@@ -106,8 +108,9 @@ CASES = {
         "rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}}),
     "qwen2-yarn": ("qwen2", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000.0,
                                                  "original_max_position_embeddings": 32}}),
-    "phi3-longrope": ("phi3", {"original_max_position_embeddings": 64, "max_position_embeddings": 256, "rope_parameters": {
-        "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.2, 1.5, 2.0], "long_factor": [4.0] * 4}}),
+    "phi3-longrope": ("phi3", {"original_max_position_embeddings": 64, "max_position_embeddings": 256,
+                               "rope_parameters": {"rope_type": "longrope", "rope_theta": 10000.0,
+                                                   "short_factor": [1.0, 1.2, 1.5, 2.0], "long_factor": [4.0] * 4}}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
 SHARDED = {"llama", "gemma2"}  # weights in several files
