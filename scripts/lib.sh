@@ -3,7 +3,7 @@
 #
 #   MEMTUNE_TORCH_PYTHON  a python that has torch 2.11    } instead of the copy that is
 #   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
-#   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, safetensors, numpy,
+#   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, timm, safetensors, numpy,
 #                         peft, bitsandbytes, trl
 #   MEMTUNE_CACHE         where downloads live; default $XDG_CACHE_HOME/memtune, shared by all clones
 # shellcheck shell=bash
@@ -21,12 +21,12 @@ cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft
   nvidia-cusparselt-cu13==0.8.0 nvidia-cusparse==12.6.3.3 nvidia-nvshmem-cu13==3.4.5 nvidia-curand==10.4.0.35
   nvidia-nvjitlink==13.0.88 nvidia-cufile==1.15.1.6 nvidia-cusolver==12.0.4.66 nvidia-cuda-nvrtc==13.0.88"
 # shellcheck disable=SC2034
-test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 safetensors numpy
+test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 timm==1.0.31 safetensors numpy
   peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2"
 # shellcheck disable=SC2034
 peer_packages="trl==1.16.0"  # one file of it is read: what it needs besides is not
 # shellcheck disable=SC2034
-zoo_packages="timm==1.0.31 torchaudio==$torch_version"  # they need what the tests have
+zoo_packages="torchaudio==$torch_version"  # it needs what the tests have
 
 # Dear ImGui (docking), ImPlot, GLFW and Roboto, as one source package has them.
 viewer_version=1.93.0
@@ -165,7 +165,7 @@ install_set() {
 check_test_python() {
   local absent
   absent=$("$test_python" -c 'from importlib.util import find_spec
-print(*[m for m in ("torch", "torchvision", "transformers", "safetensors", "numpy", "peft", "bitsandbytes", "trl") if not find_spec(m)])') ||
+print(*[m for m in ("torch", "torchvision", "transformers", "timm", "safetensors", "numpy", "peft", "bitsandbytes", "trl") if not find_spec(m)])') ||
     die "$test_python does not run"
   [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
 }

@@ -16,6 +16,7 @@
 #include "core/frontend/safetensors.h"
 #include "core/program/interpreter.h"
 #include "core/program/module_state.h"
+#include "core/program/written_inputs.h"
 #include "core/safetensors/reader.h"
 
 namespace memtune::frontend {
@@ -277,7 +278,7 @@ class BatchMaker {
     program::Interpreter interpreter(plain);
     at::NoGradGuard no_grad;
     try {
-      std::vector<c10::IValue> inputs(batch_.tensors.begin(), batch_.tensors.end());
+      auto inputs = program::unwritten(batch_.tensors, program::written_inputs(plain));
       return choose(interpreter.run(std::move(inputs)), loss_, request_.training.output);
     } catch (...) {
       rethrow_as_rejection(request_.training, model_.kind, batch_, interpreter.where());

@@ -17,6 +17,7 @@
 #include "core/program/facts.h"
 #include "core/program/module_state.h"
 #include "core/program/segments.h"
+#include "core/program/written_inputs.h"
 #include "core/step/shape_kernels.h"
 #include "core/step/survey.h"
 
@@ -28,8 +29,6 @@ autograd::Autocast autocast_of(const std::string& dtype, c10::DeviceType device)
   if (dtype.empty()) return autograd::Autocast::now(device);
   return {true, dtype == "float16" ? at::kHalf : at::kBFloat16};
 }
-
-std::vector<c10::IValue> to_values(const std::vector<at::Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
 
 // Notes which parameters' memory ops write into.
 class Writes final : public program::OpObserver {
@@ -86,6 +85,7 @@ Session::Session(const config::TrialRequest& request, Tensors tensors)
   for (const std::string& guess : batch_.guessed)
     facts_.notes.push_back(guess + " is a guess, for the file does not tell; --input says what it is");
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
+  written_ = program::written_inputs(*program_);
   if (!facts_.blocks.empty()) return;
   survey();  // the same in every trial, so that plans and engines mean the same segments
   program::cut_into_segments(*program_, facts_);
@@ -100,7 +100,7 @@ void Session::survey() {
     const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(&survey);
-    auto loss = interpreter_->run(to_values(batch_.tensors), &survey);
+    auto loss = interpreter_->run(program::unwritten(batch_.tensors, written_), &survey);
     if (!loss.isTensor() || loss.toTensor().numel() != 1)
       throw UsageError(
           "the loss is no single number: with --loss returned the model must answer with its loss; "
@@ -134,7 +134,7 @@ std::set<const void*> Session::written_memory() {
   Writes writes(survey, parameters());
   autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
   autograd::HookScope hooks(&survey);
-  interpreter_->run(to_values(batch_.tensors), &writes);
+  interpreter_->run(program::unwritten(batch_.tensors, written_), &writes);
   return writes.memory();
 }
 
@@ -146,7 +146,7 @@ at::Tensor Session::forward(step::Executor* executor, program::OpObserver* obser
     const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
     autograd::HookScope hooks(executor);
-    loss = interpreter_->run(to_values(batch_.tensors), observer ? observer : executor).toTensor();
+    loss = interpreter_->run(program::unwritten(batch_.tensors, written_), observer ? observer : executor).toTensor();
   }
   if (executor) executor->end_forward();
   in_forward_ = false;

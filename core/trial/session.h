@@ -76,6 +76,7 @@ class Session {
   config::ProgramFacts facts_;
   frontend::Batch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
+  std::vector<bool> written_;  // inputs that the program writes into
   std::function<void()> before_backward_;
   bool in_forward_ = false;
   bool surveyed_ = false;

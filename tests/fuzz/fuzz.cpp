@@ -23,6 +23,8 @@
 #include "core/config/block_ranges.h"
 #include "core/config/decoder_profile.h"
 #include "core/config/model_file.h"
+#include "core/config/pt2_archive.h"
+#include "core/config/pt2_program.h"
 #include "core/config/strategy.h"
 #include "core/config/transformers_config.h"
 #include "core/config/trial_request.h"
@@ -144,6 +146,24 @@ void read_transformers(const std::string& input) { config::parse_transformers_co
 
 void read_model_file(const std::string& input) { config::look_at_model(folder().file("model", input)); }
 
+void read_pt2(const std::string& input) {
+  const config::Pt2Program program = config::parse_pt2_program(input);
+  std::vector<config::InputDescription> inputs;
+  for (const config::Pt2Input& one : program.inputs) inputs.push_back(one.described);
+  const auto shapes = config::resize(inputs, 0, 0);
+  for (size_t i = 0; i < inputs.size(); ++i) config::check_shape(inputs[i], shapes[i]);
+  for (const config::Pt2Node& node : program.graph.nodes) config::module_stack(node.modules);
+}
+
+void read_pt2_tensors(const std::string& input) {
+  for (const config::Pt2Tensor& tensor : config::parse_pt2_tensors(input, "data/weights/"))
+    config::check_fits(tensor, 48);
+}
+
+void read_pt2_archive(const std::string& input) {
+  config::read_pt2_program(config::Pt2Archive(folder().file("model.pt2", input)));
+}
+
 void read_facts(const std::string& input) {
   const auto facts = parse_json(input).get<config::ProgramFacts>();
   for (const char* name : {"none", "checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap",
@@ -253,6 +273,9 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"frames", read_frames},
                                                                       {"request", read_request},
                                                                       {"model_file", read_model_file},
+                                                                      {"pt2", read_pt2},
+                                                                      {"pt2_tensors", read_pt2_tensors},
+                                                                      {"pt2_archive", read_pt2_archive},
                                                                       {"transformers", read_transformers}};
 
 void (*chosen)(const std::string&) = nullptr;

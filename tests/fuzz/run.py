@@ -29,13 +29,39 @@ def op(i, name, block):
             "output_bytes": [1 << 20], "output_saved": [True]}
 
 
-def archive(names):
+def archive(names, contents=None):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as zip:
         for name in names:
             with zip.open(zipfile.ZipInfo("m/" + name), "w", force_zip64=len(names) > 2) as record:
-                record.write(b"_parameters _modules")
+                record.write(contents[name] if contents else b"_parameters _modules")
     return file.getvalue()
+
+
+def exported():
+    """A small model.json of torch.export, and a config of its weights."""
+    meta = {"dtype": 7, "requires_grad": True, "layout": 7, "storage_offset": {"as_int": 0}, "device": {"type": "cpu"},
+            "sizes": [{"as_int": 3}, {"as_int": 4}], "strides": [{"as_int": 4}, {"as_int": 1}]}
+    symbol = {"as_expr": {"expr_str": "Symbol('s0')", "hint": {"as_int": 2}}}
+    tensor = lambda name: {"as_tensor": {"name": name}}
+    node = {"target": "torch.ops.aten.linear.default", "outputs": [{"as_tensors": [{"name": "y"}]}],
+            "inputs": [{"name": "input", "arg": tensor("x")}, {"name": "weight", "arg": tensor("w")},
+                       {"name": "size", "arg": {"as_sym_ints": [{"as_name": "s"}, {"as_int": -1}]}},
+                       {"name": "p", "arg": {"as_float": "Infinity"}}, {"name": "d", "arg": {"as_device": {"type": "cpu"}}}],
+            "metadata": {"stack_trace": 'File "/a/m.py", line 3, in f\n', "nn_module_stack": "k,,M;k.up,up,a.Linear"}}
+    graph = {"inputs": [tensor("x")], "outputs": [tensor("y")], "nodes": [node],
+             "tensor_values": {"x": {**meta, "sizes": [symbol, {"as_int": 4}]}}, "sym_int_values": {"n": symbol}}
+    inner = {"target": "torch.ops.higher_order.cond", "metadata": {}, "outputs": [tensor("z")],
+             "inputs": [{"name": "", "arg": {"as_graph": {"name": "g", "graph": {**graph, "nodes": []}}}}]}
+    specs = [{"parameter": {"arg": {"name": "w"}, "parameter_name": "w"}}, {"user_input": {"arg": tensor("x")}},
+             {"user_input": {"arg": {"as_sym_int": {"as_name": "n"}}}}, {"constant_input": {"name": "c", "value": {"as_int": 1}}}]
+    tree = '[1, {"type": "dict", "context": "[\\"a\\"]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}]'
+    model = {"schema_version": {"major": 8}, "verifiers": ["TRAINING"], "range_constraints": {"s0": {"min_val": 2, "max_val": None}},
+             "graph_module": {"graph": {**graph, "nodes": [node, inner]}, "treespec_namedtuple_fields": {},
+                              "signature": {"input_specs": specs, "output_specs": [{"user_output": {"arg": tensor("y")}}]},
+                              "module_call_graph": [{"fqn": "", "signature": {"out_spec": tree}}]}}
+    weights = {"config": {"w": {"path_name": "weight_0", "use_pickle": False, "tensor_meta": meta}}}
+    return json.dumps(model).encode(), json.dumps(weights).encode()
 
 
 def seeds():
@@ -52,6 +78,9 @@ def seeds():
              "rules": [{"blocks": "0-1", "op": "linear", "outputs": "host"}, {"region": "layers.*", "saved": "recompute"}]}
     profile = {"kind": "decoder", "vocabulary": 256, "hidden": 64, "blocks": 2, "heads": 4, "kv_heads": 4, "mlp": 128,
                "sequence": 128, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token"}
+    model, weights = exported()
+    pt2 = {"data/weights/weight_0": bytes(48), "data/weights/model_weights_config.json": weights, "models/model.json": model,
+           "archive_format": b"pt2"}
     transformers = {"model_type": "llama", "vocab_size": 9, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2,
                     "num_attention_heads": 2, "rms_norm_eps": 1e-5, "hidden_act": "silu", "layer_types": ["full_attention"],
                     "rope_scaling": {"type": "llama3", "factor": 2, "low_freq_factor": 1}, "pad_token_id": None}
@@ -84,6 +113,9 @@ def seeds():
         "plan_file": [dump(rules), *plans],
         "profile": [dump(profile)],
         "transformers": [dump(transformers), dump(gemma3), dump(experts), dump(gpt2)],
+        "pt2": [model],
+        "pt2_tensors": [weights],
+        "pt2_archive": [archive(pt2, pt2)],
         "facts": [dump(sweep["facts"]), dump(facts)],
         "sweep": [dump(sweep)],
         "report": [dump({"version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],

@@ -1,4 +1,4 @@
-"""Models of three libraries as their users export them: tiny or for small images, random weights, in training mode.
+"""Models of three libraries, and one with all else, as their users export them: tiny or for small images, random weights, in training mode.
 
 MODELS[library] are functions by name, each of which gives an Export.
 """
@@ -42,8 +42,7 @@ DECODERS = {
 IN_BFLOAT16 = {"mixtral", "qwen3_moe"}  # in float32 a CPU has no operator of LibTorch's for their experts
 READERS = {"bert": {}, "roberta": {}, "deberta-v2": dict(relative_attention=True, pos_att_type=["c2p", "p2c"])}
 VIEWERS = {"vit": dict(image_size=32, patch_size=8),
-           "swin": dict(image_size=32, patch_size=2, embed_dim=8, depths=[1, 1], num_heads=[2, 2], window_size=4,
-                        num_attention_heads=None, num_hidden_layers=None)}
+           "dinov2": dict(image_size=32, patch_size=8)}
 
 
 def configuration(kind: str, **more):
@@ -96,18 +95,17 @@ def clip() -> Export:
     text = dict(SMALL, projection_dim=32)
     image = dict(SMALL, image_size=32, patch_size=8, projection_dim=32)
     model = transformers.CLIPModel(transformers.CLIPConfig(text_config=text, vision_config=image, projection_dim=32))
-    model.config.return_loss = True
 
-    class Loss(nn.Module):
+    class Logits(nn.Module):  # its own loss counts the batch in Python, which export fixes
         def __init__(self):
             super().__init__()
             self.model = model
 
         def forward(self, input_ids: Tensor, pixel_values: Tensor):
-            return {"loss": self.model(input_ids=input_ids, pixel_values=pixel_values, return_loss=True).loss}
+            return {"logits": self.model(input_ids=input_ids, pixel_values=pixel_values).logits_per_image}
 
-    return Export(Loss(), "returned", lambda batch: {"input_ids": tokens(batch)[:, :17],
-                                                     "pixel_values": torch.randn(batch, 3, 32, 32)})
+    return Export(Logits(), "cross_entropy", lambda batch: {
+        "input_ids": tokens(batch)[:, :17], "pixel_values": torch.randn(batch, 3, 32, 32), "target": torch.arange(batch)})
 
 
 # --- torchvision and timm ---
@@ -159,7 +157,61 @@ def of_timm(name: str) -> Export:
     return Export(timm.create_model(name, pretrained=False, num_classes=CLASSES, **more), "cross_entropy", images("x", side))
 
 
+# --- what libraries do not have in one model ---
+
+class Block(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.attention, self.drop = nn.MultiheadAttention(width, 2, batch_first=True), nn.Dropout(0.1)
+        self.register_buffer("scale", torch.rand(width), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            mean = x.mean()
+        with torch.autocast("cpu", torch.bfloat16):
+            y = self.up(self.norm(x)) + self.up(x)
+        y = x + self.drop(self.down(torch.relu_(y.float()))) * self.scale + mean
+        return y + self.attention(y, y, y, need_weights=False)[0]
+
+
+class Everything(nn.Module):
+    """Ties, frozen parameters, buffers of all kinds, regions, a branch, mutation, sizes that sizes are computed of."""
+
+    def __init__(self, width: int = 16):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(VOCABULARY, width), nn.Linear(width, VOCABULARY, bias=False)
+        self.head.weight = self.embedding.weight
+        self.blocks = nn.ModuleList([Block(width) for _ in range(3)])
+        self.norm = nn.BatchNorm1d(width)
+        self.frozen = nn.Parameter(torch.rand(width), requires_grad=False)
+        self.register_buffer("count", torch.zeros(1))
+        self.plain = torch.ones(width)  # a tensor that is neither
+
+    def forward(self, input_ids: Tensor, mask: Tensor):
+        self.count.add_(1)
+        mask.logical_not_()
+        x = self.embedding(input_ids) * self.frozen * self.plain
+        for block in self.blocks:
+            x = self.blocks[0](block(x))  # a module that runs again and again
+        left, right = x.split(8, -1)
+        top, _ = right.chunk(2, -1)[0].topk(2, -1)
+        n = input_ids.shape[1] // 2 + input_ids.shape[0] % 3
+        x = torch.cat([left, right], -1) * (n ** 2 / (1 + n)) * min(n, 7)
+        x = self.norm(x.transpose(1, 2)).transpose(1, 2).masked_fill(mask[..., None], 0.5)
+        x = torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x.sin(), (x,))
+        x = torch.einsum("btw,w->btw", x, torch.tensor([1.0, 2.0, 3.0, 4.0]).repeat(4) * self.count)
+        added = torch.zeros_like(x).index_add(1, torch.tensor([0, 2]), x[:, :2])
+        return {"logits": self.head(x + added + top.sum(-1, keepdim=True)), "top": top}
+
+
+def everything() -> Export:
+    return Export(Everything(), "next_token", lambda batch: {"input_ids": tokens(batch), "mask": torch.rand(
+        tokens(batch).shape) < 0.3}, sequence=True)
+
+
 MODELS: Dict[str, Dict[str, Callable[[], Export]]] = {
+    "own": {"everything": everything},
     "transformers": {
         **{kind: lambda kind=kind, more=more: decoder(kind, more) for kind, more in DECODERS.items()},
         "llama-no-mask": unmasked_llama,
@@ -171,5 +223,5 @@ MODELS: Dict[str, Dict[str, Callable[[], Export]]] = {
         "vit-dropout": with_dropout, "maxvit": max_vit, "r3d_18": film},
     "timm": {name: lambda name=name: of_timm(name) for name in TIMM} if importlib.util.find_spec("timm") else {},
 }
-FEW = {"transformers": ("llama", "llama-no-mask", "bert", "mixtral"), "torchvision": ("resnet18", "vit-dropout", "mobilenet_v3_small"),
+FEW = {"own": ("everything",), "transformers": ("llama", "llama-no-mask", "bert", "mixtral"), "torchvision": ("resnet18", "vit-dropout", "mobilenet_v3_small"),
        "timm": ("vit_tiny_patch16_224", "convnext_atto", "resnet18")}

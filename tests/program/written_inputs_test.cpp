@@ -1,0 +1,50 @@
+// A batch is given to every step: what a step writes into it would be the next one's input.
+#include "core/program/written_inputs.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include "core/frontend/emitter.h"
+
+namespace memtune::program {
+namespace {
+
+using frontend::Emitter;
+using frontend::Value;
+
+using Flags = std::vector<bool>;
+
+TEST_CASE("an input is written directly, through a view, in a branch, and not through a copy") {
+  Program program;
+  Emitter emit(program);
+  const Value a = emit.input("a"), b = emit.input("b"), c = emit.input("c"), d = emit.input("d"), on = emit.input("on");
+  emit.op("aten::relu_", "", {a});
+  const Value row = emit.op("aten::select", "int", {emit.op("aten::t", "", {b}), 0, 0});
+  emit.op("aten::add_", "Scalar", {row, 1});
+  emit.op("aten::relu_", "", {emit.op("aten::neg", "", {c})});
+  const auto write = [&] { return frontend::Values{emit.op("aten::relu_", "", {d})}; };
+  const auto keep = [&] { return frontend::Values{c}; };
+  emit.answer(emit.branch(on, write, keep)[0]);
+  CHECK(written_inputs(program) == Flags{true, true, false, true, false});
+}
+
+TEST_CASE("a branch hands an input on") {
+  Program program;
+  Emitter emit(program);
+  const Value a = emit.input("a"), b = emit.input("b"), on = emit.input("on");
+  const auto one = [](Value value) { return [value] { return frontend::Values{value}; }; };
+  emit.answer(emit.op("aten::relu_", "", {emit.branch(on, one(a), one(b))[0]}));
+  CHECK(written_inputs(program) == Flags{true, true, false});
+}
+
+TEST_CASE("those that are written are copied, others are not") {
+  const at::Tensor a = at::ones({2}), b = at::ones({2});
+  const auto values = unwritten({a, b, {}}, {true, false, true});
+  CHECK_FALSE(values[0].toTensor().is_alias_of(a));
+  CHECK(at::equal(values[0].toTensor(), a));
+  CHECK(values[1].toTensor().is_same(b));
+  CHECK_FALSE(values[2].toTensor().defined());
+}
+
+}  // namespace
+}  // namespace memtune::program
