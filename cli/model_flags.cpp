@@ -40,9 +40,10 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // where --batch and
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
   const std::string near = nearest(text, names);
-  const bool of_hub = text.find('/') != std::string::npos && !text.ends_with(".pt") && text[0] != '/' && text[0] != '.';
+  const bool of_hub = text.find('/') != std::string::npos && !text.ends_with(".pt") && !text.ends_with(".pt2") &&
+                      text[0] != '/' && text[0] != '.';
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                   (of_hub ? " A model of a hub is recorded first (README, \"Your own model\")." : "") +
+                   (of_hub ? " A model of a hub is exported first (README, \"Your own model\")." : "") +
                    " Profiles: " + join(names, ", "));
 }
 

@@ -41,7 +41,7 @@ struct BlockFacts {
 };
 
 struct ProgramFacts {
-  std::string kind;  // "scripted" | "traced" | "profile"
+  std::string kind;  // "scripted" | "traced" | "exported" | "profile" | "config"
   std::vector<OpFacts> ops;
   std::vector<BlockFacts> blocks;
   int64_t parameters = 0;  // elements, tied ones once

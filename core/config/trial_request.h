@@ -28,7 +28,7 @@ std::string to_string(const InputSpec& spec);
 std::string canonical_dtype(const std::string& text);
 
 struct ModelSource {
-  std::string path;                         // a TorchScript file or a config.json; or
+  std::string path;                         // a TorchScript file, a .pt2 or a config.json; or
   std::string profile;                      // the JSON text of a model profile (profiles/models)
   std::vector<std::string> arguments = {};  // of forward, that are no tensors: "steps=3"
   std::vector<std::string> libraries = {};  // shared objects with operators that the model uses
