@@ -1,5 +1,5 @@
-// A form that models come in: an archive of torch.export, TorchScript, a Hugging Face config, the built-in decoder. What
-// a front end gives is a Program that nothing of the form is left in; all of them pass the suite of
+// A form that models come in: an archive of torch.export, TorchScript, a Hugging Face config, the built-in decoder.
+// What a front end gives is a Program that nothing of the form is left in; all of them pass the suite of
 // tests/frontend/conformance_test.cpp.
 #pragma once
 

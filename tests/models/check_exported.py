@@ -5,7 +5,7 @@
 Each model of exported_models.py is exported in training mode with a dynamic batch (and length), saved as a .pt2, and
 trained one step, at the sample's sizes and at others. Python's side is the exported program itself, ep.module(), under
 the same seed. The loss and every gradient of `none` must be Python's bit for bit, under the same names, and those of
-`checkpoint:full` equal to them. Prints a line for each model and `N passed, N failed`; exit code 1 on a failure, 2 when
+three other strategies equal to them. Prints a line for each model and `N passed, N failed`; exit code 1 on a failure, 2 when
 a library is missing. Needs torch, torchvision, transformers, timm and safetensors.
 """
 
@@ -29,6 +29,7 @@ from check_transformers import Failure, compare, read_reference, train_by_memtun
 from exported_models import FEW, MODELS, Export
 
 BATCHES = (2, 3)  # the sample's, and another
+STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "offload:stream,min=0")
 
 
 def write_program(path: str, export: Export):
@@ -76,7 +77,7 @@ def check(options, library: str, name: str):
             tensors = {name: value.contiguous() for name, value in export.inputs(batch).items()}
             save_file(tensors, inputs)
             run = os.path.join(place, f"run-{batch}")
-            answer = train_by_memtune(options, path, inputs, run, more=("--loss", export.loss))
+            answer = train_by_memtune(options, path, inputs, run, STRATEGIES, ("--loss", export.loss))
             gradients = {name: content for name, content in read_reference(run).items() if content}  # those that arrived
             said.append(compare(answer, gradients, train_in_python(module, export.loss, tensors)))
         return f"{said[0]} at {len(said)} batches"
