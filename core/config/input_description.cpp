@@ -45,6 +45,19 @@ std::vector<std::vector<int64_t>> resize(const std::vector<InputDescription>& in
   return shapes;
 }
 
+std::vector<int64_t> repeat_sample(const InputDescription& input, const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < elements; ++i) {
+    int64_t at = 0, rest = i, stride = 1;
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d], stride *= input.dimensions[d].size)
+      at += rest % shape[d] % input.dimensions[d].size * stride;
+    values.push_back(input.sample[static_cast<size_t>(at)]);
+  }
+  return values;
+}
+
 void check_shape(const InputDescription& input, const std::vector<int64_t>& shape) {
   const auto refuse = [&](const std::string& why) { throw UsageError("input '" + input.name + "' " + why); };
   if (shape.size() != input.dimensions.size())

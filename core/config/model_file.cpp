@@ -53,7 +53,7 @@ std::string unpacks_to(const std::vector<ZipRecord>& records, int64_t file_bytes
 }
 
 std::string archive(const InputFile& file, ModelFile& found) {
-  const auto records = read_zip_directory(file);
+  const auto records = read_zip_directory(zip_bytes(file));
   if (!records) return "it is damaged or cut off: the archive's directory is missing or makes no sense";
   const ZipRecord* pickle = nullptr;
   for (const ZipRecord& record : *records) {

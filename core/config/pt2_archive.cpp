@@ -4,12 +4,12 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/utf8.h"
 #include "core/config/zip_directory.h"
 
 namespace memtune::config {
 namespace {
 
-constexpr int64_t kHeaderBytes = 30;                  // of a record, before its name and extra fields
 constexpr int64_t kMostTextBytes = int64_t{1} << 30;  // larger ones are no model's
 
 constexpr std::array<uint32_t, 256> crc_table() {
@@ -31,38 +31,26 @@ uint32_t crc32(const std::string& text) {
 
 [[noreturn]] void damaged(const std::string& why) { throw UsageError("it is damaged or cut off: " + why); }
 
-// Where the record's content begins, by its header in the file; nothing of it may lie behind the end.
-int64_t begin_of(const InputFile& file, const ZipRecord& record) {
-  const auto size = static_cast<uint64_t>(file.size());
-  std::string header(kHeaderBytes, '\0');
-  if (record.offset > size || size - record.offset < header.size()) damaged("'" + record.name + "' lies outside of it");
-  file.read(header.data(), kHeaderBytes, static_cast<int64_t>(record.offset));
-  const auto length = [&](size_t at) {
-    return static_cast<unsigned char>(header[at]) | static_cast<unsigned char>(header[at + 1]) << 8;
-  };
-  if (!header.starts_with("PK\3\4")) damaged("'" + record.name + "' is not where its directory says");
-  const uint64_t begin = record.offset + header.size() + length(26) + length(28);
-  if (begin > size || record.stored_bytes > size - begin) damaged("'" + record.name + "' lies outside of it");
-  return static_cast<int64_t>(begin);
-}
-
 }  // namespace
 
 Pt2Archive::Pt2Archive(const std::filesystem::path& path) : file_(path) {
-  const auto records = read_zip_directory(file_);
+  const ZipBytes bytes = zip_bytes(file_);
+  const auto records = read_zip_directory(bytes);
   if (!records) damaged("the archive's directory is missing or makes no sense");
   for (const ZipRecord& record : *records) {
     if (record.packed || record.stored_bytes != record.unpacked_bytes)
-      throw UsageError("'" + record.name + "' is packed, as torch.export.save writes none");
-    const Place place{begin_of(file_, record), static_cast<int64_t>(record.stored_bytes), record.checksum};
+      throw UsageError("'" + printable(record.name) + "' is packed, as torch.export.save writes none");
+    const auto begin = content_begin(bytes, record);
+    if (!begin) damaged("'" + printable(record.name) + "' is not where its directory says, or lies outside of it");
+    const Place place{static_cast<int64_t>(*begin), static_cast<int64_t>(record.stored_bytes), record.checksum};
     if (!records_.emplace(record.name.substr(record.name.find('/') + 1), place).second)
-      damaged("'" + record.name + "' is there twice");
+      damaged("'" + printable(record.name) + "' is there twice");
   }
 }
 
 const Pt2Archive::Place& Pt2Archive::find(const std::string& record) const {
   const auto found = records_.find(record);
-  if (found == records_.end()) damaged("it has no record '" + record + "'");
+  if (found == records_.end()) damaged("it has no record '" + printable(record) + "'");
   return found->second;
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/config/pt2_archive.h"
+#include "core/config/pt2_sample.h"
 
 namespace memtune::config {
 namespace {
@@ -18,6 +19,7 @@ constexpr int64_t kSchema = 8;
 const char* const kModel = "models/model.json";
 const char* const kWeights = "data/weights/";
 const char* const kConstants = "data/constants/";
+const char* const kSamples = "data/sample_inputs/model.pt";
 
 // --- inputs ---
 
@@ -165,6 +167,18 @@ Pt2Program program_of(const json& model) {
   return program;
 }
 
+// Tensors that forward takes come in the order of the samples; where they do not agree, nothing is taken over.
+void describe_by(const std::vector<Pt2Sample>& samples, Pt2Program& program) {
+  std::vector<InputDescription*> inputs;
+  for (Pt2Input& input : program.inputs)
+    if (!input.described.name.empty()) inputs.push_back(&input.described);
+  if (inputs.size() != samples.size()) return;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto same = [](int64_t size, const Dimension& dimension) { return size == dimension.size; };
+    if (std::ranges::equal(samples[i].sizes, inputs[i]->dimensions, same)) inputs[i]->sample = samples[i].values;
+  }
+}
+
 }  // namespace
 
 bool has_part(const Pt2Answer& answer, std::string_view name) {
@@ -187,6 +201,7 @@ Pt2Program read_pt2_program(const Pt2Archive& archive) try {
       program.tensors.push_back(std::move(tensor));
     }
   }
+  if (archive.has(kSamples)) describe_by(parse_pt2_samples(archive.text(kSamples)), program);
   return program;
 } catch (const json::exception& error) {
   throw UsageError("its JSON is damaged, or of another schema: " + printable(error.what()).substr(0, 160));

@@ -6,6 +6,7 @@ namespace memtune::config {
 namespace {
 
 constexpr uint64_t kEndBytes = 22, kLongestComment = 65535, kLocatorBytes = 20, kLongEndBytes = 56, kRecordBytes = 46;
+constexpr uint64_t kHeaderBytes = 30;              // of a record, before its name and extra fields
 constexpr uint64_t kMostDirectoryBytes = 1 << 26;  // larger ones are no model's
 constexpr uint64_t kElsewhere = 0xFFFFFFFF;        // a number of 32 bits that stands in 64 bits among the extra fields
 
@@ -18,15 +19,15 @@ uint64_t number(const std::string& text, size_t at, size_t bytes) {
 
 bool is_at(const std::string& text, size_t at, const char* signature) { return text.compare(at, 4, signature) == 0; }
 
-std::string read(const InputFile& file, uint64_t at, uint64_t bytes) {
+std::string read(const ZipBytes& file, uint64_t at, uint64_t bytes) {
   std::string text(bytes, '\0');
   file.read(text.data(), static_cast<int64_t>(bytes), static_cast<int64_t>(at));
   return text;
 }
 
 // Its text.
-std::optional<std::string> find_directory(const InputFile& file) {
-  const auto size = static_cast<uint64_t>(file.size());
+std::optional<std::string> find_directory(const ZipBytes& file) {
+  const uint64_t size = file.size;
   const auto part = [&](uint64_t begin, uint64_t bytes) -> std::optional<std::string> {
     if (begin > size || bytes > std::min(size - begin, kMostDirectoryBytes)) return std::nullopt;
     return read(file, begin, bytes);
@@ -61,7 +62,27 @@ void widen(const std::string& text, size_t at, size_t end, ZipRecord& record) {
 
 }  // namespace
 
-std::optional<std::vector<ZipRecord>> read_zip_directory(const InputFile& archive) {
+ZipBytes zip_bytes(const InputFile& file) {
+  return {static_cast<uint64_t>(file.size()),
+          [&file](char* data, int64_t bytes, int64_t offset) { file.read(data, bytes, offset); }};
+}
+
+ZipBytes zip_bytes(const std::string_view& text) {
+  return {text.size(), [text](char* data, int64_t bytes, int64_t offset) {
+            text.copy(data, static_cast<size_t>(bytes), static_cast<size_t>(offset));
+          }};
+}
+
+std::optional<uint64_t> content_begin(const ZipBytes& archive, const ZipRecord& record) {
+  if (record.offset > archive.size || archive.size - record.offset < kHeaderBytes) return std::nullopt;
+  const std::string header = read(archive, record.offset, kHeaderBytes);
+  if (!is_at(header, 0, "PK\3\4")) return std::nullopt;
+  const uint64_t begin = record.offset + kHeaderBytes + number(header, 26, 2) + number(header, 28, 2);
+  if (begin > archive.size || record.stored_bytes > archive.size - begin) return std::nullopt;
+  return begin;
+}
+
+std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipBytes& archive) {
   const std::optional<std::string> found = find_directory(archive);
   if (!found) return std::nullopt;
   const std::string& text = *found;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/file.h"
@@ -19,7 +21,18 @@ struct ZipRecord {
   bool packed = false;
 };
 
+// An archive's bytes, in a file or within another archive.
+struct ZipBytes {
+  uint64_t size = 0;
+  std::function<void(char* data, int64_t bytes, int64_t offset)> read;
+};
+ZipBytes zip_bytes(const InputFile& file);  // which must outlive it, as the text must
+ZipBytes zip_bytes(const std::string_view& text);
+
 // Every record, those that overlap each; nothing where the directory is missing or makes no sense. IoError.
-std::optional<std::vector<ZipRecord>> read_zip_directory(const InputFile& archive);
+std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipBytes& archive);
+
+// Where the record's content begins; nothing where its header is not there, or the archive ends before it does.
+std::optional<uint64_t> content_begin(const ZipBytes& archive, const ZipRecord& record);
 
 }  // namespace memtune::config

@@ -153,7 +153,8 @@ class BatchMaker {
     make_up_guess(*guess);
   }
 
-  // As the model's file has it, at the batch and the sequence that were asked for.
+  // As the model's file has it, at the batch and the sequence that were asked for. Whole numbers that are no rows of an
+  // embedding are the sample's: masks and positions mean something.
   void make_up_described(const config::InputDescription& input) {
     if (input.dtype.empty())
       throw UsageError("input '" + input.name +
@@ -166,7 +167,9 @@ class BatchMaker {
     for (size_t i = 0; i < all.size(); ++i)
       if (all[i].name == input.name) spec.shape = shapes[i];
     if (is_integer(input.dtype)) spec.below = embedding_rows(model_, slot(input.name));
-    make_up(spec);
+    if (spec.below || input.sample.empty()) return make_up(spec);
+    const std::vector<int64_t> values = config::repeat_sample(input, spec.shape);
+    add(input.name, spec, at::tensor(values, at::kLong).view(spec.shape).to(scalar_type(spec.dtype)));
   }
 
   void make_up_guess(const InputSpec& guess) {

@@ -30,6 +30,14 @@ TEST_CASE("batch and sequence replace what may be replaced, and all of the same 
   CHECK(resize({kTokens, kImage}, 4, 7) == Shapes{{4, 7}, {4, 3, 32}});
 }
 
+TEST_CASE("a sample stands again and again for more") {
+  const InputDescription mask{"mask", "bool", {{2, "b", 2}, {3, "t", 2}}, {1, 1, 1, 1, 0, 0}};
+  using Numbers = std::vector<int64_t>;
+  CHECK(repeat_sample(mask, {2, 3}) == mask.sample);
+  CHECK(repeat_sample(mask, {3, 4}) == Numbers{1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(repeat_sample(mask, {1, 2}) == Numbers{1, 1});
+}
+
 TEST_CASE("a batch that the export fixed is refused with the way out") {
   const InputDescription fixed{"x", "float32", {{2, ""}, {3, ""}}};
   CHECK_THROWS_WITH_AS(resize({fixed}, 4, 0),

@@ -18,7 +18,8 @@ struct Archive {
   test::ScratchFolder folder;
   std::optional<std::vector<ZipRecord>> records(const std::string& content) const {
     std::ofstream(folder.path / "a", std::ios::binary) << content;
-    return read_zip_directory(InputFile(folder.path / "a"));
+    const InputFile file(folder.path / "a");
+    return read_zip_directory(zip_bytes(file));
   }
 };
 

@@ -23,8 +23,10 @@
 #include "core/config/block_ranges.h"
 #include "core/config/decoder_profile.h"
 #include "core/config/model_file.h"
+#include "core/config/pickle.h"
 #include "core/config/pt2_archive.h"
 #include "core/config/pt2_program.h"
+#include "core/config/pt2_sample.h"
 #include "core/config/strategy.h"
 #include "core/config/transformers_config.h"
 #include "core/config/trial_request.h"
@@ -160,6 +162,10 @@ void read_pt2_tensors(const std::string& input) {
     config::check_fits(tensor, 48);
 }
 
+void read_pt2_samples(const std::string& input) { config::parse_pt2_samples(input); }
+
+void read_pickle(const std::string& input) { config::parse_pickle(input); }
+
 void read_pt2_archive(const std::string& input) {
   config::read_pt2_program(config::Pt2Archive(folder().file("model.pt2", input)));
 }
@@ -276,6 +282,8 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"pt2", read_pt2},
                                                                       {"pt2_tensors", read_pt2_tensors},
                                                                       {"pt2_archive", read_pt2_archive},
+                                                                      {"pt2_samples", read_pt2_samples},
+                                                                      {"pickle", read_pickle},
                                                                       {"transformers", read_transformers}};
 
 void (*chosen)(const std::string&) = nullptr;

@@ -81,6 +81,9 @@ def seeds():
     model, weights = exported()
     pt2 = {"data/weights/weight_0": bytes(48), "data/weights/model_weights_config.json": weights, "models/model.json": model,
            "archive_format": b"pt2"}
+    tensor = (b"ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nLongStorage\nX\1\0\0\0" b"0X\3\0\0\0cpuK\6tQK\0"
+              b"K\2K\3\x86K\3K\1\x86\x89ccollections\nOrderedDict\n)RtR")
+    samples = {"data.pkl": b"\x80\2" + tensor + b"\x85}X\1\0\0\0m" + tensor + b"s\x86.", "data/0": bytes(48)}
     transformers = {"model_type": "llama", "vocab_size": 9, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2,
                     "num_attention_heads": 2, "rms_norm_eps": 1e-5, "hidden_act": "silu", "layer_types": ["full_attention"],
                     "rope_scaling": {"type": "llama3", "factor": 2, "low_freq_factor": 1}, "pad_token_id": None}
@@ -116,6 +119,8 @@ def seeds():
         "pt2": [model],
         "pt2_tensors": [weights],
         "pt2_archive": [archive(pt2, pt2)],
+        "pt2_samples": [archive(samples, samples)],
+        "pickle": [samples["data.pkl"]],
         "facts": [dump(sweep["facts"]), dump(facts)],
         "sweep": [dump(sweep)],
         "report": [dump({"version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],

@@ -9,7 +9,6 @@
 namespace memtune::frontend {
 namespace {
 
-using c10::IValue;
 using config::Pt2Answer;
 using config::Pt2Argument;
 using config::Pt2Input;
