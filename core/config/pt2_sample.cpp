@@ -73,10 +73,15 @@ class Samples {
     return found;
   }
 
-  // _rebuild_tensor_v2(storage, offset, sizes, strides, ...); the storage is ("storage", class, record, device,
-  // elements).
+  // _rebuild_tensor_v2(storage, offset, sizes, strides, ...), or of tensors with attributes, as export's dynamic sizes
+  // leave behind, _rebuild_from_type_v2(_rebuild_tensor_v2, class, arguments, ...); the storage is ("storage", class,
+  // record, device, elements).
   void add(const PickleValue& call) {
     const PickleValue *function = part(call, 0, Kind::global), *arguments = part(call, 1, Kind::sequence);
+    if (function && arguments && function->text == "torch._tensor _rebuild_from_type_v2") {
+      function = part(*arguments, 0, Kind::global);
+      arguments = part(*arguments, 2, Kind::sequence);
+    }
     if (!function || !arguments || function->text != "torch._utils _rebuild_tensor_v2") return;
     const PickleValue *storage = part(*arguments, 0, Kind::persistent), *offset = part(*arguments, 1, Kind::integer),
                       *sizes = part(*arguments, 2, Kind::sequence), *strides = part(*arguments, 3, Kind::sequence);

@@ -44,6 +44,15 @@ TEST_CASE("tensors of whole numbers are read in their order, by sizes and stride
   CHECK(samples(tensor("ByteStorage", 0, {2}, {8}))[0].values == Numbers{0xEC, 0xF6});
 }
 
+TEST_CASE("a tensor with attributes, as export leaves dynamic ones, is read like another") {
+  const std::string plain = tensor("LongStorage", 0, {6}, {1});
+  const size_t arguments = plain.find('(');
+  const std::string marked = "ctorch._tensor\n_rebuild_from_type_v2\n(" + plain.substr(0, arguments) +
+                             "ctorch\nTensor\n" + plain.substr(arguments, plain.size() - arguments - 1) + "}" +
+                             text("_dynamic") + "}stR";
+  CHECK(samples(marked)[1].values == Numbers{-20, -10, 0, 10, 20, 30});
+}
+
 TEST_CASE("other tensors have sizes, and no values") {
   const auto found = samples(tensor("FloatStorage", 0, {2, 3}, {3, 1}));
   REQUIRE(found.size() == 2);

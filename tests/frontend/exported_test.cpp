@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/config/pt2_tensor.h"
 #include "core/frontend/front_end.h"
+#include "core/frontend/inputs.h"
 #include "core/frontend/loss.h"
 #include "core/frontend/pt2/host_functions.h"
 #include "core/frontend/pt2/schema_numbers.h"
@@ -290,6 +291,35 @@ TEST_CASE("inputs are described by the archive") {
   REQUIRE(program.inputs[0].described);
   CHECK(program.inputs[0].described->dimensions[0].symbol == "s0");
   CHECK(program.kind == "exported");
+}
+
+TEST_CASE("a batch is made up as the archive describes it, and what does not fit is refused") {
+  Program program = lowered({});
+  config::TrialRequest request;
+  const auto made = [&] { return make_batch(request, Loss::returned, program, c10::kCPU); };
+  CHECK(made().tensors[0].sizes() == at::IntArrayRef({2, 4}));
+  CHECK(made().guessed.empty());
+  request.training.batch = 7;
+  CHECK(made().tensors[0].sizes() == at::IntArrayRef({7, 4}));
+  request.training.batch = 65;
+  CHECK_THROWS_AS(made(), UsageError);
+  request.training.batch = 0;
+  request.inputs = {config::parse_input_spec("x:float32[3,5]")};
+  CHECK_THROWS_WITH_AS(made(),
+                       "input 'x' is 5 in dimension 1, which the export fixed at 4: say dynamic_shapes to "
+                       "torch.export.export for others",
+                       UsageError);
+  request.inputs = {config::parse_input_spec("x:float32[3,4]")};
+  CHECK(made().tensors[0].sizes() == at::IntArrayRef({3, 4}));
+  request.inputs.clear();
+  program.inputs[0].described->dtype = "";
+  CHECK_THROWS_AS(made(), UsageError);
+  program.inputs[0].described->dtype = "bool";
+  program.inputs[0].described->sample = {1, 1, 1, 0, 1, 0, 0, 0};
+  const at::Tensor sample = at::tensor({1, 1, 1, 0, 1, 0, 0, 0}).to(at::kBool).view({2, 4});
+  CHECK(at::equal(made().tensors[0], sample));
+  request.training.batch = 3;
+  CHECK(at::equal(made().tensors[0], at::cat({sample, sample.slice(0, 0, 1)})));
 }
 
 TEST_CASE("a number that forward takes is the sample's, or the one given; one that export fixed stays") {
