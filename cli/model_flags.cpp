@@ -128,6 +128,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
     training.lora = config::canonical_lora(flags.lora);
     check_utf8("--lora", training.lora);
   }
+  if (!flags.load_in.empty()) training.load_in = choice_flag("--load-in", flags.load_in, config::kQuantizations);
   training.seed = integer_flag("--seed", flags.seed, 0, std::numeric_limits<int64_t>::max());
   training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
   training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));
@@ -313,6 +314,12 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
                   "train an adapter: r=16,alpha=32,dropout=0.05,targets=q_proj+v_proj,rslora, or peft's "
                   "adapter_config.json (default targets: all-linear)")
       ->type_name("SPEC|FILE");
+  offer(command.add_option(
+            "--load-in", load_in,
+            "hold the linear layers' frozen weights in NF4, as bitsandbytes: 4bit (double quantization) or "
+            "4bit-single"),
+        config::kQuantizations)
+      ->type_name("NAME");
   command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
   command.add_option("--steps", steps, "measured steps a trial (default: 5)")->type_name("N");
   command
@@ -338,7 +345,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--target", "--output",
              "--library", "--trust-model", "--blocks"});
   put_under(kTraining, command,
-            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--lora", "--seed"});
+            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--lora", "--load-in", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }

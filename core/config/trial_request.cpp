@@ -72,6 +72,7 @@ json training_json(const TrainingSettings& training) {
           {"dtype", training.dtype},
           {"autocast", training.autocast},
           {"lora", training.lora},
+          {"load_in", training.load_in},
           {"seed", training.seed},
           {"steps", training.steps},
           {"warmup", training.warmup},
@@ -103,6 +104,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("dtype", training.dtype);
   object.read("autocast", training.autocast);
   object.read("lora", training.lora);
+  object.read("load_in", training.load_in);
   object.read("seed", training.seed);
   object.read("steps", training.steps);
   object.read("warmup", training.warmup);
@@ -138,6 +140,9 @@ void check_training(const TrainingSettings& training) {
   check_least("accumulate", training.accumulate, 1);
   check_floating(training.dtype);
   if (!training.autocast.empty()) check_name("autocast dtype", training.autocast, kAutocastDtypes);
+  if (!training.load_in.empty()) check_name("load-in", training.load_in, kQuantizations);
+  if (!training.load_in.empty() && training.lora.empty())
+    throw UsageError("--load-in goes with --lora: quantized weights are not trained");
   check_least("steps", training.steps, 1);
   check_least("warmup", training.warmup, 0);
   check_least("traced steps", training.traced_steps, 0);

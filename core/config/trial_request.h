@@ -47,6 +47,7 @@ struct TrainingSettings {
   std::string dtype = "";     // floating parameters are cast to it; "": as stored
   std::string autocast = "";  // "" | bfloat16 | float16
   std::string lora = "";      // the adapter that is trained instead of the model (core/config/lora.h); "": none
+  std::string load_in = "";   // "" | a word of kQuantizations: how the linear layers' frozen weights are held
   int64_t seed = 0;
   int steps = 5;                   // measured, >= 1
   int warmup = 2;                  // >= 0

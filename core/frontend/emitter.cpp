@@ -1,5 +1,7 @@
 #include "core/frontend/emitter.h"
 
+#include <algorithm>
+
 #include "core/program/op_schema.h"
 
 namespace memtune::frontend {
@@ -35,13 +37,20 @@ Value Emitter::constant(c10::IValue constant) {
 
 Value Emitter::parameter(const std::string& name, const at::Tensor& tensor) {
   const auto known = names_.find(tensor.unsafeGetTensorImpl());
-  if (known != names_.end()) {
+  if (known != names_.end() && holds(known->second, tensor)) {
     program_.state.ties.emplace_back(name, known->second);
   } else {
     program_.state.parameters.emplace_back(name, tensor);
     names_[tensor.unsafeGetTensorImpl()] = name;
   }
   return constant(tensor);
+}
+
+// Another tensor may have come to lie where one lay that is gone.
+bool Emitter::holds(const std::string& name, const at::Tensor& tensor) const {
+  return std::ranges::any_of(program_.state.parameters, [&](const auto& parameter) {
+    return parameter.first == name && parameter.second.is_same(tensor);
+  });
 }
 
 Value Emitter::buffer(const std::string& name, const at::Tensor& tensor) {
@@ -65,6 +74,7 @@ Values Emitter::finish(Op op, size_t outputs) {
     values.push_back(new_value());
     op.outputs.push_back(values.back().slot);
   }
+  if (program_.as_written) program_.as_written(program_, op);
   body_->ops.push_back(std::move(op));
   return values;
 }

@@ -132,6 +132,7 @@ class Emitter {
   program::Body body(const std::function<Values(Values)>& write, size_t inputs);
   void rewrite(program::Body& body, const std::function<void(program::Op)>& write);
   Value new_value();
+  bool holds(const std::string& name, const at::Tensor& tensor) const;
 
   program::Program& program_;
   program::Body* body_;

@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
 #include "core/frontend/adapter/lora_writer.h"
+#include "core/frontend/adapter/quantizer.h"
 #include "core/frontend/decoder/decoder_front_end.h"
 #include "core/frontend/pt2/pt2_front_end.h"
 #include "core/frontend/torchscript/torchscript_front_end.h"
@@ -43,6 +44,8 @@ const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
 
 program::Program lower(const Source& source) {
   program::Program program = lowered(source);
+  program.as_written = nullptr;
+  if (!source.load_in.empty()) quantize(program, source.load_in);
   if (!source.lora.empty()) add_lora(program, config::parse_lora(source.lora), source.seed);
   return program;
 }

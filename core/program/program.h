@@ -113,8 +113,9 @@ struct Program {
   std::vector<c10::IValue> constants;  // by slot; None where the slot is no constant
   std::vector<bool> is_constant;
   std::vector<ModuleRegion> regions;
-  int64_t longest = 0;                       // sequence that it is right for; 0: any
-  std::vector<std::string> notes;            // what the person should know
+  int64_t longest = 0;                                  // sequence that it is right for; 0: any
+  std::vector<std::string> notes;                       // what the person should know
+  std::function<void(Program&, const Op&)> as_written;  // sees each op before it is added; empty: nobody does
   std::shared_ptr<std::string> answer_note;  // once it has run: which of several parts the loss took, if nobody said
   int slots = 0;
   int ops = 0;

@@ -181,6 +181,7 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (training.max_grad_norm > 0) parts.push_back("gradients clipped");
   if (!training.dtype.empty()) parts.push_back(training.dtype);
   if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
+  if (!training.load_in.empty()) parts.push_back("weights in " + training.load_in);
   if (!training.lora.empty()) parts.push_back("LoRA " + training.lora);
   if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));
   const auto steps = [](int count, const char* what) {

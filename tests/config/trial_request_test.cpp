@@ -19,7 +19,7 @@ TrialRequest example() {
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
   request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       6,   "bfloat16",
-                      "float16", "r=4",       11,       12,       13,    14,  "cuda:1",   15,  "eager",
+                      "float16", "r=4", "4bit",       11,       12,       13,    14,  "cuda:1",   15,  "eager",
                       true,      "h.*",       16,       17,       18,    19,  "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
@@ -65,6 +65,7 @@ TEST_CASE("training settings survive the file, every field of them") {
   CHECK(training.dtype == "bfloat16");
   CHECK(training.autocast == "float16");
   CHECK(training.lora == "r=4");
+  CHECK(training.load_in == "4bit");
   CHECK(training.seed == 11);
   CHECK(training.steps == 12);
   CHECK(training.warmup == 13);

@@ -1,11 +1,12 @@
 """Trains adapters of peft over tiny decoders in Python and by memtune, and compares all bits.
 
-    python check_adapters.py --memtune build/release/bin/memtune [--only rslora] [--jobs 2]
+    python check_adapters.py --memtune build/release/bin/memtune --pack build/release/bin/memtune-pack-weights [--only rslora] [--jobs 2]
 
 Each case is an adapter over one of the models of check_transformers.py, with random factors written by save_pretrained;
-run in float32 and bfloat16. The loss and every gradient of `none` must be Python's bit for bit, under the names of the
+run in float32 and bfloat16, some over weights that bitsandbytes holds in 4 bits. The loss and every gradient of `none` must be Python's bit for bit, under the names of the
 adapter's file, nothing else may have a gradient, and other strategies must give the same. Prints a line for each run and
-`N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers, peft and safetensors.
+`N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers, peft, bitsandbytes
+and safetensors.
 """
 
 import argparse
@@ -18,15 +19,19 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import peft
 import torch
 import transformers
-from safetensors.torch import load_file
+from bitsandbytes import functional as bnb
+from safetensors.torch import load_file, save_file
 
 import check_transformers as base
 from check_transformers import Failure
 
 STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "offload:stream")
 SHAPE = (3, 47)
+# Where a row is no whole number of blocks, bitsandbytes' loop for CPUs takes another block's magnitude than its packing
+# and its other devices do.
+WHOLE_BLOCKS = {"hidden_size": 64, "intermediate_size": 128}
 
-# Name: model of check_transformers.py, and what differs from LoraConfig's defaults.
+# Name: model of check_transformers.py, what differs from LoraConfig's defaults, and --load-in.
 CASES = {
     "attention": ("llama", {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}),
     "all-linear": ("llama-tied", {"r": 4, "lora_alpha": 16, "target_modules": "all-linear", "lora_dropout": 0.1}),
@@ -41,6 +46,11 @@ CASES = {
                         "rank_pattern": {"layers.0.self_attn.q_proj": 2}, "alpha_pattern": {"v_proj": 32}}),
     "biases": ("llama-biased", {"r": 4, "target_modules": ["q_proj", "up_proj"], "bias": "lora_only"}),
     "all-biases": ("qwen2", {"r": 4, "target_modules": ["o_proj"], "bias": "all"}),
+    "4bit": ("llama", {"r": 4, "target_modules": "all-linear"}, "4bit"),
+    "4bit-tied": ("llama-tied", {"r": 4, "target_modules": ["q_proj", "v_proj"], "lora_dropout": 0.1}, "4bit"),
+    "4bit-biases": ("qwen2", {"r": 4, "target_modules": ["o_proj", "up_proj"], "lora_dropout": 0.05}, "4bit"),
+    "4bit-single": ("gemma2", {"r": 8, "target_modules": "all-linear", "use_rslora": True}, "4bit-single"),
+    "4bit-fused": ("phi3", {"r": 4, "target_modules": ["qkv_proj"]}, "4bit-single"),
 }
 
 
@@ -50,8 +60,16 @@ def plain(name: str) -> str:
     return name if ".lora_" in name else name.removeprefix("base_model.model.")
 
 
-def train_in_python(folder: str, adapter: str, changes, batch):
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+def load_in_python(folder: str, load_in: str, dtype: torch.dtype):
+    if not load_in:
+        return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    how = transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype,
+                                          bnb_4bit_use_double_quant=load_in == "4bit")
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto", quantization_config=how,
+                                                             device_map="cpu")
+
+
+def train_in_python(model, adapter: str, changes, batch):
     model = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **changes)).train()
     torch.manual_seed(7)
     with torch.no_grad():  # while B is zero, A has no gradient
@@ -86,16 +104,17 @@ def compare(answer, reference, python):
 def check(options, name: str, dtype: torch.dtype):
     """(passed, line)."""
     said = f"{name:12} {str(dtype)[6:]:9}"
-    model, changes = CASES[name]
+    model, changes, load_in = (*CASES[name], "")[:3]
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
         folder, adapter = os.path.join(place, "model"), os.path.join(place, "adapter")
         inputs, run = os.path.join(place, "inputs.safetensors"), os.path.join(place, "run")
         try:
             batch = base.write_batch(inputs, SHAPE)
             with base.ONE_AT_A_TIME:
-                base.write_model(folder, model, dtype)
-                python = train_in_python(folder, adapter, changes, batch)
-            answer = base.train_by_memtune(options, folder, inputs, run, STRATEGIES, ["--lora", adapter])
+                base.write_model(folder, model, dtype, WHOLE_BLOCKS if load_in else None)
+                python = train_in_python(load_in_python(folder, load_in, dtype), adapter, changes, batch)
+            more = ["--lora", adapter, *(["--load-in", load_in] if load_in else [])]
+            answer = base.train_by_memtune(options, folder, inputs, run, STRATEGIES, more)
             count = compare(answer, base.read_reference(run), python)
             return True, f"ok   {said}  loss and {count} gradients equal under {len(STRATEGIES)} strategies"
         except (Failure, base.subprocess.TimeoutExpired) as failure:
@@ -109,7 +128,7 @@ def check_saved(options):
         inputs, run = os.path.join(place, "inputs.safetensors"), os.path.join(place, "run")
         batch = base.write_batch(inputs, SHAPE)
         base.write_model(folder, "llama", torch.bfloat16)
-        train_in_python(folder, adapter, CASES["attention"][1], batch)
+        train_in_python(load_in_python(folder, "", torch.bfloat16), adapter, CASES["attention"][1], batch)
         command = [options.memtune, "run", "--model", folder, "--inputs", inputs, "--device", "cpu", "--steps", "2",
                    "--save-every", "2", "--lr", "0.01", "--lora", adapter, "--out", run]
         base.subprocess.run(command, capture_output=True, check=True, timeout=300,
@@ -137,17 +156,52 @@ def check_saved(options):
             raise Failure("peft cannot load what was saved")
 
 
-def checked_saved(options):
+def check_packed(options):
+    """Packed bytes, magnitudes and what becomes of them again are those of bitsandbytes, of any shape and type."""
+    torch.manual_seed(1)
+    shapes = ((1, 64), (3, 2), (33, 96), (5, 127), (300, 512), (1, 1))
+    weights = {f"{str(dtype)[6:]}-{i}": (torch.randn(shape) * 3).to(dtype) for i, shape in enumerate(shapes)
+               for dtype in (torch.float32, torch.bfloat16, torch.float16)}
+    weights["zeros"] = torch.zeros(64, 64)
+    weights["outlier"] = torch.cat([torch.randn(1, 64) * 1e-6, torch.full((1, 64), 1e4)])
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        given, packed = os.path.join(place, "weights.safetensors"), os.path.join(place, "packed.safetensors")
+        save_file(weights, given)
+        for load_in in ("4bit", "4bit-single"):
+            base.subprocess.run([options.pack, load_in, given, packed], check=True,
+                                env=dict(os.environ, OMP_NUM_THREADS="1"))
+            found = load_file(packed)
+            for name, weight in weights.items():
+                content, state = bnb.quantize_4bit(weight, quant_type="nf4", compress_statistics=load_in == "4bit")
+                expected = {"": content, ".absmax": state.absmax, ".unpacked": bnb.dequantize_4bit(content, state)}
+                if weight.shape[-1] % 64 and weight.shape[-1] % 2 == 0 and weight.numel() > 64:
+                    del expected[".unpacked"]  # see WHOLE_BLOCKS
+                if load_in == "4bit":
+                    expected |= {".nested_absmax": state.state2.absmax, ".nested_offset": state.offset}
+                other = [suffix for suffix, tensor in expected.items()
+                         if found[name + suffix].shape != tensor.shape
+                         or base.bits(found[name + suffix]) != base.bits(tensor)]
+                if other:
+                    raise Failure(f"{load_in}: '{name}' {tuple(weight.shape)} differs in {other}")
+
+
+# Name, check, what it shows.
+OTHERS = (("saved", check_saved, "a saved state holds the adapter alone, as Python trains it"),
+          ("packed", check_packed, "packed weights are those of bitsandbytes"))
+
+
+def check_other(options, name, check_it, shown):
     try:
-        check_saved(options)
-        return True, "ok   a saved state holds the adapter alone, as Python trains it"
+        check_it(options)
+        return True, f"ok   {shown}"
     except (Failure, base.subprocess.SubprocessError) as failure:
-        return False, f"FAIL saved  {failure}"
+        return False, f"FAIL {name}: {failure}"
 
 
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--memtune", required=True, help="the program")
+    p.add_argument("--pack", required=True, help="memtune-pack-weights of the same build")
     p.add_argument("--only", default="", help="cases whose name holds this")
     p.add_argument("--jobs", type=int, default=2, help="cases at a time")
     options = p.parse_args()
@@ -155,8 +209,8 @@ def main() -> int:
     runs = [(name, dtype) for name in CASES if options.only in name for dtype in (torch.float32, torch.bfloat16)]
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        saved = [checked_saved(options)] if options.only in "saved" else []
-        for good, line in [*saved, *pool.map(lambda run: check(options, *run), runs)]:
+        others = [check_other(options, *other) for other in OTHERS if options.only in other[0]]
+        for good, line in [*others, *pool.map(lambda run: check(options, *run), runs)]:
             print(line, flush=True)
             passed, failed = passed + good, failed + (not good)
     print(f"{passed} passed, {failed} failed")

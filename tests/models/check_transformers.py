@@ -122,9 +122,9 @@ class Failure(Exception):
     """What is not as in Python."""
 
 
-def write_model(folder: str, name: str, dtype: torch.dtype):
+def write_model(folder: str, name: str, dtype: torch.dtype, sizes=None):
     family, changes = CASES[name]
-    config = transformers.AutoConfig.for_model(family, **{**TINY, **changes})
+    config = transformers.AutoConfig.for_model(family, **{**TINY, **changes, **(sizes or {})})
     torch.manual_seed(len(name))
     model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():  # also what begins as ones or zeros

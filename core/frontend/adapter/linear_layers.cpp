@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/quantized/linear_4bit.h"
+
 namespace memtune::frontend {
 namespace {
 
@@ -10,7 +12,7 @@ using program::OpKind;
 
 constexpr std::string_view kWeight = ".weight";
 
-bool is_linear(const program::Op& op) { return op.name == "aten::linear" || op.name.starts_with("memtune::linear_"); }
+constexpr size_t kWeightArgument = 1, kRows = 5, kColumns = 6;  // the last two of a quantized layer
 
 }  // namespace
 
@@ -31,25 +33,40 @@ void LinearLayers::look(const program::Body& body) {
   for (const program::Op& op : body.ops) {
     if (op.kind == OpKind::get_attribute && op.object) held_[op.outputs[0]] = {op.object, op.attribute};
     for (const program::Body& inner : op.bodies) look(inner);
-    if (const auto layer = find(op)) paths_.push_back(layer->path);
+    const auto layer = find(op);
+    if (layer) paths_.push_back(layer->path);
+    note_others(op, layer.has_value());
   }
 }
 
+void LinearLayers::note_others(const program::Op& op, bool is_layer) {
+  for (size_t i = 0; i < op.inputs.size(); ++i)
+    if (const c10::IValue value = value_of(op.inputs[i]); value.isTensor() && !(is_layer && i == kWeightArgument))
+      others_.insert(value.toTensor().unsafeGetTensorImpl());
+}
+
+// Of a constant, or what an object holds now.
+c10::IValue LinearLayers::value_of(program::Slot slot) const {
+  const auto held = held_.find(slot);
+  return held == held_.end() ? program_.constants[slot] : held->second.object->getAttr(held->second.attribute);
+}
+
 std::optional<LinearLayer> LinearLayers::find(const program::Op& op) const {
-  if (op.kind != OpKind::call || !is_linear(op)) return std::nullopt;
   LinearLayer layer;
-  c10::IValue weight;
-  if (const auto held = held_.find(op.inputs[1]); held != held_.end()) {
+  layer.quantized = op.name == quantized::kLinear4Bit;
+  if (op.kind != OpKind::call || (op.name != "aten::linear" && !layer.quantized)) return std::nullopt;
+  const program::Slot slot = op.inputs[kWeightArgument];
+  const c10::IValue weight = value_of(slot);
+  if (!weight.isTensor()) return std::nullopt;
+  if (const auto held = held_.find(slot); held != held_.end()) {
     layer.object = held->second.object;
     layer.attribute = held->second.attribute;
-    weight = layer.object->getAttr(layer.attribute);
-  } else {
-    weight = program_.constants[op.inputs[1]];
   }
-  if (!weight.isTensor()) return std::nullopt;
   layer.weight = weight.toTensor();
   layer.path = path_of(layer.weight, program_.regions[op.region]);
   if (layer.path.empty()) return std::nullopt;
+  layer.rows = layer.quantized ? program_.constants[op.inputs[kRows]].toInt() : layer.weight.size(0);
+  layer.columns = layer.quantized ? program_.constants[op.inputs[kColumns]].toInt() : layer.weight.size(1);
   layer.is_head = !paths_.empty() && layer.path == paths_.back();
   return layer;
 }

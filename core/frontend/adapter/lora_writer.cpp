@@ -1,6 +1,7 @@
 #include "core/frontend/adapter/lora_writer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,11 +19,14 @@ namespace {
 
 using program::Op;
 
+constexpr char kDtype[] = "prim::dtype";
+
 // As peft names what it wraps.
 constexpr char kPrefix[] = "base_model.model.";
 
-at::ScalarType adapter_type(at::ScalarType of_layer) {
-  return of_layer == at::kHalf || of_layer == at::kBFloat16 ? at::kFloat : of_layer;
+at::ScalarType adapter_type(const LinearLayer& layer) {
+  const at::ScalarType held = layer.weight.scalar_type();
+  return layer.quantized || held == at::kHalf || held == at::kBFloat16 ? at::kFloat : held;
 }
 
 // The factors of one layer.
@@ -100,15 +104,21 @@ class LoraWriter {
   void adapt(Op op, const LinearLayer& layer) {
     const program::Slot result = op.outputs[0];
     const Value x{op.inputs[0]};
-    const Value y = emit_.keep_aside(std::move(op));
+    Value y = emit_.keep_aside(std::move(op));
+    if (layer.quantized) y = emit_.op("aten::clone", "", {y});
     const auto [down, up] = factors(layer);
-    Value z = emit_.op("aten::to", "dtype", {x, adapter_type(layer.weight.scalar_type())});
+    Value z = emit_.op("aten::to", "dtype", {x, layer.quantized ? without_autocast(down, x) : dtype_of(down)});
     if (lora_.dropout > 0) z = emit_.op("aten::dropout", "", {z, lora_.dropout, true});
     z = linear(z, down, layer.path + ".lora_A");
     z = linear(z, up, layer.path + ".lora_B");
     z = emit_.op("aten::mul", "Scalar", {z, lora_.scale_of(layer.path)});
-    const Value type = dtype_of(y);
-    emit_.op("aten::to", "dtype", {emit_.op("aten::add", "Tensor", {y, z}), type});
+    if (layer.quantized) {
+      z = emit_.op("aten::to", "dtype", {z, without_autocast(y, z)});
+      emit_.op("aten::add", "Tensor", {y, z});
+    } else {
+      const Value type = dtype_of(y);
+      emit_.op("aten::to", "dtype", {emit_.op("aten::add", "Tensor", {y, z}), type});
+    }
     emit_.stand_for(result);
   }
 
@@ -120,22 +130,32 @@ class LoraWriter {
   // Known when it runs: under autocast, or of layers whose input's type nobody has told.
   Value dtype_of(Value x) {
     const auto run = [](program::Stack& stack) { stack.back() = stack.back().toTensor().scalar_type(); };
-    return emit_.call({"prim::dtype", nullptr, run}, {x}, 1)[0];
+    return emit_.call({kDtype, nullptr, run}, {x}, 1)[0];
+  }
+
+  // That of `wanted`; under autocast, which casts by itself, `otherwise` stays what it is.
+  Value without_autocast(Value wanted, Value otherwise) {
+    const auto run = [](program::Stack& stack) {
+      const at::Tensor otherwise = stack.back().toTensor();
+      stack.pop_back();
+      const bool casts = at::autocast::is_autocast_enabled(otherwise.device().type());
+      stack.back() = (casts ? otherwise : stack.back().toTensor()).scalar_type();
+    };
+    return emit_.call({kDtype, nullptr, run}, {wanted, otherwise}, 1)[0];
   }
 
   // A layer that runs twice has one pair.
   std::pair<Value, Value> factors(const LinearLayer& layer) {
     const auto known = adapted_.find(layer.path);
     if (known != adapted_.end()) return known->second;
-    const at::Tensor& weight = layer.weight;
     const int64_t rank = lora_.rank_of(layer.path);
-    const auto options = weight.options().dtype(adapter_type(weight.scalar_type())).requires_grad(false);
+    const auto options = at::TensorOptions(adapter_type(layer)).device(layer.weight.device());
     const auto add = [&](const char* which, at::IntArrayRef shape) {
       return emit_.parameter(kPrefix + layer.path + "." + which + ".weight",
                              factors_.make(layer.path, which, shape, options));
     };
-    const Value down = add("lora_A", {rank, weight.size(1)});
-    return adapted_[layer.path] = {down, add("lora_B", {weight.size(0), rank})};
+    const Value down = add("lora_A", {rank, layer.columns});
+    return adapted_[layer.path] = {down, add("lora_B", {layer.rows, rank})};
   }
 
   // A name that nothing has is a mistake of who typed it; a file may be made for several models.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/config/weight_files.h"
+#include "core/frontend/adapter/quantizer.h"
 #include "core/frontend/dtype.h"
 #include "core/frontend/transformers/decoder_writer.h"
 
@@ -30,6 +31,7 @@ program::Program TransformersFrontEnd::lower(const Source& source) const {
   program.kind = "config";
   const DecoderSetting setting{parse_attention(source.attention), source.pack, source.sequence};
   program.longest = longest(config, setting);
+  if (!source.load_in.empty()) program.as_written = quantize_as_written(source.load_in);
   write_decoder(program, config, weights, options.device(source.device), setting);
   if (const std::string note = weights.note(); !note.empty()) program.notes.push_back(note);
   return program;

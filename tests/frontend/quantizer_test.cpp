@@ -1,0 +1,130 @@
+// Weights in few bits over programs of every form: that the bits are those of bitsandbytes is checked in
+// tests/models/check_adapters.py; here which weights are packed, and that none stays whole.
+#include "core/frontend/adapter/quantizer.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <fstream>
+
+#include "core/base/error.h"
+#include "core/frontend/emitter.h"
+#include "core/frontend/front_end.h"
+#include "core/frontend/loss.h"
+#include "core/frontend/torchscript/lowering.h"
+#include "core/program/interpreter.h"
+#include "core/quantized/nf4.h"
+#include "tests/support/run_program.h"
+#include "tests/support/training.h"
+
+namespace memtune::frontend {
+namespace {
+
+using program::Program;
+
+const char* const kConfig = R"({"model_type": "llama", "vocab_size": 50, "hidden_size": 64, "intermediate_size": 128,
+  "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
+  "hidden_act": "silu", "tie_word_embeddings": false})";
+
+at::Tensor parameter(const Program& program, const std::string& name) {
+  for (const auto& [known, tensor] : program.state.parameters)
+    if (known == name) return tensor;
+  return {};
+}
+
+size_t count(const Program& program, const std::string& name) {
+  return static_cast<size_t>(
+      std::ranges::count_if(program.body.ops, [&](const program::Op& op) { return op.name == name; }));
+}
+
+struct Folder : test::ScratchFolder {
+  explicit Folder(const std::string& config = kConfig) { std::ofstream(path / "config.json") << config; }
+  Program lowered(const std::string& load_in) const {
+    Source source;
+    source.model.path = (path / "config.json").string();
+    source.dtype = "bfloat16";
+    source.load_in = load_in;
+    source.lora = load_in.empty() ? "" : "r=2";
+    return lower(source);
+  }
+};
+
+torch::jit::Module linear_module(const char* forward) {
+  torch::jit::Module layer("Linear"), model("Model");
+  layer.register_parameter("weight", at::randn({64, 64}).requires_grad_(), false);
+  layer.define("def forward(self, x):\n    return torch.linear(x, self.weight)\n");
+  torch::jit::Module head("Linear");
+  head.register_parameter("weight", at::randn({3, 64}).requires_grad_(), false);
+  head.define("def forward(self, x):\n    return torch.linear(x, self.weight)\n");
+  model.register_module("fc", layer);
+  model.register_module("head", head);
+  model.define(forward);
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("all linear layers of a config but the head are packed, under the names of bitsandbytes") {
+  const Folder folder;
+  const Program plain = folder.lowered(""), program = folder.lowered("4bit");
+  const std::string name = "model.layers.1.mlp.up_proj.weight";
+  const quantized::Nf4 expected = quantized::pack_nf4(parameter(plain, name), quantized::Magnitudes::quantized);
+  CHECK(at::equal(parameter(program, name), expected.bytes));
+  CHECK(at::equal(parameter(program, name + ".absmax"), expected.largest));
+  CHECK(at::equal(parameter(program, name + ".nested_absmax"), expected.largest_of_largest));
+  CHECK(at::equal(parameter(program, name + ".nested_offset"), expected.mean));
+  CHECK((parameter(program, "lm_head.weight").scalar_type() == at::kBFloat16));
+  CHECK(count(program, "memtune::linear_4bit") == 2 * 7);
+  CHECK(count(program, "aten::linear") == 2 * 7 * 2 + 1);
+}
+
+TEST_CASE("while a config is read no more than two weights are whole") {
+  std::string config = kConfig;
+  config.replace(config.find("64,"), 3, "512,").replace(config.find("128,"), 4, "2048,");
+  const Folder folder(config);
+  auto& device = tests::test_device();
+  device.reset_peak();
+  const int64_t before = device.memory().allocated;
+  const Program program = folder.lowered("4bit");
+  const int64_t held = device.memory().allocated - before, peak = device.memory().peak_allocated - before;
+  const int64_t largest = 2048 * 512 * 2, all = 2 * (3 * largest + 4 * 512 * 512 * 2);
+  const int64_t noise = int64_t{1048573} * (4 + 2);  // of which made-up weights are
+  CHECK(held < all / 2);
+  CHECK(peak - held < noise + 2 * largest);
+}
+
+TEST_CASE("magnitudes stay in float32 without double quantization") {
+  const Program program = Folder().lowered("4bit-single");
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";
+  CHECK((parameter(program, name + ".absmax").scalar_type() == at::kFloat));
+  CHECK_FALSE(parameter(program, name + ".nested_absmax").defined());
+}
+
+TEST_CASE("in a TorchScript model the weight is gone, a layer that runs twice is packed once") {
+  const torch::jit::Module module =
+      linear_module("def forward(self, x):\n    return self.head.forward(self.fc.forward(self.fc.forward(x)))\n");
+  const at::Tensor weight = module.attr("fc").toModule().attr("weight").toTensor();
+  const auto packed = quantized::pack_nf4(weight, quantized::Magnitudes::plain);
+  Program program = lower_module(module, c10::kCPU);
+  quantize(program, "4bit-single");
+  CHECK(count(program, "memtune::linear_4bit") == 2);
+  CHECK(program.state.parameters.size() == 3);  // weight, its magnitudes, the head's
+  CHECK((module.attr("fc").toModule().attr("weight").toTensor().scalar_type() == at::kByte));
+  const at::Tensor x = at::randn({2, 64}), whole = quantized::unpack_nf4(packed, {64, 64}, at::kFloat);
+  const Program runs = with_loss(program, Loss::none, "");
+  const at::Tensor head = module.attr("head").toModule().attr("weight").toTensor();
+  CHECK(at::equal(program::Interpreter(runs).run({x}).toTensor(),
+                  at::linear(at::linear(at::linear(x, whole), whole), head)));
+}
+
+TEST_CASE("a weight that another op reads stays whole, and a model with no other is refused") {
+  Program program = lower_module(
+      linear_module("def forward(self, x):\n    return self.head.forward(self.fc.forward(x)) + self.fc.weight.sum()\n"),
+      c10::kCPU);
+  CHECK_THROWS_WITH_AS(quantize(program, "4bit"),
+                       "--load-in: the model has no linear layer beside its output head that can be quantized",
+                       UsageError);
+}
+
+}  // namespace memtune::frontend

@@ -1,0 +1,92 @@
+#include "core/quantized/linear_4bit.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "core/autograd/autocast.h"
+#include "core/autograd/hooks.h"
+#include "core/config/op_traits.h"
+#include "core/quantized/nf4.h"
+
+namespace memtune::quantized {
+namespace {
+
+at::Tensor call(const at::Tensor& input, const Nf4& weight, int64_t rows, int64_t columns,
+                const at::Tensor& bias = {}) {
+  torch::jit::Stack stack = {input, weight.bytes, weight.largest};
+  const auto optional = [&](const at::Tensor& tensor) {
+    stack.push_back(tensor.defined() ? c10::IValue(tensor) : c10::IValue());
+  };
+  optional(weight.largest_of_largest);
+  optional(weight.mean);
+  stack.emplace_back(rows);
+  stack.emplace_back(columns);
+  optional(bias);
+  linear_4bit().callBoxed(stack);
+  return stack.at(0).toTensor();
+}
+
+struct Nothing final : autograd::Ticket {
+  at::Tensor unpack() override { return {}; }
+};
+
+struct CountSaves final : autograd::Packer {
+  std::unique_ptr<autograd::Ticket> pack(const at::Tensor&) override {
+    ++saves;
+    return std::make_unique<Nothing>();
+  }
+  int saves = 0;
+};
+
+}  // namespace
+
+TEST_CASE("result and gradients are those of a linear layer with the unpacked weight") {
+  at::manual_seed(3);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const Nf4 packed = pack_nf4(at::randn({48, 64}).to(type), Magnitudes::quantized);
+    const at::Tensor weight = unpack_nf4(packed, {48, 64}, type);
+    const at::Tensor x = at::randn({2, 3, 64}).to(type), factor = at::randn({2, 3, 48}).to(type);
+    std::vector<at::Tensor> results, gradients, of_bias;
+    for (const bool quantized : {true, false}) {
+      const at::Tensor input = x.clone().requires_grad_();
+      const at::Tensor bias = at::ones({48}, x.options()).requires_grad_();
+      results.push_back(quantized ? call(input, packed, 48, 64, bias) : at::linear(input, weight, bias));
+      autograd::backward((results.back() * factor).sum());
+      gradients.push_back(input.grad());
+      of_bias.push_back(bias.grad());
+    }
+    CHECK(at::equal(results[0], results[1]));
+    CHECK(at::equal(gradients[0], gradients[1]));
+    CHECK(at::equal(of_bias[0], of_bias[1]));
+  }
+}
+
+TEST_CASE("nothing is saved for backward, and an input that needs no gradient leaves no node") {
+  const Nf4 packed = pack_nf4(at::randn({8, 64}), Magnitudes::plain);
+  CountSaves count;
+  const autograd::HookScope hooks(&count);
+  CHECK(call(at::randn({2, 64}).requires_grad_(), packed, 8, 64).requires_grad());
+  CHECK_FALSE(call(at::randn({2, 64}), packed, 8, 64).requires_grad());
+  CHECK(count.saves == 0);
+}
+
+TEST_CASE("under autocast it computes in autocast's type and answers in its input's") {
+  at::manual_seed(4);
+  const Nf4 packed = pack_nf4(at::randn({8, 64}), Magnitudes::plain);
+  const at::Tensor x = at::randn({2, 64}).requires_grad_();
+  const autograd::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
+  const at::Tensor y = call(x, packed, 8, 64);
+  CHECK((y.scalar_type() == at::kFloat));
+  const at::Tensor weight = unpack_nf4(packed, {8, 64}, at::kBFloat16);
+  CHECK(at::equal(y, at::linear(x.to(at::kBFloat16), weight).to(at::kFloat)));
+  autograd::backward(y.sum());
+  CHECK((x.grad().scalar_type() == at::kFloat));
+}
+
+TEST_CASE("memtune knows the operator as a matmul") {
+  CHECK((config::traits_of(kLinear4Bit).op_class == config::OpClass::matmul));
+  CHECK(config::traits_of(kLinear4Bit).weight == 1);
+}
+
+}  // namespace memtune::quantized
