@@ -44,12 +44,6 @@ constexpr std::array<float, 15> bounds() {
 }
 constexpr std::array<float, 15> kBounds = bounds();
 
-uint8_t code_of(float part) {
-  uint8_t code = 0;
-  for (const float bound : kBounds) code += part > bound;
-  return code;
-}
-
 // --- by a loop, on the CPU -------------------------------------------------------------------------------------------
 
 // A block that is cut short is divided, a whole one multiplied: as bitsandbytes has it.
@@ -59,12 +53,14 @@ float pack_block(const Number* from, int64_t count, uint8_t* to) {
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(static_cast<float>(from[i])));
   const bool whole = count == kBlock;
   const float divisor = std::max(largest, kLeast), inverse = 1 / divisor;
-  std::array<uint8_t, kBlock> codes{};
+  std::array<float, kBlock> parts{};
+  std::array<int32_t, kBlock> codes{};
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(from[i]);
-    codes[i] = code_of(std::clamp(whole ? value * inverse : value / divisor, -1.0F, 1.0F));
+    parts[i] = std::clamp(whole ? value * inverse : value / divisor, -1.0F, 1.0F);
   }
-  if (count % 2 == 1) codes[count] = code_of(0);
+  for (const float bound : kBounds)  // in this order the compiler takes several numbers at a time
+    for (int64_t i = 0; i < kBlock; ++i) codes[i] += parts[i] > bound ? 1 : 0;
   for (int64_t i = 0; i < count; i += 2) to[i / 2] = static_cast<uint8_t>(codes[i] << 4 | codes[i + 1]);
   return whole ? largest : divisor;
 }

@@ -79,11 +79,11 @@ TEST_CASE("an adapter has the same gradients over a model in every form") {
     add_lora(other, lora, 1);
     const auto found = gradients(other, Loss::next_token, "tokens", {tokens});
     REQUIRE(found.size() == expected.size());
-    for (const auto& [name, gradient] : expected) {
-      CAPTURE(name);
-      REQUIRE(found.contains(name));
-      CHECK(at::equal(found.at(name), gradient));
-      CHECK(gradient.abs().max().item<double>() > 0);
+    for (const auto& entry : expected) {
+      CAPTURE(entry.first);
+      REQUIRE(found.contains(entry.first));
+      CHECK(at::equal(found.at(entry.first), entry.second));
+      CHECK(entry.second.abs().max().item<double>() > 0);
     }
   }
 }

@@ -46,7 +46,9 @@ CASES = {
                         "rank_pattern": {"layers.0.self_attn.q_proj": 2}, "alpha_pattern": {"v_proj": 32}}),
     "biases": ("llama-biased", {"r": 4, "target_modules": ["q_proj", "up_proj"], "bias": "lora_only"}),
     "all-biases": ("qwen2", {"r": 4, "target_modules": ["o_proj"], "bias": "all"}),
+    "mixed-autocast": ("llama", {"r": 4, "target_modules": ["q_proj", "down_proj"], "lora_dropout": 0.1}),
     "4bit": ("llama", {"r": 4, "target_modules": "all-linear"}, "4bit"),
+    "4bit-autocast": ("llama", {"r": 4, "target_modules": ["q_proj", "down_proj"], "lora_dropout": 0.1}, "4bit"),
     "4bit-tied": ("llama-tied", {"r": 4, "target_modules": ["q_proj", "v_proj"], "lora_dropout": 0.1}, "4bit"),
     "4bit-biases": ("qwen2", {"r": 4, "target_modules": ["o_proj", "up_proj"], "lora_dropout": 0.05}, "4bit"),
     "4bit-single": ("gemma2", {"r": 8, "target_modules": "all-linear", "use_rslora": True}, "4bit-single"),
@@ -69,7 +71,7 @@ def load_in_python(folder: str, load_in: str, dtype: torch.dtype):
                                                              device_map="cpu")
 
 
-def train_in_python(model, adapter: str, changes, batch):
+def train_in_python(model, adapter: str, changes, batch, autocast=False):
     model = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **changes)).train()
     torch.manual_seed(7)
     with torch.no_grad():  # while B is zero, A has no gradient
@@ -78,7 +80,8 @@ def train_in_python(model, adapter: str, changes, batch):
                 parameter.normal_(0, 0.1)
     model.save_pretrained(adapter)
     torch.manual_seed(0)
-    loss = model(**batch, use_cache=False).loss
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        loss = model(**batch, use_cache=False).loss
     loss.backward()
     gradients = {plain(name): p.grad for name, p in model.named_parameters() if p.grad is not None}
     return loss.item(), gradients
@@ -105,6 +108,7 @@ def check(options, name: str, dtype: torch.dtype):
     """(passed, line)."""
     said = f"{name:12} {str(dtype)[6:]:9}"
     model, changes, load_in = (*CASES[name], "")[:3]
+    autocast = name.endswith("-autocast")
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
         folder, adapter = os.path.join(place, "model"), os.path.join(place, "adapter")
         inputs, run = os.path.join(place, "inputs.safetensors"), os.path.join(place, "run")
@@ -112,8 +116,9 @@ def check(options, name: str, dtype: torch.dtype):
             batch = base.write_batch(inputs, SHAPE)
             with base.ONE_AT_A_TIME:
                 base.write_model(folder, model, dtype, WHOLE_BLOCKS if load_in else None)
-                python = train_in_python(load_in_python(folder, load_in, dtype), adapter, changes, batch)
-            more = ["--lora", adapter, *(["--load-in", load_in] if load_in else [])]
+                python = train_in_python(load_in_python(folder, load_in, dtype), adapter, changes, batch, autocast)
+            more = ["--lora", adapter, *(["--load-in", load_in] if load_in else []),
+                    *(["--autocast", "bf16"] if autocast else [])]
             answer = base.train_by_memtune(options, folder, inputs, run, STRATEGIES, more)
             count = compare(answer, base.read_reference(run), python)
             return True, f"ok   {said}  loss and {count} gradients equal under {len(STRATEGIES)} strategies"

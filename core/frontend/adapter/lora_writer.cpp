@@ -133,12 +133,12 @@ class LoraWriter {
     return emit_.call({kDtype, nullptr, run}, {x}, 1)[0];
   }
 
-  // That of `wanted`; under autocast, which casts by itself, `otherwise` stays what it is.
+  // That of `wanted`; under autocast, which casts by itself, `otherwise` stays what it is. peft asks for CUDA's alone.
   Value without_autocast(Value wanted, Value otherwise) {
     const auto run = [](program::Stack& stack) {
       const at::Tensor otherwise = stack.back().toTensor();
       stack.pop_back();
-      const bool casts = at::autocast::is_autocast_enabled(otherwise.device().type());
+      const bool casts = at::autocast::is_autocast_enabled(c10::kCUDA);
       stack.back() = (casts ? otherwise : stack.back().toTensor()).scalar_type();
     };
     return emit_.call({kDtype, nullptr, run}, {wanted, otherwise}, 1)[0];
