@@ -167,6 +167,7 @@ def check_packed(options):
     shapes = ((1, 64), (3, 2), (33, 96), (5, 127), (300, 512), (1, 1))
     weights = {f"{str(dtype)[6:]}-{i}": (torch.randn(shape) * 3).to(dtype) for i, shape in enumerate(shapes)
                for dtype in (torch.float32, torch.bfloat16, torch.float16)}
+    weights["large"] = torch.randn(2048, 2048).bfloat16()  # has enough blocks that rounding of magnitudes shows
     weights["zeros"] = torch.zeros(64, 64)
     weights["outlier"] = torch.cat([torch.randn(1, 64) * 1e-6, torch.full((1, 64), 1e4)])
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
