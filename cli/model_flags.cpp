@@ -345,7 +345,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--target", "--output",
              "--library", "--trust-model", "--blocks"});
   put_under(kTraining, command,
-            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--lora", "--load-in", "--seed"});
+            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--lora", "--load-in",
+             "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }

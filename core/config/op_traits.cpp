@@ -169,7 +169,9 @@ Table make_table() {
   table.at("batch_norm_update_stats").moves_statistics = {1, 2};
   for (auto& [name, traits] : table) {
     traits.transposed = traits.op_class == OpClass::convolution && name.find("transpose") != std::string::npos;
-    if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_4bit" || name == "linear_cross_entropy") traits.weight = 1;
+    if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_4bit" ||
+        name == "linear_cross_entropy")
+      traits.weight = 1;
   }
   for (const char* name : {"addmm", "baddbmm", "addbmm", "addmv", "_addmm_activation"}) table.at(name).data = 1;
   for (const char* name : {"embedding", "embedding_bag"}) {

@@ -22,7 +22,7 @@ struct Source {
   std::string attention = "sdpa";  // of a config.json
   bool pack = false;               // of a config.json: it takes positions, which begin anew with each document
   std::string load_in = "";  // how linear layers' weights are held: a word of config::kQuantizations; "": as they are
-  std::string lora = "";           // the adapter, as config::parse_lora takes it; "": the model itself is trained
+  std::string lora = "";     // the adapter, as config::parse_lora takes it; "": the model itself is trained
 };
 
 enum class Attention { sdpa, eager };

@@ -18,9 +18,9 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       6,   "bfloat16",
-                      "float16", "r=4", "4bit",       11,       12,       13,    14,  "cuda:1",   15,  "eager",
-                      true,      "h.*",       16,       17,       18,    19,  "/scratch", true};
+  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75, 6,          "bfloat16",
+                      "float16", "r=4",       "4bit",   11,       12,    13,  14,   "cuda:1",   15,
+                      "eager",   true,        "h.*",    16,       17,    18,  19,   "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
