@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 import check_transformers as base
 from check_transformers import Failure
 
-STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "offload:stream")
+STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "offload:stream,min=1KiB")
 SHAPE = (3, 47)
 # Where a row is no whole number of blocks, bitsandbytes' loop for CPUs takes another block's magnitude than its packing
 # and its other devices do.
