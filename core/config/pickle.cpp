@@ -16,7 +16,7 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
 
-  Pickle parse() {
+  PickleTree parse() {
     while (!done_) step(static_cast<unsigned char>(take(1)[0]));
     pickle_.root = pop();
     return std::move(pickle_);
@@ -145,14 +145,14 @@ class Parser {
   std::string_view text_;
   size_t at_ = 0;
   bool done_ = false;
-  Pickle pickle_;
+  PickleTree pickle_;
   std::vector<size_t> stack_, marks_;
   std::map<uint64_t, size_t> memo_;
 };
 
 }  // namespace
 
-std::optional<Pickle> parse_pickle(std::string_view text) try {
+std::optional<PickleTree> parse_pickle(std::string_view text) try {
   return Parser(text).parse();
 } catch (const NotUnderstood&) {
   return std::nullopt;

@@ -17,7 +17,7 @@ struct PickleValue {
   std::vector<size_t> parts;  // of a dict keys and values in turn; of a call what is called, and its arguments
 };
 
-struct Pickle {
+struct PickleTree {
   std::vector<PickleValue> values;
   size_t root = 0;
 
@@ -25,6 +25,6 @@ struct Pickle {
 };
 
 // Nothing for an opcode that torch.save does not write, or a pickle that is cut off.
-std::optional<Pickle> parse_pickle(std::string_view text);
+std::optional<PickleTree> parse_pickle(std::string_view text);
 
 }  // namespace memtune::config

@@ -42,7 +42,7 @@ int64_t element(int64_t dtype, const char* at) {
 
 class Samples {
  public:
-  Samples(const Pickle& pickle, const std::map<std::string, std::string_view>& records)
+  Samples(const PickleTree& pickle, const std::map<std::string, std::string_view>& records)
       : pickle_(pickle), records_(records) {
     visit(pickle.root, 0);
   }
@@ -120,7 +120,7 @@ class Samples {
     }
   }
 
-  const Pickle& pickle_;
+  const PickleTree& pickle_;
   const std::map<std::string, std::string_view>& records_;
   std::vector<Pt2Sample> samples_;
   int64_t left_ = kMostElements;
@@ -143,7 +143,7 @@ std::vector<Pt2Sample> parse_pt2_samples(std::string_view file) {
   const auto records = records_of(file);
   const auto pickled = records.find("data.pkl");
   if (pickled == records.end()) return {};
-  const std::optional<Pickle> pickle = parse_pickle(pickled->second);
+  const std::optional<PickleTree> pickle = parse_pickle(pickled->second);
   return pickle ? Samples(*pickle, records).take() : std::vector<Pt2Sample>();
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/optimizer/fused.h"
+#include "core/quantized/dynamic_map.h"
 
 namespace memtune::optimizer {
 namespace {
@@ -40,8 +41,8 @@ BlockAdamW::BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor
                        bool paged)
     : Optimizer(settings, std::move(parameters)), in_8_bits_(in_8_bits), paged_(paged), states_(parameters_.size()) {
   if (parameters_.empty() || !in_8_bits_) return;
-  signed_map_ = dynamic_map(true, parameters_[0].device());
-  unsigned_map_ = dynamic_map(false, parameters_[0].device());
+  signed_map_ = quantized::dynamic_map(true, parameters_[0].device());
+  unsigned_map_ = quantized::dynamic_map(false, parameters_[0].device());
 }
 
 void BlockAdamW::make_state(size_t i) {

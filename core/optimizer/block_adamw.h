@@ -4,8 +4,8 @@
 // driver.)
 #pragma once
 
-#include "core/optimizer/optimizer.h"
 #include "core/optimizer/block_quantization.h"
+#include "core/optimizer/optimizer.h"
 
 namespace memtune::optimizer {
 

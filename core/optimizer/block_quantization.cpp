@@ -2,14 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
 namespace memtune::optimizer {
 namespace {
-
-constexpr int kExponents = 7;  // of ten, the largest 0
 
 int64_t blocks_of(int64_t elements) { return (elements + kQuantizedBlock - 1) / kQuantizedBlock; }
 
@@ -20,21 +14,6 @@ at::Tensor in_blocks(const at::Tensor& values) {
 }
 
 }  // namespace
-
-at::Tensor dynamic_map(bool with_sign, c10::Device device) {
-  std::vector<double> values = {0, 1};
-  for (int i = 0; i < kExponents; ++i) {
-    const at::Tensor edges = at::linspace(0.1, 1, (1 << (with_sign ? i : i + 1)) + 1, at::kFloat);
-    const at::Tensor means = (edges.slice(0, 0, -1) + edges.slice(0, 1)) / 2.0;
-    const at::Tensor scaled = means * std::pow(10, i - (kExponents - 1));
-    for (int64_t k = 0; k < scaled.numel(); ++k) {
-      values.push_back(scaled[k].item<double>());
-      if (with_sign) values.push_back(-values.back());
-    }
-  }
-  std::sort(values.begin(), values.end());
-  return at::tensor(values, at::kFloat).to(device);
-}
 
 BlockQuantized make_block_quantized(int64_t elements, c10::Device device) {
   return {at::zeros({elements}, at::TensorOptions(at::kByte).device(device)),

@@ -9,9 +9,6 @@ namespace memtune::optimizer {
 
 constexpr int64_t kQuantizedBlock = 256;  // elements
 
-// bitsandbytes.functional.create_dynamic_map: float32 [256], ascending; unsigned: from 0 to 1.
-at::Tensor dynamic_map(bool with_sign, c10::Device device);
-
 struct BlockQuantized {
   at::Tensor codes;   // uint8, one dimension
   at::Tensor absmax;  // float32, of each block
@@ -20,7 +17,7 @@ struct BlockQuantized {
 // Zeros, to be filled in.
 BlockQuantized make_block_quantized(int64_t elements, c10::Device device);
 
-// Elements [begin, begin + count) as float32; both at a block's edge or the end. `map`: dynamic_map.
+// Elements [begin, begin + count) as float32; both at a block's edge or the end. `map`: quantized::dynamic_map.
 at::Tensor dequantize(const BlockQuantized& from, int64_t begin, int64_t count, const at::Tensor& map);
 void quantize(const at::Tensor& values, const BlockQuantized& to, int64_t begin, const at::Tensor& map);
 

@@ -9,9 +9,9 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
-#include "core/optimizer/fused.h"
 #include "core/optimizer/adafactor.h"
 #include "core/optimizer/block_adamw.h"
+#include "core/optimizer/fused.h"
 
 namespace memtune::optimizer {
 

@@ -91,8 +91,8 @@ struct Body {
 
 struct Input {
   std::string name;
-  bool optional = false;  // None when it is not given
-  bool of_model = true;   // false: only the loss takes it
+  bool optional = false;                                   // None when it is not given
+  bool of_model = true;                                    // false: only the loss takes it
   std::optional<config::InputDescription> described = {};  // where the model's file does
 };
 

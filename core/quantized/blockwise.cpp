@@ -8,30 +8,19 @@
 #include <map>
 #include <mutex>
 
+#include "core/quantized/dynamic_map.h"
+
 namespace memtune::quantized {
 namespace {
 
 constexpr int64_t kBlock = 256;
-constexpr int kExponents = 7;
 
 using Code = std::array<float, 256>;
 
-// Seven powers of ten, each with twice as many fractions as the one below it, of both signs; zero, and one.
 Code make_code() {
+  const at::Tensor map = dynamic_map(true, c10::kCPU);
   Code code{};
-  size_t next = 0;
-  for (int i = 0; i < kExponents; ++i) {
-    const at::Tensor bounds = at::linspace(0.1, 1, (int64_t{1} << i) + 1, at::kFloat);
-    const at::Tensor means = (bounds.slice(0, 0, -1) + bounds.slice(0, 1)) / 2.0;
-    const at::Tensor parts = means * std::pow(10.0, i - kExponents + 1);
-    for (int64_t k = 0; k < parts.numel(); ++k) {
-      code[next++] = parts[k].item<float>();
-      code[next++] = -parts[k].item<float>();
-    }
-  }
-  code[next++] = 0;
-  code[next++] = 1;
-  std::ranges::sort(code);
+  std::copy_n(map.const_data_ptr<float>(), code.size(), code.begin());
   return code;
 }
 

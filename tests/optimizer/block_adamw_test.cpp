@@ -5,10 +5,12 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include "core/quantized/dynamic_map.h"
 
 namespace memtune::optimizer {
 namespace {
+
+using quantized::dynamic_map;
 
 at::Tensor parameter(int64_t elements, at::ScalarType dtype = at::kFloat) {
   at::manual_seed(static_cast<uint64_t>(elements));

@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk", "device", "safetensors"},
-    {"result", "device/torch", "device/cuda", "tier", "autograd", "optimizer", "quantized"},
-    {"program"},
+    {"result", "device/torch", "device/cuda", "tier", "autograd", "quantized"},
+    {"program", "optimizer"},
     {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan"},
     {"report"},
     {"trainer"},
