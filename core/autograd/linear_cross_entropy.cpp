@@ -207,7 +207,8 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
                                 const LinearCrossEntropy& how) {
   const c10::DeviceType device = hidden.device().type();
   const bool differentiated = at::GradMode::is_enabled();
-  if (!at::autocast::is_autocast_enabled(device)) return Node::apply(hidden, weight, bias, labels, how, differentiated);
+  if (hidden.is_meta() || !at::autocast::is_autocast_enabled(device))
+    return Node::apply(hidden, weight, bias, labels, how, differentiated);
   const at::Tensor x = cast(hidden, device), w = cast(weight, device);
   const std::optional<at::Tensor> b = bias ? std::optional(cast(*bias, device)) : std::nullopt;
   const AutocastScope off(device, {false, w.scalar_type()});

@@ -172,7 +172,8 @@ class HuggingFace(ToolTest):
         model("config.json.hidden_size is missing", hidden_size=None)
         model("3 does not divide num_attention_heads", num_key_value_heads=3)
         model("unknown model_type 'bert'", model_type="bert")
-        model("sequences of 128 are not built: beyond 31", sliding_window=32)
+        model("sequences of 128 are not built: beyond 64", max_position_embeddings=64,
+              rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0})
         experts = {"model_type": "mixtral", "num_local_experts": 2}
         model("3 of 2 experts cannot be chosen", num_experts_per_tok=3, **experts)
         model("config.json.output_router_logits: ", num_experts_per_tok=1, output_router_logits=True, **experts)
@@ -187,6 +188,26 @@ class HuggingFace(ToolTest):
         index.unlink()
         (self.folder / "model.safetensors").write_text("hello")
         self.refuses("not a safetensors file", "sweep", "--device", "cpu", "--model", ".")
+
+
+    def test_settings_that_do_not_go_together(self):
+        self.write()
+        here = ("sweep", "--device", "cpu", "--model", ".")
+        self.refuses("--attention is of models that are built from their config.json",
+                     "sweep", "--device", "cpu", "--model", "tiny", "--attention", "eager")
+        self.refuses("known are plain, fused, and chunked=N", *here, "--loss-impl", "chunky")
+        self.refuses("chunked and fused are of --loss next_token and causal_lm", "sweep", "--device", "cpu", "--model",
+                     "tiny", "--loss", "mse", "--loss-impl", "fused")
+        self.refuses("--global-batch N says how many samples", *here, "--batch", "auto")
+        self.refuses("is no multiple of the batch 3", *here, "--batch", "3", "--global-batch", "8")
+        self.refuses("exclude each other", *here, "--batch", "4", "--global-batch", "8", "--accumulate", "2")
+
+    def test_the_largest_batch(self):
+        self.write()
+        answer = self.sweep("--model", ".", "--seq", "16", "--batch", "auto", "--global-batch", "4", "--loss-impl",
+                                 "fused", "--optimizer", "adamw_8bit", "--strategy", "none", "--rounds", "1")
+        self.assertEqual(answer["recommendation"]["batch"], 4)
+        self.assertEqual(answer["global_batch"], 4)
 
 
 class Resume(ToolTest):
