@@ -116,6 +116,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   training.output = flags.output;
   training.target = flags.target;
   training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
+  training.optimizer_in_backward = flags.optimizer_in_backward;
   training.max_grad_norm = parse_norm(flags.max_grad_norm);
   training.accumulate = static_cast<int>(integer_flag("--accumulate", flags.accumulate, 1, kMostSteps));
   training.learning_rate = parse_learning_rate(flags.learning_rate);
@@ -135,6 +136,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   if (!flags.memory_cap.empty()) training.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
   training.blocks = flags.blocks;
   read_tiers(flags, training);
+  config::check_training(training);
   return training;
 }
 
@@ -301,6 +303,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
   offer(command.add_option("--optimizer", optimizer, join(kOptimizers, ", ") + " (default: adamw)"), kOptimizers)
       ->type_name("NAME");
+  command.add_flag("--optimizer-in-backward", optimizer_in_backward,
+                   "update each parameter when its gradient is there, and free that");
   command.add_option("--accumulate", accumulate, "forward and backward so often a step (default: 1)")->type_name("N");
   command.add_option("--max-grad-norm", max_grad_norm, "clip gradients to this norm of all (default: 0, not at all)")
       ->type_name("NUMBER");
@@ -345,8 +349,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--target", "--output",
              "--library", "--trust-model", "--blocks"});
   put_under(kTraining, command,
-            {"--optimizer", "--accumulate", "--max-grad-norm", "--lr", "--dtype", "--autocast", "--lora", "--load-in",
-             "--seed"});
+            {"--optimizer", "--optimizer-in-backward", "--accumulate", "--max-grad-norm", "--lr", "--dtype",
+             "--autocast", "--lora", "--load-in", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }

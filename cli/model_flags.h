@@ -19,7 +19,7 @@ struct ModelFlags {
   std::string scratch, host_budget, disk_budget;
   bool scratch_in_memory = false;
   bool trust_model = false;
-  bool pack = false;
+  bool pack = false, optimizer_in_backward = false;
   std::vector<std::string> inputs, libraries, batches, sequences;
   ConsoleFlags console;
 

@@ -68,6 +68,7 @@ json training_json(const TrainingSettings& training) {
           {"optimizer", training.optimizer},
           {"learning_rate", training.learning_rate},
           {"max_grad_norm", training.max_grad_norm},
+          {"optimizer_in_backward", training.optimizer_in_backward},
           {"accumulate", training.accumulate},
           {"dtype", training.dtype},
           {"autocast", training.autocast},
@@ -100,6 +101,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("optimizer", training.optimizer);
   object.read("learning_rate", training.learning_rate);
   object.read("max_grad_norm", training.max_grad_norm);
+  object.read("optimizer_in_backward", training.optimizer_in_backward);
   object.read("accumulate", training.accumulate);
   object.read("dtype", training.dtype);
   object.read("autocast", training.autocast);
@@ -138,6 +140,10 @@ void check_training(const TrainingSettings& training) {
     throw UsageError("the norm that gradients are clipped to must be a finite number of at least 0, not " +
                      std::to_string(training.max_grad_norm));
   check_least("accumulate", training.accumulate, 1);
+  if (training.optimizer_in_backward && (training.accumulate > 1 || training.max_grad_norm > 0))
+    throw UsageError(
+        "--optimizer-in-backward frees each gradient at once: neither --accumulate nor --max-grad-norm, which "
+        "need all of them, goes with it");
   check_floating(training.dtype);
   if (!training.autocast.empty()) check_name("autocast dtype", training.autocast, kAutocastDtypes);
   if (!training.load_in.empty()) check_name("load-in", training.load_in, kQuantizations);

@@ -42,12 +42,13 @@ struct TrainingSettings {
   std::string target = "";          // name of the input that is the target; "" looks for labels, target
   std::string optimizer = "adamw";  // adamw | sgd
   double learning_rate = 1e-4;
-  double max_grad_norm = 0;   // gradients are scaled down to this 2-norm of all of them; 0: never
-  int accumulate = 1;         // forward and backward so often a step, >= 1
-  std::string dtype = "";     // floating parameters are cast to it; "": as stored
-  std::string autocast = "";  // "" | bfloat16 | float16
-  std::string lora = "";      // the adapter that is trained instead of the model (core/config/lora.h); "": none
-  std::string load_in = "";   // "" | a word of kQuantizations: how the linear layers' frozen weights are held
+  double max_grad_norm = 0;            // gradients are scaled down to this 2-norm of all of them; 0: never
+  bool optimizer_in_backward = false;  // each parameter is updated when its gradient is there, which is freed then
+  int accumulate = 1;                  // forward and backward so often a step, >= 1
+  std::string dtype = "";              // floating parameters are cast to it; "": as stored
+  std::string autocast = "";           // "" | bfloat16 | float16
+  std::string lora = "";     // the adapter that is trained instead of the model (core/config/lora.h); "": none
+  std::string load_in = "";  // "" | a word of kQuantizations: how the linear layers' frozen weights are held
   int64_t seed = 0;
   int steps = 5;                   // measured, >= 1
   int warmup = 2;                  // >= 0

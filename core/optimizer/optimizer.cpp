@@ -32,6 +32,12 @@ void Optimizer::step(UpdateGate* gate) {
   for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
 }
 
+void Optimizer::step_one(size_t i) {
+  const at::NoGradGuard no_grad;
+  update({i});
+  parameters_[i].mutable_grad().reset();
+}
+
 size_t Optimizer::turn_of(size_t i, UpdateGate& gate) const {
   size_t turn = gate.turn(parameters_[i]);
   for (const auto& [name, tensor] : state(i)) turn = std::max(turn, gate.turn(tensor));

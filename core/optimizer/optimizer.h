@@ -48,6 +48,10 @@ class Optimizer {
   // sgd's alone, as in PyTorch: UsageError of the others. `gate` null: nobody reads.
   void step(UpdateGate* gate = nullptr);
 
+  // The same of one parameter that has a gradient, which is not clipped.
+  void step_one(size_t i);
+
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
   virtual int64_t state_bytes() const = 0;  // on the device
 
   // What it keeps for parameter i, by PyTorch's names; nothing before the parameter's first gradient.

@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/text.h"
+#include "core/optimizer/in_backward.h"
 #include "core/profiler/profiler.h"
 #include "core/program/first_line.h"
 #include "core/result/overlap.h"
@@ -56,6 +57,7 @@ class Trial {
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
       optimizer_ = optimizer::make_optimizer(optimizer::settings_of(request_.training), runner_.parameter_tensors());
+      if (request_.training.optimizer_in_backward) in_backward_.emplace(*optimizer_);
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
@@ -258,6 +260,7 @@ class Trial {
   Runner& runner_;
   device::Device& device_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
+  std::optional<optimizer::InBackward> in_backward_;
   Measurement result_;
   std::string phase_ = "load";
   Deviation deviation_;  // from the reference, of what differs by more than it may

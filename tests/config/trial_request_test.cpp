@@ -18,9 +18,9 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75, 6,          "bfloat16",
-                      "float16", "r=4",       "4bit",   11,       12,    13,  14,   "cuda:1",   15,
-                      "eager",   true,        "h.*",    16,       17,    18,  19,   "/scratch", true};
+  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       false,    6,  "bfloat16",
+                      "float16", "r=4",       "4bit",   11,       12,    13,  14,         "cuda:1", 15, "eager",
+                      true,      "h.*",       16,       17,       18,    19,  "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -81,6 +81,20 @@ TEST_CASE("training settings survive the file, every field of them") {
   CHECK(training.disk_budget_bytes == 19);
   CHECK(training.scratch == "/scratch");
   CHECK(training.scratch_in_memory);
+}
+
+TEST_CASE("an optimizer in the backward has neither all gradients to clip nor a next pass to wait for") {
+  TrialRequest request;
+  request.training.optimizer_in_backward = true;
+  CHECK(json::parse(json(request).dump()).get<TrialRequest>().training.optimizer_in_backward);
+  check_refused(
+      [](auto& training) {
+        training.optimizer_in_backward = true;
+        training.accumulate = 2;
+      },
+      "--optimizer-in-backward frees each gradient at once: neither --accumulate nor --max-grad-norm, which need all "
+      "of "
+      "them, goes with it");
 }
 
 TEST_CASE("what a request leaves out has its default") {

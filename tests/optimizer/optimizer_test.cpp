@@ -5,8 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <optional>
 
+#include "core/autograd/hooks.h"
 #include "core/base/error.h"
+#include "core/optimizer/in_backward.h"
 
 namespace memtune::optimizer {
 namespace {
@@ -116,6 +119,30 @@ TEST_CASE("a step without gradients or parameters does nothing") {
   make_optimizer({"adamw", 0.1}, {p})->step();
   make_optimizer({"sgd", 0.1}, {})->step();
   CHECK(p[0].item<double>() == 1);
+}
+
+TEST_CASE("in the backward each parameter is updated at once, as it would be after it") {
+  const auto trained = [](bool in_backward) {
+    at::manual_seed(3);
+    const std::vector<at::Tensor> weights = {at::randn({8, 8}).requires_grad_(), at::randn({8, 8}).requires_grad_()};
+    const auto optimizer = make_optimizer({"adamw", 0.1}, weights);
+    std::optional<InBackward> updates;
+    if (in_backward) updates.emplace(*optimizer);
+    for (int step = 0; step < 3; ++step) {
+      // The second weight is used twice: it changes when both uses have had their backward.
+      const at::Tensor hidden = at::ones({4, 8}).matmul(weights[0]).tanh().matmul(weights[1]).tanh();
+      autograd::backward(hidden.matmul(weights[1]).square().mean());
+      CHECK(weights[0].grad().defined() == !in_backward);
+      optimizer->step();
+    }
+    return at::cat({weights[0].detach(), weights[1].detach()});
+  };
+  CHECK(at::equal(trained(true), trained(false)));
+  const at::Tensor p = parameter(1);
+  const auto optimizer = make_optimizer({"sgd", 1}, {p});
+  { const InBackward updates(*optimizer); }
+  autograd::backward(p.sum());
+  CHECK(p.grad().defined());  // it is over
 }
 
 TEST_CASE("gradients are clipped to the norm of all, together, and not where it is smaller") {

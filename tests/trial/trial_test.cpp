@@ -272,6 +272,17 @@ TEST_CASE("losses without whole logits, and every optimizer, under plans") {
   }
 }
 
+TEST_CASE("with the optimizer in the backward gradients are never all there, and training is the same") {
+  auto asked = request("checkpoint:full");
+  asked.training.steps = 4;
+  const auto after = run(asked);
+  asked.training.optimizer_in_backward = true;
+  const auto within = run(asked);
+  CHECK(within.outcome == Outcome::ok);
+  CHECK(within.loss == after.loss);
+  CHECK(within.peak_bytes.allocated < after.peak_bytes.allocated);
+}
+
 TEST_CASE("gradients that are not the baseline's are found, and named") {
   Folder folder;
   auto none = request();
