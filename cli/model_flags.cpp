@@ -111,7 +111,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
     training.loss = choice_flag("--loss", flags.loss, kLosses);
   }
   config::parse_loss_implementation(training.loss_impl = flags.loss_impl);
-  training.attention = choice_flag("--attention", flags.attention, config::kAttentions);
+  training.attention = flags.attention.empty() ? "" : choice_flag("--attention", flags.attention, config::kAttentions);
   training.pack = flags.pack;
   training.output = flags.output;
   training.target = flags.target;
@@ -136,7 +136,6 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   if (!flags.memory_cap.empty()) training.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
   training.blocks = flags.blocks;
   read_tiers(flags, training);
-  config::check_training(training);
   return training;
 }
 
@@ -189,6 +188,7 @@ void use_config(const fs::path& path, SweepSettings& settings) {
   if (request.inputs.empty() && request.inputs_file.empty())
     request.inputs = {{"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}};
   if (request.training.loss.empty()) request.training.loss = "causal_lm";
+  if (request.training.attention.empty()) request.training.attention = model.attention;
   if (request.training.dtype.empty()) request.training.dtype = model.dtype;
 }
 
@@ -205,7 +205,7 @@ void look_at_exported(const fs::path& path, SweepSettings& settings) try {
 void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
   const bool config = settings.request.model.path.ends_with(".json");
   for (const auto& [flag, asked] :
-       {std::pair("--attention", flags.attention != "sdpa"), std::pair("--pack", flags.pack)})
+       {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack)})
     if (asked && !config)
       throw UsageError(std::string(flag) + " is of models that are built from their config.json; this one is fixed");
 }
@@ -296,7 +296,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   add_list(command, "--library", libraries, "shared object with operators that the model uses; repeat")
       ->type_name("FILE");
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
-  offer(command.add_option("--attention", attention, "sdpa or eager, of a config.json (default: sdpa)"),
+  offer(command.add_option("--attention", attention, "sdpa or eager, of a config.json (default: as it says, or sdpa)"),
         config::kAttentions)
       ->type_name("HOW");
   command.add_flag("--pack", pack, "a batch is one row, its samples documents in it; of a config.json");
@@ -364,6 +364,8 @@ SweepSettings ModelFlags::settings() const {
   read_inputs(*this, settings.request);
   choose_model(*this, settings);
   check_attention(*this, settings);
+  if (settings.request.training.attention.empty()) settings.request.training.attention = config::kAttentions.front();
+  config::check_training(settings.request.training);
   settings.request.training.device = choose_device(device, settings.notes);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
   check_utf8("--out", fs::absolute(out).string());

@@ -12,7 +12,7 @@
 namespace memtune::cli {
 
 struct ModelFlags {
-  std::string model, inputs_file, loss, loss_impl = "plain", attention = "sdpa", output, target, optimizer = "adamw",
+  std::string model, inputs_file, loss, loss_impl = "plain", attention, output, target, optimizer = "adamw",
                                         learning_rate = "1e-4", accumulate = "1", max_grad_norm = "0", dtype, autocast,
                                         load_in, lora;
   std::string seed = "0", steps = "5", warmup = "2", device, blocks, memory_cap, timeout = "600", out;

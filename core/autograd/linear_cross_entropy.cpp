@@ -89,7 +89,7 @@ class Chunk {
   // (softmax - one at the label) * scale, in the memory of the log probabilities; 0 where a label does not count.
   at::Tensor of_loss(const at::Tensor& scale) {
     at::Tensor gradient = std::move(log_probabilities_).exp_();
-    const at::Tensor scales = labels_.ne(kIgnored).to(at::kFloat).mul_(scale).unsqueeze(1);
+    const at::Tensor scales = at::where(labels_.ne(kIgnored), scale, at::Scalar(0)).unsqueeze(1);
     const at::Tensor at_labels = labels_.clamp_min(0).unsqueeze(1);
     gradient.mul_(scales);
     gradient.scatter_(1, at_labels, gradient.gather(1, at_labels).sub_(scales));

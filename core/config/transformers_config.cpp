@@ -42,10 +42,10 @@ class ConfigReader {
 
  private:
   void refuse_what_is_not_built() {
-    std::string attention = "sdpa";
     for (const char* field : {"attn_implementation", "_attn_implementation"}) {
-      object_.read(field, attention);
-      if (attention != "sdpa") fields_.refuse(field, "'" + attention + "' is not built, sdpa is");
+      object_.read(field, config_.attention);
+      if (config_.attention != "sdpa" && config_.attention != "eager")
+        fields_.refuse(field, "'" + config_.attention + "' is not built, sdpa and eager are");
     }
     if (fields_.has("quantization_config")) fields_.refuse("quantization_config", "quantized weights are not built");
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
@@ -127,7 +127,8 @@ class ConfigReader {
     if (!family_.padded) return;
     if (!fields_.was_null("pad_token_id")) config_.padding = family_.padding;
     int64_t token = -1;
-    object_.read("pad_token_id", token, 0, kMostOfSize);
+    object_.read("pad_token_id", token, -config_.vocabulary, kMostOfSize);
+    if (fields_.has("pad_token_id") && token < 0) token += config_.vocabulary;  // as embeddings count from the end
     if (token >= 0) config_.padding = token;
     if (config_.padding && *config_.padding >= config_.vocabulary)
       fields_.refuse("pad_token_id", std::to_string(*config_.padding) + " is no token: vocab_size is " +

@@ -33,6 +33,7 @@ struct TransformersConfig {
   double epsilon = 0;
   std::string activation;  // silu | gelu | gelu_pytorch_tanh | gelu_new | relu
   double weight_deviation = 0;
+  std::string attention = "sdpa";  // or eager
   double attention_dropout = 0, embedding_dropout = 0, attention_output_dropout = 0, mlp_output_dropout = 0;
   double attention_scale = 0;
   std::vector<Rotary> rotary;

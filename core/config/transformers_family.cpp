@@ -54,6 +54,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .scaled_embedding = true,
        .capped_logits = true,
        .windowed = true,
+       .window_pattern = 2,
        .tied = true,
        .head_width = 256,
        .kv_heads = 4,

@@ -24,7 +24,7 @@ std::string way_out(const json& known) {
     if (const json& text = known["text_config"]; text.contains("model_type") && text["model_type"].is_string())
       if (find_transformers_family(text["model_type"].get<std::string>()))
         return ". Its text_config, as a config.json of its own, is known";
-  return ". Record others with torch.jit.trace, as the README shows under \"Your own model\"";
+  return ". Others are exported: docs/export.md shows how";
 }
 
 const TransformersFamily* family_of(const std::string& name, JsonObject& object, const json& fields) {

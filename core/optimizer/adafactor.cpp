@@ -59,7 +59,7 @@ int64_t Adafactor::state_bytes() const {
 void Adafactor::update(const std::vector<size_t>& parameters) {
   for (const size_t i : parameters) {
     const at::Tensor& parameter = parameters_[i];
-    if (parameter.grad().layout() != at::kStrided) refuse_sparse("adafactor", parameter);
+    check_dense_and_real("adafactor", parameter);
     make_state(i);
     states_[i].step += 1;
     at::Tensor values = wide(parameter);

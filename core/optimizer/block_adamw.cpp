@@ -82,7 +82,7 @@ int64_t BlockAdamW::state_bytes() const {
 
 void BlockAdamW::update(const std::vector<size_t>& parameters) {
   for (const size_t i : parameters) {
-    if (parameters_[i].grad().layout() != at::kStrided) refuse_sparse("this adamw", parameters_[i]);
+    check_dense_and_real(in_8_bits_ ? "adamw in 8 bits" : "a paged adamw", parameters_[i]);
     make_state(i);
     states_[i].step += 1;
     update(parameters_[i], states_[i]);

@@ -28,6 +28,12 @@ void refuse_sparse(const std::string& optimizer, const at::Tensor& parameter) {
                    " updates every element: make it dense (embeddings: sparse=False), or use --optimizer sgd");
 }
 
+void check_dense_and_real(const std::string& optimizer, const at::Tensor& parameter) {
+  if (parameter.grad().layout() != at::kStrided) refuse_sparse(optimizer, parameter);
+  if (parameter.is_complex())
+    throw UsageError(optimizer + " knows no complex parameters: use --optimizer adamw or sgd");
+}
+
 void FusedOptimizer::update(const std::vector<size_t>& parameters) {
   std::map<std::pair<int, int>, FusedGroup> groups;
   for (const size_t i : parameters) {

@@ -56,5 +56,7 @@ class FusedSgd final : public FusedOptimizer {
 
 // Of an optimizer that moves every element, for a parameter whose gradient is sparse: UsageError.
 [[noreturn]] void refuse_sparse(const std::string& optimizer, const at::Tensor& parameter);
+// UsageError for a parameter that is not of real numbers with a dense gradient.
+void check_dense_and_real(const std::string& optimizer, const at::Tensor& parameter);
 
 }  // namespace memtune::optimizer

@@ -59,7 +59,11 @@ void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) 
   constexpr double kNotZero = 1e-6;
   std::map<std::pair<at::ScalarType, int>, std::vector<at::Tensor>> groups;
   for (const at::Tensor& parameter : parameters)
-    if (parameter.grad().defined() && parameter.grad().layout() == at::kStrided)
+    if (parameter.grad().defined() && parameter.grad().layout() != at::kStrided)
+      throw UsageError(
+          "--max-grad-norm clips dense gradients alone, and one is sparse: make it dense (embeddings: "
+          "sparse=False)");
+    else if (parameter.grad().defined())
       groups[{parameter.grad().scalar_type(), parameter.grad().get_device()}].push_back(parameter.grad());
   std::vector<at::Tensor> norms;
   for (const auto& [kind, gradients] : groups)

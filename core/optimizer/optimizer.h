@@ -74,7 +74,7 @@ class Optimizer {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters);
 
 // torch.nn.utils.clip_grad_norm_ of dense gradients: scales them by max_norm / (their common 2-norm + 1e-6) where that
-// is less than 1. No host synchronisation.
+// is less than 1. No host synchronisation. UsageError for a sparse one.
 void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm);
 
 }  // namespace memtune::optimizer

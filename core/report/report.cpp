@@ -16,7 +16,7 @@ const Row* reference_row(const Report& report, const Row& row) {
 }
 
 int64_t passes(const Report& report, const Row& row) {
-  return row.batch && report.global_batch > 0 ? report.global_batch / *row.batch : 1;
+  return row.batch && report.global_batch > 0 ? report.global_batch / *row.batch : report.accumulate;
 }
 
 Report printable(Report report) {

@@ -23,6 +23,7 @@ struct Report {
   result::Goal goal = result::Goal::throughput;
   int blocks = 0;                 // of the model; 0: not known
   int64_t global_batch = 0;       // samples a step, of batches in several passes; 0: a step is one batch
+  int64_t accumulate = 1;         // passes a step, where global_batch is 0
   double mtbf_s = 0;              // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;          // saved states that the training is to keep; 0: all
   std::vector<result::Row> rows;  // in any order

@@ -45,7 +45,9 @@ TrialAnswer inspect(const config::TrialRequest& request, const std::string& key,
 int64_t state_bytes(const config::TrainingSettings& training, const config::ProgramFacts& facts) {
   const int64_t with_gradients = facts.parameter_bytes + facts.trained_bytes;
   if (training.optimizer == "adamw") return with_gradients + 2 * facts.trained_bytes;
-  if (training.optimizer == "adamw_8bit") return with_gradients + 2 * std::min(facts.parameters, facts.trained_bytes);
+  const bool all = facts.trained_bytes == facts.parameter_bytes;
+  const int64_t trained = all ? facts.parameters : facts.trained_bytes / 4;  // adapters are float32
+  if (training.optimizer == "adamw_8bit") return with_gradients + 2 * trained;
   return with_gradients;  // paged moments are in host memory, adafactor's rows and columns small, sgd's none
 }
 

@@ -53,16 +53,16 @@ class LargestBatch : public Proposer {
       if (fits(tried.measurement))
         search.fitting = std::max(search.fitting, at + 1);
       else
-        search.unknown_end = is_for_memory(tried.measurement) ? std::min(search.unknown_end, at) : search.fitting;
+        search.unknown_end = may_fit_smaller(tried.measurement) ? std::min(search.unknown_end, at) : search.fitting;
     }
   }
 
   bool fits(const result::Measurement& m) const {
     return m.outcome == Outcome::ok && (budget_bytes_ == 0 || m.peak_bytes.allocated <= budget_bytes_);
   }
-  // What fails for another reason is not tried again.
-  static bool is_for_memory(const result::Measurement& m) {
-    return m.outcome == Outcome::ok || m.outcome == Outcome::device_oom || m.outcome == Outcome::host_oom;
+  // Wrong numbers are wrong at every batch.
+  static bool may_fit_smaller(const result::Measurement& m) {
+    return m.outcome != Outcome::nan && m.outcome != Outcome::mismatch;
   }
 
   const std::vector<Setting>& settings_;

@@ -334,6 +334,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.budget_bytes = record.budget_bytes;
   report.goal = record.goal;
   report.global_batch = record.global_batch;
+  report.accumulate = record.request.training.accumulate;
   report.mtbf_s = record.mtbf_s;
   report.keep_last = record.keep_last;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());

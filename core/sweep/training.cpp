@@ -43,7 +43,8 @@ TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
   const std::optional<ModelFacts> facts = look_at_model(look, listener);
   if (!facts) return Failure{result::Outcome::interrupted, "stopped before the first step"};
   config::RunRequest request = request_of(settings, facts->program);
-  for (const std::string& note : settings.sweep.notes) listener.noted(note);
+  for (const auto& notes : {settings.sweep.notes, facts->program.notes})
+    for (const std::string& note : notes) listener.noted(note);
   InterruptScope interrupts;
   const fs::path folder = fs::absolute(settings.sweep.directory);
   make_folders(folder);

@@ -29,7 +29,9 @@ void put_axes(const Trainer& trainer, const Row& row, const Report& report, Conf
     config.keys.push_back(std::string(name) + ": " + std::to_string(value));
   };
   if (row.batch) key(trainer.batch_key, *row.batch);
-  if (row.batch && report.global_batch > 0) key(trainer.accumulate_key, report::passes(report, row));
+  if (const int64_t passes = report::passes(report, row);
+      !trainer.accumulate_key.empty() && (passes > 1 || report.global_batch > 0))
+    key(trainer.accumulate_key, passes);
   if (row.sequence && !trainer.sequence_key.empty()) key(trainer.sequence_key, *row.sequence);
   if (row.sequence && trainer.sequence_key.empty())
     config.notes.push_back("measured with sequences of " + std::to_string(*row.sequence) + ": " +

@@ -58,6 +58,7 @@ CASES = {
     "qwen3-biased": ("qwen3", {"head_dim": 8, "attention_bias": True}),
     "gemma": ("gemma", GEMMA),
     "gemma2": ("gemma2", {**GEMMA, "query_pre_attn_scalar": 24, "sliding_window": 64}),
+    "gemma2-old": ("gemma2", {**GEMMA, "query_pre_attn_scalar": 24, "sliding_window": 16}),
     "gemma2-uncapped": ("gemma2", {**GEMMA, "final_logit_softcapping": None, "tie_word_embeddings": False}),
     "phi3": ("phi3", {}),
     "phi3-partial": ("phi3", {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
@@ -113,6 +114,8 @@ CASES = {
                                                    "short_factor": [1.0, 1.2, 1.5, 2.0], "long_factor": [4.0] * 4}}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
+# What older files leave out, and transformers' config knows by itself.
+WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
 SHAPES = ((4, 32), (3, 47))
 ONE_AT_A_TIME = threading.Lock()  # from_pretrained sets the default dtype of the whole process
@@ -135,6 +138,10 @@ def write_model(folder: str, name: str, dtype: torch.dtype, sizes=None):
     model.to(dtype).save_pretrained(folder, **size)
     if size and not os.path.exists(os.path.join(folder, "model.safetensors.index.json")):
         raise Failure("the weights were not sharded")
+    with open(os.path.join(folder, "config.json")) as file:
+        fields = {field: value for field, value in json.load(file).items() if field not in WITHOUT.get(name, ())}
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(fields, file)
 
 
 def write_batch(path: str, shape):

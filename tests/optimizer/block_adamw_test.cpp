@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include "core/base/error.h"
 #include "core/quantized/dynamic_map.h"
 
 namespace memtune::optimizer {
@@ -85,6 +86,15 @@ TEST_CASE("in float32 it is the AdamW that everybody knows") {
   const auto fused = make_optimizer({"adamw", 0.01}, {theirs});
   train(*fused, {theirs}, 5);
   CHECK(at::allclose(ours, theirs, 1e-5, 1e-6));
+}
+
+TEST_CASE("a complex parameter is refused, not half of it trained") {
+  const at::Tensor p = at::ones({8}, at::kComplexFloat).requires_grad_();
+  for (const char* name : {"adamw_8bit", "paged_adamw_32bit", "adafactor"}) {
+    p.mutable_grad() = at::ones_like(p).detach();
+    CHECK_THROWS_WITH_AS(make_optimizer({name, 0.1}, {p})->step(),
+                         doctest::Contains("knows no complex parameters: use --optimizer adamw or sgd"), UsageError);
+  }
 }
 
 TEST_CASE("a parameter in bfloat16, or of another layout, is moved as well") {

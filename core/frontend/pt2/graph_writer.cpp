@@ -98,6 +98,10 @@ c10::OperatorHandle GraphWriter::find_operator(const std::string& name) const {
         "--trust-model runs it");
   const auto found = c10::Dispatcher::singleton().findSchema({qualified, parts[2] == "default" ? "" : parts[2]});
   if (found) return *found;
+  if (parts[0] == "transformers")
+    throw UsageError(
+        "transformers registers it in Python: export the model in bfloat16, or after "
+        "model.set_experts_implementation(\"batched_mm\")");
   const bool is_ours = parts[0] == "aten" || parts[0] == "prims";
   throw UsageError(std::string("LibTorch has no such operator") +
                    (is_ours ? "" : "; those of other libraries come with --library FILE.so"));

@@ -35,7 +35,7 @@ std::optional<Value> AttentionMasks::of(int64_t window) {
   return mask;
 }
 
-// [1 or batch, 1, length, length]
+// [batch, 1, length, length]
 Value AttentionMasks::seen(int64_t window) {
   const Value places = emit_.op("aten::arange", "", {parts_.length(), IValue(), IValue(), parts_.device(), false});
   const Value keys = emit_.op("aten::view", "", {places, std::vector<int64_t>{1, 1, 1, -1}});
@@ -44,7 +44,9 @@ Value AttentionMasks::seen(int64_t window) {
   const auto and_also = [&](Value other) { mask = emit_.op("aten::bitwise_and", "Tensor", {mask, other}); };
   if (window > 0) and_also(emit_.op("aten::gt", "Tensor", {keys, emit_.op("aten::sub", "Scalar", {queries, window})}));
   if (documents_) and_also(same_document());
-  return mask;
+  const Value shape =
+      emit_.list(c10::ListType::ofInts(), {parts_.batch(), emit_.constant(-1), parts_.length(), parts_.length()});
+  return emit_.op("aten::expand", "", {mask, shape});
 }
 
 // Numbers of documents, which go up wherever positions do not go on.
