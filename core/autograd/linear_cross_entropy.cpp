@@ -140,7 +140,7 @@ class Node : public torch::autograd::Function<Node> {
     const at::Tensor bias = given_bias.value_or(at::Tensor());
     const Layer layer{weight, bias};
     const bool fused = differentiated && how.chunks == 0;
-    const at::Tensor total = counted(labels);
+    const at::Tensor total = counted(labels), scale = total.reciprocal();
     Gradients gradients;
     if (fused)
       gradients = make_gradients(
@@ -148,7 +148,7 @@ class Node : public torch::autograd::Function<Node> {
     at::Tensor sum = at::zeros({}, hidden.options().dtype(at::kFloat));
     for_each_chunk(hidden, layer, labels, how, [&](Chunk& chunk, int64_t begin) {
       sum.add_(chunk.loss_sum());
-      if (fused) chunk.backward(total.reciprocal(), begin, gradients);
+      if (fused) chunk.backward(scale, begin, gradients);
     });
     context->saved_data["fused"] = fused;
     if (fused) {

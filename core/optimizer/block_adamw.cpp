@@ -11,11 +11,13 @@
 namespace memtune::optimizer {
 namespace {
 
+using quantized::Blockwise;
+
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8, kDecay = 0.01;
 constexpr int64_t kLeastIn8Bits = 4096, kLeastPaged = 100000;  // elements
 constexpr int64_t kAtATime = int64_t{1} << 24;                 // elements: what an update needs beside the states
 
-bool in_blocks(const BlockQuantized& moment) { return moment.absmax.defined(); }
+bool in_blocks(const Blockwise& moment) { return moment.largest.defined(); }
 
 // Memory that copies reach without a copy of their own.
 at::Tensor on_host(const at::Tensor& tensor) {
@@ -25,14 +27,14 @@ at::Tensor on_host(const at::Tensor& tensor) {
 at::Tensor on(c10::Device device, const at::Tensor& tensor) { return tensor.to(device, /*non_blocking=*/true); }
 
 // Both parts of a moment, on the device.
-BlockQuantized brought(const BlockQuantized& moment, c10::Device device) {
-  return {on(device, moment.codes), in_blocks(moment) ? on(device, moment.absmax) : at::Tensor()};
+Blockwise brought(const Blockwise& moment, c10::Device device) {
+  return {on(device, moment.bytes), in_blocks(moment) ? on(device, moment.largest) : at::Tensor()};
 }
 
-void take_back(const BlockQuantized& from, const BlockQuantized& to) {
-  if (from.codes.is_same(to.codes)) return;
-  at::Tensor(to.codes).copy_(from.codes, /*non_blocking=*/true);
-  if (in_blocks(to)) at::Tensor(to.absmax).copy_(from.absmax, /*non_blocking=*/true);
+void take_back(const Blockwise& from, const Blockwise& to) {
+  if (from.bytes.is_same(to.bytes)) return;
+  at::Tensor(to.bytes).copy_(from.bytes, /*non_blocking=*/true);
+  if (in_blocks(to)) at::Tensor(to.largest).copy_(from.largest, /*non_blocking=*/true);
 }
 
 }  // namespace
@@ -49,13 +51,13 @@ void BlockAdamW::make_state(size_t i) {
   State& state = states_[i];
   if (state.step.defined()) return;
   const at::Tensor& parameter = parameters_[i];
-  for (BlockQuantized* moment : {&state.first, &state.second}) {
+  for (Blockwise* moment : {&state.first, &state.second}) {
     *moment = in_8_bits_ && parameter.numel() >= kLeastIn8Bits
-                  ? make_block_quantized(parameter.numel(), parameter.device())
-                  : BlockQuantized{at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
+                  ? quantized::make_blockwise(parameter.numel(), parameter.device())
+                  : Blockwise{at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
     if (!paged_ || parameter.numel() < kLeastPaged) continue;
-    moment->codes = on_host(moment->codes);
-    if (in_blocks(*moment)) moment->absmax = on_host(moment->absmax);
+    moment->bytes = on_host(moment->bytes);
+    if (in_blocks(*moment)) moment->largest = on_host(moment->largest);
   }
   state.step = at::zeros({}, at::kFloat);
 }
@@ -64,11 +66,11 @@ std::vector<std::pair<std::string, at::Tensor>> BlockAdamW::state(size_t i) cons
   const State& state = states_[i];
   if (!state.step.defined()) return {};
   if (!in_blocks(state.first))
-    return {{"state1", state.first.codes}, {"state2", state.second.codes}, {"step", state.step}};
-  return {{"state1", state.first.codes},
-          {"state2", state.second.codes},
-          {"absmax1", state.first.absmax},
-          {"absmax2", state.second.absmax},
+    return {{"state1", state.first.bytes}, {"state2", state.second.bytes}, {"step", state.step}};
+  return {{"state1", state.first.bytes},
+          {"state2", state.second.bytes},
+          {"absmax1", state.first.largest},
+          {"absmax2", state.second.largest},
           {"step", state.step}};
 }
 
@@ -90,8 +92,8 @@ void BlockAdamW::update(const std::vector<size_t>& parameters) {
 }
 
 void BlockAdamW::update(const at::Tensor& parameter, const State& state) const {
-  const BlockQuantized first = brought(state.first, parameter.device());
-  const BlockQuantized second = brought(state.second, parameter.device());
+  const Blockwise first = brought(state.first, parameter.device());
+  const Blockwise second = brought(state.second, parameter.device());
   const at::Tensor values = parameter.contiguous(), gradient = parameter.grad().contiguous();
   const double step = state.step.item<double>();
   for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
@@ -99,14 +101,14 @@ void BlockAdamW::update(const at::Tensor& parameter, const State& state) const {
     at::Tensor some = values.view(-1).narrow(0, begin, count);
     const at::Tensor slope = gradient.view(-1).narrow(0, begin, count).to(at::kFloat);
     if (!in_blocks(first)) {
-      update(some, slope, first.codes.narrow(0, begin, count), second.codes.narrow(0, begin, count), step);
+      update(some, slope, first.bytes.narrow(0, begin, count), second.bytes.narrow(0, begin, count), step);
       continue;
     }
-    const at::Tensor m = dequantize(first, begin, count, signed_map_);
-    const at::Tensor v = dequantize(second, begin, count, unsigned_map_);
+    const at::Tensor m = quantized::unpack_blockwise(first, begin, count, signed_map_);
+    const at::Tensor v = quantized::unpack_blockwise(second, begin, count, unsigned_map_);
     update(some, slope, m, v, step);
-    quantize(m, first, begin, signed_map_);
-    quantize(v, second, begin, unsigned_map_);
+    quantized::pack_blockwise(m, first, begin, signed_map_);
+    quantized::pack_blockwise(v, second, begin, unsigned_map_);
   }
   take_back(first, state.first);
   take_back(second, state.second);

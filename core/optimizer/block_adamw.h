@@ -4,8 +4,8 @@
 // driver.)
 #pragma once
 
-#include "core/optimizer/block_quantization.h"
 #include "core/optimizer/optimizer.h"
+#include "core/quantized/blockwise.h"
 
 namespace memtune::optimizer {
 
@@ -19,8 +19,8 @@ class BlockAdamW final : public Optimizer {
 
  private:
   struct State {
-    BlockQuantized first, second;  // without absmax where they are float32
-    at::Tensor step;               // on the host
+    quantized::Blockwise first, second;  // without `largest` where they are float32
+    at::Tensor step;                     // on the host
   };
 
   void update(const std::vector<size_t>& parameters) override;

@@ -15,6 +15,14 @@ namespace {
 
 constexpr int64_t kBlock = 256;
 
+int64_t blocks_of(int64_t count) { return (count + kBlock - 1) / kBlock; }
+
+// Rows of one block each, the last filled up with zeros.
+at::Tensor in_blocks(const at::Tensor& numbers) {
+  const int64_t missing = blocks_of(numbers.numel()) * kBlock - numbers.numel();
+  return (missing == 0 ? numbers : at::constant_pad_nd(numbers, {0, missing})).view({-1, kBlock});
+}
+
 using Code = std::array<float, 256>;
 
 Code make_code() {
@@ -63,7 +71,7 @@ at::Tensor code_on(c10::Device device) {
 // On the CPU: there is one number in 64 of a weight.
 Blockwise pack_blockwise(const at::Tensor& numbers) {
   const at::Tensor plain = numbers.to(at::kCPU).contiguous();
-  const int64_t count = plain.numel(), blocks = (count + kBlock - 1) / kBlock;
+  const int64_t count = plain.numel(), blocks = blocks_of(count);
   Blockwise packed{at::empty({count}, at::kByte), at::empty({blocks}, at::kFloat)};
   const float* from = plain.const_data_ptr<float>();
   auto* bytes = packed.bytes.data_ptr<uint8_t>();
@@ -80,12 +88,28 @@ Blockwise pack_blockwise(const at::Tensor& numbers) {
 }
 
 at::Tensor unpack_blockwise(const Blockwise& packed) {
-  const int64_t count = packed.bytes.numel();
-  at::Tensor numbers = code_on(packed.bytes.device()).index_select(0, packed.bytes.to(at::kInt));
-  const int64_t whole = count / kBlock * kBlock;
-  numbers.slice(0, 0, whole).view({-1, kBlock}).mul_(packed.largest.slice(0, 0, count / kBlock).unsqueeze(1));
-  if (whole < count) numbers.slice(0, whole).mul_(packed.largest.slice(0, count / kBlock));
-  return numbers;
+  return unpack_blockwise(packed, 0, packed.bytes.numel(), code_on(packed.bytes.device()));
+}
+
+Blockwise make_blockwise(int64_t count, c10::Device device) {
+  return {at::zeros({count}, at::TensorOptions(at::kByte).device(device)),
+          at::zeros({blocks_of(count)}, at::TensorOptions(at::kFloat).device(device))};
+}
+
+void pack_blockwise(const at::Tensor& numbers, const Blockwise& to, int64_t begin, const at::Tensor& map) {
+  const int64_t count = numbers.numel();
+  const at::Tensor blocks = in_blocks(numbers);
+  const at::Tensor largest = at::amax(blocks.abs(), 1);
+  to.largest.narrow(0, begin / kBlock, blocks.size(0)).copy_(largest);
+  const at::Tensor parts = blocks.mul(largest.reciprocal().unsqueeze(1)).nan_to_num_(0).clamp_(-1, 1).view(-1);
+  const at::Tensor middles = (map.slice(0, 0, -1) + map.slice(0, 1)) / 2;
+  to.bytes.narrow(0, begin, count).copy_(at::searchsorted(middles, parts.narrow(0, 0, count), /*out_int32=*/true));
+}
+
+at::Tensor unpack_blockwise(const Blockwise& packed, int64_t begin, int64_t count, const at::Tensor& map) {
+  const at::Tensor parts = map.index_select(0, packed.bytes.narrow(0, begin, count).to(at::kInt));
+  const at::Tensor largest = packed.largest.narrow(0, begin / kBlock, blocks_of(count));
+  return in_blocks(parts).mul_(largest.unsqueeze(1)).view(-1).narrow(0, 0, count);
 }
 
 }  // namespace memtune::quantized

@@ -1,5 +1,6 @@
 // Numbers in 8 bits, as bitsandbytes' quantize_blockwise holds them: of each block of 256 the largest magnitude, of
-// each number the nearest of 256 parts of it, which are closer together near zero.
+// each number the nearest of 256 parts of it, which are closer together near zero ("8-Bit Optimizers via Block-wise
+// Quantization", arXiv:2110.02861). Flat tensors; nothing waits for the device but the packing of the first form.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +12,15 @@ struct Blockwise {
   at::Tensor largest;  // float32, one a block
 };
 
-// Of a flat float32 tensor, on its device.
+// Of a float32 tensor, on its device, by the map with signs; rounded as bitsandbytes' loop for CPUs rounds.
 Blockwise pack_blockwise(const at::Tensor& numbers);
-
 // float32.
 at::Tensor unpack_blockwise(const Blockwise& packed);
+
+// What changes piece by piece: `count` numbers of 0, and numbers from `begin` on, which is a block's edge, to another
+// or the end. `map`: dynamic_map, on that device; rounded to the nearest, as bitsandbytes' CUDA kernels round.
+Blockwise make_blockwise(int64_t count, c10::Device device);
+void pack_blockwise(const at::Tensor& numbers, const Blockwise& to, int64_t begin, const at::Tensor& map);
+at::Tensor unpack_blockwise(const Blockwise& packed, int64_t begin, int64_t count, const at::Tensor& map);
 
 }  // namespace memtune::quantized

@@ -11,6 +11,7 @@ and safetensors.
 
 import argparse
 import concurrent.futures
+import itertools
 import os
 import sys
 import tempfile
@@ -213,14 +214,9 @@ def main() -> int:
     options = p.parse_args()
     base.prepare_python()
     runs = [(name, dtype) for name in CASES if options.only in name for dtype in (torch.float32, torch.bfloat16)]
-    passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         others = [check_other(options, *other) for other in OTHERS if options.only in other[0]]
-        for good, line in [*others, *pool.map(lambda run: check(options, *run), runs)]:
-            print(line, flush=True)
-            passed, failed = passed + good, failed + (not good)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+        return base.tell(itertools.chain(others, pool.map(lambda run: check(options, *run), runs)))
 
 
 if __name__ == "__main__":

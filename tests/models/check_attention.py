@@ -65,31 +65,24 @@ def check(options, place: str, case: str, changes, attention: str, packed: bool,
     return tiny.compare(answer, tiny.read_reference(run), python)
 
 
+def line_of(options, case, dtype: torch.dtype):
+    name, changes, attention, packed = case
+    said = f"{name:16} {attention:5} {'packed' if packed else '':6} {' '.join(changes):40} {str(dtype)[6:]:9}"
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        try:
+            return True, f"ok   {said} {check(options, place, *case, dtype)}"
+        except tiny.Failure as failure:
+            return False, f"FAIL {said} {failure}"
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--memtune", required=True, help="the program")
     p.add_argument("--only", default="", help="cases whose name holds this")
     options = p.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    passed = failed = 0
-    for case in CASES:
-        for dtype in (torch.float32, torch.bfloat16):
-            name, changes, attention, packed = case
-            if options.only not in name:
-                continue
-            said = f"{name:16} {attention:5} {'packed' if packed else '':6} {' '.join(changes):40} {str(dtype)[6:]:9}"
-            with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
-                try:
-                    line = f"ok   {said} {check(options, place, *case, dtype)}"
-                    passed += 1
-                except tiny.Failure as failure:
-                    line = f"FAIL {said} {failure}"
-                    failed += 1
-                print(line, flush=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    tiny.prepare_python()
+    return tiny.tell(line_of(options, case, dtype) for case in CASES if options.only in case[0]
+                     for dtype in (torch.float32, torch.bfloat16))
 
 
 if __name__ == "__main__":

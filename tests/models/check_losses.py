@@ -75,25 +75,22 @@ def check(options, place: str, name: str, dtype: torch.dtype, how: str) -> str:
     return f"within {compare(answer, tiny.read_reference(run), expected, dtype):.1g}"
 
 
+def line_of(options, name: str, dtype: torch.dtype, how: str):
+    said = f"{name:12} {str(dtype)[6:]:9} {how:10}"
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        try:
+            return True, f"ok   {said}  {check(options, place, name, dtype, how)}"
+        except tiny.Failure as failure:
+            return False, f"FAIL {said}  {failure}"
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--memtune", required=True, help="the program")
     options = p.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    failed = 0
-    runs = [(name, dtype, how) for name in CASES for dtype in (torch.float32, torch.bfloat16) for how in HOWS]
-    for run in runs:
-        with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
-            try:
-                said = "ok   {:12} {:16} {:10}  {}".format(run[0], str(run[1]), run[2], check(options, place, *run))
-            except tiny.Failure as failure:
-                failed += 1
-                said = "FAIL {:12} {:16} {:10}  {}".format(run[0], str(run[1]), run[2], failure)
-            print(said, flush=True)
-    print(f"{len(runs) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    tiny.prepare_python()
+    return tiny.tell(line_of(options, name, dtype, how)
+                     for name in CASES for dtype in (torch.float32, torch.bfloat16) for how in HOWS)
 
 
 if __name__ == "__main__":

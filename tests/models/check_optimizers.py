@@ -113,25 +113,21 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--memtune", required=True, help="the program")
     options = p.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    tiny.prepare_python()
     tiny.CASES["llama-wider"] = ("llama", SIZES)
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
         folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
         batch = tiny.write_batch(inputs, (2, 32))
         tiny.write_model(folder, "llama-wider", torch.float32)
-        for name, make in OPTIMIZERS.items():
+
+        def line_of(name: str):
             try:
                 ours = train_by_memtune(options, folder, inputs, os.path.join(place, name), name)
-                said = f"ok   {name:18} {compare(ours, *train_in_python(folder, batch, make))}"
+                return True, f"ok   {name:18} {compare(ours, *train_in_python(folder, batch, OPTIMIZERS[name]))}"
             except tiny.Failure as failure:
-                failed += 1
-                said = f"FAIL {name:18} {failure}"
-            print(said, flush=True)
-    print(f"{len(OPTIMIZERS) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+                return False, f"FAIL {name:18} {failure}"
+
+        return tiny.tell(map(line_of, OPTIMIZERS))
 
 
 if __name__ == "__main__":

@@ -293,6 +293,16 @@ def prepare_python():
     transformers.logging.disable_progress_bar()
 
 
+def tell(outcomes) -> int:
+    """Prints the lines of (passed, line) and their sum; the exit code."""
+    passed = failed = 0
+    for good, line in outcomes:
+        print(line, flush=True)
+        passed, failed = passed + good, failed + (not good)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--memtune", required=True, help="the program")
@@ -305,14 +315,8 @@ def main() -> int:
         print(f"check_transformers.py: no case for {', '.join(without)}", file=sys.stderr)
         return 2
     runs = [(name, dtype) for name in CASES if options.only in name for dtype in (torch.float32, torch.bfloat16)]
-    passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for lines in pool.map(lambda run: list(check(options, *run)), runs):
-            for good, line in lines:
-                print(line, flush=True)
-                passed, failed = passed + good, failed + (not good)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+        return tell(itertools.chain.from_iterable(pool.map(lambda run: list(check(options, *run)), runs)))
 
 
 if __name__ == "__main__":

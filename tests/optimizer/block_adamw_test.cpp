@@ -6,12 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-#include "core/quantized/dynamic_map.h"
 
 namespace memtune::optimizer {
 namespace {
-
-using quantized::dynamic_map;
 
 at::Tensor parameter(int64_t elements, at::ScalarType dtype = at::kFloat) {
   at::manual_seed(static_cast<uint64_t>(elements));
@@ -24,36 +21,6 @@ void train(Optimizer& optimizer, const std::vector<at::Tensor>& parameters, int 
     for (const at::Tensor& p : parameters) p.mutable_grad() = at::randn(p.sizes()).mul_(0.1).to(p.scalar_type());
     optimizer.step();
   }
-}
-
-TEST_CASE("the table has 256 values, ascending and symmetric but for its ends, close together near zero") {
-  const at::Tensor with_sign = dynamic_map(true, c10::kCPU), without = dynamic_map(false, c10::kCPU);
-  for (const at::Tensor& map : {with_sign, without}) {
-    CHECK(map.numel() == 256);
-    CHECK(map.diff().gt(0).all().item<bool>());
-    CHECK(map[255].item<float>() == 1);
-  }
-  CHECK(without[0].item<float>() == 0);
-  CHECK(at::equal(with_sign.slice(0, 0, 127), with_sign.slice(0, 128, 255).neg().flip(0)));
-}
-
-TEST_CASE("a block's largest value is exact, the others within the table's step, and a rest has its own scale") {
-  const at::Tensor map = dynamic_map(true, c10::kCPU);
-  const at::Tensor values = parameter(3 * kQuantizedBlock + 17).detach() * 5;
-  const BlockQuantized packed = make_block_quantized(values.numel(), c10::kCPU);
-  CHECK(packed.absmax.numel() == 4);
-  quantize(values, packed, 0, map);
-  const at::Tensor back = dequantize(packed, 0, values.numel(), map);
-  for (int64_t begin = 0; begin < values.numel(); begin += kQuantizedBlock) {
-    const at::Tensor block = values.slice(0, begin, begin + kQuantizedBlock);
-    const at::Tensor found = back.slice(0, begin, begin + kQuantizedBlock);
-    const double largest = block.abs().max().item<double>();
-    CHECK(packed.absmax[begin / kQuantizedBlock].item<double>() == largest);
-    CHECK((found - block).abs().max().item<double>() <= largest * 0.0071);  // half of 0.9 / 64
-  }
-  quantize(at::zeros({kQuantizedBlock}), packed, kQuantizedBlock, map);  // one block alone; without a scale
-  CHECK(dequantize(packed, kQuantizedBlock, kQuantizedBlock, map).eq(0).all().item<bool>());
-  CHECK(at::equal(dequantize(packed, 0, kQuantizedBlock, map), back.slice(0, 0, kQuantizedBlock)));
 }
 
 TEST_CASE("states take a byte an element, a scale a block; small parameters have float32") {

@@ -4,8 +4,12 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include "core/quantized/dynamic_map.h"
+
 namespace memtune::quantized {
 namespace {
+
+constexpr int64_t kBlock = 256;
 
 TEST_CASE("numbers in 8 bits come back within a hundredth of their block's largest, which comes back as it was") {
   at::manual_seed(1);
@@ -23,6 +27,37 @@ TEST_CASE("numbers in 8 bits come back within a hundredth of their block's large
 TEST_CASE("a block of zeros is packed as zeros and none of its neighbour's business") {
   const at::Tensor numbers = at::cat({at::zeros({256}), at::ones({3})});
   CHECK(at::equal(unpack_blockwise(pack_blockwise(numbers)), numbers));
+}
+
+TEST_CASE("the table has 256 values, ascending and symmetric but for its ends, close together near zero") {
+  const at::Tensor with_sign = dynamic_map(true, c10::kCPU), without = dynamic_map(false, c10::kCPU);
+  for (const at::Tensor& map : {with_sign, without}) {
+    CHECK(map.numel() == 256);
+    CHECK(map.diff().gt(0).all().item<bool>());
+    CHECK(map[255].item<float>() == 1);
+  }
+  CHECK(without[0].item<float>() == 0);
+  CHECK(at::equal(with_sign.slice(0, 0, 127), with_sign.slice(0, 128, 255).neg().flip(0)));
+}
+
+TEST_CASE("a block's largest value is exact, the others within the table's step, and a rest has its own scale") {
+  const at::Tensor map = dynamic_map(true, c10::kCPU);
+  at::manual_seed(1);
+  const at::Tensor values = at::randn({3 * kBlock + 17}) * 5;
+  const Blockwise packed = make_blockwise(values.numel(), c10::kCPU);
+  CHECK(packed.largest.numel() == 4);
+  pack_blockwise(values, packed, 0, map);
+  const at::Tensor back = unpack_blockwise(packed, 0, values.numel(), map);
+  for (int64_t begin = 0; begin < values.numel(); begin += kBlock) {
+    const at::Tensor block = values.slice(0, begin, begin + kBlock);
+    const at::Tensor found = back.slice(0, begin, begin + kBlock);
+    const double largest = block.abs().max().item<double>();
+    CHECK(packed.largest[begin / kBlock].item<double>() == largest);
+    CHECK((found - block).abs().max().item<double>() <= largest * 0.0071);  // half of 0.9 / 64
+  }
+  pack_blockwise(at::zeros({kBlock}), packed, kBlock, map);  // one block alone; without a scale
+  CHECK(unpack_blockwise(packed, kBlock, kBlock, map).eq(0).all().item<bool>());
+  CHECK(at::equal(unpack_blockwise(packed, 0, kBlock, map), back.slice(0, 0, kBlock)));
 }
 
 }  // namespace
