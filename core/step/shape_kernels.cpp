@@ -69,23 +69,35 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_shapes(const at::Tenso
 
 struct Arguments {
   at::Tensor q, k, v;
+  std::optional<at::Tensor> mask;
   double dropout;
   bool causal;
   std::optional<double> scale;
   bool grouped;
 };
 
+// A mask of truths becomes one of numbers, whole, before any kernel is chosen.
+std::optional<at::Tensor> numbers_of(const std::optional<at::Tensor>& mask, const at::Tensor& q) {
+  return mask && mask->scalar_type() == at::kBool ? at::zeros_like(*mask, q.scalar_type()) : mask;
+}
+
 Arguments arguments_of(const program::Stack& stack) {
   const size_t first = stack.size() - 8;
-  const auto& scale = stack[first + 6];
-  return {stack[first].toTensor(),     stack[first + 1].toTensor(), stack[first + 2].toTensor(),
-          stack[first + 4].toDouble(), stack[first + 5].toBool(),   scale.toOptional<double>(),
+  const at::Tensor q = stack[first].toTensor();
+  return {q,
+          stack[first + 1].toTensor(),
+          stack[first + 2].toTensor(),
+          numbers_of(stack[first + 3].toOptional<at::Tensor>(), q),
+          stack[first + 4].toDouble(),
+          stack[first + 5].toBool(),
+          stack[first + 6].toOptional<double>(),
           stack[first + 7].toBool()};
 }
 
 bool is_flash(const Arguments& a) {
+  const auto mask = a.mask ? std::optional(untouched_on_cpu(*a.mask)) : std::nullopt;
   const int64_t choice = at::_fused_sdp_choice(untouched_on_cpu(a.q), untouched_on_cpu(a.k), untouched_on_cpu(a.v),
-                                               std::nullopt, a.dropout, a.causal, a.scale, a.grouped);
+                                               mask, a.dropout, a.causal, a.scale, a.grouped);
   return choice == static_cast<int64_t>(at::SDPBackend::flash_attention);
 }
 
@@ -106,12 +118,11 @@ void attend_as_a_cpu(program::Program& program) {
   for (program::Op& op : program.body.ops) {
     if (op.name != "aten::scaled_dot_product_attention" || op.inputs.size() != 8) continue;
     op.run = [composite = op.run](program::Stack& stack) {
-      if (!stack[stack.size() - 5].isNone()) return composite(stack);  // a mask
       const Arguments a = arguments_of(stack);
       if (!is_flash(a)) return composite(stack);
       stack.erase(stack.end() - 8, stack.end());
       stack.emplace_back(std::get<0>(
-          at::_scaled_dot_product_flash_attention_for_cpu(a.q, a.k, a.v, a.dropout, a.causal, std::nullopt, a.scale)));
+          at::_scaled_dot_product_flash_attention_for_cpu(a.q, a.k, a.v, a.dropout, a.causal, a.mask, a.scale)));
     };
   }
 }

@@ -62,7 +62,7 @@ class Writes final : public program::OpObserver {
 
 bool Session::shapes_tell(const config::TrialRequest& request) {
   const auto& training = request.training;
-  return training.device == "cpu" && training.autocast.empty() && request.inputs_file.empty() && !training.pack &&
+  return training.device == "cpu" && training.autocast.empty() && request.inputs_file.empty() &&
          request.inputs.size() <= 1 && !frontend::probe(request.model).file.config.empty();
 }
 

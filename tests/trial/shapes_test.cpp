@@ -71,6 +71,15 @@ json facts(const config::TrialRequest& request, trial::Tensors tensors) {
   return session.facts();
 }
 
+void check_shapes(const config::TrialRequest& request) {
+  REQUIRE(Session::shapes_tell(request));
+  const json shapes = facts(request, trial::Tensors::of_shapes);
+  const json values = facts(request, trial::Tensors::with_values);
+  REQUIRE(shapes["ops"].size() == values["ops"].size());
+  for (size_t i = 0; i < values["ops"].size(); ++i) CHECK(shapes["ops"][i] == values["ops"][i]);
+  CHECK(shapes == values);
+}
+
 TEST_CASE("shapes tell of decoders what running them does") {
   const Place place;
   for (const json& config : configs())
@@ -78,14 +87,25 @@ TEST_CASE("shapes tell of decoders what running them does") {
       const std::string type = config["model_type"];
       CAPTURE(type);
       CAPTURE(dtype);
-      const config::TrialRequest request = place.request(config, dtype, 2, 24);
-      REQUIRE(Session::shapes_tell(request));
-      const json shapes = facts(request, trial::Tensors::of_shapes);
-      const json values = facts(request, trial::Tensors::with_values);
-      REQUIRE(shapes["ops"].size() == values["ops"].size());
-      for (size_t i = 0; i < values["ops"].size(); ++i) CHECK(shapes["ops"][i] == values["ops"][i]);
-      CHECK(shapes == values);
+      check_shapes(place.request(config, dtype, 2, 24));
     }
+}
+
+TEST_CASE("shapes tell of masks, eager attention and a loss without logits what running them does") {
+  const Place place;
+  const json windowed = with(llama(), {{"model_type", "mistral"}, {"sliding_window", 8}});
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    CAPTURE(dtype);
+    check_shapes(place.request(windowed, dtype, 2, 24));
+    for (const char* attention : {"sdpa", "eager"}) {
+      CAPTURE(attention);
+      config::TrialRequest packed = place.request(llama(), dtype, 2, 24);
+      packed.training.attention = attention;
+      packed.training.pack = true;
+      packed.training.loss_impl = "chunked=3";
+      check_shapes(packed);
+    }
+  }
 }
 
 TEST_CASE("a model of a billion parameters is known at a long sequence without its memory") {
