@@ -1,11 +1,12 @@
 """Models as people train them (torchvision, timm, transformers, peft; full size, random weights): the training step of
-Python eager and of its checkpointing, then the same model, traced, under memtune.
+Python eager and of its checkpointing, then the same model under memtune: those of transformers from the folder that
+save_pretrained wrote, with peft's adapter, the others traced.
 
     python bench/real_models.py FOLDER                     # all of them
     python bench/real_models.py FOLDER llama llama_lora --rounds 3
     python bench/real_models.py FOLDER --device cpu        # tiny ones, to see that it runs
 
-Of each model FOLDER/NAME holds model.pt, inputs.safetensors, eager.jsonl and memtune.json, of which compare.py makes the
+Of each model FOLDER/NAME holds the model, inputs.safetensors, eager.jsonl and memtune.json, of which compare.py makes the
 table; printed below it: memtune's gradients against Python's of the same batch, and what tracing adds to a step.
 """
 
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as in memtune's trials: deterministic cuBLAS
 
@@ -34,24 +35,10 @@ HERE = Path(__file__).resolve().parent
 DTYPES = {"Float": torch.float32, "BFloat16": torch.bfloat16}
 
 
-class Logits(nn.Module):
-    """A Hugging Face model that answers with its logits alone, so that it can be traced."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, tokens: Tensor):
-        return self.model(input_ids=tokens, use_cache=False).logits
-
-
-def causal_lm(name: str, **config) -> nn.Module:
+def causal_lm(family: str, **config) -> nn.Module:
     import transformers
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-    transformers.AttentionInterface.register("sdpa_no_mask", sdpa_attention_forward)
-    config = getattr(transformers, name + "Config")(**config, attn_implementation="sdpa")
-    architecture = {"Llama": "LlamaForCausalLM", "GPT2": "GPT2LMHeadModel"}[name]
-    return Logits(getattr(transformers, architecture)(config))
+    config = transformers.AutoConfig.for_model(family, pad_token_id=None, **config)
+    return transformers.AutoModelForCausalLM.from_config(config)
 
 
 def llama(tiny: bool) -> nn.Module:
@@ -60,19 +47,42 @@ def llama(tiny: bool) -> nn.Module:
     if not tiny:  # Llama 3.2 1B
         size = dict(vocab_size=128256, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
                     num_attention_heads=32, num_key_value_heads=8, rope_theta=500000.0)
-    return causal_lm("Llama", max_position_embeddings=131072, tie_word_embeddings=True, **size)
+    return causal_lm("llama", max_position_embeddings=131072, tie_word_embeddings=True, **size)
 
 
-def llama_lora(tiny: bool) -> nn.Module:
+def lora(model: nn.Module) -> nn.Module:
+    """Over all projections; its factors stay in float32, as peft leaves them."""
     import peft
     projections = [f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")]
-    config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=projections)
-    return Logits(peft.get_peft_model(llama(tiny).model.bfloat16(), config).base_model.model)
+    config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=projections, task_type="CAUSAL_LM")
+    model = peft.get_peft_model(model, config)
+    for name, parameter in model.named_parameters():
+        if ".lora_B." in name:  # while it is zero, A has no gradient to compare
+            nn.init.normal_(parameter, std=0.01)
+    return model
+
+
+def qwen2(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4)
+    if not tiny:  # Qwen2 0.5B
+        size = dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
+                    num_attention_heads=14)
+    return causal_lm("qwen2", num_key_value_heads=2, tie_word_embeddings=True, **size)
 
 
 def gpt2(tiny: bool) -> nn.Module:
-    size = dict(n_embd=64, n_layer=2, n_head=4) if tiny else dict(n_embd=1024, n_layer=24, n_head=16)
-    return causal_lm("GPT2", **size)
+    return causal_lm("gpt2", **(dict(n_embd=64, n_layer=2, n_head=4, vocab_size=1000) if tiny else
+                                dict(n_embd=1024, n_layer=24, n_head=16)))
+
+
+def qwen3_moe(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, moe_intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
+                head_dim=16, num_experts=8)
+    if not tiny:  # 1.1 billion parameters, of which each token takes a quarter
+        size = dict(vocab_size=32000, hidden_size=1024, moe_intermediate_size=768, num_hidden_layers=12,
+                    num_attention_heads=16, head_dim=64, num_experts=32)
+    return causal_lm("qwen3_moe", num_key_value_heads=4, num_experts_per_tok=4, norm_topk_prob=True,
+                     tie_word_embeddings=True, **size)
 
 
 def torchvision_model(name: str) -> nn.Module:
@@ -88,15 +98,19 @@ def timm_model(name: str) -> nn.Module:
 class Case(NamedTuple):
     build: Callable[[bool], nn.Module]  # of whether it is to be tiny
     batch: int
-    blocks: str  # what Python's checkpointing goes over: children of modules whose name ends so
+    blocks: str = ""  # of images' models, what Python's checkpointing goes over: children of modules whose name ends so
     tokens: Tuple[int, int] = (0, 0)  # length and vocabulary; none: images
-    dtype: str = ""  # of the parameters; else autocast to bf16 over float32
+    dtype: str = ""  # of the parameters; else float32
+    autocast: bool = True  # to bf16
+    adapter: Optional[Callable[[nn.Module], nn.Module]] = None
 
 
 CASES = {
-    "llama": Case(llama, 2, "layers", (4096, 128256), "bf16"),
-    "llama_lora": Case(llama_lora, 2, "layers", (4096, 128256), "bf16"),
-    "gpt2_medium": Case(gpt2, 8, "h", (1024, 50257)),
+    "llama": Case(llama, 2, tokens=(4096, 128256), dtype="bf16", autocast=False),
+    "llama_lora": Case(llama, 2, tokens=(4096, 128256), dtype="bf16", adapter=lora),
+    "qwen2": Case(qwen2, 2, tokens=(2048, 151936)),
+    "gpt2_medium": Case(gpt2, 8, tokens=(1024, 50257)),
+    "qwen3_moe": Case(qwen3_moe, 4, tokens=(2048, 32000), dtype="bf16", autocast=False),
     "vit_l": Case(lambda tiny: torchvision_model("vit_b_16" if tiny else "vit_l_16"), 64, "layers"),
     "resnet101": Case(lambda tiny: torchvision_model("resnet18" if tiny else "resnet101"), 128,
                       "layer1 layer2 layer3 layer4"),
@@ -105,14 +119,15 @@ CASES = {
 
 
 def batch_of(case: Case, options) -> Dict[str, Tensor]:
-    """The inputs, named as forward's arguments, and the target."""
+    """Named as forward's arguments, and the target."""
     generator = torch.Generator().manual_seed(1)
     count = 2 if options.tiny else case.batch
     if not case.tokens[0]:
         images = torch.randn(count, 3, 224, 224, generator=generator)
         return {"x": images, "target": torch.randint(0, 1000, (count,), generator=generator)}
     length, vocabulary = (64, 1000) if options.tiny else case.tokens
-    return {"tokens": torch.randint(0, vocabulary, (count, length), generator=generator)}
+    tokens = torch.randint(0, vocabulary, (count, length), generator=generator)
+    return {"input_ids": tokens, "labels": tokens.clone()}
 
 
 def checkpoint_blocks(model: nn.Module, blocks: str):
@@ -126,33 +141,49 @@ def checkpoint_blocks(model: nn.Module, blocks: str):
                 forward, *args, use_reentrant=False, **kwargs)
 
 
-class Eager:
-    """The model on the device, its batch, and a training step as the trainers have it."""
+def as_loaded(model: nn.Module, folder: Path, dtype: str) -> nn.Module:
+    """Written and read again, as who fine-tunes has it: cast by hand, its rotary frequencies were rounded too."""
+    import transformers
+    (model.bfloat16() if dtype else model).save_pretrained(folder)
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
 
-    def __init__(self, name: str, options):
-        self.case, self.options = CASES[name], options
+
+def plain(name: str) -> str:
+    """Of an adapter's parameter, as its file has it."""
+    return name.replace(".default.", ".")
+
+
+class Eager:
+    """The model on the device, its batch, and a training step as the trainers have it. Writes what memtune is to read:
+    of a language model the folder of save_pretrained, of the others a trace."""
+
+    def __init__(self, name: str, folder: Path, options):
+        self.case, self.options, self.folder = CASES[name], options, folder
         torch.manual_seed(0)
         with torch.device(options.device):
             self.model = self.case.build(options.tiny).train()
-        if self.case.dtype:
-            self.model = self.model.bfloat16()
+        if self.case.tokens[0]:
+            self.model = as_loaded(self.model, folder / "model", self.case.dtype).to(options.device).train()
+        if self.case.adapter:
+            self.model = self.case.adapter(self.model).train()
+            self.model.save_pretrained(folder / "adapter")
         self.batch = batch_of(self.case, options)
         self.on_device = {key: value.to(options.device) for key, value in self.batch.items()}
+        save_safetensors(self.batch, str(folder / "inputs.safetensors"))
+        if not self.case.tokens[0]:
+            torch.jit.trace(self.model, self.on_device["x"][:1], check_trace=False).save(folder / "model.pt")
 
     def loss(self) -> Tensor:
-        x, *rest = self.on_device.values()
-        with torch.autocast(self.options.device, torch.bfloat16, enabled=not self.case.dtype):
-            return loss_fn(self.model(x), rest[0] if rest else x)
+        with torch.autocast(self.options.device, torch.bfloat16, enabled=self.case.autocast):
+            if self.case.tokens[0]:
+                return self.model(**self.on_device, use_cache=False).loss
+            return loss_fn(self.model(self.on_device["x"]), self.on_device["target"])
 
-    def export(self, folder: Path):
-        x = next(iter(self.on_device.values()))[:1]
-        language = getattr(self.model, "model", None)
-        if self.case.tokens[0]:  # else the mask that eager leaves to the kernel is written out
-            language.set_attn_implementation("sdpa_no_mask")
-        torch.jit.trace(self.model, x, check_trace=False).save(folder / "model.pt")
+    def checkpoint(self):
         if self.case.tokens[0]:
-            language.set_attn_implementation("sdpa")
-        save_safetensors(self.batch, str(folder / "inputs.safetensors"))
+            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        else:
+            checkpoint_blocks(self.model, self.case.blocks)
 
     def gradients(self) -> Dict[str, Tensor]:
         """By deterministic kernels, with the random numbers of memtune's --seed 0; on the CPU."""
@@ -160,7 +191,7 @@ class Eager:
         torch.manual_seed(0)
         self.loss().backward()
         set_deterministic(False)
-        result = {name: p.grad.cpu() for name, p in self.model.named_parameters() if p.grad is not None}
+        result = {plain(name): p.grad.cpu() for name, p in self.model.named_parameters() if p.grad is not None}
         self.model.zero_grad(set_to_none=True)
         return result
 
@@ -182,14 +213,13 @@ class Eager:
 def run_eager(name: str, folder: Path, options):
     """In a process of its own: memtune gets the whole device after it."""
     warnings.filterwarnings("ignore")
-    eager = Eager(name, options)
+    eager = Eager(name, folder, options)
     options.batch = len(next(iter(eager.batch.values())))
-    eager.export(folder)
     torch.save(eager.gradients(), folder / "gradients.pt")
     with open(folder / "eager.jsonl", "w") as file:
         for strategy in ("none", "full"):
             if strategy == "full":
-                checkpoint_blocks(eager.model, eager.case.blocks)
+                eager.checkpoint()
             trial = {"strategy": strategy, "package": f"torch {torch.__version__}", "gradients": {"compared": False},
                      **eager.measure()}
             file.write(json.dumps(trial) + "\n")
@@ -197,12 +227,18 @@ def run_eager(name: str, folder: Path, options):
 
 def run_memtune(name: str, folder: Path, options):
     case = CASES[name]
-    numbers = [] if case.dtype else ["--autocast", "bf16"]
+    model = ["--model", folder / "model.pt", "--loss", "cross_entropy"]
+    if case.tokens[0]:
+        model = ["--model", folder / "model"]
+    if case.adapter:
+        model += ["--lora", folder / "adapter"]
+    if case.autocast:
+        model += ["--autocast", "bf16"]
     strategies = [part for strategy in options.strategy for part in ("--strategy", strategy)]
-    subprocess.run([options.memtune, "sweep", "--model", folder / "model.pt", "--inputs", folder / "inputs.safetensors",
-                    "--loss", "next_token" if case.tokens[0] else "cross_entropy", "--device", options.device,
-                    "--warmup", str(options.warmup), "--steps", str(options.steps), "--rounds", str(options.rounds),
-                    "--out", folder / "run", "--json", folder / "memtune.json", *numbers, *strategies], check=True)
+    subprocess.run([options.memtune, "sweep", *model, "--inputs", folder / "inputs.safetensors", "--device",
+                    options.device, "--warmup", str(options.warmup), "--steps", str(options.steps), "--rounds",
+                    str(options.rounds), "--out", folder / "run", "--json", folder / "memtune.json", *strategies],
+                   check=True)
 
 
 def read_reference(path: Path) -> Dict[str, Tensor]:

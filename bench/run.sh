@@ -9,6 +9,8 @@
 #   experts   and a third                                   mixture of experts, 0.91 B      FOLDER/moe
 #   scaling   sequence and depth                            smaller decoders                FOLDER/scaling
 #   states    saving the training state                     the first decoder               FOLDER/states
+#   qlora     an adapter over 4 bits, on 24 GiB             Llama 3.1 8B, B1 T4096          FOLDER/qlora
+#   context   logits whole, in chunks, or never             Llama 3.2 1B, B1 T32768         FOLDER/context
 #   all       memtune, peers and disk
 #
 # A part writes JSON into its folder and prints the table of all that lies there. MEMTUNE names the tool (default:
@@ -86,12 +88,34 @@ other_part() {  # CASE MODEL BATCH LENGTH LOSS
   table
 }
 
+config() {  # CASE NAME ; from its config alone: memtune draws the weights
+  folder=$out/$1
+  mkdir -p "$folder"
+  model=(--model "$here/configs/$2" --device "$device" --steps "${STEPS:-4}" --warmup 3 --rounds 1)
+}
+
+qlora_part() {  # the whole card first, then what is left of it
+  config qlora llama-3.1-8b
+  size=(--batch 1 --seq "${LENGTH:-4096}" --autocast bf16 --load-in 4bit --lora 'r=16,alpha=32,dropout=0.05')
+  "$memtune" sweep "${model[@]}" "${size[@]}" --strategy none --strategy checkpoint:full \
+    --out "$folder/run-whole" --json "$folder/whole.json"
+  "$memtune" sweep "${model[@]}" "${size[@]}" --memory-cap 24GiB --out "$folder/run-24GiB" --json "$folder/24GiB.json"
+}
+
+context_part() {
+  config context llama-3.2-1b
+  for how in plain chunked=8 fused; do
+    "$memtune" sweep "${model[@]}" --batch 1 --seq "${LENGTH:-32768}" --loss-impl $how --strategy checkpoint:full \
+      --strategy 'checkpoint:full,inputs=host' --out "$folder/run-$how" --json "$folder/$how.json"
+  done
+}
+
 case $part in
-  memtune | peers | disk | long) "${part}_part" ;;
+  memtune | peers | disk | long | qlora | context) "${part}_part" ;;
   second) other_part vit vit 128 224 cross_entropy ;;
   experts) other_part moe moe 4 4096 next_token ;;
   scaling) MEMTUNE=$memtune "$python" "$here/scaling.py" "$out/scaling" | tee "$out/scaling.md" ;;
   states) MEMTUNE=$memtune "$python" "$here/training_state.py" "$out/states" --device "$device" ;;
   all) for part in memtune peers disk; do "$0" "$part" "$out"; done ;;
-  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling, states or all" >&2; exit 2 ;;
+  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling, states, qlora, context or all" >&2; exit 2 ;;
 esac
