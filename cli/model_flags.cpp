@@ -13,10 +13,10 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/config/decoder_profile.h"
 #include "core/config/lora.h"
 #include "core/config/loss_implementation.h"
 #include "core/config/model_file.h"
+#include "core/config/model_profile.h"
 #include "core/config/profile.h"
 #include "core/config/pt2_archive.h"
 #include "core/config/pt2_program.h"
@@ -164,20 +164,25 @@ void add_libraries(const std::vector<std::string>& paths, config::ModelSource& m
   }
 }
 
+// The config tells what other files leave open: the tokens, the loss, the dtype.
+void use_decoder(const config::TransformersConfig& model, const config::InputSpec& tokens,
+                 config::TrialRequest& request) {
+  if (request.inputs.empty() && request.inputs_file.empty()) request.inputs = {tokens};
+  if (request.training.loss.empty()) request.training.loss = "causal_lm";
+  if (request.training.attention.empty()) request.training.attention = model.attention;
+  if (request.training.dtype.empty()) request.training.dtype = model.dtype;
+}
+
 void use_profile(const std::string& name, SweepSettings& settings) {
   if (const auto& numbers = settings.request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": the profile '" + name + "' takes tokens alone");
-  const config::Profile& profile = config::find_profile("models", name);
-  const config::DecoderProfile decoder = config::parse_decoder_profile(name, profile.json);
+  const config::Profile& text = config::find_profile("models", name);
+  const config::ModelProfile profile = config::parse_model_profile(name, text.json);
   settings.model = name + " (profile)";
-  config::TrialRequest& request = settings.request;
-  request.model.profile = profile.json;
-  if (request.inputs.empty() && request.inputs_file.empty()) request.inputs = decoder.inputs;
-  if (request.training.loss.empty()) request.training.loss = decoder.loss;
-  if (request.training.dtype.empty()) request.training.dtype = decoder.dtype;
+  settings.request.model.profile = text.json;
+  use_decoder(profile.model, config::tokens_of(profile), settings.request);
 }
 
-// The config tells what a TorchScript file leaves open: the tokens, the loss, the dtype.
 void use_config(const fs::path& path, SweepSettings& settings) {
   config::TrialRequest& request = settings.request;
   if (const auto& numbers = request.model.arguments; !numbers.empty())
@@ -185,11 +190,7 @@ void use_config(const fs::path& path, SweepSettings& settings) {
   const config::TransformersConfig model = config::read_transformers_config(path);
   settings.model =
       path.lexically_normal().parent_path().filename().string() + " (" + std::string(model.family.model_type) + ")";
-  if (request.inputs.empty() && request.inputs_file.empty())
-    request.inputs = {{"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}};
-  if (request.training.loss.empty()) request.training.loss = "causal_lm";
-  if (request.training.attention.empty()) request.training.attention = model.attention;
-  if (request.training.dtype.empty()) request.training.dtype = model.dtype;
+  use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}, request);
 }
 
 // What is wrong with an archive shows itself without LibTorch, and whether it answers with a loss.
@@ -203,7 +204,8 @@ void look_at_exported(const fs::path& path, SweepSettings& settings) try {
 
 // What a recorded program has, it keeps.
 void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
-  const bool config = settings.request.model.path.ends_with(".json");
+  const config::ModelSource& model = settings.request.model;
+  const bool config = !model.profile.empty() || model.path.ends_with(".json");
   for (const auto& [flag, asked] :
        {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack)})
     if (asked && !config)

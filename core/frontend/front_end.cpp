@@ -5,7 +5,6 @@
 #include "core/config/vocabulary.h"
 #include "core/frontend/adapter/lora_writer.h"
 #include "core/frontend/adapter/quantizer.h"
-#include "core/frontend/decoder/decoder_front_end.h"
 #include "core/frontend/pt2/pt2_front_end.h"
 #include "core/frontend/torchscript/torchscript_front_end.h"
 #include "core/frontend/transformers/transformers_front_end.h"
@@ -17,7 +16,6 @@ std::vector<std::unique_ptr<const FrontEnd>> all() {
   std::vector<std::unique_ptr<const FrontEnd>> list;
   list.push_back(std::make_unique<TorchScriptFrontEnd>());
   list.push_back(std::make_unique<Pt2FrontEnd>());
-  list.push_back(std::make_unique<DecoderFrontEnd>());
   list.push_back(std::make_unique<TransformersFrontEnd>());
   return list;
 }

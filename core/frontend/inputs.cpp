@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/config/decoder_profile.h"
+#include "core/config/model_profile.h"
 #include "core/frontend/answer.h"
 #include "core/frontend/dtype.h"
 #include "core/frontend/input_guess.h"
@@ -66,7 +66,7 @@ Described describe(const config::TrialRequest& request, const std::vector<std::s
   }
   auto specs = request.inputs;
   if (specs.empty() && request.inputs_file.empty() && !request.model.profile.empty())
-    specs = config::parse_decoder_profile("model profile", request.model.profile).inputs;
+    specs = {config::tokens_of(config::parse_model_profile("model profile", request.model.profile))};
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].name.empty()) {
       if (i >= positions.size())
@@ -93,7 +93,7 @@ std::string first_integer(const Described& described, const std::vector<program:
     if (is_integer(described, input)) return input.name;
   if (described.specs.empty() && !arguments.empty()) return arguments.front();  // to be guessed
   throw UsageError(
-      "the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or another "
+      "the loss compares with integers, and none of the inputs is one; say --target NAME, or another "
       "--loss");
 }
 

@@ -12,6 +12,8 @@ namespace memtune::frontend {
 struct Probe {
   bool is_profile = false;  // the text of a model profile, not a file
   config::ModelFile file;
+
+  bool has_config() const { return is_profile || !file.config.empty(); }  // of transformers
 };
 
 Probe probe(const config::ModelSource& source);

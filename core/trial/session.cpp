@@ -63,7 +63,7 @@ class Writes final : public program::OpObserver {
 bool Session::shapes_tell(const config::TrialRequest& request) {
   const auto& training = request.training;
   return training.device == "cpu" && training.autocast.empty() && request.inputs_file.empty() &&
-         request.inputs.size() <= 1 && !frontend::probe(request.model).file.config.empty();
+         request.inputs.size() <= 1 && frontend::probe(request.model).has_config();
 }
 
 Session::Session(const config::TrialRequest& request, Tensors tensors)

@@ -273,8 +273,8 @@ std::unique_ptr<Session> surveyed(const config::TrialRequest& request) {
       auto session = std::make_unique<Session>(request, Tensors::of_shapes);
       session->survey();
       return session;
-    } catch (const c10::NotImplementedError&) {
-      // Some operator has to run.
+    } catch (const c10::Error&) {
+      // Some operator has to run, or the model rejects its inputs, which is told with values.
     }
   auto session = std::make_unique<Session>(request);
   session->survey();

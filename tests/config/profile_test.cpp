@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/config/decoder_profile.h"
+#include "core/config/model_profile.h"
 
 using namespace memtune;
 using namespace memtune::config;
@@ -19,11 +19,13 @@ TEST_CASE("every profile is JSON with a description") {
   }
 }
 
-TEST_CASE("every model profile is a valid decoder") {
+TEST_CASE("every model profile is a config that is read, with its batch") {
   for (const Profile& profile : profiles()) {
     if (profile.kind != "models") continue;
     CAPTURE(profile.name);
-    CHECK_NOTHROW(parse_decoder_profile(profile.name, profile.json));
+    const InputSpec tokens = tokens_of(parse_model_profile(std::string(profile.name), profile.json));
+    CHECK(tokens.shape.at(0) >= 2);
+    CHECK(tokens.below.value() >= 256);
   }
 }
 
@@ -36,4 +38,23 @@ TEST_CASE("an unknown profile gets the nearest and the known ones of its kind") 
   CHECK_THROWS_WITH_AS(find_profile("models", "smal"),
                        "unknown model profile 'smal'; did you mean 'small'? Known: llama-1b, small, tiny", UsageError);
   CHECK_THROWS_WITH_AS(find_profile("sweeps", ""), doctest::Contains("unknown sweep profile ''"), UsageError);
+}
+
+TEST_CASE("a model profile that contradicts itself is refused by the field's name") {
+  const auto with = [](const char* key, const nlohmann::json& value) {
+    nlohmann::json json = nlohmann::json::parse(find_profile("models", "tiny").json);
+    json[nlohmann::json::json_pointer(key)] = value;
+    return json.dump();
+  };
+  CHECK_NOTHROW(parse_model_profile("mine", with("/batch", 1)));
+  CHECK_THROWS_WITH_AS(parse_model_profile("mine", with("/batch", 0)), doctest::Contains("mine.batch"), UsageError);
+  CHECK_THROWS_WITH_AS(parse_model_profile("mine", with("/sequence", 1)), doctest::Contains("mine.sequence"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(parse_model_profile("mine", with("/config/num_key_value_heads", 3)),
+                       doctest::Contains("mine.config"), UsageError);
+  CHECK_THROWS_WITH_AS(parse_model_profile("mine", with("/config", "llama")), doctest::Contains("mine.config"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(parse_model_profile("mine", with("/heads", 3)), doctest::Contains("heads"), UsageError);
+  CHECK_THROWS_AS(parse_model_profile("mine", "[]"), UsageError);
+  CHECK_THROWS_AS(parse_model_profile("mine", "{"), UsageError);
 }

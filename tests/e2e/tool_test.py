@@ -73,10 +73,10 @@ class BadInput(ToolTest):
         def tiny(said, *arguments):
             self.refuses(said, "sweep", "--device", "cpu", "--model", "tiny", *arguments)
 
-        tiny("unknown input 'tokns'; did you mean 'tokens'?", "--input", "tokns:int64[1,8]<10")
-        tiny("compares with integers", "--input", "tokens:float32[1,8]")
-        tiny("the model rejects tokens:int64[8]<10", "--input", "tokens:int64[8]<10")
-        tiny("the embedding it goes into has 256 rows", "--input", "tokens:int64[1,8]<1000")
+        tiny("unknown input 'input_ds'; did you mean 'input_ids'?", "--input", "input_ds:int64[1,8]<10")
+        tiny("compares with integers", "--input", "input_ids:float32[1,8]")
+        tiny("the model rejects input_ids:int64[8]<10", "--input", "input_ids:int64[8]<10")
+        tiny("the embedding it goes into has 256 rows", "--input", "input_ids:int64[1,8]<1000")
         tiny("unknown target 'label'", "--target", "label")
         tiny("the loss is no single number", "--loss", "returned")
         (self.folder / "text.safetensors").write_text("hello")
@@ -194,7 +194,8 @@ class HuggingFace(ToolTest):
         self.write()
         here = ("sweep", "--device", "cpu", "--model", ".")
         self.refuses("--attention is of models that are built from their config.json",
-                     "sweep", "--device", "cpu", "--model", "tiny", "--attention", "eager")
+                     "sweep", "--device", "cpu", "--model", f"{MODELS}/gpt_tied_script/model.pt", "--loss", "next_token",
+                     "--attention", "eager")
         self.refuses("known are plain, fused, and chunked=N", *here, "--loss-impl", "chunky")
         self.refuses("chunked and fused are of --loss next_token and causal_lm", "sweep", "--device", "cpu", "--model",
                      "tiny", "--loss", "mse", "--loss-impl", "fused")
@@ -299,7 +300,7 @@ class LittleMemory(ToolTest):
         answer = self.sweep(*self.SMALL, "--memory-cap", "120MiB")
         none, checkpoint = answer["trials"]
         self.assertEqual((none["outcome"], checkpoint["outcome"]), ("device_oom", "ok"))
-        self.assertRegex(none["reason"], r"tried to allocate [\d.]+ \wiB .* a cap of 120 MiB.*largest: layers\.\*")
+        self.assertRegex(none["reason"], r"tried to allocate [\d.]+ \wiB .* a cap of 120 MiB.*largest: model\.layers\.\*")
         self.assertLessEqual(checkpoint["peak_bytes"]["allocated"], 120 << 20)
         self.assertTrue(checkpoint["gradients"]["equal"])
         self.assertEqual(answer["recommendation"]["strategy"], "checkpoint:full")

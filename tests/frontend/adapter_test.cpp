@@ -24,10 +24,8 @@ namespace {
 
 using program::Program;
 
-const char* const kProfile =
-    R"({"description": "d", "kind": "decoder", "vocabulary": 32, "hidden": 16, "blocks": 2, "heads": 4,
-    "kv_heads": 2, "mlp": 24, "sequence": 12, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,12]<32"],
-    "loss": "next_token"})";
+constexpr tests::DecoderSizes kSizes = {
+    .vocabulary = 32, .hidden = 16, .blocks = 2, .heads = 4, .kv_heads = 2, .mlp = 24, .sequence = 12};
 
 config::Lora noisy(const std::string& text) {
   config::Lora lora = config::parse_lora(text);
@@ -35,7 +33,7 @@ config::Lora noisy(const std::string& text) {
   return lora;
 }
 
-Program built_in() { return lower({{"", kProfile}, "", c10::kCPU, 5, 0, ""}); }
+Program decoder() { return tests::build_decoder(kSizes, at::kFloat, c10::kCPU, 5); }
 
 std::map<std::string, at::Tensor> gradients(const Program& model, Loss loss, const std::string& target,
                                             std::vector<c10::IValue> inputs) {
@@ -68,13 +66,13 @@ std::string refusal(Program program, const std::string& lora) {
 TEST_CASE("an adapter has the same gradients over a model in every form") {
   const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
   const config::Lora lora = noisy("r=3,alpha=6,targets=wq+w2+output");
-  Program model = built_in();
+  Program model = decoder();
   const program::State state = model.state;
   add_lora(model, lora, 1);
   const auto expected = gradients(model, Loss::next_token, "tokens", {tokens});
   CHECK(expected.size() == 2 * (2 + 2 + 1));
   for (const auto form : {tests::Form::scripted, tests::Form::traced}) {
-    const torch::jit::Module module = tests::decoder_module(config::parse_decoder_profile("p", kProfile), state, form);
+    const torch::jit::Module module = tests::decoder_module(kSizes, state, form);
     Program other = lower_module(module, c10::kCPU);
     add_lora(other, lora, 1);
     const auto found = gradients(other, Loss::next_token, "tokens", {tokens});
@@ -171,9 +169,9 @@ TEST_CASE("a weight that another module multiplies by is no linear layer") {
 }
 
 TEST_CASE("targets that the model lacks are told with what it has") {
-  CHECK(refusal(built_in(), "targets=wq+wx") ==
+  CHECK(refusal(decoder(), "targets=wq+wx") ==
         "--lora: no linear layer is a target by 'wx'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
-  CHECK(refusal(built_in(), "targets=emb") ==
+  CHECK(refusal(decoder(), "targets=emb") ==
         "--lora: no linear layer is a target by 'emb'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
 }
 
@@ -190,15 +188,15 @@ TEST_CASE("the factors of an adapter's file are taken by name, and one that is m
         << safetensors::print_header(header) << std::string(safetensors::data_bytes_of(header.entries), '\0');
   };
   write(32, "lora_B.weight");
-  Program program = built_in();
+  Program program = decoder();
   add_lora(program, config::parse_lora(place.path.string()), 0);
   CHECK(program.state.parameters.back().first == "base_model.model.output.lora_B.weight");
   CHECK(program.state.parameters[program.state.parameters.size() - 2].second.abs().max().item<double>() == 0);
   write(31, "lora_B.weight");
-  CHECK(refusal(built_in(), place.path.string()) ==
+  CHECK(refusal(decoder(), place.path.string()) ==
         "'base_model.model.output.lora_B.weight' of adapter_model.safetensors is [31, 2], here [32, 2]");
   write(32, "other");
-  CHECK(refusal(built_in(), place.path.string()) ==
+  CHECK(refusal(decoder(), place.path.string()) ==
         "adapter_model.safetensors has no tensor 'base_model.model.output.lora_B.weight'");
 }
 

@@ -27,16 +27,14 @@ namespace fs = std::filesystem;
 using program::Program;
 using tests::Form;
 
-const char* const kProfile =
-    R"({"description": "d", "kind": "decoder", "vocabulary": 32, "hidden": 16, "blocks": 3, "heads": 4,
-    "kv_heads": 2, "mlp": 24, "sequence": 12, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,12]<32"],
-    "loss": "next_token"})";
-
-config::DecoderProfile profile() { return config::parse_decoder_profile("model profile", kProfile); }
+constexpr tests::DecoderSizes kSizes = {
+    .vocabulary = 32, .hidden = 16, .blocks = 3, .heads = 4, .kv_heads = 2, .mlp = 24, .sequence = 12};
 
 c10::Device place() { return device::torch_device(tests::test_device()); }
 
-Source built_in(const std::string& dtype) { return {{"", kProfile}, dtype, place(), 5, 0}; }
+Program written(const std::string& dtype) {
+  return tests::build_decoder(kSizes, dtype.empty() ? at::kFloat : at::kBFloat16, place(), 5);
+}
 
 // What a front end has to bring to join: how the model comes to be in its form, and what the person is told of it.
 struct Member {
@@ -47,13 +45,12 @@ struct Member {
 };
 
 Source save(Form form, const std::string& path, const std::string& dtype) {
-  const Program model = lower(built_in(""));
-  tests::decoder_module(profile(), model.state, form).save(path);
+  tests::decoder_module(kSizes, written("").state, form).save(path);
   return {{path, ""}, dtype, place(), 0, 0};
 }
 
 Source save_exported(const std::string& path, const std::string& dtype) {
-  std::ofstream(path, std::ios::binary) << tests::exported_archive(lower(built_in(dtype)));
+  std::ofstream(path, std::ios::binary) << tests::exported_archive(written(dtype));
   return {{path, ""}, "", place(), 0, 0};
 }
 
@@ -63,20 +60,25 @@ std::vector<Member> members() {
           {"traced",
            {"traced" + fixed},
            [](const auto& path, const auto& dtype) { return save(Form::traced, path, dtype); }},
-          {"exported", {"exported" + fixed}, save_exported},
-          {"profile", {}, [](const auto&, const auto& dtype) { return built_in(dtype); }}};
+          {"exported", {"exported" + fixed}, save_exported}};
 }
 
 const char* const kConfig = R"({"model_type": "llama", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 24,
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
     "hidden_act": "silu"})";
 
-// Another model than the decoder that the others are, by transformers' own operators:
-// tests/models/check_transformers.py compares what it trains.
+// Other models than the decoder that the files are, by transformers' own operators:
+// tests/models/check_transformers.py compares what they train.
 Source config_model(const std::string& path, const std::string& dtype) {
   fs::create_directories(path);
   std::ofstream(path + "/config.json") << kConfig;
   return {{path + "/config.json", ""}, dtype, place(), 0, 0};
+}
+
+Source profile(const std::string&, const std::string& dtype) {
+  const std::string text =
+      R"({"description": "d", "batch": 2, "sequence": 12, "config": )" + std::string(kConfig) + "}";
+  return {{"", text}, dtype, place(), 5, 0};
 }
 
 std::vector<Member> all_members() {
@@ -84,6 +86,7 @@ std::vector<Member> all_members() {
   const std::string note =
       "weights are made up, for there is no model.safetensors beside the config: that changes neither memory nor time";
   all.push_back({"config", {note}, config_model, "input_ids"});
+  all.push_back({"profile", {}, profile, "input_ids"});
   return all;
 }
 
@@ -137,8 +140,8 @@ void check_training(const Member& member, const std::string& dtype, const at::Te
   const Program program = with_loss(lowered(member, dtype), Loss::next_token, "tokens");
   const Trained ours = train(program, input);
   program::State state = program.state;
-  state.buffers = lower(built_in(dtype)).state.buffers;
-  const Trained theirs = train(tests::decoder_module(profile(), state, Form::scripted, /*loss=*/true), input);
+  state.buffers = written(dtype).state.buffers;
+  const Trained theirs = train(tests::decoder_module(kSizes, state, Form::scripted, /*loss=*/true), input);
   CHECK(at::equal(ours.loss, theirs.loss));
   CHECK(ours.peak_bytes == theirs.peak_bytes);
   REQUIRE(ours.gradients.size() == theirs.gradients.size());

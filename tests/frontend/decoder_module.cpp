@@ -48,8 +48,7 @@ const char* const kLoss = "torch.cross_entropy_loss(x[:, :-1].flatten(0, 1).floa
 
 class Builder {
  public:
-  Builder(const config::DecoderProfile& profile, const program::State& state, Form form)
-      : p_(profile), state_(state), form_(form) {}
+  Builder(const DecoderSizes& sizes, const program::State& state, Form form) : p_(sizes), state_(state), form_(form) {}
 
   Module decoder(bool loss) {
     Module model = module("Llama");
@@ -127,15 +126,15 @@ class Builder {
     return source + "    return " + (loss ? kLoss : "x") + "\n";
   }
 
-  const config::DecoderProfile& p_;
+  const DecoderSizes& p_;
   const program::State& state_;
   Form form_;
 };
 
 }  // namespace
 
-Module decoder_module(const config::DecoderProfile& profile, const program::State& state, Form form, bool loss) {
-  return Builder(profile, state, form).decoder(loss);
+Module decoder_module(const DecoderSizes& sizes, const program::State& state, Form form, bool loss) {
+  return Builder(sizes, state, form).decoder(loss);
 }
 
 }  // namespace memtune::tests

@@ -1,10 +1,10 @@
-// The built-in decoder as TorchScript: what a person's file would hold, and what TorchScript itself computes of it.
+// The decoder of the tests as TorchScript: what a person's file would hold, and what TorchScript itself computes of it.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
 
-#include "core/config/decoder_profile.h"
 #include "core/program/state.h"
+#include "tests/frontend/decoder.h"
 
 namespace memtune::tests {
 
@@ -14,7 +14,6 @@ enum class Form {
 };
 
 // With copies of the weights and buffers. `loss`: forward answers with the next-token loss, not with logits.
-torch::jit::Module decoder_module(const config::DecoderProfile& profile, const program::State& state, Form form,
-                                  bool loss = false);
+torch::jit::Module decoder_module(const DecoderSizes& sizes, const program::State& state, Form form, bool loss = false);
 
 }  // namespace memtune::tests

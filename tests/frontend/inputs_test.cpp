@@ -165,7 +165,7 @@ TEST_CASE("numbers outside the embedding are refused before they end the process
 
 TEST_CASE("next_token without tokens is refused") {
   CHECK(refusal(request({"x:float32[1,5]"}), features_model(), Loss::next_token) ==
-        "the loss next_token compares with integers, and none of the inputs is one; say --target NAME, or another "
+        "the loss compares with integers, and none of the inputs is one; say --target NAME, or another "
         "--loss");
   CHECK(refusal(request({"token:int64[2,3]<16"}), tokens_model(), Loss::next_token) ==
         "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");

@@ -21,8 +21,8 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/config/block_ranges.h"
-#include "core/config/decoder_profile.h"
 #include "core/config/model_file.h"
+#include "core/config/model_profile.h"
 #include "core/config/pickle.h"
 #include "core/config/pt2_archive.h"
 #include "core/config/pt2_program.h"
@@ -142,7 +142,7 @@ void read_plan_file(const std::string& input) {
   plan::PlanFile(folder().file("plan.json", input)).make_plan(facts);
 }
 
-void read_profile(const std::string& input) { config::parse_decoder_profile("profile", input); }
+void read_profile(const std::string& input) { config::parse_model_profile("profile", input); }
 
 void read_transformers(const std::string& input) { config::parse_transformers_config("config.json", input); }
 

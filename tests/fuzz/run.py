@@ -76,8 +76,6 @@ def seeds():
     plans = [read(path) for path in glob.glob(f"{DATA}/trials/*/plan.json")]
     rules = {"version": 1, "name": "mine", "strategy": "checkpoint:full", "saved_min_bytes": 1024, "transfer": {},
              "rules": [{"blocks": "0-1", "op": "linear", "outputs": "host"}, {"region": "layers.*", "saved": "recompute"}]}
-    profile = {"kind": "decoder", "vocabulary": 256, "hidden": 64, "blocks": 2, "heads": 4, "kv_heads": 4, "mlp": 128,
-               "sequence": 128, "batch": 2, "dtype": "float32", "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token"}
     model, weights = exported()
     pt2 = {"data/weights/weight_0": bytes(48), "data/weights/model_weights_config.json": weights, "models/model.json": model,
            "archive_format": b"pt2"}
@@ -114,7 +112,7 @@ def seeds():
         "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
         "plan_file": [dump(rules), *plans],
-        "profile": [dump(profile)],
+        "profile": [dump({"description": "d", "batch": 2, "sequence": 128, "config": transformers})],
         "transformers": [dump(transformers), dump(gemma3), dump(experts), dump(gpt2)],
         "pt2": [model],
         "pt2_tensors": [weights],

@@ -38,8 +38,8 @@ config::TrialRequest request(const std::string& strategy = "none") {
   test_device();
   config::TrialRequest result;
   result.model.profile = std::string(config::find_profile("models", "tiny").json);
-  result.inputs = {config::parse_input_spec("tokens:int64[2,64]<256")};
-  result.training.loss = "next_token";
+  result.inputs = {config::parse_input_spec("input_ids:int64[2,64]<256")};
+  result.training.loss = "causal_lm";
   result.training.steps = 2;
   result.training.warmup = 1;
   result.training.traced_steps = 1;
@@ -159,7 +159,8 @@ TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who 
   const trace::Trace trace = traced("checkpoint:full", 0, &peak_bytes);
   CHECK(names_on(trace, trace::TrackRole::phases) == std::set<std::string>{"forward", "backward", "optimizer"});
   const auto blocks = names_on(trace, trace::TrackRole::blocks);
-  for (const char* name : {"layers.0", "layers.0 backward", "layers.0 recompute", "head", "head backward", "optimizer"})
+  for (const char* name :
+       {"model.layers.0", "model.layers.0 backward", "model.layers.0 recompute", "head", "head backward", "optimizer"})
     CHECK_MESSAGE(blocks.count(name) == 1, std::string(name));
   std::vector<int64_t> held(trace.owners.size(), 0), most = held;
   size_t next = 0;
@@ -476,9 +477,10 @@ TEST_CASE("a loss that is no number is a result") {
 
 TEST_CASE("inputs that the model rejects are the person's to mend") {
   auto wrong = request();
-  wrong.inputs = {config::parse_input_spec("tokens:int64[2,64,3]<256")};
+  wrong.inputs = {config::parse_input_spec("input_ids:int64[2,64,3]<256")};
   trial::Session session(wrong);
-  CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects tokens:int64[2,64,3]<256"), UsageError);
+  CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects input_ids:int64[2,64,3]<256"),
+                       UsageError);
 }
 
 // A limit of this process as long as it lives.
@@ -509,7 +511,7 @@ rlim_t data_bytes() {
 
 TEST_CASE("a trial that is given no more memory says so, with the bound and what it asked for") {
   auto big = request();
-  big.inputs = {config::parse_input_spec("tokens:int64[2048,64]<256")};  // logits of 128 MiB
+  big.inputs = {config::parse_input_spec("input_ids:int64[2048,64]<256")};  // logits of 128 MiB
   const Limit limit(RLIMIT_DATA, data_bytes() + (rlim_t{64} << 20));
   const result::Measurement measured = run(big);
   CHECK(measured.outcome == Outcome::host_oom);

@@ -17,7 +17,7 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 }  // namespace
 
 bool TorchScriptFrontEnd::claims(const Probe& probe) const {
-  return !probe.is_profile && probe.file.config.empty() && !probe.file.exported && probe.file.instead.empty();
+  return !probe.has_config() && !probe.file.exported && probe.file.instead.empty();
 }
 
 program::Program TorchScriptFrontEnd::lower(const Source& source) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/config/model_profile.h"
 #include "core/config/weight_files.h"
 #include "core/frontend/adapter/quantizer.h"
 #include "core/frontend/dtype.h"
@@ -20,20 +21,32 @@ int64_t longest(const config::TransformersConfig& config, const DecoderSetting& 
   return least;
 }
 
+// A profile has no weights.
+struct Described {
+  config::TransformersConfig config;
+  std::vector<std::filesystem::path> weights;
+};
+
+Described describe(const config::ModelSource& model) {
+  if (!model.profile.empty()) return {config::parse_model_profile("model profile", model.profile).model, {}};
+  const std::filesystem::path path = probe(model).file.config;
+  return {config::read_transformers_config(path), config::weight_files(path)};
+}
+
 }  // namespace
 
 program::Program TransformersFrontEnd::lower(const Source& source) const {
-  const std::filesystem::path path = probe(source.model).file.config;
-  const config::TransformersConfig config = config::read_transformers_config(path);
+  const auto [config, files] = describe(source.model);
   const auto options = at::TensorOptions(weight_type(source.dtype.empty() ? config.dtype : source.dtype));
-  TransformersWeights weights(config::weight_files(path), config, options.device(source.device), source.seed);
+  TransformersWeights weights(files, config, options.device(source.device), source.seed);
   program::Program program;
-  program.kind = "config";
+  program.kind = source.model.profile.empty() ? "config" : "profile";
   const DecoderSetting setting{parse_attention(source.attention), source.pack, source.sequence};
   program.longest = longest(config, setting);
   if (!source.load_in.empty()) program.as_written = quantize_as_written(source.load_in);
   write_decoder(program, config, weights, options.device(source.device), setting);
-  if (const std::string note = weights.note(); !note.empty()) program.notes.push_back(note);
+  if (const std::string note = weights.note(); !note.empty() && source.model.profile.empty())
+    program.notes.push_back(note);
   return program;
 }
 

@@ -8,7 +8,7 @@ namespace memtune::frontend {
 
 class TransformersFrontEnd final : public FrontEnd {
  public:
-  bool claims(const Probe& probe) const override { return !probe.file.config.empty(); }
+  bool claims(const Probe& probe) const override { return probe.has_config(); }
   program::Program lower(const Source& source) const override;
 };
 

@@ -21,8 +21,8 @@ struct Run {
 Run train(const std::string& strategy) {
   config::TrialRequest request;
   request.model.profile = config::find_profile("models", "tiny").json;
-  request.inputs = {config::parse_input_spec("tokens:int64[8,64]<256")};
-  request.training.loss = "next_token";
+  request.inputs = {config::parse_input_spec("input_ids:int64[8,64]<256")};
+  request.training.loss = "causal_lm";
   trial::Session session(request);
   session.survey();  // the bytes of values, by which strategies decide
   const config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());

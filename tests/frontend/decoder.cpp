@@ -1,16 +1,18 @@
-#include "core/frontend/decoder/decoder.h"
+#include "tests/frontend/decoder.h"
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <map>
 
 #include "core/frontend/emitter.h"
 
-namespace memtune::frontend {
+namespace memtune::tests {
 namespace {
 
 using c10::IValue;
+using frontend::Emitter;
+using frontend::Value;
+using frontend::Values;
 
 constexpr double kRotaryBase = 500000.0;
 constexpr double kWeightDeviation = 0.02;
@@ -42,16 +44,12 @@ class Weights {
 
 class Decoder {
  public:
-  Decoder(Emitter& emit, const config::DecoderProfile& profile, at::TensorOptions options, int64_t seed)
-      : emit_(emit),
-        p_(profile),
-        width_(profile.hidden / profile.heads),
-        options_(options),
-        weights_(emit, options, seed) {}
+  Decoder(Emitter& emit, const DecoderSizes& sizes, at::TensorOptions options, int64_t seed)
+      : emit_(emit), p_(sizes), width_(sizes.hidden / sizes.heads), options_(options), weights_(emit, options, seed) {}
 
-  void write(int64_t sequence) {
+  void write() {
     make_weights();
-    const at::Tensor angle = rotary_angles(std::max(p_.sequence, sequence));
+    const at::Tensor angle = rotary_angles(p_.sequence);
     const Value all_cos = emit_.buffer("cos", angle.cos().to(options_.dtype()));
     const Value all_sin = emit_.buffer("sin", angle.sin().to(options_.dtype()));
     const Value tokens = emit_.input("tokens");
@@ -150,7 +148,7 @@ class Decoder {
   Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }
 
   Emitter& emit_;
-  const config::DecoderProfile& p_;
+  const DecoderSizes& p_;
   int64_t width_;
   at::TensorOptions options_;
   Weights weights_;
@@ -159,14 +157,13 @@ class Decoder {
 
 }  // namespace
 
-program::Program build_decoder(const config::DecoderProfile& profile, at::ScalarType dtype, c10::Device device,
-                               int64_t seed, int64_t sequence) {
+program::Program build_decoder(const DecoderSizes& sizes, at::ScalarType dtype, c10::Device device, int64_t seed) {
   program::Program program;
-  program.kind = "profile";
+  program.kind = "written";
   program.regions.push_back({"", "Llama", -1});
   Emitter emit(program);
-  Decoder(emit, profile, at::TensorOptions(dtype).device(device), seed).write(sequence);
+  Decoder(emit, sizes, at::TensorOptions(dtype).device(device), seed).write();
   return program;
 }
 
-}  // namespace memtune::frontend
+}  // namespace memtune::tests
