@@ -85,6 +85,12 @@ double parse_learning_rate(const std::string& text) {
   return rate;
 }
 
+double parse_padding(const std::string& text) {
+  const double part = parse_number(text, "--padding");
+  if (!(part >= 0 && part <= 0.5)) throw UsageError("--padding: " + text + " is out of range; it takes 0 to 0.5");
+  return part;
+}
+
 double parse_norm(const std::string& text) {
   const double norm = parse_number(text, "--max-grad-norm");
   if (!(norm >= 0)) throw UsageError("--max-grad-norm: " + text + " is negative; 0 clips nothing");
@@ -113,6 +119,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   config::parse_loss_implementation(training.loss_impl = flags.loss_impl);
   training.attention = flags.attention.empty() ? "" : choice_flag("--attention", flags.attention, config::kAttentions);
   training.pack = flags.pack;
+  training.padding = parse_padding(flags.padding);
   training.output = flags.output;
   training.target = flags.target;
   training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
@@ -154,6 +161,8 @@ void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
   if (!flags.batches.empty() || !flags.sequences.empty()) {
     throw UsageError("--batch and --seq go with made-up inputs: those of --inputs have their sizes");
   }
+  if (request.training.padding > 0)
+    throw UsageError("--padding goes with made-up inputs: those of --inputs bring an attention_mask of their own");
   request.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 
@@ -206,8 +215,8 @@ void look_at_exported(const fs::path& path, SweepSettings& settings) try {
 void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
   const config::ModelSource& model = settings.request.model;
   const bool config = !model.profile.empty() || model.path.ends_with(".json");
-  for (const auto& [flag, asked] :
-       {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack)})
+  for (const auto& [flag, asked] : {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack),
+                                    std::pair("--padding", settings.request.training.padding > 0)})
     if (asked && !config)
       throw UsageError(std::string(flag) + " is of models that are built from their config.json; this one is fixed");
 }
@@ -298,10 +307,13 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   add_list(command, "--library", libraries, "shared object with operators that the model uses; repeat")
       ->type_name("FILE");
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
-  offer(command.add_option("--attention", attention, "sdpa or eager, of a config.json (default: as it says, or sdpa)"),
+  offer(command.add_option("--attention", attention,
+                           "sdpa, eager, or with --pack flash-varlen, of a config.json (default: as it says, or sdpa)"),
         config::kAttentions)
       ->type_name("HOW");
   command.add_flag("--pack", pack, "a batch is one row, its samples documents in it; of a config.json");
+  command.add_option("--padding", padding, "rows end early, so much of the batch is padding: 0.25; of a config.json")
+      ->type_name("PART");
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
   offer(command.add_option("--optimizer", optimizer, join(kOptimizers, ", ") + " (default: adamw)"), kOptimizers)
       ->type_name("NAME");
@@ -348,8 +360,8 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
   add_console_flags(command, console);
   put_under(kModelOptions, command,
-            {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--target", "--output",
-             "--library", "--trust-model", "--blocks"});
+            {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--padding",
+             "--target", "--output", "--library", "--trust-model", "--blocks"});
   put_under(kTraining, command,
             {"--optimizer", "--optimizer-in-backward", "--accumulate", "--max-grad-norm", "--lr", "--dtype",
              "--autocast", "--lora", "--load-in", "--seed"});
@@ -367,8 +379,8 @@ SweepSettings ModelFlags::settings() const {
   choose_model(*this, settings);
   check_attention(*this, settings);
   if (settings.request.training.attention.empty()) settings.request.training.attention = config::kAttentions.front();
-  config::check_training(settings.request.training);
   settings.request.training.device = choose_device(device, settings.notes);
+  config::check_training(settings.request.training);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
   check_utf8("--out", fs::absolute(out).string());
   settings.directory = out;

@@ -12,9 +12,9 @@
 namespace memtune::cli {
 
 struct ModelFlags {
-  std::string model, inputs_file, loss, loss_impl = "plain", attention, output, target, optimizer = "adamw",
-                                        learning_rate = "1e-4", accumulate = "1", max_grad_norm = "0", dtype, autocast,
-                                        load_in, lora;
+  std::string model, inputs_file, padding = "0", loss, loss_impl = "plain", attention, output, target,
+                                  optimizer = "adamw", learning_rate = "1e-4", accumulate = "1", max_grad_norm = "0",
+                                  dtype, autocast, load_in, lora;
   std::string seed = "0", steps = "5", warmup = "2", device, blocks, memory_cap, timeout = "600", out;
   std::string scratch, host_budget, disk_budget;
   bool scratch_in_memory = false;

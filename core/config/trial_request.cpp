@@ -41,6 +41,23 @@ void check_floating(const std::string& dtype) {
                      join(kParameterDtypes, ", "));
 }
 
+bool is_half(const std::string& dtype) { return dtype == "bfloat16" || dtype == "float16"; }
+
+void check_attention(const TrainingSettings& training) {
+  check_name("attention", training.attention, kAttentions);
+  if (!(training.padding >= 0 && training.padding <= 0.5))
+    throw UsageError("padding is a part of the batch from 0 to 0.5, not " + std::to_string(training.padding));
+  if (training.pack && training.padding > 0)
+    throw UsageError("--pack and --padding exclude each other: a packed row has no padding");
+  if (training.attention != "flash-varlen") return;
+  const std::string flag = "--attention flash-varlen ";
+  if (!training.pack) throw UsageError(flag + "goes with --pack: it takes the lengths of a packed row's documents");
+  if (training.device == "cpu") throw UsageError(flag + "needs a CUDA device: its kernels are for no other");
+  const std::string computed_in = training.autocast.empty() ? training.dtype : training.autocast;
+  if (!computed_in.empty() && !is_half(canonical_dtype(computed_in)))
+    throw UsageError(flag + "takes bfloat16 or float16, not " + computed_in + ": say --dtype bf16 or --autocast bf16");
+}
+
 json model_json(const ModelSource& model) {
   return {{"path", model.path},
           {"profile", model.profile},
@@ -82,6 +99,7 @@ json training_json(const TrainingSettings& training) {
           {"memory_cap_bytes", training.memory_cap_bytes},
           {"attention", training.attention},
           {"pack", training.pack},
+          {"padding", training.padding},
           {"blocks", training.blocks},
           {"batch", training.batch},
           {"sequence", training.sequence},
@@ -115,6 +133,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("memory_cap_bytes", training.memory_cap_bytes);
   object.read("attention", training.attention);
   object.read("pack", training.pack);
+  object.read("padding", training.padding);
   object.read("blocks", training.blocks);
   object.read("batch", training.batch);
   object.read("sequence", training.sequence);
@@ -131,7 +150,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
 void check_training(const TrainingSettings& training) {
   if (!training.loss.empty()) check_name("loss", training.loss, kLosses);
   parse_loss_implementation(training.loss_impl);
-  check_name("attention", training.attention, kAttentions);
+  check_attention(training);
   check_name("optimizer", training.optimizer, kOptimizers);
   if (!std::isfinite(training.learning_rate) || training.learning_rate < 0)
     throw UsageError("learning rate must be a finite number of at least 0, not " +

@@ -55,8 +55,9 @@ struct TrainingSettings {
   int traced_steps = 3;            // with the profiler on, after the measured ones
   std::string device = "cpu";      // cpu | cuda | cuda:N
   int64_t memory_cap_bytes = 0;    // 0: none
-  std::string attention = "sdpa";  // sdpa | eager, of a model of a config.json
+  std::string attention = "sdpa";  // sdpa | eager | flash-varlen, of a model of a config.json
   bool pack = false;               // a batch is one row, its samples documents in it; of such a model
+  double padding = 0;              // so much of a made-up batch is padding, 0 to 0.5; of such a model
   std::string blocks = "";         // glob of module paths; "": found by itself
   int64_t batch = 0;               // replaces the first dimension of every made-up input; 0: as specified
   int64_t sequence = 0;            // replaces the second dimension of made-up inputs that have one; 0: as specified

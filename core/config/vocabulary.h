@@ -10,7 +10,8 @@ namespace memtune::config {
 inline const std::vector<std::string> kLosses = {"next_token", "causal_lm", "cross_entropy", "mse", "returned"};
 inline const std::vector<std::string> kOptimizers = {"adamw",     "adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit",
                                                      "adafactor", "sgd"};
-inline const std::vector<std::string> kAttentions = {"sdpa", "eager"};  // in the order of frontend::Attention
+// In the order of frontend::Attention.
+inline const std::vector<std::string> kAttentions = {"sdpa", "eager", "flash-varlen"};
 inline const std::vector<std::string> kParameterDtypes = {"float32", "float64", "float16", "bfloat16"};
 inline const std::vector<std::string> kSaveModes = {"sync", "async", "overlapped"};
 inline const std::vector<std::string> kQuantizations = {"4bit", "4bit-single"};

@@ -21,11 +21,13 @@ struct Source {
   int64_t sequence = 0;            // the longest that a built-in model will see; 0: as its profile says
   std::string attention = "sdpa";  // of a config.json
   bool pack = false;               // of a config.json: it takes positions, which begin anew with each document
+  bool padded = false;             // of a config.json: it takes an attention_mask
+  std::string autocast = "";       // what the forward is cast to; "": nothing
   std::string load_in = "";  // how linear layers' weights are held: a word of config::kQuantizations; "": as they are
   std::string lora = "";     // the adapter, as config::parse_lora takes it; "": the model itself is trained
 };
 
-enum class Attention { sdpa, eager };
+enum class Attention { sdpa, eager, flash_varlen };
 Attention parse_attention(const std::string& text);  // UsageError with the valid names
 
 class FrontEnd {

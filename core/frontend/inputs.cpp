@@ -12,8 +12,10 @@
 #include "core/frontend/answer.h"
 #include "core/frontend/dtype.h"
 #include "core/frontend/input_guess.h"
+#include "core/frontend/probe.h"
 #include "core/frontend/rejection.h"
 #include "core/frontend/safetensors.h"
+#include "core/frontend/token_rows.h"
 #include "core/program/interpreter.h"
 #include "core/program/module_state.h"
 #include "core/program/written_inputs.h"
@@ -23,6 +25,8 @@ namespace memtune::frontend {
 namespace {
 
 using config::InputSpec;
+
+constexpr char kPadding[] = "attention_mask";
 
 bool is_integer(const std::string& dtype) { return dtype.starts_with("int") || dtype == "uint8"; }
 
@@ -105,6 +109,7 @@ class BatchMaker {
         model_(model),
         device_(device),
         names_(program::input_names(model)),
+        padded_(has_padding(request)),
         target_(choose_target(request, loss, model.inputs)),
         generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
     if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
@@ -138,6 +143,9 @@ class BatchMaker {
       return add(name, spec_of(name, prepared(name, file->second)), prepared(name, file->second));
     if (auto* spec = described_.find(name)) return make_up(sized(*spec));
     if (documents_ > 0 && name == "position_ids") return make_up_positions(name);
+    if (name == "cu_seq_lens_q" && on_host_.count("position_ids") > 0) return make_up_ends(name);
+    if (padded_ && name == kPadding) return make_up_padding(name);
+    if (padded_ && name == target_ && is_of_tokens(loss_)) return make_up_labels(name);
     if (name == target_ && is_of_tokens(loss_)) return make_up_like_tokens(name);
     if (name == target_ && !argument(name)) {
       pending_target_ = true;
@@ -179,9 +187,11 @@ class BatchMaker {
 
   void add(const std::string& name, const InputSpec& spec, const at::Tensor& tensor) {
     check_rows(name, tensor);
+    if (padded_ && name == kPadding) check_padding(tensor);
     if (auto* input = argument(name); input && input->described && tensor.defined())
       config::check_shape(*input->described, tensor.sizes().vec());
     batch_.specs.push_back(spec);
+    on_host_[name] = tensor;
     batch_.tensors.push_back(tensor.defined() ? tensor.to(device_) : tensor);
   }
 
@@ -216,8 +226,30 @@ class BatchMaker {
   void make_up_positions(const std::string& name) {
     const InputSpec& tokens = batch_.specs.front();
     const int64_t length = tokens.shape.at(1);
-    const at::Tensor positions = at::arange(length).remainder(length / documents_).unsqueeze(0);
-    add(name, {name, "int64", {1, length}, std::nullopt}, positions);
+    add(name, {name, "int64", {1, length}, std::nullopt}, document_positions(length, documents_));
+  }
+
+  void make_up_ends(const std::string& name) {
+    const at::Tensor ends = document_ends(on_host_.at("position_ids"));
+    add(name, {name, "int32", {ends.numel()}, std::nullopt}, ends);
+  }
+
+  void make_up_padding(const std::string& name) {
+    const std::vector<int64_t> shape = batch_.specs.front().shape;
+    add(name, {name, "int64", shape, std::nullopt}, padding_mask(shape.at(0), shape.at(1), request_.training.padding));
+  }
+
+  void make_up_labels(const std::string& name) {
+    InputSpec labels = batch_.specs.front();
+    const at::Tensor tokens = on_host_.at(labels.name);
+    labels.name = name;
+    add(name, labels, labels_of(tokens, on_host_.at(kPadding)));
+  }
+
+  // Without any transformers takes another way, that without a mask.
+  static void check_padding(const at::Tensor& mask) {
+    if (mask.to(at::kBool).all().item<bool>())
+      throw UsageError("input 'attention_mask' has no padding, it is 1 everywhere: leave it away");
   }
 
   // Inputs follow the model when that is cast; the loss casts its target itself.
@@ -312,10 +344,12 @@ class BatchMaker {
   c10::Device device_;
   int64_t documents_ = 0;           // in the packed row; 0: nothing is packed
   std::vector<std::string> names_;  // of the model's inputs, then of what only the loss takes
+  bool padded_;
   std::string target_;
   Described described_;
   at::Generator generator_;  // on the CPU: every device sees the same numbers
   bool pending_target_ = false;
+  std::map<std::string, at::Tensor> on_host_;  // of the batch, by name
   Batch batch_;
 };
 
@@ -338,6 +372,7 @@ std::string choose_target(const config::TrialRequest& request, Loss loss, const 
   }
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
+  if (is_of_tokens(loss) && has_padding(request)) return "labels";
   return is_of_tokens(loss) ? first_integer(described, inputs) : "target";
 }
 
@@ -346,10 +381,20 @@ int64_t known_sequence(const config::TrialRequest& request) {
   for (const InputSpec& spec : request.inputs)
     if (is_integer(spec.dtype) && spec.shape.size() == 2) return spec.shape[1];
   if (request.inputs_file.empty()) return 0;
+  if (request.training.pack)
+    for (const auto& [name, tensor] : read_safetensors(request.inputs_file))
+      if (name == "position_ids" && tensor.numel() > 0) return tensor.max().item<int64_t>() + 1;
   const safetensors::Reader file(request.inputs_file);
   for (const safetensors::Entry& entry : file.entries())
     if (entry.name == "input_ids" && entry.shape.size() == 2) return entry.shape[1];
   return 0;
+}
+
+bool has_padding(const config::TrialRequest& request) {
+  if (probe(request.model).file.config.empty()) return false;
+  if (request.training.padding > 0 || request.inputs_file.empty()) return request.training.padding > 0;
+  const safetensors::Reader file(request.inputs_file);
+  return std::ranges::any_of(file.entries(), [](const auto& entry) { return entry.name == kPadding; });
 }
 
 Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {

@@ -73,9 +73,9 @@ Session::Session(const config::TrialRequest& request, Tensors tensors)
       loss_(frontend::parse_loss(request.training.loss)) {
   const auto& training = request.training;
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  program::Program model =
-      frontend::lower({request.model, training.dtype, place_, training.seed, frontend::known_sequence(request),
-                       training.attention, training.pack, training.load_in, training.lora});
+  program::Program model = frontend::lower(
+      {request.model, training.dtype, place_, training.seed, frontend::known_sequence(request), training.attention,
+       training.pack, frontend::has_padding(request), training.autocast, training.load_in, training.lora});
   if (tensors == Tensors::of_shapes) step::attend_as_a_cpu(model);
   const std::string target = frontend::choose_target(request, loss_, model.inputs);
   program_ = std::make_unique<program::Program>(frontend::with_loss(

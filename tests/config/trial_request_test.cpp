@@ -18,9 +18,9 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       false,    6,  "bfloat16",
-                      "float16", "r=4",       "4bit",   11,       12,    13,  14,         "cuda:1", 15, "eager",
-                      true,      "h.*",       16,       17,       18,    19,  "/scratch", true};
+  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75, false,      6,   "bfloat16",
+                      "float16", "r=4",       "4bit",   11,       12,    13,  14,   "cuda:1",   15,  "eager",
+                      true,      0,           "h.*",    16,       17,    18,  19,   "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -95,6 +95,37 @@ TEST_CASE("an optimizer in the backward has neither all gradients to clip nor a 
       "--optimizer-in-backward frees each gradient at once: neither --accumulate nor --max-grad-norm, which need all "
       "of "
       "them, goes with it");
+}
+
+TEST_CASE("flash-varlen is of packed rows in half precision on CUDA, and padding of rows that are not packed") {
+  TrialRequest request;
+  request.training.padding = 0.25;
+  CHECK(json::parse(json(request).dump()).get<TrialRequest>().training.padding == 0.25);
+  check_refused([](auto& training) { training.padding = 0.6; },
+                "padding is a part of the batch from 0 to 0.5, not 0.600000");
+  check_refused(
+      [](auto& training) {
+        training.padding = 0.1;
+        training.pack = true;
+      },
+      "--pack and --padding exclude each other: a packed row has no padding");
+  const auto flash = [](const char* device, const char* dtype, const char* autocast) {
+    TrainingSettings training;
+    training.attention = "flash-varlen";
+    training.pack = true;
+    training.device = device;
+    training.dtype = dtype;
+    training.autocast = autocast;
+    check_training(training);
+  };
+  CHECK_NOTHROW(flash("cuda", "bf16", ""));
+  CHECK_NOTHROW(flash("cuda:1", "float32", "float16"));
+  CHECK_THROWS_WITH_AS(flash("cpu", "bfloat16", ""),
+                       "--attention flash-varlen needs a CUDA device: its kernels are for no other", UsageError);
+  CHECK_THROWS_WITH_AS(
+      flash("cuda", "float32", ""),
+      "--attention flash-varlen takes bfloat16 or float16, not float32: say --dtype bf16 or --autocast bf16",
+      UsageError);
 }
 
 TEST_CASE("what a request leaves out has its default") {

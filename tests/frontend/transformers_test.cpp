@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "core/base/error.h"
@@ -110,6 +111,112 @@ TEST_CASE("a sequence that fills the sliding window is refused") {
                        "sequences of 8 are not built: beyond 7 the model's sliding window, positions or their scaling "
                        "end; say --seq",
                        UsageError);
+}
+
+// The kernel is CUDA's alone; what it is given, a CPU tells.
+Source flash(const Place& place) {
+  Source source = place.source();
+  source.attention = "flash-varlen";
+  source.dtype = "bfloat16";
+  source.pack = true;
+  source.sequence = 12;
+  return source;
+}
+
+config::TrialRequest packed_request(const Source& source) {
+  config::TrialRequest request;
+  request.model.path = source.model.path;
+  request.training.pack = source.pack;
+  request.inputs = {{"input_ids", "int64", {3, 12}, 50}};
+  return request;
+}
+
+const program::Op* op_of(const program::Program& program, const std::string& name) {
+  for (const program::Op& op : program.body.ops)
+    if (op.name == name) return &op;
+  return nullptr;
+}
+
+TEST_CASE("flash-varlen takes where documents end, the longest one, and a window without the query itself") {
+  const Place place;
+  const program::Program model = lower(flash(place));
+  const Batch batch = make_batch(packed_request(flash(place)), Loss::causal_lm, model, c10::kCPU);
+  REQUIRE(batch.specs.size() == 3);
+  CHECK(config::to_string(batch.specs[2]) == "cu_seq_lens_q:int32[4]");
+  CHECK(at::equal(batch.tensors[2], at::tensor({0, 12, 24, 36}, at::kInt)));
+  CHECK(batch.samples == 3);
+  const program::Op* op = op_of(model, "aten::_flash_attention_forward");
+  REQUIRE(op);
+  const auto argument = [&](size_t i) { return model.constants.at(op->inputs.at(i)); };
+  CHECK(op->inputs[3] == model.body.inputs[2]);
+  CHECK(op->inputs[4] == model.body.inputs[2]);
+  CHECK(argument(5).toInt() == 12);
+  CHECK(argument(7).toDouble() == 0);
+  CHECK(argument(8).toBool());
+  CHECK(argument(10).toDouble() == doctest::Approx(std::sqrt(1.0 / 8)));
+  CHECK(argument(11).toInt() == 7);
+  CHECK(op->random);
+  CHECK((op->op_class == config::OpClass::attention));
+  CHECK(op_of(model, "aten::cumsum") == nullptr);  // no mask is made
+}
+
+TEST_CASE("what flash-varlen has no kernel for is refused") {
+  const Place place;
+  const auto check = [&](const Source& source, const char* what) {
+    CHECK_THROWS_WITH_AS(lower(source), doctest::Contains(what), UsageError);
+  };
+  Source source = flash(place);
+  source.pack = false;
+  check(source, "--attention flash-varlen goes with --pack");
+  source = flash(place);
+  source.dtype = "float32";
+  check(source, "--attention flash-varlen takes bfloat16 or float16, not float32: say --dtype bf16");
+  source.autocast = "float16";
+  CHECK_NOTHROW(lower(source));
+  const std::string odd = std::string(kConfig).replace(std::string(kConfig).find("16,"), 3, "24,");
+  std::ofstream(place.path / "config.json") << odd;
+  check(flash(place), "--attention flash-varlen takes heads of 8, 16 and so on to 256 numbers, not of 12");
+}
+
+TEST_CASE("padded rows have a mask, and labels that do not count there") {
+  const Place place;
+  Source source = place.source();
+  source.padded = true;
+  const program::Program model = lower(source);
+  config::TrialRequest request = packed_request(source);
+  request.training.padding = 0.25;
+  CHECK(has_padding(request));
+  CHECK(choose_target(request, Loss::causal_lm, model.inputs) == "labels");
+  const Batch batch = make_batch(request, Loss::causal_lm, model, c10::kCPU);
+  REQUIRE(batch.specs.size() == 3);
+  CHECK(config::to_string(batch.specs[1]) == "attention_mask:int64[3,12]");
+  CHECK(batch.specs[2].name == "labels");
+  const at::Tensor there = batch.tensors[1] == 1;
+  CHECK(there.sum().item<int64_t>() == 11 + 9 + 7);
+  CHECK(at::equal(batch.tensors[2], at::where(there, batch.tensors[0], -100)));
+  source.pack = true;
+  CHECK_THROWS_WITH_AS(lower(source), doctest::Contains("--pack and an attention_mask exclude each other"), UsageError);
+}
+
+TEST_CASE("a mask that masks nothing is refused, for without one attention is another") {
+  const Place place;
+  Source source = place.source();
+  source.padded = true;
+  const program::Program model = lower(source);
+  safetensors::Header header;
+  const std::vector<safetensors::Spec> specs = {{"attention_mask", safetensors::Dtype::i64, {1, 2}},
+                                                {"input_ids", safetensors::Dtype::i64, {1, 2}}};
+  header.entries = safetensors::lay_out(specs);
+  const std::vector<int64_t> numbers = {1, 1, 3, 4};
+  std::ofstream(place.path / "inputs.safetensors", std::ios::binary)
+      << safetensors::print_header(header)
+      << std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t));
+  config::TrialRequest request;
+  request.model.path = source.model.path;
+  request.inputs_file = (place.path / "inputs.safetensors").string();
+  CHECK(has_padding(request));
+  CHECK_THROWS_WITH_AS(make_batch(request, Loss::causal_lm, model, c10::kCPU),
+                       "input 'attention_mask' has no padding, it is 1 everywhere: leave it away", UsageError);
 }
 
 }  // namespace

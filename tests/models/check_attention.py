@@ -1,4 +1,4 @@
-"""Compares attention other than sdpa's own causal one with transformers': eager, windows, packed rows.
+"""Compares attention other than sdpa's own causal one with transformers': eager, windows, packed and padded rows.
 
     python check_attention.py --memtune build/release/bin/memtune [--only gemma]
 
@@ -20,27 +20,40 @@ import check_transformers as tiny
 
 WINDOW = {"sliding_window": 8}
 FULL_AND_WINDOW = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8}
-# Case of check_transformers.py, what differs in its config, and how it attends: to a batch, or to a packed row.
+# Case of check_transformers.py, what differs in its config, and how it attends, to a batch or to other rows.
+BATCH, PACKED, PADDED, PADDED_LEFT = "", "packed", "padded", "padded left"
 CASES = [
-    ("llama", {}, "eager", False), ("llama", {}, "sdpa", True), ("llama-ungrouped", {}, "eager", True),
-    ("mistral", WINDOW, "sdpa", False), ("mistral", WINDOW, "eager", False), ("mistral", WINDOW, "sdpa", True),
-    ("qwen2", {"use_sliding_window": True, **FULL_AND_WINDOW}, "sdpa", False), ("qwen3", {}, "eager", False),
-    ("gemma", {}, "eager", False), ("gemma2", FULL_AND_WINDOW, "sdpa", False), ("gemma2", FULL_AND_WINDOW, "eager", True),
-    ("gemma3", {}, "eager", False), ("phi3", {"sliding_window": 16}, "sdpa", False), ("phi3", {}, "eager", True),
-    ("granite", {}, "eager", False), ("olmo2", {}, "sdpa", True), ("smollm3", {}, "eager", False),
-    ("stablelm", {}, "eager", False), ("starcoder2", {"sliding_window": 8}, "eager", False),
-    ("cohere2", {"num_hidden_layers": 2, **FULL_AND_WINDOW}, "sdpa", True), ("glm4", {}, "eager", False),
-    ("gpt-neox", {}, "eager", False),
-    ("gpt2", {}, "eager", False), ("gpt2", {}, "sdpa", True),
-    ("gpt-neox", {}, "sdpa", True), ("mixtral", {"sliding_window": 8}, "sdpa", False), ("qwen3-moe", {}, "eager", True),
+    ("llama", {}, "eager", BATCH), ("llama", {}, "sdpa", PACKED), ("llama-ungrouped", {}, "eager", PACKED),
+    ("mistral", WINDOW, "sdpa", BATCH), ("mistral", WINDOW, "eager", BATCH), ("mistral", WINDOW, "sdpa", PACKED),
+    ("qwen2", {"use_sliding_window": True, **FULL_AND_WINDOW}, "sdpa", BATCH), ("qwen3", {}, "eager", BATCH),
+    ("gemma", {}, "eager", BATCH), ("gemma2", FULL_AND_WINDOW, "sdpa", BATCH), ("gemma2", FULL_AND_WINDOW, "eager", PACKED),
+    ("gemma3", {}, "eager", BATCH), ("phi3", {"sliding_window": 16}, "sdpa", BATCH), ("phi3", {}, "eager", PACKED),
+    ("granite", {}, "eager", BATCH), ("olmo2", {}, "sdpa", PACKED), ("smollm3", {}, "eager", BATCH),
+    ("stablelm", {}, "eager", BATCH), ("starcoder2", {"sliding_window": 8}, "eager", BATCH),
+    ("cohere2", {"num_hidden_layers": 2, **FULL_AND_WINDOW}, "sdpa", PACKED), ("glm4", {}, "eager", BATCH),
+    ("gpt-neox", {}, "eager", BATCH),
+    ("gpt2", {}, "eager", BATCH), ("gpt2", {}, "sdpa", PACKED),
+    ("gpt-neox", {}, "sdpa", PACKED), ("mixtral", {"sliding_window": 8}, "sdpa", BATCH), ("qwen3-moe", {}, "eager", PACKED),
+    ("llama", {}, "sdpa", PADDED), ("llama", {}, "eager", PADDED), ("llama-ungrouped", {}, "sdpa", PADDED_LEFT),
+    ("mistral", WINDOW, "sdpa", PADDED), ("gemma2", FULL_AND_WINDOW, "eager", PADDED), ("gpt2", {}, "sdpa", PADDED),
+    ("qwen3-moe", {}, "sdpa", PADDED), ("gpt-neox", {}, "eager", PADDED_LEFT), ("phi3", {}, "sdpa", PADDED),
 ]
 
 
-def write_batch(path: str, packed: bool):
+def padding(rows: str):
+    """A mask of rows that end, or begin, where others do not; the longest has no padding."""
+    mask = torch.arange(21).unsqueeze(0) < torch.tensor([[14], [21], [9]])
+    return (mask if rows == PADDED else mask.flip(1)).long()
+
+
+def write_batch(path: str, rows: str):
     batch = tiny.write_batch(path, (3, 21))
-    if packed:
+    if rows == PACKED:
         batch = {name: tensor.reshape(1, -1) for name, tensor in batch.items()}
         batch["position_ids"] = (torch.arange(63) % 21).unsqueeze(0)
+    if rows in (PADDED, PADDED_LEFT):
+        batch["attention_mask"] = padding(rows)
+        batch["labels"] = batch["labels"].masked_fill(batch["attention_mask"] == 0, -100)
     save_file(batch, path)
     return batch
 
@@ -52,22 +65,22 @@ def train_in_python(folder: str, batch, attention: str):
     return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
-def check(options, place: str, case: str, changes, attention: str, packed: bool, dtype: torch.dtype) -> str:
+def check(options, place: str, case: str, changes, attention: str, rows: str, dtype: torch.dtype) -> str:
     folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
     family, differs = tiny.CASES[case]
     tiny.CASES["attention"] = (family, {**differs, **changes})
-    batch = write_batch(inputs, packed)
+    batch = write_batch(inputs, rows)
     tiny.write_model(folder, "attention", dtype)
     python = train_in_python(folder, batch, attention)
     run = os.path.join(place, "run")
     answer = tiny.train_by_memtune(options, folder, inputs, run,
-                                   more=["--attention", attention] + ["--pack"] * packed)
+                                   more=["--attention", attention] + ["--pack"] * (rows == PACKED))
     return tiny.compare(answer, tiny.read_reference(run), python)
 
 
 def line_of(options, case, dtype: torch.dtype):
-    name, changes, attention, packed = case
-    said = f"{name:16} {attention:5} {'packed' if packed else '':6} {' '.join(changes):40} {str(dtype)[6:]:9}"
+    name, changes, attention, rows = case
+    said = f"{name:16} {attention:5} {rows:11} {' '.join(changes):40} {str(dtype)[6:]:9}"
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
         try:
             return True, f"ok   {said} {check(options, place, *case, dtype)}"

@@ -104,6 +104,10 @@ TEST_CASE("shapes tell of masks, eager attention and a loss without logits what 
       packed.training.pack = true;
       packed.training.loss_impl = "chunked=3";
       check_shapes(packed);
+      config::TrialRequest padded = place.request(windowed, dtype, 2, 24);
+      padded.training.attention = attention;
+      padded.training.padding = 0.25;
+      check_shapes(padded);
     }
   }
 }

@@ -19,24 +19,45 @@ class AttentionWriter {
   AttentionWriter(Parts& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), family_(parts.family()), path_(std::move(path)) {}
 
-  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn, const std::optional<Value>& mask) {
+  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn, const Seen& seen) {
     const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
     auto [q, k, v] = projected(x);
     if (turn) {
       const std::pair<Value, Value> by = {unsqueezed(turn->first), unsqueezed(turn->second)};
       std::tie(q, k) = write_turned(parts_, q, k, by);
     }
-    const Value o = parts_.setting().attention == Attention::eager ? eager(q, repeated(k), repeated(v), *mask)
-                    : mask                                         ? masked(q, repeated(k), repeated(v), *mask)
-                                                                   : causal(q, k, v);
-    const Value whole = emit_.op("aten::contiguous", "", {transposed(o)});
-    const Value joined = parts_.reshaped(whole, parts_.shape({-1}));
+    const Value joined = parts_.reshaped(attended(q, k, v, seen), parts_.shape({-1}));
     const Value out = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.head_width,
                                     config_.hidden, config_.output_bias);
     return parts_.dropped(out, config_.attention_output_dropout);
   }
 
  private:
+  Value attended(Value q, Value k, Value v, const Seen& seen) {
+    const Attention how = parts_.setting().attention;
+    if (how == Attention::flash_varlen) return flash(q, k, v, seen);
+    const Value o = how == Attention::eager ? eager(q, repeated(k), repeated(v), *seen.mask)
+                    : seen.mask             ? masked(q, repeated(k), repeated(v), *seen.mask)
+                                            : causal(q, k, v);
+    return emit_.op("aten::contiguous", "", {transposed(o)});
+  }
+
+  // A window of the kernel's does not count the query itself.
+  Value flash(Value q, Value k, Value v, const Seen& seen) {
+    const auto in_rows = [&](Value x, int64_t heads) {
+      const Value by_token = transposed(parts_.setting().autocast ? parts_.cast(x, *parts_.setting().autocast) : x);
+      return emit_.op("aten::reshape", "", {by_token, std::vector<int64_t>{-1, heads, config_.head_width}});
+    };
+    const int64_t sequence = parts_.setting().sequence;
+    const Argument longest = sequence > 0 ? Argument(sequence) : Argument(parts_.length());
+    const IValue window = seen.window > 0 ? IValue(seen.window - 1) : IValue();
+    const Value queries = in_rows(q, config_.heads), keys = in_rows(k, config_.kv_heads);
+    const Value values = in_rows(v, config_.kv_heads);
+    return emit_.op("aten::_flash_attention_forward", "",
+                    {queries, keys, values, *seen.ends, *seen.ends, longest, longest, config_.attention_dropout,
+                     /*is_causal=*/true, /*return_debug_mask=*/false, config_.attention_scale, window, IValue()},
+                    5)[0];
+  }
   Value causal(Value q, Value k, Value v) {
     const bool grouped = config_.kv_heads < config_.heads;
     return emit_.op("aten::scaled_dot_product_attention", "",
@@ -170,8 +191,8 @@ class AttentionWriter {
 }  // namespace
 
 Value write_attention(Parts& parts, Value x, const std::string& path,
-                      const std::optional<std::pair<Value, Value>>& turn, const std::optional<Value>& mask) {
-  return AttentionWriter(parts, path).write(x, turn, mask);
+                      const std::optional<std::pair<Value, Value>>& turn, const Seen& seen) {
+  return AttentionWriter(parts, path).write(x, turn, seen);
 }
 
 }  // namespace memtune::frontend

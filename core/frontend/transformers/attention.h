@@ -1,4 +1,4 @@
-// Attention of one layer: projections, norms of queries and keys, rotary embedding, sdpa or eager
+// Attention of one layer: projections, norms of queries and keys, rotary embedding, sdpa, eager or flash-varlen
 // attention, the projection out.
 #pragma once
 
@@ -10,9 +10,16 @@
 
 namespace memtune::frontend {
 
-// `turn`: cosine and sine; none for layers that do not turn. `mask`: what queries see (attention_mask.h); nothing where
-// that is all before them.
+// What queries see.
+struct Seen {
+  std::optional<Value> mask;  // attention_mask.h; nothing where that is all before them
+  std::optional<Value> ends;  // int32 [documents + 1], where documents of all rows one behind the other begin, and the
+                              // end: of flash-varlen, which takes no mask
+  int64_t window = 0;         // of flash-varlen; 0: none
+};
+
+// `turn`: cosine and sine; none for layers that do not turn.
 Value write_attention(Parts& parts, Value x, const std::string& path,
-                      const std::optional<std::pair<Value, Value>>& turn, const std::optional<Value>& mask);
+                      const std::optional<std::pair<Value, Value>>& turn, const Seen& seen);
 
 }  // namespace memtune::frontend

@@ -17,14 +17,14 @@ double least(at::ScalarType dtype) {
 
 }  // namespace
 
-AttentionMasks::AttentionMasks(Parts& parts, const std::optional<Value>& documents)
-    : parts_(parts), emit_(parts.emit()), documents_(documents) {}
+AttentionMasks::AttentionMasks(Parts& parts, const std::optional<Value>& documents, const std::optional<Value>& padding)
+    : parts_(parts), emit_(parts.emit()), documents_(documents), padding_(padding) {}
 
 std::optional<Value> AttentionMasks::of(int64_t window) {
   const auto [found, first] = masks_.try_emplace(window);
   if (!first) return found->second;
   const bool eager = parts_.setting().attention == Attention::eager;
-  if (!eager && window == 0 && !documents_) return {};
+  if (!eager && window == 0 && !documents_ && !padding_) return {};
   const Emitter::InRegion region(emit_, "mask", "mask");
   Value mask = seen(window);
   if (eager) {
@@ -44,6 +44,7 @@ Value AttentionMasks::seen(int64_t window) {
   const auto and_also = [&](Value other) { mask = emit_.op("aten::bitwise_and", "Tensor", {mask, other}); };
   if (window > 0) and_also(emit_.op("aten::gt", "Tensor", {keys, emit_.op("aten::sub", "Scalar", {queries, window})}));
   if (documents_) and_also(same_document());
+  if (padding_) and_also(no_padding());
   const Value shape =
       emit_.list(c10::ListType::ofInts(), {parts_.batch(), emit_.constant(-1), parts_.length(), parts_.length()});
   return emit_.op("aten::expand", "", {mask, shape});
@@ -58,6 +59,11 @@ Value AttentionMasks::same_document() {
   const Value by_query = emit_.op("aten::unsqueeze", "", {emit_.op("aten::unsqueeze", "", {number, 1}), -1});
   const Value by_key = emit_.op("aten::unsqueeze", "", {emit_.op("aten::unsqueeze", "", {number, 1}), 2});
   return emit_.op("aten::eq", "Tensor", {by_query, by_key});
+}
+
+Value AttentionMasks::no_padding() {
+  const Value there = emit_.op("aten::to", "dtype", {*padding_, at::kBool});
+  return emit_.op("aten::unsqueeze", "", {emit_.op("aten::unsqueeze", "", {there, 1}), 1});
 }
 
 }  // namespace memtune::frontend

@@ -27,6 +27,8 @@ class DecoderWriter {
   void write() {
     const Value ids = emit_.input("input_ids");
     if (parts_.setting().packed) documents_ = emit_.input("position_ids");
+    if (is_flash()) ends_ = emit_.input("cu_seq_lens_q");
+    if (parts_.setting().padded) padding_ = emit_.input("attention_mask");
     const Value batch = emit_.op("aten::size", "int", {ids, 0});
     parts_.set_size(batch, emit_.op("aten::size", "int", {ids, 1}));
     const at::Tensor table =
@@ -44,7 +46,7 @@ class DecoderWriter {
     Value x = embedding(ids, emit_.parameter(embedding_path() + ".weight", table));
     if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
     const Value position = documents_ ? *documents_ : write_positions(parts_);
-    masks_.emplace(parts_, documents_);
+    masks_.emplace(parts_, documents_, padding_);
     if (config_.positions > 0) x = parts_.plus(x, embedded_positions(position));
     x = parts_.dropped(x, config_.embedding_dropout);
     for (const config::Rotary& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, position));
@@ -112,14 +114,17 @@ class DecoderWriter {
   Value attention(Value x, const std::string& path, int64_t index) {
     const int table = config_.turned_by[index];
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
-                           table < 0 ? std::nullopt : std::optional(turns_[table]), masks_->of(window(index)));
+                           table < 0 ? std::nullopt : std::optional(turns_[table]), seen(window(index)));
   }
+
+  bool is_flash() const { return parts_.setting().attention == Attention::flash_varlen; }
+
+  Seen seen(int64_t window) { return is_flash() ? Seen{{}, ends_, window} : Seen{masks_->of(window), {}, 0}; }
 
   // Of a layer, where the sequence reaches beyond it.
   int64_t window(int64_t index) const {
     const int64_t window = config_.windows[index], length = parts_.setting().sequence;
-    const bool masked = parts_.setting().packed || parts_.setting().attention == Attention::eager;
-    return masked || (length > 0 && length >= window) ? window : 0;
+    return parts_.setting().masked() || (length > 0 && length >= window) ? window : 0;
   }
 
   Value mlp(Value x, const std::string& path, int64_t index) {
@@ -136,7 +141,8 @@ class DecoderWriter {
   const config::TransformersConfig& config_;
   const config::TransformersFamily& family_;
   TransformersWeights& weights_;
-  std::optional<Value> documents_;  // positions of a packed row
+  std::optional<Value> documents_, ends_;  // of a packed row: positions; where documents begin, and the end
+  std::optional<Value> padding_;
   std::optional<AttentionMasks> masks_;
   std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table
 };

@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,12 @@ namespace memtune::frontend {
 struct DecoderSetting {
   Attention attention = Attention::sdpa;
   bool packed = false;
-  int64_t sequence = 0;  // the length that it will see; 0: not known
+  bool padded = false;
+  int64_t sequence = 0;  // the longest that it will see; 0: not known
+  std::optional<at::ScalarType> autocast;
+
+  // Its masks are written out, whatever the sequence.
+  bool masked() const { return packed || padded || attention == Attention::eager; }
 };
 
 class Parts {

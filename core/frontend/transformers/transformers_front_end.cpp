@@ -1,7 +1,9 @@
 #include "core/frontend/transformers/transformers_front_end.h"
 
 #include <algorithm>
+#include <string>
 
+#include "core/base/error.h"
 #include "core/config/model_profile.h"
 #include "core/config/weight_files.h"
 #include "core/frontend/adapter/quantizer.h"
@@ -12,10 +14,12 @@ namespace memtune::frontend {
 
 namespace {
 
+constexpr int64_t kWidestHead = 256;  // of flash attention
+
 // Which masks sdpa needs beyond a window is known where the sequence is.
 int64_t longest(const config::TransformersConfig& config, const DecoderSetting& setting) {
   int64_t least = config.longest;
-  if (setting.packed || setting.attention == Attention::eager || setting.sequence > 0) return least;
+  if (setting.masked() || setting.sequence > 0) return least;
   for (const int64_t window : config.windows)
     if (window > 0 && (least == 0 || window <= least)) least = std::max<int64_t>(window - 1, 1);
   return least;
@@ -33,6 +37,27 @@ Described describe(const config::ModelSource& model) {
   return {config::read_transformers_config(path), config::weight_files(path)};
 }
 
+DecoderSetting setting_of(const Source& source) {
+  if (source.pack && source.padded)
+    throw UsageError("--pack and an attention_mask exclude each other: a packed row has no padding");
+  DecoderSetting setting{parse_attention(source.attention), source.pack, source.padded, source.sequence, {}};
+  if (!source.autocast.empty()) setting.autocast = scalar_type(source.autocast);
+  return setting;
+}
+
+// What the kernel of flash-varlen does not know.
+void check_flash(const config::TransformersConfig& config, const DecoderSetting& setting, at::ScalarType dtype) {
+  const std::string flag = "--attention flash-varlen ";
+  if (!setting.packed) throw UsageError(flag + "goes with --pack: it takes the lengths of a packed row's documents");
+  const at::ScalarType type = setting.autocast.value_or(dtype);
+  if (type != at::kBFloat16 && type != at::kHalf)
+    throw UsageError(flag + "takes bfloat16 or float16, not " + name_of(type) + ": say --dtype bf16");
+  if (config.score_cap) throw UsageError(flag + "knows no cap of scores, which this model has: say --attention eager");
+  if (config.head_width > kWidestHead || config.head_width % 8 != 0)
+    throw UsageError(flag + "takes heads of 8, 16 and so on to " + std::to_string(kWidestHead) + " numbers, not of " +
+                     std::to_string(config.head_width));
+}
+
 }  // namespace
 
 program::Program TransformersFrontEnd::lower(const Source& source) const {
@@ -41,7 +66,9 @@ program::Program TransformersFrontEnd::lower(const Source& source) const {
   TransformersWeights weights(files, config, options.device(source.device), source.seed);
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
-  const DecoderSetting setting{parse_attention(source.attention), source.pack, source.sequence};
+  const DecoderSetting setting = setting_of(source);
+  if (setting.attention == Attention::flash_varlen)
+    check_flash(config, setting, c10::typeMetaToScalarType(options.dtype()));
   program.longest = longest(config, setting);
   if (!source.load_in.empty()) program.as_written = quantize_as_written(source.load_in);
   write_decoder(program, config, weights, options.device(source.device), setting);

@@ -1,0 +1,117 @@
+// A small decoder that trains on one packed row of documents of several lengths, so that ways to attend can be compared
+// with each other, and strategies with none.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/config/strategy.h"
+#include "core/plan/strategy.h"
+#include "core/safetensors/layout.h"
+#include "core/trial/deterministic.h"
+#include "core/trial/runner.h"
+#include "core/trial/session.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::tests {
+
+inline const char* const kConfig = R"({"model_type": "mistral", "vocab_size": 211, "hidden_size": 256,
+  "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "rms_norm_eps": 1e-5, "hidden_act": "silu", "sliding_window": )";
+
+inline const std::vector<int64_t> kLengths = {150, 1, 77, 284};  // of documents
+
+struct PackedPlace : test::ScratchFolder {
+  PackedPlace(std::string device, const std::string& window) : device(std::move(device)) {
+    std::ofstream(path / "config.json") << kConfig << window << "}";
+    write_inputs();
+  }
+
+  config::TrialRequest request(const std::string& attention, const std::string& dtype) const {
+    config::TrialRequest request;
+    request.model.path = (path / "config.json").string();
+    request.inputs_file = (path / "inputs.safetensors").string();
+    request.training.loss = "causal_lm";
+    request.training.attention = attention;
+    request.training.pack = true;
+    request.training.dtype = dtype;
+    request.training.device = device;
+    return request;
+  }
+
+  std::string device;
+
+ private:
+  void write_inputs() const {
+    std::vector<int64_t> tokens, positions;
+    for (const int64_t length : kLengths)
+      for (int64_t i = 0; i < length; ++i) {
+        positions.push_back(i);
+        tokens.push_back(static_cast<int64_t>(tokens.size() * 7919 % 211));
+      }
+    const auto total = static_cast<int64_t>(tokens.size());
+    safetensors::Header header;
+    const std::vector<safetensors::Spec> specs = {{"input_ids", safetensors::Dtype::i64, {1, total}},
+                                                  {"position_ids", safetensors::Dtype::i64, {1, total}}};
+    header.entries = safetensors::lay_out(specs);
+    std::ofstream file(path / "inputs.safetensors", std::ios::binary);
+    file << safetensors::print_header(header);
+    for (const auto& numbers : {tokens, positions})
+      file.write(reinterpret_cast<const char*>(numbers.data()),
+                 static_cast<std::streamsize>(numbers.size() * sizeof(int64_t)));
+  }
+};
+
+struct Trained {
+  at::Tensor loss;
+  std::vector<at::Tensor> gradients;
+};
+
+inline Trained train(const config::TrialRequest& request) {
+  const trial::Deterministic kernels(/*errors=*/true);
+  const auto runner = trial::make_runner(request);
+  Trained trained;
+  for (int step = 0; step < 2; ++step) {  // the second as engines have learned of the first
+    runner->drop_gradients();
+    trained.loss = runner->forward_backward().detach().clone();
+  }
+  for (const at::Tensor& parameter : runner->parameter_tensors()) trained.gradients.push_back(parameter.grad().clone());
+  return trained;
+}
+
+inline config::TrialRequest planned(config::TrialRequest request, const std::string& strategy) {
+  trial::Session session(request);
+  session.survey();
+  request.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+  request.plan.saved_min_bytes = 0;
+  request.plan.transfer.min_bytes = 0;
+  return request;
+}
+
+// The norm of the difference, as a part of what is expected.
+inline double apart(const at::Tensor& found, const at::Tensor& expected) {
+  const at::Tensor right = expected.to(at::kDouble), difference = found.to(at::kDouble) - right;
+  return (difference.norm() / right.norm().clamp_min(1e-12)).item<double>();
+}
+
+inline double most_apart(const Trained& found, const Trained& expected) {
+  REQUIRE(found.gradients.size() == expected.gradients.size());
+  double most = 0;
+  for (size_t i = 0; i < found.gradients.size(); ++i)
+    most = std::max(most, apart(found.gradients[i], expected.gradients[i]));
+  return most;
+}
+
+inline void check_equal(const Trained& found, const Trained& expected) {
+  CHECK(at::equal(found.loss, expected.loss));
+  REQUIRE(found.gradients.size() == expected.gradients.size());
+  for (size_t i = 0; i < found.gradients.size(); ++i) CHECK(at::equal(found.gradients[i], expected.gradients[i]));
+}
+
+}  // namespace memtune::tests

@@ -1,0 +1,120 @@
+// LibTorch has kernels of flash attention for CUDA alone. In this program the CPU has them as well, in the plain form
+// of the formula, so that what the kernel is given, and what engines do with all that it saves, is tried where there is
+// no GPU. What the real one computes: tests/gpu.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/library.h>
+
+#include <limits>
+#include <tuple>
+
+#include "tests/support/packed_training.h"
+
+namespace memtune::tests {
+namespace {
+
+using Five = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+int64_t launches = 0;
+
+// Of one document, [length, heads, width] in float32.
+at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, double scale, int64_t left) {
+  const int64_t length = q.size(0);
+  const at::Tensor keys = k.repeat_interleave(q.size(1) / k.size(1), 1);
+  const at::Tensor at = at::arange(length), behind = at.unsqueeze(1) - at;
+  const at::Tensor hidden = left < 0 ? behind < 0 : (behind < 0).logical_or(behind > left);
+  const at::Tensor scores = at::matmul(q.transpose(0, 1), keys.permute({1, 2, 0})) * scale;
+  return scores.masked_fill(hidden, -std::numeric_limits<float>::infinity());
+}
+
+// Output and log of sums of all documents.
+std::pair<at::Tensor, at::Tensor> attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                         const at::Tensor& ends, double scale, int64_t left) {
+  std::vector<at::Tensor> outputs, sums;
+  for (int64_t i = 0; i + 1 < ends.numel(); ++i) {
+    const auto begin = ends[i].item<int64_t>(), end = ends[i + 1].item<int64_t>();
+    const auto part = [&](const at::Tensor& x) { return x.slice(0, begin, end).to(at::kFloat); };
+    const at::Tensor scores = scores_of(part(q), part(k), scale, left);
+    const at::Tensor values = part(v).repeat_interleave(q.size(1) / v.size(1), 1).transpose(0, 1);
+    outputs.push_back(at::matmul(scores.softmax(-1), values).transpose(0, 1));
+    sums.push_back(scores.logsumexp(-1));
+  }
+  return {at::cat(outputs).to(q.scalar_type()), at::cat(sums, 1)};
+}
+
+Five forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& ends_q,
+             const std::optional<at::Tensor>& ends_k, int64_t longest_q, int64_t longest_k, double dropout,
+             bool is_causal, bool, std::optional<double> scale, std::optional<int64_t> left, std::optional<int64_t>,
+             const std::optional<at::Tensor>&, const std::optional<at::Tensor>&) {
+  ++launches;
+  CHECK((ends_q->scalar_type() == at::kInt));
+  CHECK(at::equal(*ends_q, *ends_k));
+  CHECK(longest_q == *std::ranges::max_element(kLengths));
+  CHECK(longest_k == longest_q);
+  CHECK(dropout == 0);
+  CHECK(is_causal);
+  const auto [output, sums] = attend(q, k, v, *ends_q, scale.value(), left.value_or(-1));
+  const auto state = q.options().dtype(at::kUInt64);
+  return {output, sums, at::empty({2}, state), at::empty({}, state), at::empty({0}, q.options())};
+}
+
+Three backward(const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+               const at::Tensor&, const at::Tensor&, const at::Tensor& ends, const at::Tensor&, int64_t, int64_t,
+               double, bool, const at::Tensor&, const at::Tensor&, std::optional<double> scale,
+               std::optional<int64_t> left, std::optional<int64_t>) {
+  const c10::impl::ForceDispatchKeyGuard as_outside(c10::default_included_set,
+                                                    c10::default_excluded_set);  // kernels run below autograd
+  const at::AutoGradMode on(true);
+  const at::Tensor a = q.detach().requires_grad_(), b = k.detach().requires_grad_(), c = v.detach().requires_grad_();
+  const at::Tensor output = attend(a, b, c, ends, scale.value(), left.value_or(-1)).first;
+  const auto gradients = torch::autograd::grad({output}, {a, b, c}, {gradient});
+  return {gradients[0], gradients[1], gradients[2]};
+}
+
+TORCH_LIBRARY_IMPL(aten, CPU, library) {
+  library.impl("_flash_attention_forward", forward);
+  library.impl("_flash_attention_backward", backward);
+}
+
+TEST_CASE("flash-varlen is given what makes it sdpa under a mask of the documents, windows too") {
+  for (const char* window : {"null", "32"}) {
+    CAPTURE(window);
+    const PackedPlace place("cpu", window);
+    launches = 0;
+    const Trained flash = train(place.request("flash-varlen", "bfloat16"));
+    CHECK(launches == 2 * 3);
+    const Trained sdpa = train(place.request("sdpa", "bfloat16"));
+    CHECK(apart(flash.loss, sdpa.loss) < 2e-3);
+    CHECK(most_apart(flash, sdpa) < 0.03);
+  }
+}
+
+TEST_CASE("flash-varlen has the same bits whether its values are kept, made again or moved, on a CPU") {
+  const PackedPlace place("cpu", "32");
+  const config::TrialRequest none = place.request("flash-varlen", "bfloat16");
+  const Trained kept = train(none);
+  for (const char* strategy : {"checkpoint:full", "checkpoint:cheap", "checkpoint:op", "offload:stream", "offload:sync",
+                               "checkpoint:full,inputs=host"}) {
+    CAPTURE(strategy);
+    check_equal(train(planned(none, strategy)), kept);
+  }
+}
+
+TEST_CASE("checkpoint:op and checkpoint:cheap keep what flash-varlen makes, checkpoint:full makes it again") {
+  const PackedPlace place("cpu", "32");
+  const auto launched = [&](const char* strategy) {
+    const config::TrialRequest request = planned(place.request("flash-varlen", "bfloat16"), strategy);
+    launches = 0;
+    train(request);
+    return launches;
+  };
+  CHECK(launched("checkpoint:op") == 2 * 3);
+  CHECK(launched("checkpoint:cheap") == 2 * 3);
+  CHECK(launched("checkpoint:full") == 2 * 2 * 3);
+}
+
+}  // namespace
+}  // namespace memtune::tests
