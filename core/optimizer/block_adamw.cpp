@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "core/optimizer/block_update.h"
 #include "core/optimizer/fused.h"
 #include "core/quantized/dynamic_map.h"
 
@@ -13,7 +13,6 @@ namespace {
 
 using quantized::Blockwise;
 
-constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8, kDecay = 0.01;
 constexpr int64_t kLeastIn8Bits = 4096, kLeastPaged = 100000;  // elements
 constexpr int64_t kAtATime = int64_t{1} << 24;                 // elements: what an update needs beside the states
 
@@ -43,8 +42,8 @@ BlockAdamW::BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor
                        bool paged)
     : Optimizer(settings, std::move(parameters)), in_8_bits_(in_8_bits), paged_(paged), states_(parameters_.size()) {
   if (parameters_.empty() || !in_8_bits_) return;
-  signed_map_ = quantized::dynamic_map(true, parameters_[0].device());
-  unsigned_map_ = quantized::dynamic_map(false, parameters_[0].device());
+  const c10::Device device = parameters_[0].device();
+  maps_ = {quantized::dynamic_map(true, device), quantized::dynamic_map(false, device)};
 }
 
 void BlockAdamW::make_state(size_t i) {
@@ -94,37 +93,21 @@ void BlockAdamW::update(const std::vector<size_t>& parameters) {
 void BlockAdamW::update(const at::Tensor& parameter, const State& state) const {
   const Blockwise first = brought(state.first, parameter.device());
   const Blockwise second = brought(state.second, parameter.device());
-  const at::Tensor values = parameter.contiguous(), gradient = parameter.grad().contiguous();
-  const double step = state.step.item<double>();
-  for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
-    const int64_t count = std::min(kAtATime, values.numel() - begin);
-    at::Tensor some = values.view(-1).narrow(0, begin, count);
-    const at::Tensor slope = gradient.view(-1).narrow(0, begin, count).to(at::kFloat);
-    if (!in_blocks(first)) {
-      update(some, slope, first.bytes.narrow(0, begin, count), second.bytes.narrow(0, begin, count), step);
-      continue;
+  const at::Tensor whole = parameter.contiguous(), values = whole.view(-1);
+  const at::Tensor gradient = parameter.grad().contiguous().view(-1);
+  const AdamWStep step{learning_rate_, state.step.item<double>()};
+  if (in_blocks(first))
+    update_in_blocks(values, gradient, first, second, maps_, step);
+  else
+    for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
+      const auto some = [begin, count = std::min(kAtATime, values.numel() - begin)](const at::Tensor& all) {
+        return all.narrow(0, begin, count);
+      };
+      optimizer::update(some(values), some(gradient), some(first.bytes), some(second.bytes), step);
     }
-    const at::Tensor m = quantized::unpack_blockwise(first, begin, count, signed_map_);
-    const at::Tensor v = quantized::unpack_blockwise(second, begin, count, unsigned_map_);
-    update(some, slope, m, v, step);
-    quantized::pack_blockwise(m, first, begin, signed_map_);
-    quantized::pack_blockwise(v, second, begin, unsigned_map_);
-  }
   take_back(first, state.first);
   take_back(second, state.second);
-  if (!values.is_same(parameter)) at::Tensor(parameter).copy_(values);
-}
-
-// Computes in float32, and writes in `values`' dtype.
-void BlockAdamW::update(at::Tensor& values, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
-                        double step) const {
-  first.mul_(kBeta1).add_(gradient, 1 - kBeta1);
-  second.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
-  at::Tensor wide = values.to(at::kFloat);
-  wide.mul_(1 - learning_rate_ * kDecay);
-  const at::Tensor divisor = second.sqrt().div_(std::sqrt(1 - std::pow(kBeta2, step))).add_(kEpsilon);
-  wide.addcdiv_(first, divisor, -learning_rate_ / (1 - std::pow(kBeta1, step)));
-  if (!wide.is_same(values)) values.copy_(wide);
+  if (!whole.is_same(parameter)) at::Tensor(parameter).copy_(whole);
 }
 
 }  // namespace memtune::optimizer

@@ -1,9 +1,9 @@
-// AdamW as bitsandbytes 0.50 has it: betas 0.9, 0.999, eps 1e-8, decay 0.01; moments in float32 or in blocks of 8 bits,
-// and parameters of fewer than 4 096 elements always in float32. Paged moments lie in host memory and come to the
-// device for their update; those of fewer than 100 000 elements stay there. (Its own paged memory leaves that to the
-// driver.)
+// AdamW as bitsandbytes 0.50 has it (block_update.h); moments in float32 or in blocks of 8 bits, and parameters of
+// fewer than 4 096 elements always in float32. Paged moments lie in host memory and come to the device for their
+// update; those of fewer than 100 000 elements stay there. (Its own paged memory leaves that to the driver.)
 #pragma once
 
+#include "core/optimizer/block_update.h"
 #include "core/optimizer/optimizer.h"
 #include "core/quantized/blockwise.h"
 
@@ -25,11 +25,10 @@ class BlockAdamW final : public Optimizer {
 
   void update(const std::vector<size_t>& parameters) override;
   void update(const at::Tensor& parameter, const State& state) const;
-  void update(at::Tensor& values, const at::Tensor& gradient, at::Tensor first, at::Tensor second, double step) const;
 
   const bool in_8_bits_, paged_;
   std::vector<State> states_;
-  at::Tensor signed_map_, unsigned_map_;
+  BlockMaps maps_;
 };
 
 }  // namespace memtune::optimizer

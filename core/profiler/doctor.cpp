@@ -16,6 +16,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/device/cuda_kernels.h"
 #include "core/device/cuda_module.h"
 #include "core/device/torch/make_device.h"
 #include "core/device/torch/torch_device.h"
@@ -82,6 +83,13 @@ Check check_device(const device::Device& device) {
   if (used * 10 < device.total_bytes()) return check;
   return {"device", Status::warn, check.detail + ": something else uses it, times will be noisy",
           "stop other processes"};
+}
+
+Check check_kernels() {
+  if (device::cuda_kernels()) return {"kernels", Status::ok, "of NF4 weights and AdamW in 8 bits", ""};
+  return {"kernels", Status::warn,
+          "none in the CUDA module: LibTorch's operators do NF4 weights and AdamW in 8 bits, slower and in more memory",
+          "build again where nvcc of CUDA 13 is in PATH"};
 }
 
 bool has_copy(const trace::Trace& trace, int64_t bytes) {
@@ -180,6 +188,7 @@ std::vector<Check> run_doctor(const std::string& name) {
   }));
   if (device) {
     checks.push_back(attempt(profiler_name(*device), kNoOtherProfiler, [&] { return check_profiler(*device); }));
+    if (!on_cpu) checks.push_back(attempt("kernels", "", check_kernels));
     for (const int64_t bytes : {64 * kMiB, 1024 * kMiB}) {
       if (on_cpu) break;  // there is nothing to page-lock
       checks.push_back(attempt("pinned memory", "raise the memory and memlock limits of the shell or container",

@@ -57,7 +57,9 @@ uint8_t code_of(float part) {
   return table[static_cast<size_t>((part + 1) * kHalf + 0.5F)];
 }
 
-at::Tensor code_on(c10::Device device) {
+}  // namespace
+
+const at::Tensor& signed_map_on(c10::Device device) {
   static std::mutex mutex;
   static std::map<int, at::Tensor> tables;
   const std::lock_guard lock(mutex);
@@ -65,8 +67,6 @@ at::Tensor code_on(c10::Device device) {
   if (!table.defined()) table = at::tensor(at::ArrayRef<float>(code()), at::kFloat).to(device);
   return table;
 }
-
-}  // namespace
 
 // On the CPU: there is one number in 64 of a weight.
 Blockwise pack_blockwise(const at::Tensor& numbers) {
@@ -88,7 +88,7 @@ Blockwise pack_blockwise(const at::Tensor& numbers) {
 }
 
 at::Tensor unpack_blockwise(const Blockwise& packed) {
-  return unpack_blockwise(packed, 0, packed.bytes.numel(), code_on(packed.bytes.device()));
+  return unpack_blockwise(packed, 0, packed.bytes.numel(), signed_map_on(packed.bytes.device()));
 }
 
 Blockwise make_blockwise(int64_t count, c10::Device device) {

@@ -17,6 +17,9 @@ Blockwise pack_blockwise(const at::Tensor& numbers);
 // float32.
 at::Tensor unpack_blockwise(const Blockwise& packed);
 
+// The map with signs, on that device, made once.
+const at::Tensor& signed_map_on(c10::Device device);
+
 // What changes piece by piece: `count` numbers of 0, and numbers from `begin` on, which is a block's edge, to another
 // or the end. `map`: dynamic_map, on that device; rounded to the nearest, as bitsandbytes' CUDA kernels round.
 Blockwise make_blockwise(int64_t count, c10::Device device);

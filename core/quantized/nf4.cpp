@@ -12,6 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/device/cuda_kernels.h"
+#include "core/quantized/blockwise.h"
+#include "core/quantized/kernels.h"
+
 namespace memtune::quantized {
 namespace {
 
@@ -84,6 +88,27 @@ void unpack(const uint8_t* from, const float* largest, int64_t count, Number* to
         to[i] = static_cast<Number>(kCode[code] * largest[block]);
       }
   });
+}
+
+// --- by a kernel, on CUDA --------------------------------------------------------------------------------------------
+
+at::Tensor unpack(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type, const device::CudaKernels& kernels) {
+  const c10::Device device = packed.bytes.device();
+  at::Tensor weight = at::empty(shape, packed.bytes.options().dtype(type));
+  device::Nf4Numbers from;
+  from.bytes = packed.bytes.const_data_ptr<uint8_t>();
+  from.count = weight.numel();
+  std::ranges::copy(kCode, from.code);
+  if (packed.largest_of_largest.defined()) {
+    from.largest_in_bytes = packed.largest.const_data_ptr<uint8_t>();
+    from.largest_of_largest = packed.largest_of_largest.const_data_ptr<float>();
+    from.mean = packed.mean.const_data_ptr<float>();
+    from.map = signed_map_on(device).const_data_ptr<float>();
+  } else {
+    from.largest = packed.largest.const_data_ptr<float>();
+  }
+  kernels.unpack_nf4(from, weight.data_ptr(), number_of(type), device.index());
+  return weight;
 }
 
 // --- by operators, on any device -------------------------------------------------------------------------------------
@@ -174,6 +199,7 @@ Nf4 pack_nf4_by_operators(const at::Tensor& weight, Magnitudes magnitudes) {
 }
 
 at::Tensor unpack_nf4(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type) {
+  if (const auto* kernels = kernels_for(packed.bytes.device(), type)) return unpack(packed, shape, type, *kernels);
   if (!packed.bytes.is_cpu()) return unpack_nf4_by_operators(packed, shape, type);
   const at::Tensor largest = largest_of(packed);
   at::Tensor weight = at::empty(shape, type);

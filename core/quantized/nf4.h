@@ -21,10 +21,11 @@ enum class Magnitudes { plain, quantized };
 // Of float32, float16 or bfloat16, on its device; needs a few MiB besides there.
 Nf4 pack_nf4(const at::Tensor& weight, Magnitudes magnitudes);
 
-// Needs a few MiB besides the result.
+// Of float32, float16 or bfloat16, by a loop on a CPU, by a kernel on CUDA; by operators elsewhere, and on CUDA where
+// the module has no kernels: those need a few MiB besides the result.
 at::Tensor unpack_nf4(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type);
 
-// The same by LibTorch's operators, as other devices than the CPU have it: for comparison.
+// The same by LibTorch's operators on any device: for comparison.
 Nf4 pack_nf4_by_operators(const at::Tensor& weight, Magnitudes magnitudes);
 at::Tensor unpack_nf4_by_operators(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type);
 

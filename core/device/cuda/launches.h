@@ -1,0 +1,13 @@
+// What the sources that nvcc compiles give to those that know LibTorch. A launch queues and returns; DeviceError.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "core/device/cuda_kernels.h"
+
+namespace memtune::device {
+
+void launch_unpack_nf4(const Nf4Numbers& from, void* to, Number type, cudaStream_t stream);
+void launch_step_adamw(const BlockAdamWStep& step, int processors, cudaStream_t stream);
+
+}  // namespace memtune::device

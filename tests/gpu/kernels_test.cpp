@@ -1,0 +1,230 @@
+// The kernels of the CUDA module against the operators that they stand for: the same bits, whatever the size, and no
+// memory besides what is asked for.
+#include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/device/cuda_kernels.h"
+#include "core/device/torch/make_device.h"
+#include "core/device/torch/torch_device.h"
+#include "core/optimizer/block_adamw.h"
+#include "core/optimizer/block_update.h"
+#include "core/quantized/dynamic_map.h"
+#include "core/quantized/nf4.h"
+#include "tests/support/skip.h"
+
+namespace memtune::tests {
+namespace {
+
+using namespace optimizer;
+using namespace quantized;
+
+const std::string kNoKernels = "the module was built without nvcc";
+
+const std::vector<at::ScalarType> kTypes = {at::kFloat, at::kHalf, at::kBFloat16};
+
+// Tails of blocks and of what a thread, a warp and a launch take.
+const std::vector<int64_t> kSizes = {1,
+                                     2,
+                                     7,
+                                     8,
+                                     63,
+                                     64,
+                                     65,
+                                     127,
+                                     255,
+                                     256,
+                                     257,
+                                     2047,
+                                     2049,
+                                     4096,
+                                     4096 + 3,
+                                     16384 - 1,
+                                     16384,
+                                     16384 + 64 * 3 + 5,
+                                     1 << 20,
+                                     (1 << 22) + 3,
+                                     (1 << 24) + 4099};
+
+c10::Device cuda() {
+  static const auto device = device::make_device("cuda");
+  return device::torch_device(*device);
+}
+
+at::Tensor drawn(int64_t count, at::ScalarType type, double scale = 1) {
+  return at::randn({count}, at::TensorOptions(cuda())).mul_(scale).to(type);
+}
+
+struct Trained {
+  at::Tensor values;
+  Blockwise first, second;
+
+  Trained clone() const {
+    return {
+        values.clone(), {first.bytes.clone(), first.largest.clone()}, {second.bytes.clone(), second.largest.clone()}};
+  }
+};
+
+Trained made(const at::Tensor& values) {
+  return {values, make_blockwise(values.numel(), cuda()), make_blockwise(values.numel(), cuda())};
+}
+
+// Where not one bit differs, NaNs among them.
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return at::equal(a.contiguous().view(at::kByte), b.contiguous().view(at::kByte));
+}
+
+void check_same(const Trained& found, const Trained& expected) {
+  CHECK(same_bits(found.values, expected.values));
+  CHECK(at::equal(found.first.bytes, expected.first.bytes));
+  CHECK(at::equal(found.second.bytes, expected.second.bytes));
+  CHECK(at::equal(found.first.largest.nan_to_num(-1), expected.first.largest.nan_to_num(-1)));
+  CHECK(at::equal(found.second.largest.nan_to_num(-1), expected.second.largest.nan_to_num(-1)));
+}
+
+BlockMaps maps() { return {dynamic_map(true, cuda()), dynamic_map(false, cuda())}; }
+
+void step_both(Trained& kernel, Trained& operators, const at::Tensor& gradient, const AdamWStep& step) {
+  static const BlockMaps known = maps();
+  update_in_blocks(kernel.values, gradient, kernel.first, kernel.second, known, step);
+  update_in_blocks_by_operators(operators.values, gradient, operators.first, operators.second, known, step);
+}
+
+// The most that was held during `run` beyond what was held before it.
+template <typename Run>
+int64_t peak_bytes(Run run) {
+  const auto device = device::make_device("cuda");
+  device->synchronize();
+  device->reset_peak();
+  const int64_t before = device->memory().allocated;
+  run();
+  device->synchronize();
+  return device->memory().peak_allocated - before;
+}
+
+}  // namespace
+
+TEST_CASE("NF4 is unpacked to the bits of the operators and of the CPU, at every size and in every type") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  at::manual_seed(1);
+  for (const int64_t size : kSizes)
+    for (const auto magnitudes : {Magnitudes::plain, Magnitudes::quantized}) {
+      const at::Tensor weight = drawn(size, at::kFloat, 0.02);
+      weight.slice(0, 0, size / 3).mul_(50);
+      weight.slice(0, size / 2, size / 2 + 64).zero_();
+      const Nf4 packed = pack_nf4(weight, magnitudes);
+      const auto on_cpu = [](const at::Tensor& tensor) { return tensor.defined() ? tensor.cpu() : tensor; };
+      const Nf4 copy = {packed.bytes.cpu(), packed.largest.cpu(), on_cpu(packed.largest_of_largest),
+                        on_cpu(packed.mean)};
+      for (const at::ScalarType type : kTypes) {
+        CAPTURE(size);
+        CAPTURE(c10::toString(type));
+        const at::Tensor found = unpack_nf4(packed, {size}, type);
+        CHECK((found.scalar_type() == type));
+        CHECK(same_bits(found, unpack_nf4_by_operators(packed, {size}, type)));
+        CHECK(same_bits(found.cpu(), unpack_nf4(copy, {size}, type)));
+      }
+    }
+}
+
+TEST_CASE("unpacking NF4 takes the memory of what is unpacked, and no more") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  for (const auto magnitudes : {Magnitudes::plain, Magnitudes::quantized}) {
+    const Nf4 packed = pack_nf4(drawn(4096 * 1024, at::kFloat), magnitudes);
+    for (const at::ScalarType type : kTypes) {
+      unpack_nf4(packed, {4096, 1024}, type);  // the table of magnitudes is made once
+      at::Tensor weight;
+      const int64_t peak = peak_bytes([&] { weight = unpack_nf4(packed, {4096, 1024}, type); });
+      CHECK(peak == static_cast<int64_t>(weight.nbytes()));
+    }
+  }
+}
+
+TEST_CASE("NF4 is unpacked behind what is queued on the current stream, whichever that is") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  const at::Tensor weight = drawn(1 << 22, at::kFloat);
+  const Nf4 packed = pack_nf4(weight, Magnitudes::plain);
+  const at::Tensor expected = unpack_nf4_by_operators(packed, {1 << 22}, at::kBFloat16);
+  const at::Tensor bytes = packed.bytes.clone();
+  device::make_device("cuda")->synchronize();
+  const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+  const c10::Stream before = guard.exchangeStream(guard.getStreamFromGlobalPool(cuda()));
+  auto busy = at::zeros({int64_t{256} << 20}, at::TensorOptions(at::kByte).device(cuda()));
+  packed.bytes.zero_();
+  for (int i = 0; i < 20; ++i) busy.fill_(i);
+  packed.bytes.copy_(bytes);
+  CHECK(at::equal(unpack_nf4(packed, {1 << 22}, at::kBFloat16), expected));
+  guard.exchangeStream(before);
+  device::make_device("cuda")->synchronize();
+}
+
+TEST_CASE("AdamW in 8 bits steps to the bits of the operators, at every size and in every type") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  at::manual_seed(2);
+  for (const int64_t size : kSizes)
+    for (const at::ScalarType type : kTypes) {
+      CAPTURE(size);
+      CAPTURE(c10::toString(type));
+      Trained kernel = made(drawn(size, type)), operators = kernel.clone();
+      for (int step = 1; step <= 4; ++step) {
+        CAPTURE(step);
+        const at::Tensor gradient = drawn(size, type, step == 3 ? 1e-4 : 0.1);
+        if (step == 2) gradient.slice(0, 0, size / 2).zero_();
+        step_both(kernel, operators, gradient, {0.01, static_cast<double>(step)});
+        check_same(kernel, operators);
+      }
+    }
+}
+
+TEST_CASE("gradients that are zero, infinite or no number leave what the operators leave") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  constexpr int64_t kCount = 5 * 256 + 9;
+  for (const at::ScalarType type : kTypes) {
+    CAPTURE(c10::toString(type));
+    Trained kernel = made(drawn(kCount, type)), operators = kernel.clone();
+    const at::Tensor zeros = at::zeros({kCount}, kernel.values.options());
+    step_both(kernel, operators, zeros, {0.01, 1});
+    check_same(kernel, operators);
+    const at::Tensor gradient = drawn(kCount, type);
+    gradient[300] = std::numeric_limits<double>::infinity();
+    gradient[600] = std::numeric_limits<double>::quiet_NaN();
+    gradient[kCount - 1] = -std::numeric_limits<double>::infinity();
+    step_both(kernel, operators, gradient, {0.01, 2});
+    CHECK(at::equal(kernel.values.isnan(), operators.values.isnan()));
+    CHECK(at::equal(kernel.values.nan_to_num(0), operators.values.nan_to_num(0)));
+    CHECK(at::equal(kernel.first.bytes, operators.first.bytes));
+    CHECK(at::equal(kernel.second.bytes, operators.second.bytes));
+    CHECK(kernel.first.largest.isnan().sum().item<int64_t>() == 1);
+  }
+}
+
+TEST_CASE("a parameter that begins anywhere in memory is stepped too") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  for (const at::ScalarType type : kTypes) {
+    CAPTURE(c10::toString(type));
+    const at::Tensor values = drawn(5000, type), slopes = drawn(5000, type);
+    Trained kernel = made(values.clone().narrow(0, 1, 4997)), operators = made(values.narrow(0, 1, 4997).clone());
+    step_both(kernel, operators, slopes.narrow(0, 3, 4997), {0.01, 1});
+    check_same(kernel, operators);
+  }
+}
+
+TEST_CASE("a step of AdamW in 8 bits takes no memory") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  for (const at::ScalarType type : kTypes) {
+    const at::Tensor parameter = drawn(4096 * 1024 + 3, type).requires_grad_();
+    BlockAdamW adamw({"adamw_8bit", 0.01}, {parameter}, /*in_8_bits=*/true, /*paged=*/false);
+    const auto step = [&] {
+      parameter.mutable_grad() = at::ones_like(parameter).detach();
+      return peak_bytes([&] { adamw.step(); });
+    };
+    step();  // makes the moments
+    CHECK(step() == 0);
+  }
+}
+
+}  // namespace memtune::tests
