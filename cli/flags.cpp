@@ -5,6 +5,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace memtune::cli {
 
@@ -61,6 +62,10 @@ std::chrono::milliseconds duration_flag(const std::string& flag, const std::stri
 std::string choice_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
   throw UsageError(flag + ": " + unknown_name("value", text, choices));
+}
+
+void check_utf8(const std::string& flag, const std::string& path) {
+  if (valid_utf8(path) != path) throw UsageError(flag + ": the path " + path + " is no UTF-8");
 }
 
 }  // namespace memtune::cli

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "cli/app.h"
 #include "cli/flags.h"
@@ -12,9 +11,6 @@
 #include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
-#include "core/config/lora.h"
-#include "core/config/loss_implementation.h"
 #include "core/config/model_file.h"
 #include "core/config/model_profile.h"
 #include "core/config/profile.h"
@@ -30,7 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using config::kLosses;
-using config::kOptimizers;
 using sweep::SweepSettings;
 
 constexpr char kDefaultModel[] = "small";
@@ -45,11 +40,6 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // where --batch and
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
                    (of_hub ? " A model of a hub is exported first (README, \"Your own model\")." : "") +
                    " Profiles: " + join(names, ", "));
-}
-
-// Names are kept as JSON, which takes nothing else.
-void check_utf8(const std::string& flag, const std::string& path) {
-  if (valid_utf8(path) != path) throw UsageError(flag + ": the path " + path + " is no UTF-8");
 }
 
 // What needs no LibTorch to be seen: the rest is told by the process that loads it.
@@ -68,33 +58,10 @@ bool cuda_driver_is_there() {
 
 bool cuda_is_built() { return fs::exists(sweep::find_trial_program().parent_path() / device::kCudaModule); }
 
-// One of `choices`, which are canonical names, by any of its names: bf16 is bfloat16.
-std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
-  std::string name = text;
-  try {
-    name = config::canonical_dtype(text);
-  } catch (const UsageError&) {
-  }
-  if (std::find(choices.begin(), choices.end(), name) != choices.end()) return name;
-  throw UsageError(flag + ": " + unknown_name("dtype", text, choices));
-}
-
-double parse_learning_rate(const std::string& text) {
-  const double rate = parse_number(text, "--lr");
-  if (!(rate >= 0)) throw UsageError("--lr: " + text + " is negative; a learning rate is 0 or more");
-  return rate;
-}
-
 double parse_padding(const std::string& text) {
   const double part = parse_number(text, "--padding");
   if (!(part >= 0 && part <= 0.5)) throw UsageError("--padding: " + text + " is out of range; it takes 0 to 0.5");
   return part;
-}
-
-double parse_norm(const std::string& text) {
-  const double norm = parse_number(text, "--max-grad-norm");
-  if (!(norm >= 0)) throw UsageError("--max-grad-norm: " + text + " is negative; 0 clips nothing");
-  return norm;
 }
 
 // Where values wait that leave the device.
@@ -113,31 +80,10 @@ void read_tiers(const ModelFlags& flags, config::TrainingSettings& training) {
 
 config::TrainingSettings training_settings(const ModelFlags& flags) {
   config::TrainingSettings training;
-  if (!flags.loss.empty()) {
-    training.loss = choice_flag("--loss", flags.loss, kLosses);
-  }
-  config::parse_loss_implementation(training.loss_impl = flags.loss_impl);
+  flags.training.read(training);
   training.attention = flags.attention.empty() ? "" : choice_flag("--attention", flags.attention, config::kAttentions);
   training.pack = flags.pack;
   training.padding = parse_padding(flags.padding);
-  training.output = flags.output;
-  training.target = flags.target;
-  training.optimizer = choice_flag("--optimizer", flags.optimizer, kOptimizers);
-  training.optimizer_in_backward = flags.optimizer_in_backward;
-  training.max_grad_norm = parse_norm(flags.max_grad_norm);
-  training.accumulate = static_cast<int>(integer_flag("--accumulate", flags.accumulate, 1, kMostSteps));
-  training.learning_rate = parse_learning_rate(flags.learning_rate);
-  if (!flags.dtype.empty()) {
-    training.dtype = dtype_flag("--dtype", flags.dtype, config::kParameterDtypes);
-  }
-  if (!flags.autocast.empty()) training.autocast = dtype_flag("--autocast", flags.autocast, config::kAutocastDtypes);
-  if (!flags.lora.empty()) {
-    config::parse_lora(flags.lora);
-    training.lora = config::canonical_lora(flags.lora);
-    check_utf8("--lora", training.lora);
-  }
-  if (!flags.load_in.empty()) training.load_in = choice_flag("--load-in", flags.load_in, config::kQuantizations);
-  training.seed = integer_flag("--seed", flags.seed, 0, std::numeric_limits<int64_t>::max());
   training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
   training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));
   if (!flags.memory_cap.empty()) training.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
@@ -292,18 +238,6 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
            "an input to make up, 'tokens:int64[4,4096]<32000', or a number, 'steps=3'; repeat")
       ->type_name("SPEC");
   command.add_option("--inputs", inputs_file, "inputs from a safetensors file")->type_name("FILE");
-  offer(command.add_option("--loss", loss,
-                           "next_token, causal_lm (as transformers), cross_entropy, mse, or returned (by the model)"),
-        kLosses)
-      ->type_name("NAME");
-  offer(command.add_option(
-            "--loss-impl", loss_impl,
-            "plain, or logits never whole: chunked=N (made again in backward), fused (gradient in forward)"),
-        {"plain", "chunked=8", "fused"})
-      ->type_name("HOW");
-  command
-      .add_option("--output", output, "what of the model's answer the loss takes: 'logits', '1' (default: the usual)")
-      ->type_name("NAME|INDEX");
   add_list(command, "--library", libraries, "shared object with operators that the model uses; repeat")
       ->type_name("FILE");
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
@@ -314,31 +248,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_flag("--pack", pack, "a batch is one row, its samples documents in it; of a config.json");
   command.add_option("--padding", padding, "rows end early, so much of the batch is padding: 0.25; of a config.json")
       ->type_name("PART");
-  command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
-  offer(command.add_option("--optimizer", optimizer, join(kOptimizers, ", ") + " (default: adamw)"), kOptimizers)
-      ->type_name("NAME");
-  command.add_flag("--optimizer-in-backward", optimizer_in_backward,
-                   "update each parameter when its gradient is there, and free that");
-  command.add_option("--accumulate", accumulate, "forward and backward so often a step (default: 1)")->type_name("N");
-  command.add_option("--max-grad-norm", max_grad_norm, "clip gradients to this norm of all (default: 0, not at all)")
-      ->type_name("NUMBER");
-  command.add_option("--lr", learning_rate, "learning rate (default: 1e-4)")->type_name("NUMBER");
-  offer(command.add_option("--dtype", dtype, "cast parameters to bf16, fp16 or fp32"), {"bf16", "fp16", "fp32"})
-      ->type_name("DTYPE");
-  offer(command.add_option("--autocast", autocast, "run forward under autocast to bf16 or fp16"), {"bf16", "fp16"})
-      ->type_name("DTYPE");
-  command
-      .add_option("--lora", lora,
-                  "train an adapter: r=16,alpha=32,dropout=0.05,targets=q_proj+v_proj,rslora, or peft's "
-                  "adapter_config.json (default targets: all-linear)")
-      ->type_name("SPEC|FILE");
-  offer(command.add_option(
-            "--load-in", load_in,
-            "hold the linear layers' frozen weights in NF4, as bitsandbytes: 4bit (double quantization) or "
-            "4bit-single"),
-        config::kQuantizations)
-      ->type_name("NAME");
-  command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
+  training.add_to(command);
   command.add_option("--steps", steps, "measured steps a trial (default: 5)")->type_name("N");
   command
       .add_option(
@@ -362,9 +272,6 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   put_under(kModelOptions, command,
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--padding",
              "--target", "--output", "--library", "--trust-model", "--blocks"});
-  put_under(kTraining, command,
-            {"--optimizer", "--optimizer-in-backward", "--accumulate", "--max-grad-norm", "--lr", "--dtype",
-             "--autocast", "--lora", "--load-in", "--seed"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }

@@ -7,20 +7,20 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/training_flags.h"
 #include "core/sweep/sweep.h"
 
 namespace memtune::cli {
 
 struct ModelFlags {
-  std::string model, inputs_file, padding = "0", loss, loss_impl = "plain", attention, output, target,
-                                  optimizer = "adamw", learning_rate = "1e-4", accumulate = "1", max_grad_norm = "0",
-                                  dtype, autocast, load_in, lora;
-  std::string seed = "0", steps = "5", warmup = "2", device, blocks, memory_cap, timeout = "600", out;
+  std::string model, inputs_file, attention, padding = "0";
+  std::string steps = "5", warmup = "2", device, blocks, memory_cap, timeout = "600", out;
   std::string scratch, host_budget, disk_budget;
   bool scratch_in_memory = false;
   bool trust_model = false;
-  bool pack = false, optimizer_in_backward = false;
+  bool pack = false;
   std::vector<std::string> inputs, libraries, batches, sequences;
+  TrainingFlags training;
   ConsoleFlags console;
 
   void add_to(CLI::App& command, const std::string& default_out);

@@ -59,7 +59,7 @@ sweep::RunSettings settings_of(const RunFlags& flags) {
   std::vector<plan::PlanFile> plans;
   if (!flags.plan.empty()) plans.emplace_back(flags.plan);
   settings.sweep = flags.model.settings();
-  if (flags.model.optimizer_in_backward)
+  if (flags.model.training.optimizer_in_backward)
     throw UsageError("--optimizer-in-backward is of sweep and profile: run saves states between two updates");
   settings.sweep.plans = plans;
   if (plans.empty()) settings.sweep.strategies = {flags.strategy.empty() ? "none" : flags.strategy};

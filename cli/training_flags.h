@@ -1,0 +1,21 @@
+// The flags of how a model is trained: the loss, the optimizer, dtypes, an adapter.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "core/config/trial_request.h"
+
+namespace memtune::cli {
+
+struct TrainingFlags {
+  std::string loss, loss_impl = "plain", output, target;
+  std::string optimizer = "adamw", learning_rate = "1e-4", accumulate = "1", max_grad_norm = "0";
+  std::string dtype, autocast, load_in, lora, seed = "0";
+  bool optimizer_in_backward = false;
+
+  void add_to(CLI::App& command);
+  void read(config::TrainingSettings& to) const;  // UsageError
+};
+
+}  // namespace memtune::cli
