@@ -64,6 +64,9 @@ void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, cons
   made.first = pointers(first, maps.with_sign);
   made.second = pointers(second, maps.without_sign);
   kernels->step_adamw(made, values.device().index());
+  // As operators that write do: autograd and engines refuse a saved tensor that was written since.
+  for (const at::Tensor& written : {values, first.bytes, first.largest, second.bytes, second.largest})
+    written.unsafeGetTensorImpl()->bump_version();
 }
 
 void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient, const Blockwise& first,

@@ -1,6 +1,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <iostream>
 
 #include "core/base/error.h"
@@ -8,6 +9,7 @@
 #include "core/device/torch/make_device.h"
 
 int main(int argc, char** argv) {
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // deterministic cuBLAS, as trials have it
   try {
     memtune::device::make_device("cuda");
   } catch (const memtune::DeviceError& error) {
