@@ -20,19 +20,6 @@ struct Batch {
   int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
 };
 
-// Of a batch of tokens, as far as the request tells without the model: its sequence, of a packed row its longest
-// document; 0 where it does not.
-int64_t known_sequence(const config::TrialRequest& request);
-
-// Whether rows of a model of a config.json have padding: made up, or by the attention_mask of the inputs' file.
-bool has_padding(const config::TrialRequest& request);
-
-// Which input the loss compares with: `target` when given (an input of the model, a
-// spec, or a tensor of the file, else UsageError), else labels or target when such a name is there, else for losses
-// over tokens the first integer input (where rows have padding "labels", made of it), for cross_entropy and mse
-// "target" (made up from the model's answer). "" for returned.
-std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<program::Input>& inputs);
-
 // Fills in what specs leave open and checks everything that can be checked without running the model: wrong names (with
 // the valid ones), a missing input, wrong dtype words, `--batch`/`--seq` (training.batch, training.sequence) applied.
 // An input that nobody describes and the model's file does is made up as there; sizes that the file's program is not

@@ -11,6 +11,7 @@
 #include "core/config/trial_request.h"
 #include "core/device/torch/make_device.h"
 #include "core/device/torch/torch_device.h"
+#include "core/frontend/described_inputs.h"
 #include "core/frontend/front_end.h"
 #include "core/frontend/rejection.h"
 #include "core/program/blocks.h"

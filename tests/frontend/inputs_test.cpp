@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
+#include "core/frontend/described_inputs.h"
 #include "core/frontend/torchscript/lowering.h"
 
 namespace memtune::frontend {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
+#include "core/frontend/described_inputs.h"
 #include "core/frontend/front_end.h"
 #include "core/frontend/inputs.h"
 #include "core/frontend/transformers/weights.h"
