@@ -23,6 +23,7 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
   const std::optional<config::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
   report.findings = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
+  findings::tell_what_failed(report.rows, *row, report.findings);
 } catch (const std::exception&) {
   // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.
 }

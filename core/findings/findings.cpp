@@ -38,4 +38,14 @@ std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& 
   return findings;
 }
 
+void tell_what_failed(std::span<const result::Row> rows, const result::Row& of, std::vector<Finding>& findings) {
+  for (Finding& finding : findings)
+    for (const result::Row& row : rows) {
+      const result::Measurement& tried = row.measurement;
+      if (finding.instead.empty() || tried.strategy != finding.instead || !same_axes(row, of) || worked(row)) continue;
+      finding.advice = finding.instead + " was tried and ended in " + to_string(tried.outcome);
+      finding.instead = "";
+    }
+}
+
 }  // namespace memtune::findings

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/config/plan.h"
 #include "core/result/measurement.h"
+#include "core/result/row.h"
 #include "core/trace/event.h"
 
 namespace memtune::findings {
@@ -49,5 +51,8 @@ std::string sentence(const Finding& finding);
 // Heaviest first, and last what is about the figures themselves. Of a trial that did nothing there is nothing to say:
 // it is the baseline. `plan` may be null: then advice names what to turn without its present setting.
 std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan);
+
+// Where the strategy that a finding advises was tried beside `of` and did not work, that is told instead.
+void tell_what_failed(std::span<const result::Row> rows, const result::Row& of, std::vector<Finding>& findings);
 
 }  // namespace memtune::findings

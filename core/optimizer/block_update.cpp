@@ -24,7 +24,7 @@ device::BlockMoment pointers(const Blockwise& moment, const at::Tensor& map) {
   return {moment.bytes.data_ptr<uint8_t>(), moment.largest.data_ptr<float>(), map.const_data_ptr<float>()};
 }
 
-// Numbers become float where operators on CUDA make them that: a divisor is turned round then.
+// Numbers become float where operators on CUDA make them that: a divisor is turned round before.
 device::BlockAdamWStep kernel_step(const at::Tensor& values, const at::Tensor& gradient, const AdamWStep& step) {
   device::BlockAdamWStep made;
   made.values = values.data_ptr();
@@ -37,7 +37,7 @@ device::BlockAdamWStep kernel_step(const at::Tensor& values, const at::Tensor& g
   made.weight2 = static_cast<float>(1 - kBeta2);
   made.keep = static_cast<float>(keep(step));
   made.rate = static_cast<float>(rate(step));
-  made.root = 1 / static_cast<float>(root(step));
+  made.root = static_cast<float>(1 / root(step));
   made.epsilon = static_cast<float>(kEpsilon);
   return made;
 }

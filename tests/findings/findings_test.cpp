@@ -404,3 +404,30 @@ TEST_CASE("doubts about the figures come last, the gravest of them first") {
   measurement.profiler_overhead = 0.09;
   CHECK_FALSE(of_rule(find_in(made, measurement), "profiler-slows"));
 }
+
+TEST_CASE("what was tried and failed is told, not advised") {
+  const auto row = [](const char* strategy, memtune::result::Outcome outcome) {
+    memtune::result::Row made;
+    made.measurement.strategy = strategy;
+    made.measurement.outcome = outcome;
+    return made;
+  };
+  using memtune::result::Outcome;
+  std::vector<memtune::result::Row> rows = {row("checkpoint:full", Outcome::ok),
+                                            row("checkpoint:every=2", Outcome::device_oom)};
+  Finding finding;
+  finding.advice = "checkpoint:full -> checkpoint:every=2";
+  finding.instead = "checkpoint:every=2";
+  std::vector<Finding> findings = {finding};
+  rows[1].batch = 4;  // another batch says nothing of this one
+  tell_what_failed(rows, rows[0], findings);
+  CHECK(findings[0].instead == "checkpoint:every=2");
+  rows[1].batch = {};
+  rows[1].measurement.outcome = Outcome::ok;
+  tell_what_failed(rows, rows[0], findings);
+  CHECK(findings[0].advice == finding.advice);
+  rows[1].measurement.outcome = Outcome::device_oom;
+  tell_what_failed(rows, rows[0], findings);
+  CHECK(sentence(findings[0]) == ": checkpoint:every=2 was tried and ended in device_oom");
+  CHECK(findings[0].instead.empty());
+}
