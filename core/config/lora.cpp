@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
+#include "core/config/python_pattern.h"
 
 namespace memtune::config {
 namespace {
@@ -41,14 +42,6 @@ constexpr std::array kOfNoConcern = {
     "auto_mapping", "base_model_name_or_path", "revision",       "task_type",      "inference_mode",
     "peft_version", "megatron_core",           "fan_in_fan_out", "runtime_config", "qalora_group_size"};
 
-std::regex regex_of(const std::string& pattern, const std::string& what) {
-  try {
-    return std::regex(pattern);
-  } catch (const std::regex_error& error) {
-    throw UsageError(what + ": '" + pattern + "' is no regular expression: " + error.what());
-  }
-}
-
 bool ends_with_part(const std::string& path, const std::string& name) {
   return path == name || path.ends_with("." + name);
 }
@@ -61,7 +54,8 @@ std::optional<int64_t> layer_of(const std::string& path, const std::vector<std::
     if (std::regex_match(path, match, any)) return parse_integer(match[1].str(), "layer");
   }
   for (const std::string& list : lists)
-    if (std::regex_match(path, match, regex_of("(?:|.*?\\.)(?:" + list + R"()\.(\d+)\..*)", "layers_pattern")))
+    if (std::regex_match(path, match,
+                         parse_python_pattern(list, "layers_pattern").regex("(?:|.*?\\.)(?:", R"()\.(\d+)\..*)")))
       return parse_integer(match[match.size() - 1].str(), "layer");
   return std::nullopt;
 }
@@ -69,7 +63,9 @@ std::optional<int64_t> layer_of(const std::string& path, const std::vector<std::
 template <class Number>
 Number of_path(const std::vector<std::pair<std::string, Number>>& patterns, const std::string& path, Number otherwise) {
   for (const auto& [pattern, number] : patterns)
-    if (std::regex_match(path, regex_of("(?:.*\\.)?(?:" + pattern + ")", "rank_pattern, alpha_pattern"))) return number;
+    if (std::regex_match(path,
+                         parse_python_pattern(pattern, "rank_pattern, alpha_pattern").regex("(?:.*\\.)?(?:", ")")))
+      return number;
   return otherwise;
 }
 
@@ -82,7 +78,7 @@ void check(const Lora& lora, const std::string& name) {
     throw UsageError(name + ": dropout must be at least 0 and below 1, not " + std::to_string(lora.dropout));
   if (!lora.all_linear && lora.targets.empty()) throw UsageError(name + ": no target modules");
   for (const auto& modules : {lora.targets, lora.excluded})
-    if (modules.pattern) regex_of(*modules.pattern, name);
+    if (modules.pattern) parse_python_pattern(*modules.pattern, name);
   lora.rank_of("");  // its patterns are regular expressions
   lora.scale_of("");
   layer_of("", lora.layer_lists);
@@ -267,7 +263,7 @@ fs::path file_of(const std::string& text) {
 }  // namespace
 
 bool ModuleNames::has(const std::string& path) const {
-  if (pattern) return std::regex_match(path, regex_of(*pattern, "module names"));
+  if (pattern) return std::regex_match(path, parse_python_pattern(*pattern, "module names").regex());
   return std::ranges::any_of(names, [&](const std::string& name) { return ends_with_part(path, name); });
 }
 

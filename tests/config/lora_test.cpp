@@ -61,6 +61,14 @@ TEST_CASE("a pattern matches the whole path") {
   CHECK_FALSE(lora.adapts("layers.2.mlp.up_proj", false));
 }
 
+TEST_CASE("a pattern is Python's, and one that cannot be matched here is refused") {
+  const Lora lora = Adapter(R"("target_modules": "(?i).*\\.(?P<n>\\d+)\\.MLP\\..*\\Z")").read();
+  CHECK(lora.adapts("layers.1.mlp.up_proj", false));
+  CHECK_FALSE(lora.adapts("layers.x.mlp.up_proj", false));
+  CHECK(refusal(R"("target_modules": "(?<=a).*")") ==
+        "adapter_config.json: '(?<=a).*' has a group that looks behind, which is not built");
+}
+
 TEST_CASE("what is typed wrong is told in one line") {
   CHECK_THROWS_WITH_AS(parse_lora("rank=4"), "--lora: unknown key 'rank'. Known: r, alpha, dropout, targets, rslora",
                        UsageError);

@@ -21,6 +21,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/config/block_ranges.h"
+#include "core/config/lora.h"
 #include "core/config/model_file.h"
 #include "core/config/model_profile.h"
 #include "core/config/pickle.h"
@@ -145,6 +146,15 @@ void read_plan_file(const std::string& input) {
 void read_profile(const std::string& input) { config::parse_model_profile("profile", input); }
 
 void read_transformers(const std::string& input) { config::parse_transformers_config("config.json", input); }
+
+void read_adapter(const std::string& input) {
+  const config::Lora lora = config::parse_lora(folder().file("adapter_config.json", input).string());
+  for (const char* path : {"", "a", "layers.1.q_proj", "model.layers.0.x"}) {
+    lora.adapts(path, false);
+    lora.rank_of(path);
+    lora.scale_of(path);
+  }
+}
 
 void read_model_file(const std::string& input) { config::look_at_model(folder().file("model", input)); }
 
@@ -284,7 +294,8 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"pt2_archive", read_pt2_archive},
                                                                       {"pt2_samples", read_pt2_samples},
                                                                       {"pickle", read_pickle},
-                                                                      {"transformers", read_transformers}};
+                                                                      {"transformers", read_transformers},
+                                                                      {"adapter", read_adapter}};
 
 void (*chosen)(const std::string&) = nullptr;
 

@@ -95,6 +95,11 @@ def seeds():
                    "type": "longrope", "short_factor": [1, 2], "original_max_position_embeddings": 16}}
     gpt2 = {"model_type": "gpt2", "vocab_size": 9, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 8,
             "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "resid_pdrop": 0.1}
+    adapter = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "use_rslora": True, "bias": "all",
+               "target_modules": ["q_proj", "layers.0.x"], "exclude_modules": "a{,2}", "layers_to_transform": [1, 2],
+               "layers_pattern": "layers", "init_lora_weights": "gaussian", "rank_pattern": {"(?P<a>x)(?P=a)": 2},
+               "alpha_pattern": {"[]a-]": 0.5}, "use_dora": False, "revision": None}
+    pattern = {"peft_type": "LORA", "target_modules": r"(?i).*\.(?!0)(\d+)\.[^]q](?:a|b)?\Z(?#c)"}
     start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
               {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
@@ -114,6 +119,7 @@ def seeds():
         "plan_file": [dump(rules), *plans],
         "profile": [dump({"description": "d", "batch": 2, "sequence": 128, "config": transformers})],
         "transformers": [dump(transformers), dump(gemma3), dump(experts), dump(gpt2)],
+        "adapter": [dump(adapter), dump(pattern)],
         "pt2": [model],
         "pt2_tensors": [weights],
         "pt2_archive": [archive(pt2, pt2)],
