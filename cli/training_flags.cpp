@@ -79,8 +79,8 @@ void TrainingFlags::add_to(CLI::App& command) {
       ->type_name("SPEC|FILE");
   offer(command.add_option(
             "--load-in", load_in,
-            "hold the linear layers' frozen weights in NF4, as bitsandbytes: 4bit (double quantization) or "
-            "4bit-single"),
+            "hold the linear layers' frozen weights as bitsandbytes does: in NF4 by 4bit (double quantization) or "
+            "4bit-single, LLM.int8() by 8bit"),
         config::kQuantizations)
       ->type_name("NAME");
   command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");

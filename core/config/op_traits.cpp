@@ -28,7 +28,7 @@ const Group kGroups[] = {
      "fbgemm_linear_int8_weight_fp32_activation linear_cross_entropy mkldnn_linear smm sspaddmm hspmm _sparse_mm _sparse_addmm "
      "_sparse_mm_reduce_impl sparse_sampled_addmm _sparse_sparse_matmul _cslt_sparse_mm _sparse_semi_structured_linear "
      "_sparse_semi_structured_mm _sparse_semi_structured_addmm cdist _cdist_forward _euclidean_dist pdist "
-     "_pdist_forward cov corrcoef _compute_linear_combination linear_4bit"},
+     "_pdist_forward cov corrcoef _compute_linear_combination linear_4bit linear_8bit"},
     {OpClass::convolution,
      "convolution _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
      "_convolution_mode convolution_overrideable conv_depthwise3d _conv_depthwise2d cudnn_convolution "
@@ -169,7 +169,7 @@ Table make_table() {
   table.at("batch_norm_update_stats").moves_statistics = {1, 2};
   for (auto& [name, traits] : table) {
     traits.transposed = traits.op_class == OpClass::convolution && name.find("transpose") != std::string::npos;
-    if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_4bit" ||
+    if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_4bit" || name == "linear_8bit" ||
         name == "linear_cross_entropy")
       traits.weight = 1;
   }

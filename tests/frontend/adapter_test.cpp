@@ -87,6 +87,7 @@ TEST_CASE("an adapter has the same gradients over a model in every form") {
 }
 
 TEST_CASE("the gradients of an adapter are those of the sum of both weights, within rounding") {
+  at::manual_seed(1);
   Program program;
   Emitter emit(program);
   const at::Tensor weight = at::randn({5, 4}).requires_grad_();
@@ -165,24 +166,67 @@ TEST_CASE("a weight that another module multiplies by is no linear layer") {
   emit.answer(emit.op("aten::linear", "",
                       {emit.input("x"), emit.parameter("mlp.gate.weight", at::ones({2, 2}).requires_grad_())}));
   CHECK(refusal(program, "targets=gate") ==
-        "--lora: no linear layer is a target by 'gate'; the model's linear layers: ");
+        "--lora: the targets name 'mlp.gate', which is a TopKRouter: adapters are built for linear layers, Conv1D and "
+        "embeddings");
 }
 
 TEST_CASE("targets that the model lacks are told with what it has") {
   CHECK(refusal(decoder(), "targets=wq+wx") ==
         "--lora: no linear layer is a target by 'wx'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
-  CHECK(refusal(decoder(), "targets=emb") ==
-        "--lora: no linear layer is a target by 'emb'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
+  CHECK(refusal(decoder(), "targets=nothing") ==
+        "--lora: no linear layer is a target by 'nothing'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, "
+        "output");
+}
+
+TEST_CASE("targets that name modules of other kinds are refused, as peft refuses them") {
+  CHECK(refusal(decoder(), "targets=wq+n1") ==
+        "--lora: the targets name 'layers.0.n1', which is a RMSNorm: adapters are built for linear layers, "
+        "Conv1D and embeddings");
+}
+
+TEST_CASE("an embedding has the gradients of the sum of both tables, within rounding") {
+  Program program = decoder();
+  config::Lora lora = noisy("r=2,alpha=6,targets=emb");
+  add_lora(program, lora, 3);
+  CHECK(trained(program) ==
+        std::set<std::string>{"base_model.model.emb.lora_embedding_A", "base_model.model.emb.lora_embedding_B"});
+  const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
+  const auto found = gradients(program, Loss::next_token, "tokens", {tokens});
+  Program whole = decoder();
+  std::map<std::string, at::Tensor> all;
+  for (const auto& [name, tensor] : program.state.parameters) all[name] = tensor.detach().clone().requires_grad_();
+  const at::Tensor &a = all.at("base_model.model.emb.lora_embedding_A"),
+                   &b = all.at("base_model.model.emb.lora_embedding_B");
+  const at::Tensor delta = 3.0 * at::mm(b, a).t();
+  {
+    const at::NoGradGuard no_grad;
+    for (auto& [name, tensor] : whole.state.parameters)
+      if (name == "emb.weight") tensor.add_(delta);
+  }
+  const at::Tensor table = gradients(whole, Loss::next_token, "tokens", {tokens}).at("emb.weight");
+  autograd::backward((delta * table).sum());
+  CHECK(at::allclose(found.at("base_model.model.emb.lora_embedding_A"), a.grad(), 1e-4, 1e-7));
+  CHECK(at::allclose(found.at("base_model.model.emb.lora_embedding_B"), b.grad(), 1e-4, 1e-7));
+}
+
+TEST_CASE("an embedding that is scaled is refused") {
+  Program program;
+  Emitter emit(program);
+  const Emitter::InRegion region(emit, "embed", "ScaledEmbedding");
+  const at::Tensor table = at::randn({6, 4}).requires_grad_();
+  emit.answer(emit.op("aten::embedding", "", {emit.parameter("embed.weight", table), emit.input("ids")}));
+  CHECK(refusal(program, "targets=embed") ==
+        "--lora: 'embed' is a ScaledEmbedding; of embeddings only plain ones get adapters");
 }
 
 TEST_CASE("the factors of an adapter's file are taken by name, and one that is missing or has another shape is named") {
   const test::ScratchFolder place;
   std::ofstream(place.path / "adapter_config.json") << R"({"peft_type": "LORA", "r": 2, "target_modules": ["output"]})";
-  const auto write = [&](int64_t rows, const std::string& second) {
+  const auto write = [&](int64_t rows, const std::string& second, const std::string& third = "") {
     safetensors::Header header;
-    const std::vector<safetensors::Spec> specs = {
-        {"base_model.model.output.lora_A.weight", safetensors::Dtype::f32, {2, 16}},
-        {"base_model.model.output." + second, safetensors::Dtype::f32, {rows, 2}}};
+    std::vector<safetensors::Spec> specs = {{"base_model.model.output.lora_A.weight", safetensors::Dtype::f32, {2, 16}},
+                                            {"base_model.model.output." + second, safetensors::Dtype::f32, {rows, 2}}};
+    if (!third.empty()) specs.push_back({third, safetensors::Dtype::f32, {2, 16}});
     header.entries = safetensors::lay_out(specs);
     std::ofstream(place.path / "adapter_model.safetensors", std::ios::binary)
         << safetensors::print_header(header) << std::string(safetensors::data_bytes_of(header.entries), '\0');
@@ -198,6 +242,11 @@ TEST_CASE("the factors of an adapter's file are taken by name, and one that is m
   write(32, "other");
   CHECK(refusal(decoder(), place.path.string()) ==
         "adapter_model.safetensors has no tensor 'base_model.model.output.lora_B.weight'");
+  write(32, "lora_B.weight", "base_model.model.layers.0.wq.lora_A.weight");
+  CHECK(refusal(decoder(), place.path.string()) ==
+        "adapter_model.safetensors has 'base_model.model.layers.0.wq.lora_A.weight', which is of no layer that is "
+        "adapted "
+        "here");
 }
 
 }  // namespace memtune::frontend

@@ -14,6 +14,7 @@
 #include "core/frontend/loss.h"
 #include "core/frontend/torchscript/lowering.h"
 #include "core/program/interpreter.h"
+#include "core/quantized/int8.h"
 #include "core/quantized/nf4.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -99,6 +100,30 @@ TEST_CASE("magnitudes stay in float32 without double quantization") {
   const std::string name = "model.layers.0.self_attn.q_proj.weight";
   CHECK((parameter(program, name + ".absmax").scalar_type() == at::kFloat));
   CHECK_FALSE(parameter(program, name + ".nested_absmax").defined());
+}
+
+TEST_CASE("in eight bits each layer has its numbers and its rows' magnitudes, under the names of bitsandbytes") {
+  const Folder folder;
+  const Program plain = folder.lowered(""), program = folder.lowered("8bit");
+  const std::string module = "model.layers.1.mlp.up_proj.";
+  const quantized::Int8 expected = quantized::pack_int8(parameter(plain, module + "weight"));
+  CHECK(at::equal(parameter(program, module + "weight"), expected.numbers));
+  CHECK(at::equal(parameter(program, module + "SCB"), expected.largest));
+  CHECK((parameter(program, "lm_head.weight").scalar_type() == at::kBFloat16));
+  CHECK(count(program, "memtune::linear_8bit") == 2 * 7);
+}
+
+TEST_CASE("of gpt2 the transposed layers are turned round before they are packed") {
+  const Folder folder(
+      R"({"model_type": "gpt2", "vocab_size": 50, "n_embd": 64, "n_inner": 128, "n_layer": 2, "n_head": 2,
+    "n_positions": 16, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"})");
+  const Program plain = folder.lowered("");
+  const std::string name = "transformer.h.1.mlp.c_fc.weight";
+  const at::Tensor weight = parameter(plain, name).t();
+  CHECK(at::equal(parameter(folder.lowered("8bit"), name), quantized::pack_int8(weight).numbers));
+  const Program program = folder.lowered("4bit");
+  CHECK(at::equal(parameter(program, name), quantized::pack_nf4(weight, quantized::Magnitudes::quantized).bytes));
+  CHECK(count(program, "memtune::linear_4bit") == 2 * 4);
 }
 
 TEST_CASE("in a TorchScript model the weight is gone, a layer that runs twice is packed once") {

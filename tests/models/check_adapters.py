@@ -3,7 +3,7 @@
     python check_adapters.py --memtune build/release/bin/memtune --pack build/release/bin/memtune-pack-weights [--only rslora] [--jobs 2]
 
 Each case is an adapter over one of the models of check_transformers.py, with random factors written by save_pretrained;
-run in float32 and bfloat16, some over weights that bitsandbytes holds in 4 bits. The loss and every gradient of `none` must be Python's bit for bit, under the names of the
+run in float32 and bfloat16, some over weights that bitsandbytes holds in 4 or 8 bits. The loss and every gradient of `none` must be Python's bit for bit, under the names of the
 adapter's file, nothing else may have a gradient, and other strategies must give the same. Prints a line for each run and
 `N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers, peft, bitsandbytes
 and safetensors.
@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+import bitsandbytes
 import peft
 import torch
 import transformers
@@ -39,6 +40,8 @@ CASES = {
     "rslora": ("qwen2", {"r": 8, "lora_alpha": 16, "target_modules": ["up_proj", "o_proj"], "use_rslora": True}),
     "dropout": ("qwen3", {"r": 2, "target_modules": ["q_proj", "k_proj", "down_proj"], "lora_dropout": 0.25}),
     "pattern": ("gemma2", {"r": 4, "target_modules": r".*\.1\..*(gate|up)_proj", "lora_dropout": 0.05}),
+    "named-group": ("gpt2", {"r": 4, "target_modules": r"(?i).*\.(?P<layer>\d+)\.MLP\.(c_fc|c_proj)\Z",
+                             "fan_in_fan_out": True}),
     "head": ("llama", {"r": 4, "target_modules": ["lm_head", "mlp.down_proj"]}),
     "fused": ("phi3", {"r": 4, "target_modules": ["qkv_proj", "gate_up_proj"], "lora_dropout": 0.1}),
     "layers": ("mistral", {"r": 4, "target_modules": ["q_proj", "v_proj"], "layers_to_transform": [1]}),
@@ -54,20 +57,35 @@ CASES = {
     "4bit-biases": ("qwen2", {"r": 4, "target_modules": ["o_proj", "up_proj"], "lora_dropout": 0.05}, "4bit"),
     "4bit-single": ("gemma2", {"r": 8, "target_modules": "all-linear", "use_rslora": True}, "4bit-single"),
     "4bit-fused": ("phi3", {"r": 4, "target_modules": ["qkv_proj"]}, "4bit-single"),
+    "8bit": ("llama", {"r": 4, "target_modules": "all-linear"}, "8bit"),
+    "8bit-autocast": ("llama", {"r": 4, "target_modules": ["q_proj", "down_proj"], "lora_dropout": 0.1}, "8bit"),
+    "8bit-tied": ("llama-tied", {"r": 4, "target_modules": ["q_proj", "v_proj"], "lora_dropout": 0.1}, "8bit"),
+    "8bit-biases": ("qwen2", {"r": 4, "target_modules": ["o_proj", "q_proj"], "bias": "all"}, "8bit"),
+    "8bit-fused": ("phi3", {"r": 4, "target_modules": ["qkv_proj"], "use_rslora": True}, "8bit"),
+    "conv1d": ("gpt2", {"r": 4, "target_modules": ["c_attn", "c_fc"], "lora_dropout": 0.1, "fan_in_fan_out": True}),
+    "conv1d-all": ("gpt2", {"r": 4, "target_modules": "all-linear", "fan_in_fan_out": True}),
+    "4bit-conv1d": ("gpt2", {"r": 4, "target_modules": ["c_attn"]}, "4bit"),
+    "8bit-conv1d": ("gpt2", {"r": 4, "target_modules": ["c_attn", "mlp.c_proj"]}, "8bit"),
+    "embedding": ("llama", {"r": 4, "lora_alpha": 16, "target_modules": ["embed_tokens", "q_proj"],
+                            "lora_dropout": 0.1}),
+    "embedding-tied": ("llama-tied", {"r": 4, "target_modules": ["embed_tokens"]}),
+    "embedding-gpt2": ("gpt2", {"r": 4, "target_modules": ["wte", "wpe", "c_attn"], "fan_in_fan_out": True}),
+    "embedding-autocast": ("llama", {"r": 4, "target_modules": ["embed_tokens", "v_proj"]}),
 }
 
 
 def plain(name: str) -> str:
     """As a file of the adapter, or of the model, has it."""
-    name = name.replace(".default.", ".").replace(".base_layer.", ".")
+    name = name.replace(".default.", ".").removesuffix(".default").replace(".base_layer.", ".")
     return name if ".lora_" in name else name.removeprefix("base_model.model.")
 
 
 def load_in_python(folder: str, load_in: str, dtype: torch.dtype):
     if not load_in:
         return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
-    how = transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype,
-                                          bnb_4bit_use_double_quant=load_in == "4bit")
+    how = transformers.BitsAndBytesConfig(load_in_8bit=True) if load_in == "8bit" else transformers.BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype,
+        bnb_4bit_use_double_quant=load_in == "4bit")
     return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto", quantization_config=how,
                                                              device_map="cpu")
 
@@ -162,6 +180,15 @@ def check_saved(options):
             raise Failure("peft cannot load what was saved")
 
 
+def pack(options, load_in: str, weights):
+    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
+        given, packed = os.path.join(place, "weights.safetensors"), os.path.join(place, "packed.safetensors")
+        save_file(weights, given)
+        base.subprocess.run([options.pack, load_in, given, packed], check=True,
+                            env=dict(os.environ, OMP_NUM_THREADS="1"))
+        return load_file(packed)
+
+
 def check_packed(options):
     """Packed bytes, magnitudes and what becomes of them again are those of bitsandbytes, of any shape and type."""
     torch.manual_seed(1)
@@ -171,30 +198,57 @@ def check_packed(options):
     weights["large"] = torch.randn(2048, 2048).bfloat16()  # has enough blocks that rounding of magnitudes shows
     weights["zeros"] = torch.zeros(64, 64)
     weights["outlier"] = torch.cat([torch.randn(1, 64) * 1e-6, torch.full((1, 64), 1e4)])
-    with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
-        given, packed = os.path.join(place, "weights.safetensors"), os.path.join(place, "packed.safetensors")
-        save_file(weights, given)
-        for load_in in ("4bit", "4bit-single"):
-            base.subprocess.run([options.pack, load_in, given, packed], check=True,
-                                env=dict(os.environ, OMP_NUM_THREADS="1"))
-            found = load_file(packed)
-            for name, weight in weights.items():
-                content, state = bnb.quantize_4bit(weight, quant_type="nf4", compress_statistics=load_in == "4bit")
-                expected = {"": content, ".absmax": state.absmax, ".unpacked": bnb.dequantize_4bit(content, state)}
-                if weight.shape[-1] % 64 and weight.shape[-1] % 2 == 0 and weight.numel() > 64:
-                    del expected[".unpacked"]  # see WHOLE_BLOCKS
-                if load_in == "4bit":
-                    expected |= {".nested_absmax": state.state2.absmax, ".nested_offset": state.offset}
-                other = [suffix for suffix, tensor in expected.items()
-                         if found[name + suffix].shape != tensor.shape
-                         or base.bits(found[name + suffix]) != base.bits(tensor)]
-                if other:
-                    raise Failure(f"{load_in}: '{name}' {tuple(weight.shape)} differs in {other}")
+    for load_in in ("4bit", "4bit-single"):
+        found = pack(options, load_in, weights)
+        for name, weight in weights.items():
+            content, state = bnb.quantize_4bit(weight, quant_type="nf4", compress_statistics=load_in == "4bit")
+            expected = {"": content, ".absmax": state.absmax, ".unpacked": bnb.dequantize_4bit(content, state)}
+            if weight.shape[-1] % 64 and weight.shape[-1] % 2 == 0 and weight.numel() > 64:
+                del expected[".unpacked"]  # see WHOLE_BLOCKS
+            if load_in == "4bit":
+                expected |= {".nested_absmax": state.state2.absmax, ".nested_offset": state.offset}
+            other = [suffix for suffix, tensor in expected.items()
+                     if found[name + suffix].shape != tensor.shape
+                     or base.bits(found[name + suffix]) != base.bits(tensor)]
+            if other:
+                raise Failure(f"{load_in}: '{name}' {tuple(weight.shape)} differs in {other}")
+
+
+def check_packed_in_8_bits(options):
+    """The same of eight bits. Products of rounded inputs, as devices with units for int8 have them, are those of
+    bitsandbytes on a CPU within one unit of their type in the row's largest: its kernel for CUDA rounds to float16 first."""
+    torch.manual_seed(1)
+    shapes = ((1, 64), (3, 64), (33, 64), (5, 127), (300, 512))
+    weights = {f"{str(dtype)[6:]}-{i}": (torch.randn(shape) * 3).to(dtype) for i, shape in enumerate(shapes)
+               for dtype in (torch.float32, torch.bfloat16, torch.float16)}
+    weights["zeros"] = torch.zeros(4, 64)
+    inputs = {columns: torch.randn(21, columns) for columns in (64, 127, 512)}
+    inputs[64][3, 5], inputs[64][20, 40], inputs[512][:, 7] = 7.5, -30, 12
+    for columns, x in inputs.items():
+        given = {name: weight for name, weight in weights.items() if weight.shape[1] == columns}
+        biases = {f"{name}.bias": torch.randn(weight.shape[0]).to(weight.dtype) for name, weight in given.items()
+                  if "-2" in name}
+        found = pack(options, "8bit", {**given, **biases, "inputs": x.clone()})
+        for name, weight in given.items():
+            expected = bitsandbytes.nn.Int8Params(weight, requires_grad=False, has_fp16_weights=False).to("cpu")
+            whole = expected.CB.to(weight.dtype).mul_(expected.SCB.unsqueeze(1).mul(1 / 127))
+            other = [suffix for suffix, tensor in (("", expected.CB), (".SCB", expected.SCB), (".unpacked", whole))
+                     if base.bits(found[name + suffix]) != base.bits(tensor)]
+            if other:
+                raise Failure(f"8bit: '{name}' {tuple(weight.shape)} differs in {other}")
+            state = bitsandbytes.MatmulLtState(CB=expected.CB, SCB=expected.SCB)
+            state.threshold, state.is_training, state.has_fp16_weights = 6.0, False, False
+            product = bitsandbytes.matmul(x.to(weight.dtype), weight, state=state, bias=biases.get(f"{name}.bias")).float()
+            unit = 2**-7 if weight.dtype == torch.bfloat16 else 2**-10
+            error = (found[name + ".product"].float() - product).abs()
+            if not (error <= unit * product.abs().amax(1, keepdim=True)).all():
+                raise Failure(f"8bit: the product with '{name}' {tuple(weight.shape)} is off by {error.max().item()}")
 
 
 # Name, check, what it shows.
 OTHERS = (("saved", check_saved, "a saved state holds the adapter alone, as Python trains it"),
-          ("packed", check_packed, "packed weights are those of bitsandbytes"))
+          ("packed", check_packed, "weights packed in 4 bits are those of bitsandbytes"),
+          ("packed", check_packed_in_8_bits, "weights packed in 8 bits, and products, are those of bitsandbytes"))
 
 
 def check_other(options, name, check_it, shown):

@@ -1,5 +1,7 @@
-// memtune-pack-weights 4bit|4bit-single FROM TO: every matrix of a safetensors file packed and, as `<name>.unpacked`,
-// unpacked again, for the comparison with bitsandbytes.
+// memtune-pack-weights 4bit|4bit-single|8bit FROM TO: every matrix of a safetensors file packed and, as
+// `<name>.unpacked`, unpacked again, for the comparison with bitsandbytes. 8bit: of "inputs", where the file has them,
+// no weight is made; the product of each other matrix with them is `<name>.product`, and with `<name>.bias` where that
+// is.
 #include <ATen/ATen.h>
 
 #include <cstdio>
@@ -7,16 +9,17 @@
 
 #include "core/base/file.h"
 #include "core/frontend/safetensors.h"
+#include "core/quantized/int8.h"
 #include "core/quantized/nf4.h"
 #include "core/safetensors/layout.h"
 
 using namespace memtune;
 
-int main(int /*argc*/, char** argv) try {
-  const auto magnitudes =
-      std::string(argv[1]) == "4bit" ? quantized::Magnitudes::quantized : quantized::Magnitudes::plain;
-  std::map<std::string, at::Tensor> tensors;
-  for (const auto& [name, weight] : frontend::read_safetensors(argv[2])) {
+using Tensors = std::map<std::string, at::Tensor>;
+
+static Tensors packed_4bit(const std::map<std::string, at::Tensor>& weights, quantized::Magnitudes magnitudes) {
+  Tensors tensors;
+  for (const auto& [name, weight] : weights) {
     const quantized::Nf4 packed = quantized::pack_nf4(weight, magnitudes);
     tensors[name] = packed.bytes;
     tensors[name + ".absmax"] = packed.largest;
@@ -24,6 +27,33 @@ int main(int /*argc*/, char** argv) try {
     if (packed.mean.defined()) tensors[name + ".nested_offset"] = packed.mean;
     tensors[name + ".unpacked"] = quantized::unpack_nf4(packed, weight.sizes(), weight.scalar_type());
   }
+  return tensors;
+}
+
+static Tensors packed_8bit(const Tensors& weights) {
+  Tensors tensors;
+  for (const auto& [name, weight] : weights) {
+    if (name == "inputs" || weight.dim() != 2) continue;
+    const quantized::Int8 packed = quantized::pack_int8(weight);
+    tensors[name] = packed.numbers;
+    tensors[name + ".SCB"] = packed.largest;
+    tensors[name + ".unpacked"] = quantized::unpack_int8(packed, weight.scalar_type());
+    const auto inputs = weights.find("inputs"), bias = weights.find(name + ".bias");
+    if (inputs == weights.end()) continue;
+    const auto added = bias == weights.end() ? std::nullopt : std::optional(bias->second);
+    tensors[name + ".product"] =
+        quantized::multiply_int8(inputs->second.to(weight.scalar_type()), packed, added).output;
+  }
+  return tensors;
+}
+
+int main(int /*argc*/, char** argv) try {
+  const std::string load_in = argv[1];
+  Tensors weights;
+  for (const auto& [name, weight] : frontend::read_safetensors(argv[2])) weights[name] = weight;
+  const Tensors tensors = load_in == "8bit" ? packed_8bit(weights)
+                                            : packed_4bit(weights, load_in == "4bit" ? quantized::Magnitudes::quantized
+                                                                                     : quantized::Magnitudes::plain);
   std::vector<safetensors::Spec> specs;
   for (const auto& [name, tensor] : tensors)
     specs.push_back({name, *frontend::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});

@@ -1,10 +1,13 @@
-// The linear layers of a program: its linears whose weight is a parameter, by the path of the module that has it.
+// The layers of a program that adapters know: its linears and embeddings whose weight is a parameter, by the path of
+// the module that has it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -13,14 +16,26 @@
 
 namespace memtune::frontend {
 
+// Transposed: the Conv1D of transformers, whose weight is [columns, rows].
+enum class LinearForm { plain, transposed, in_4_bits, in_8_bits };
+
 struct LinearLayer {
   std::string path;   // "model.layers.0.mlp.up_proj"
   at::Tensor weight;  // as it is held
   int64_t rows = 0, columns = 0;
-  bool quantized = false;
+  LinearForm form = LinearForm::plain;
   c10::intrusive_ptr<c10::ivalue::Object> object;  // that holds it, as `attribute`; null: it is a constant
   std::string attribute;
   bool is_head = false;  // the last that runs
+
+  bool quantized() const { return form == LinearForm::in_4_bits || form == LinearForm::in_8_bits; }
+  // Of the op's arguments.
+  size_t input() const { return form == LinearForm::transposed ? 1 : 0; }
+};
+
+struct EmbeddingLayer {
+  std::string path;
+  at::Tensor weight;  // [rows, width]
 };
 
 class LinearLayers {
@@ -29,6 +44,7 @@ class LinearLayers {
   explicit LinearLayers(const program::Program& program);
 
   std::optional<LinearLayer> find(const program::Op& op) const;
+  std::optional<EmbeddingLayer> find_embedding(const program::Op& op) const;
 
   // By an op that is no linear layer, or by one of another module.
   bool is_read_elsewhere(const at::Tensor& weight) const { return others_.contains(weight.unsafeGetTensorImpl()); }
@@ -43,9 +59,11 @@ class LinearLayers {
   };
 
   void look(const program::Body& body);
-  void note_others(const program::Op& op, bool is_layer);
+  void note_others(const program::Op& op, size_t weight);  // the argument that is a layer's own
+  void set_size(const program::Op& op, LinearLayer& layer) const;
   c10::IValue value_of(program::Slot slot) const;
-  std::string path_of(const at::Tensor& weight, const program::ModuleRegion& region) const;
+  std::string path_of(const at::Tensor& weight, const program::ModuleRegion& region,
+                      std::initializer_list<std::string_view> types) const;
 
   const program::Program& program_;
   std::unordered_map<const void*, std::vector<std::string>> modules_;  // by tensor: those that have it as their weight

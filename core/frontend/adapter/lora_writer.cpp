@@ -4,15 +4,13 @@
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/frontend/adapter/linear_layers.h"
+#include "core/frontend/adapter/lora_factors.h"
 #include "core/frontend/emitter.h"
-#include "core/frontend/safetensors.h"
 
 namespace memtune::frontend {
 namespace {
@@ -21,60 +19,10 @@ using program::Op;
 
 constexpr char kDtype[] = "prim::dtype";
 
-// As peft names what it wraps.
-constexpr char kPrefix[] = "base_model.model.";
-
-at::ScalarType adapter_type(const LinearLayer& layer) {
-  const at::ScalarType held = layer.weight.scalar_type();
-  return layer.quantized || held == at::kHalf || held == at::kBFloat16 ? at::kFloat : held;
+at::ScalarType adapter_type(const at::Tensor& weight) {
+  const at::ScalarType held = weight.scalar_type();
+  return held == at::kDouble ? held : at::kFloat;
 }
-
-// The factors of one layer.
-class Factors {
- public:
-  Factors(const config::Lora& lora, int64_t seed)
-      : lora_(lora), generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
-    generator_.set_current_seed(static_cast<uint64_t>(seed));
-    if (!lora.weights.empty())
-      for (auto& [name, tensor] : read_safetensors(lora.weights)) given_[name] = tensor;
-  }
-
-  // "lora_A" or "lora_B" of the layer.
-  at::Tensor make(const std::string& path, const std::string& which, at::IntArrayRef shape, at::TensorOptions options) {
-    at::Tensor factor = lora_.weights.empty() ? drawn(which == "lora_A", shape) : given(path, which, shape);
-    return factor.to(options).requires_grad_();
-  }
-
- private:
-  at::Tensor drawn(bool is_first, at::IntArrayRef shape) {
-    if (!is_first && lora_.start != config::LoraStart::noise) return at::zeros(shape, at::kFloat);
-    at::Tensor factor = at::empty(shape, at::kFloat);
-    if (lora_.start == config::LoraStart::gaussian)
-      return factor.normal_(0, 1.0 / static_cast<double>(shape[0]), generator_);
-    const double bound = 1 / std::sqrt(static_cast<double>(shape[1]));
-    return factor.uniform_(-bound, bound, generator_);
-  }
-
-  // A model that was recorded within another has one part more in front.
-  at::Tensor given(std::string path, const std::string& which, at::IntArrayRef shape) const {
-    const std::string wanted = kPrefix + path + "." + which + ".weight";
-    auto found = given_.find(wanted);
-    for (size_t dot = path.find('.'); found == given_.end() && dot != std::string::npos; dot = path.find('.')) {
-      path.erase(0, dot + 1);
-      found = given_.find(kPrefix + path + "." + which + ".weight");
-    }
-    const std::string file = lora_.weights.filename().string();
-    if (found == given_.end()) throw UsageError(file + " has no tensor '" + wanted + "'");
-    if (found->second.sizes() != shape)
-      throw UsageError("'" + found->first + "' of " + file + " is " + c10::str(found->second.sizes()) + ", here " +
-                       c10::str(shape));
-    return found->second;
-  }
-
-  const config::Lora& lora_;
-  at::Generator generator_;
-  std::map<std::string, at::Tensor> given_;
-};
 
 class LoraWriter {
  public:
@@ -82,16 +30,22 @@ class LoraWriter {
       : program_(program), lora_(lora), layers_(program), emit_(program), factors_(lora, seed) {}
 
   void write() {
+    const size_t modules = program_.regions.size();  // adapters become regions too
     freeze();
     emit_.rewrite([this](Op op) {
       const auto layer = layers_.find(op);
+      const auto embedding = layers_.find_embedding(op);
       if (layer && lora_.adapts(layer->path, layer->is_head))
         adapt(std::move(op), *layer);
+      else if (embedding && !lora_.all_linear && lora_.adapts(embedding->path, false))
+        adapt(std::move(op), *embedding);
       else
         emit_.keep(std::move(op));
     });
+    check_modules(modules);
     check_targets();
     train_biases();
+    factors_.check_all_used();
   }
 
  private:
@@ -103,23 +57,47 @@ class LoraWriter {
   // In peft's order: the layer; its input in the adapter's type, dropped out, through both factors, scaled, added.
   void adapt(Op op, const LinearLayer& layer) {
     const program::Slot result = op.outputs[0];
-    const Value x{op.inputs[0]};
+    const Value x{op.inputs[layer.input()]};
     Value y = emit_.keep_aside(std::move(op));
-    if (layer.quantized) y = emit_.op("aten::clone", "", {y});
-    const auto [down, up] = factors(layer);
-    Value z = emit_.op("aten::to", "dtype", {x, layer.quantized ? without_autocast(down, x) : dtype_of(down)});
+    if (layer.form == LinearForm::in_4_bits) y = emit_.op("aten::clone", "", {y});
+    const auto [down, up] = factors(layer.path, layer.weight, kLinearFactors, layer.rows, layer.columns);
+    Value z = emit_.op("aten::to", "dtype", {x, layer.quantized() ? without_autocast(down, x) : dtype_of(down)});
     if (lora_.dropout > 0) z = emit_.op("aten::dropout", "", {z, lora_.dropout, true});
     z = linear(z, down, layer.path + ".lora_A");
     z = linear(z, up, layer.path + ".lora_B");
     z = emit_.op("aten::mul", "Scalar", {z, lora_.scale_of(layer.path)});
-    if (layer.quantized) {
+    if (layer.quantized()) {
       z = emit_.op("aten::to", "dtype", {z, without_autocast(y, z)});
       emit_.op("aten::add", "Tensor", {y, z});
     } else {
-      const Value type = dtype_of(y);
-      emit_.op("aten::to", "dtype", {emit_.op("aten::add", "Tensor", {y, z}), type});
+      add_in_type_of(y, z);
     }
     emit_.stand_for(result);
+  }
+
+  // Nothing is dropped out or cast before it, by peft.
+  void adapt(Op op, const EmbeddingLayer& layer) {
+    if (const program::ModuleRegion& region = program_.regions[op.region];
+        region.path == layer.path && region.type != "Embedding")
+      throw UsageError("--lora: '" + layer.path + "' is a " + region.type +
+                       "; of embeddings only plain ones get adapters");
+    const program::Slot result = op.outputs[0];
+    std::vector<Argument> arguments;
+    for (const program::Slot input : op.inputs) arguments.emplace_back(Value{input});
+    const Value y = emit_.keep_aside(std::move(op));
+    const auto [down, up] =
+        factors(layer.path, layer.weight, kEmbeddingFactors, layer.weight.size(1), layer.weight.size(0));
+    arguments[0] = emit_.op("aten::numpy_T", "", {down});
+    const Value turned = emit_.op("aten::numpy_T", "", {up});
+    Value z = emit_.op("aten::embedding", "", std::move(arguments));
+    z = emit_.op("aten::matmul", "", {z, turned});
+    add_in_type_of(y, emit_.op("aten::mul", "Scalar", {z, lora_.scale_of(layer.path)}));
+    emit_.stand_for(result);
+  }
+
+  void add_in_type_of(Value y, Value z) {
+    const Value type = dtype_of(y);
+    emit_.op("aten::to", "dtype", {emit_.op("aten::add", "Tensor", {y, z}), type});
   }
 
   Value linear(Value x, Value weight, const std::string& path) {
@@ -145,17 +123,18 @@ class LoraWriter {
   }
 
   // A layer that runs twice has one pair.
-  std::pair<Value, Value> factors(const LinearLayer& layer) {
-    const auto known = adapted_.find(layer.path);
+  std::pair<Value, Value> factors(const std::string& path, const at::Tensor& weight, const FactorNames& names,
+                                  int64_t rows, int64_t columns) {
+    const auto known = adapted_.find(path);
     if (known != adapted_.end()) return known->second;
-    const int64_t rank = lora_.rank_of(layer.path);
-    const auto options = at::TensorOptions(adapter_type(layer)).device(layer.weight.device());
+    if (weight.is_floating_point()) factors_.take_saved(path + ".weight", weight);
+    const int64_t rank = lora_.rank_of(path);
+    const auto options = at::TensorOptions(adapter_type(weight)).device(weight.device());
     const auto add = [&](const char* which, at::IntArrayRef shape) {
-      return emit_.parameter(kPrefix + layer.path + "." + which + ".weight",
-                             factors_.make(layer.path, which, shape, options));
+      return emit_.parameter(kLoraPrefix + path + which, factors_.make(path, which, shape, options));
     };
-    const Value down = add("lora_A", {rank, layer.columns});
-    return adapted_[layer.path] = {down, add("lora_B", {layer.rows, rank})};
+    const Value down = add(names.down, {rank, columns});
+    return adapted_[path] = {down, add(names.up, {rows, rank})};
   }
 
   // A name that nothing has is a mistake of who typed it; a file may be made for several models.
@@ -172,6 +151,16 @@ class LoraWriter {
                      "'; the model's linear layers: " + join(layers_.names(), ", "));
   }
 
+  // A module that peft would refuse to adapt.
+  void check_modules(size_t count) const {
+    if (lora_.all_linear) return;
+    for (size_t i = 0; i < count; ++i)
+      if (const auto& [path, type, parent] = program_.regions[i];
+          !path.empty() && !adapted_.contains(path) && lora_.adapts(path, false))
+        throw UsageError("--lora: the targets name '" + path + "', which is a " + type +
+                         ": adapters are built for linear layers, Conv1D and embeddings");
+  }
+
   void note(const std::vector<std::string>& without) {
     if (!without.empty())
       program_.notes.push_back("of the adapter's target_modules the model lacks " + join(without, ", "));
@@ -182,15 +171,20 @@ class LoraWriter {
     for (auto& [name, parameter] : program_.state.parameters) {
       const bool is_of_adapted = name.ends_with(".bias") && adapted_.contains(name.substr(0, name.size() - 5));
       if (lora_.bias == config::LoraBias::all ? name.find("bias") != std::string::npos : is_of_adapted)
-        parameter.requires_grad_();
+        train(name, parameter);
     }
+  }
+
+  void train(const std::string& name, at::Tensor& parameter) {
+    factors_.take_saved(name, parameter);
+    parameter.requires_grad_();
   }
 
   program::Program& program_;
   const config::Lora& lora_;
   LinearLayers layers_;
   Emitter emit_;
-  Factors factors_;
+  LoraFactors factors_;
   std::map<std::string, std::pair<Value, Value>> adapted_;  // by the layer's path
 };
 

@@ -1,5 +1,6 @@
 // Linear layers' weights in few bits, all but the output head's, as transformers has it with bitsandbytes. The
-// parameter keeps its name and holds the packed bytes; the magnitudes stand beside it, as `<name>.absmax` and the like.
+// parameter keeps its name and holds the packed bytes, of a transposed layer those of the matrix turned round; the
+// magnitudes stand beside it under the names of bitsandbytes: `<name>.absmax` and the like, or `<module>.SCB`.
 #pragma once
 
 #include <functional>
