@@ -8,9 +8,9 @@
 #include "core/base/file.h"
 #include "core/config/reference_file.h"
 #include "core/plan/no_effect.h"
+#include "core/process/interrupt.h"
 #include "core/result/effect.h"
 #include "core/sweep/command_line.h"
-#include "core/sweep/interrupt.h"
 
 namespace memtune::sweep {
 namespace {
@@ -106,7 +106,7 @@ bool RoundRobin::has_round(const TrialState& trial, size_t round) {
 
 bool RoundRobin::run_round(size_t i, size_t round) {
   TrialState& trial = trials_[i];
-  if (interrupted()) return false;
+  if (process::interrupted()) return false;
   if (trial.spec.folder.empty()) {
     trial.spec.folder = directory_.new_folder(trial.spec);
     record_.trials[i] = trial.spec;

@@ -12,8 +12,8 @@
 #include "core/base/file.h"
 #include "core/config/run_request.h"
 #include "core/config/vocabulary.h"
+#include "core/process/interrupt.h"
 #include "core/state/state_folder.h"
-#include "core/sweep/interrupt.h"
 
 namespace memtune::sweep {
 namespace {
@@ -66,7 +66,7 @@ bool SaveTrials::run(const TrialState& trial) {
   std::ranges::copy_if(settings_.save_modes, std::back_inserter(missing),
                        [&](const std::string& mode) { return !can_reuse(spec, mode); });
   for (size_t i = 0; i < missing.size(); ++i) {
-    if (interrupted()) return false;
+    if (process::interrupted()) return false;
     listener_.save_started(missing[i], missing.size() - i);
     if (!run_mode(trial, spec, missing[i])) return false;
   }

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/process/interrupt.h"
 #include "core/sweep/axes.h"
 #include "core/sweep/command_line.h"
 #include "core/sweep/inspection.h"
-#include "core/sweep/interrupt.h"
 #include "core/sweep/open_directory.h"
 #include "core/sweep/round_robin.h"
 #include "core/sweep/save_trials.h"
@@ -152,12 +152,12 @@ class Sweep {
 }  // namespace
 
 std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener) {
-  InterruptScope interrupts;
+  process::InterruptScope interrupts;
   return Sweep(settings, listener).look();
 }
 
 SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener, const MakeProposer& make_proposer) {
-  InterruptScope interrupts;
+  process::InterruptScope interrupts;
   return Sweep(settings, listener).run(make_proposer);
 }
 

@@ -5,8 +5,8 @@
 
 #include "core/base/file.h"
 #include "core/config/run_request.h"
+#include "core/process/interrupt.h"
 #include "core/sweep/candidates.h"
-#include "core/sweep/interrupt.h"
 
 namespace memtune::sweep {
 namespace {
@@ -45,7 +45,7 @@ TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
   config::RunRequest request = request_of(settings, facts->program);
   for (const auto& notes : {settings.sweep.notes, facts->program.notes})
     for (const std::string& note : notes) listener.noted(note);
-  InterruptScope interrupts;
+  process::InterruptScope interrupts;
   const fs::path folder = fs::absolute(settings.sweep.directory);
   make_folders(folder);
   const RunDirectory directory(folder);

@@ -15,11 +15,11 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/process/end.h"
+#include "core/process/interrupt.h"
+#include "core/process/log.h"
 #include "core/sweep/frame_reader.h"
-#include "core/sweep/interrupt.h"
 #include "core/sweep/spawn.h"
-#include "core/sweep/trial_end.h"
-#include "core/sweep/trial_log.h"
 
 extern char** environ;
 
@@ -77,7 +77,7 @@ class TrialProcess {
   TrialProcess(const TrialCommand& command, FrameReader& reader)
       : reader_(reader),
         log_(command.log, command.files ? *command.files : system_files()),
-        kills_before_(count_memory_kills()),
+        kills_before_(process::count_memory_kills()),
         deadline_(Clock::now() + command.limit),
         grace_(command.grace) {
     pid_ = spawn(words_of(command), trial_environment(), said_.write.get(), frames_.write.get());
@@ -105,9 +105,9 @@ class TrialProcess {
   }
   int status() const { return *status_; }
   Stop stop() const { return stop_; }
-  const TrialLog& log() const { return log_; }
+  const process::ProcessLog& log() const { return log_; }
   std::optional<int64_t> memory_kills() const {
-    const std::optional<int64_t> now = count_memory_kills();
+    const std::optional<int64_t> now = process::count_memory_kills();
     return kills_before_ && now ? std::optional(*now - *kills_before_) : std::nullopt;
   }
 
@@ -140,7 +140,7 @@ class TrialProcess {
   }
 
   void look_for_stop() {
-    if (interrupted()) {
+    if (process::interrupted()) {
       begin_stop(Stop::interrupt, SIGTERM);
     } else if (Clock::now() >= deadline_) {
       begin_stop(reader_.answer() ? Stop::answered : Stop::timeout, SIGTERM);
@@ -158,7 +158,7 @@ class TrialProcess {
   void signal_group(int signal) const { kill(-pid_, signal); }
 
   FrameReader& reader_;
-  TrialLog log_;
+  process::ProcessLog log_;
   Pipe frames_, said_;
   std::optional<int64_t> kills_before_;
   pid_t pid_ = 0;
@@ -174,6 +174,14 @@ std::string format_limit(milliseconds limit) {
   return text + " s";
 }
 
+// "in phase measure, step 2 of 5"
+std::string describe(const Phase& phase) {
+  if (phase.name.empty()) return "before its first phase";
+  std::string text = "in phase " + phase.name;
+  if (phase.steps > 0) text += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
+  return text;
+}
+
 TrialAnswer judge(const TrialCommand& command, const TrialProcess& process, const FrameReader& reader) {
   if (reader.answer()) return *reader.answer();
   const std::string where = describe(reader.phase());
@@ -183,7 +191,7 @@ TrialAnswer judge(const TrialCommand& command, const TrialProcess& process, cons
   }
   std::string details = process.log().last_words();
   if (!reader.damage().empty()) details = reader.damage() + "; " + details;
-  return classify_end(process.status(), process.memory_kills(), where, details);
+  return process::classify_end(process.status(), process.memory_kills(), where, details);
 }
 
 }  // namespace

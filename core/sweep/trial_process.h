@@ -13,6 +13,7 @@
 
 #include "core/base/file_system.h"
 #include "core/config/program_facts.h"
+#include "core/process/end.h"
 #include "core/result/measurement.h"
 #include "core/result/save_measurement.h"
 #include "core/result/training.h"
@@ -43,11 +44,7 @@ struct UsageProblem {
   std::string message;
 };
 
-// The process ended without an answer.
-struct Failure {
-  result::Outcome outcome = result::Outcome::error;  // host_oom | killed | timeout | crash | error | interrupted
-  std::string reason;                                // one line
-};
+using process::Failure;  // the process ended without an answer
 
 using TrialAnswer = std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
                                  std::vector<DoctorCheck>, UsageProblem, Failure>;

@@ -12,9 +12,9 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/config/trial_request.h"
+#include "core/process/end.h"
+#include "core/process/interrupt.h"
 #include "core/sweep/frame_reader.h"
-#include "core/sweep/interrupt.h"
-#include "core/sweep/trial_end.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -77,10 +77,10 @@ TEST_CASE("a trial that writes beyond the limit on files is told so, and is no c
 TEST_CASE(
     "a process that ends for lack of memory in a thread of its own, or before main, is out of memory all the same") {
   const std::string words = "its last words: terminate called after throwing an instance of 'std::bad_alloc'";
-  const Failure failure = classify_end(SIGABRT, 0, "before its first phase", words);
+  const Failure failure = process::classify_end(SIGABRT, 0, "before its first phase", words);
   CHECK(failure.outcome == Outcome::host_oom);
   CHECK(failure.reason == "out of host memory before its first phase; " + words);
-  CHECK(classify_end(SIGABRT, 0, "here", "its last words: assertion failed").outcome == Outcome::crash);
+  CHECK(process::classify_end(SIGABRT, 0, "here", "its last words: assertion failed").outcome == Outcome::crash);
 }
 
 TEST_CASE("a mapped file that is cut under its reader is a crash by its name, not of the sweep") {
@@ -104,10 +104,11 @@ TEST_CASE("an error may say what kind it is, but not that it is none") {
 
 TEST_CASE("a kill that is not ours is somebody's, or the host running out of memory, as the kernel counts") {
   const Failure failure = Stage().failure("killed");
-  if (count_memory_kills()) CHECK(failure.outcome == Outcome::killed);
-  CHECK(classify_end(SIGKILL, 0, "here", "").reason.starts_with("SIGKILL from outside here, not for lack of memory"));
+  if (process::count_memory_kills()) CHECK(failure.outcome == Outcome::killed);
+  CHECK(process::classify_end(SIGKILL, 0, "here", "")
+            .reason.starts_with("SIGKILL from outside here, not for lack of memory"));
   for (const std::optional<int64_t> kills : {std::optional<int64_t>(1), std::optional<int64_t>()}) {
-    const Failure by_kernel = classify_end(SIGKILL, kills, "here", "");
+    const Failure by_kernel = process::classify_end(SIGKILL, kills, "here", "");
     CHECK(by_kernel.outcome == Outcome::host_oom);
     CHECK(by_kernel.reason.starts_with("killed by the kernel here, most likely out of host memory"));
   }
@@ -168,10 +169,10 @@ TEST_CASE("a child that keeps the pipe open does not keep the sweep waiting") {
 
 TEST_CASE("a signal to this process ends the trial as interrupted") {
   Stage stage;
-  const InterruptScope scope;
-  CHECK_FALSE(interrupted());
+  const process::InterruptScope scope;
+  CHECK_FALSE(process::interrupted());
   raise(SIGINT);
-  CHECK(interrupted());
+  CHECK(process::interrupted());
   const Failure failure = stage.failure("sleep");
   CHECK(failure.outcome == Outcome::interrupted);
 }

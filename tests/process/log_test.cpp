@@ -1,16 +1,16 @@
 // A model that prints in a loop must not fill a disk, and what a trial said last must still be there.
-#include "core/sweep/trial_log.h"
+#include "core/process/log.h"
 
 #include <doctest/doctest.h>
 
 #include "tests/support/run_program.h"
 
 using namespace memtune;
-using sweep::TrialLog;
+using process::ProcessLog;
 
 TEST_CASE("a log is kept as it comes, with its last words") {
   const test::ScratchFolder folder;
-  TrialLog log(folder.path / "log.txt", system_files());
+  ProcessLog log(folder.path / "log.txt", system_files());
   log.add("loading\nsomething ");
   CHECK(test::slurp(folder.path / "log.txt") == "loading\nsomething ");
   log.add("is rotten\n");
@@ -21,7 +21,7 @@ TEST_CASE("a log is kept as it comes, with its last words") {
 
 TEST_CASE("of a flood the beginning and the end are kept, and how much is missing is said") {
   const test::ScratchFolder folder;
-  TrialLog log(folder.path / "log.txt", system_files());
+  ProcessLog log(folder.path / "log.txt", system_files());
   const std::string line(1023, 'x');
   for (int i = 0; i < 100'000; ++i) log.add(line + "\n");
   log.add("the end\n");
@@ -38,7 +38,7 @@ TEST_CASE("of a flood the beginning and the end are kept, and how much is missin
 }
 
 TEST_CASE("a log without a file has last words too") {
-  TrialLog log("", system_files());
+  ProcessLog log("", system_files());
   CHECK(log.last_words() == "it said nothing");
   log.add("no room\n");
   log.finish();
@@ -49,7 +49,7 @@ TEST_CASE("a log takes the name of a file that has another one, not its place") 
   const test::ScratchFolder folder;
   write_file(folder.path / "mine", "precious");
   std::filesystem::create_hard_link(folder.path / "mine", folder.path / "log.txt");
-  TrialLog log(folder.path / "log.txt", system_files());
+  ProcessLog log(folder.path / "log.txt", system_files());
   log.add("words");
   CHECK(test::slurp(folder.path / "mine") == "precious");
   CHECK(test::slurp(folder.path / "log.txt") == "words");

@@ -1,5 +1,5 @@
-// What a trial says on stdout and stderr, for people: the first megabytes in a file as they come, of the rest the last
-// words. A model that prints in a loop fills neither disk nor memory.
+// What a process says on stdout and stderr, for people: the first megabytes in a file as they come, of the rest the last
+// words. One that prints in a loop fills neither disk nor memory.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 #include "core/base/file.h"
 
-namespace memtune::sweep {
+namespace memtune::process {
 
-class TrialLog {
+class ProcessLog {
  public:
   // Takes the place of a file that is there. "": kept nowhere but for its end. Throws IoError.
-  TrialLog(std::filesystem::path path, FileSystem& files);
+  ProcessLog(std::filesystem::path path, FileSystem& files);
 
   // That the disk takes no more is not the trial's fault: what it says last is known all the same.
   void add(std::string_view bytes);
@@ -34,4 +34,4 @@ class TrialLog {
   std::string end_;  // of all that was said
 };
 
-}  // namespace memtune::sweep
+}  // namespace memtune::process

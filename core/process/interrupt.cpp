@@ -1,8 +1,8 @@
-#include "core/sweep/interrupt.h"
+#include "core/process/interrupt.h"
 
 #include <array>
 
-namespace memtune::sweep {
+namespace memtune::process {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
@@ -33,4 +33,4 @@ InterruptScope::~InterruptScope() {
 
 bool interrupted() { return interrupted_by != 0; }
 
-}  // namespace memtune::sweep
+}  // namespace memtune::process

@@ -1,16 +1,19 @@
-// Why a trial process ended that gave no answer.
+// Why a process ended that gave no answer.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "core/sweep/trial_process.h"
+#include "core/result/measurement.h"
 
-namespace memtune::sweep {
+namespace memtune::process {
 
-// "in phase measure, step 2 of 5"
-std::string describe(const Phase& phase);
+struct Failure {
+  result::Outcome outcome =
+      result::Outcome::error;  // host_oom | disk_full | killed | timeout | crash | error | interrupted
+  std::string reason;          // one line
+};
 
 // How many processes the kernel has killed for lack of memory; nothing where it does not say.
 std::optional<int64_t> count_memory_kills();
@@ -19,4 +22,4 @@ std::optional<int64_t> count_memory_kills();
 Failure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
                      const std::string& details);
 
-}  // namespace memtune::sweep
+}  // namespace memtune::process

@@ -1,4 +1,4 @@
-#include "core/sweep/trial_end.h"
+#include "core/process/end.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-namespace memtune::sweep {
+namespace memtune::process {
 namespace {
 
 std::string signal_name(int signal) {
@@ -22,13 +22,6 @@ Failure classify_kill(std::optional<int64_t> memory_kills, const std::string& wh
 }
 
 }  // namespace
-
-std::string describe(const Phase& phase) {
-  if (phase.name.empty()) return "before its first phase";
-  std::string text = "in phase " + phase.name;
-  if (phase.steps > 0) text += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
-  return text;
-}
 
 std::optional<int64_t> count_memory_kills() {
   std::ifstream file("/proc/vmstat");
@@ -55,4 +48,4 @@ Failure classify_end(int status, std::optional<int64_t> memory_kills, const std:
           "ended with exit code " + std::to_string(code) + " and no result " + where + "; " + details};
 }
 
-}  // namespace memtune::sweep
+}  // namespace memtune::process

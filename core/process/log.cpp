@@ -1,4 +1,4 @@
-#include "core/sweep/trial_log.h"
+#include "core/process/log.h"
 
 #include <fcntl.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/text.h"
 
-namespace memtune::sweep {
+namespace memtune::process {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{8} << 20;  // as they come
@@ -16,7 +16,7 @@ constexpr size_t kEndBytes = size_t{64} << 10;
 
 }  // namespace
 
-TrialLog::TrialLog(std::filesystem::path path, FileSystem& files) : path_(std::move(path)), files_(files) {
+ProcessLog::ProcessLog(std::filesystem::path path, FileSystem& files) : path_(std::move(path)), files_(files) {
   if (path_.empty()) return;
   files_.unlink(path_);  // it may have other names, and they are somebody's
   const int file = files_.open(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -24,7 +24,7 @@ TrialLog::TrialLog(std::filesystem::path path, FileSystem& files) : path_(std::m
   file_ = Descriptor(file);
 }
 
-void TrialLog::add(std::string_view bytes) {
+void ProcessLog::add(std::string_view bytes) {
   const int64_t room = kMostBytes - said_bytes_;
   if (room > 0) write(bytes.substr(0, static_cast<size_t>(room)));
   said_bytes_ += static_cast<int64_t>(bytes.size());
@@ -32,7 +32,7 @@ void TrialLog::add(std::string_view bytes) {
   if (end_.size() > 2 * kEndBytes) end_.erase(0, end_.size() - kEndBytes);
 }
 
-void TrialLog::write(std::string_view bytes) {
+void ProcessLog::write(std::string_view bytes) {
   while (file_.get() >= 0 && !bytes.empty()) {
     const int64_t count = files_.write(file_.get(), bytes.data(), static_cast<int64_t>(bytes.size()));
     if (count == -EINTR) continue;
@@ -43,7 +43,7 @@ void TrialLog::write(std::string_view bytes) {
   }
 }
 
-void TrialLog::finish() {
+void ProcessLog::finish() {
   const int64_t rest = said_bytes_ - written_bytes_;
   if (rest <= 0) return;
   const auto kept = static_cast<size_t>(std::min<int64_t>(rest, static_cast<int64_t>(end_.size())));
@@ -51,7 +51,7 @@ void TrialLog::finish() {
   write(std::string_view(end_).substr(end_.size() - kept));
 }
 
-std::string TrialLog::last_words() const {
+std::string ProcessLog::last_words() const {
   constexpr size_t kLastBytes = 4096;
   std::vector<std::string> last;
   for (std::string& line : split(end_.substr(end_.size() - std::min(end_.size(), kLastBytes)), '\n')) {
@@ -63,4 +63,4 @@ std::string TrialLog::last_words() const {
   return "it said nothing" + (path_.empty() ? "" : " (" + path_.string() + " is empty)");
 }
 
-}  // namespace memtune::sweep
+}  // namespace memtune::process

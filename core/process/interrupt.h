@@ -5,7 +5,7 @@
 #include <csignal>
 #include <vector>
 
-namespace memtune::sweep {
+namespace memtune::process {
 
 // Catches SIGINT, SIGTERM and SIGHUP while alive. One at a time.
 class InterruptScope {
@@ -22,4 +22,4 @@ class InterruptScope {
 // A signal has come since the scope began; never outside one.
 bool interrupted();
 
-}  // namespace memtune::sweep
+}  // namespace memtune::process
