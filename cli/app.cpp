@@ -85,6 +85,15 @@ std::string help_of(CLI::App& app, int descriptor) {
   return help_text(*std::ranges::find(all, name, &CommandWords::name), all, width > 0 ? width : kHelpWidth);
 }
 
+// What stands behind "--" is a command of somebody else's, whose flags are not memtune's; `words` loses it.
+CommandWordsBehind take_command(std::vector<std::string>& words) {
+  const auto end = std::ranges::find(words, "--");
+  if (words.front() != "profile" || end == words.end()) return {};
+  std::vector<std::string> command(end + 1, words.end());
+  words.erase(end, words.end());
+  return command;
+}
+
 int parse(CLI::App& app, std::vector<std::string> arguments) try {
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   app.parse(arguments);
@@ -118,14 +127,14 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<st
   return command.add_option(name, values, help)->allow_extra_args(false);
 }
 
-std::unique_ptr<CLI::App> make_app(Action& action) {
+std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& behind) {
   auto made = std::make_unique<CLI::App>(kDescription, "memtune");
   CLI::App& app = *made;
   app.set_help_flag("-h,--help", "print this help");  // of commands too
   app.set_version_flag("-V,--version", "memtune " MEMTUNE_VERSION, "print the version");
   app.require_subcommand(1);
   add_sweep(app, action);
-  add_profile(app, action);
+  add_profile(app, action, behind);
   add_run(app, action);
   add_strategies(app, action);
   add_plan(app, action);
@@ -140,13 +149,14 @@ std::unique_ptr<CLI::App> make_app(Action& action) {
 
 int run(const std::vector<std::string>& arguments) {
   Action action;
-  const std::unique_ptr<CLI::App> made = make_app(action);
-  CLI::App& app = *made;
   if (arguments.empty()) {
-    std::fputs(help_of(app, STDERR_FILENO).c_str(), stderr);
+    std::fputs(help_of(*make_app(action), STDERR_FILENO).c_str(), stderr);
     return kUsage;
   }
-  const std::vector<std::string> words = as_flags(arguments);
+  std::vector<std::string> words = as_flags(arguments);
+  const CommandWordsBehind behind = take_command(words);
+  const std::unique_ptr<CLI::App> made = make_app(action, behind);
+  CLI::App& app = *made;
   check_command(app, words.front());
   if (const int code = parse(app, words); code >= 0) return code;
   const CLI::App& command = *app.get_subcommands().front();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_profile.h"
 #include "cli/console.h"
 
 namespace memtune::cli {
@@ -18,7 +19,7 @@ using Action = std::function<int()>;
 
 // One a command. The description of `command` begins with a line of what it does, then examples.
 void add_sweep(CLI::App& app, Action& action);
-void add_profile(CLI::App& app, Action& action);
+void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind);
 void add_run(CLI::App& app, Action& action);
 void add_strategies(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
@@ -39,7 +40,7 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<st
                       const std::string& help);
 
 // All commands; the one that a parse finds sets `action`, which must outlive the App.
-std::unique_ptr<CLI::App> make_app(Action& action);
+std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& behind = {});
 
 // The exit code, or throws an Error for main to print.
 int run(const std::vector<std::string>& arguments);

@@ -57,6 +57,7 @@ CommandWords read_command(CLI::App& app) {
   CommandWords command;
   command.name = app.get_name();
   read_description(app.get_description(), command);
+  command.behind = app.get_footer();
   for (CLI::Option* option : app.get_options()) command.options.push_back(option_words(*option));
   if (app.get_prefix_command()) command.options = viewer_words();
   std::ranges::stable_sort(command.options, {}, [](const OptionWords& option) {

@@ -25,6 +25,7 @@ struct CommandWords {
   std::string text;     // the rest of the description, without the examples; may be empty
   std::vector<std::string> examples;
   std::vector<OptionWords> options;  // in the order of their groups
+  std::string behind = {};           // what may stand behind the options: "-- COMMAND..."
 };
 
 // The program, then its commands.

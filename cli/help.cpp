@@ -61,7 +61,7 @@ std::string usage(const CommandWords& command) {
   for (const OptionWords& option : command.options) {
     if (option.alone) text += option.required ? " " + option.names.front() : " [" + option.names.front() + "]";
   }
-  return text + "\n";
+  return text + (command.behind.empty() ? "" : " [" + command.behind + "]") + "\n";
 }
 
 std::string commands(std::span<const CommandWords> all, int width) {

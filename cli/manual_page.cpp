@@ -78,6 +78,7 @@ std::string synopsis(const CommandWords& command) {
     const std::string name = italic(option.names.front());
     page += option.required ? " " + name : " [" + name + "]";
   }
+  if (!command.behind.empty()) page += " [" + escaped(command.behind) + "]";
   return page + "\n";
 }
 

@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <array>
+
 #include "cli/app.h"
 #include "cli/finished_run.h"
+#include "cli/flags.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
@@ -10,12 +14,34 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(Run one strategy, always anew, and keep its trace.
+constexpr char kDescription[] = R"(Measure one strategy, or with -- a training command of yours as it is.
 
 Examples:
   memtune profile
+  memtune profile -- python train.py --config mine.yaml
+  memtune profile --steps 10 --json answer.json -- torchrun --nproc-per-node 2 train.py
   memtune profile --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --strategy offload:stream
-  memtune report ./memtune-profile --format perfetto -o trace.json)";
+  memtune report ./memtune-profile --format perfetto -o trace.json
+
+Without -- a strategy is run on a model of memtune's, always anew, and its trace kept.
+
+With -- the words behind it are a command, started as they stand. Any that trains with PyTorch 2.4 or newer will do, one process or
+many. Nothing of it is changed: memtune watches its optimizer steps from outside, and after --warmup and --steps of them ends it as
+sys.exit() would. Of the flags --steps, --warmup, --timeout, --out, --json, -q and --no-color go with it; its stdin is empty, and
+what it prints goes to log.txt in the folder of --out. A step is one of the optimizer, with all that was accumulated for it; of
+several processes the slowest counts, and the highest peak. On CUDA two more steps are traced behind them.
+It cannot be measured where Python is told not to look: python -I, -S, -E, or an environment without PYTHONPATH.)";
+
+// Of the flags, those that a command behind "--" has a use for.
+constexpr std::array kOfCommands = {"--steps", "--warmup", "--timeout", "--out", "--json", "--quiet", "--no-color"};
+
+void check_flags_of_command(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_lnames().empty() ? option->get_name() : "--" + option->get_lnames().front();
+    if (option->count() > 0 && std::ranges::find(kOfCommands, name) == kOfCommands.end())
+      throw UsageError(name + " is for models of memtune's own; a command behind -- brings what it trains");
+  }
+}
 
 struct ProfileFlags {
   ModelFlags model;
@@ -59,9 +85,25 @@ int run_command(const ProfileFlags& flags) {
   return kDone;
 }
 
+CommandProfile command_profile(const ProfileFlags& flags, const std::vector<std::string>& command) {
+  constexpr int64_t kMostSteps = 100000;
+  if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
+  CommandProfile profile;
+  profile.command = command;
+  profile.steps.measured = static_cast<int>(integer_flag("--steps", flags.model.steps, 1, kMostSteps));
+  if (flags.model.warmup == "0")
+    throw UsageError("--warmup: a command's first step has no beginning; it takes at least 1");
+  profile.steps.warmup = static_cast<int>(integer_flag("--warmup", flags.model.warmup, 1, kMostSteps));
+  profile.limit = duration_flag("--timeout", flags.model.timeout);
+  profile.out = flags.model.out;
+  profile.json = flags.json;
+  profile.console = flags.model.console;
+  return profile;
+}
+
 }  // namespace
 
-void add_profile(CLI::App& app, Action& action) {
+void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind) {
   auto flags = std::make_shared<ProfileFlags>();
   CLI::App* command = app.add_subcommand("profile", kDescription);
   flags->model.add_to(*command, "./memtune-profile");
@@ -74,7 +116,14 @@ void add_profile(CLI::App& app, Action& action) {
   put_under(kModelOptions, *command, {"--batch", "--seq"});
   put_under(kTrials, *command, {"--strategy", "--plan"});
   put_under(kAnswer, *command, {"--json"});
-  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+  command->footer("-- COMMAND...");
+  command->callback([flags, command, &action, behind] {
+    if (behind) check_flags_of_command(*command);
+    if (behind)
+      action = [flags, behind] { return profile_command(command_profile(*flags, *behind)); };
+    else
+      action = [flags] { return run_command(*flags); };
+  });
 }
 
 }  // namespace memtune::cli

@@ -1,5 +1,5 @@
-// What a process says on stdout and stderr, for people: the first megabytes in a file as they come, of the rest the last
-// words. One that prints in a loop fills neither disk nor memory.
+// What a process says on stdout and stderr, for people: the first megabytes in a file as they come, of the rest the
+// last words. One that prints in a loop fills neither disk nor memory.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
     // Tags: they are told of calls that are recorded.
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER};
+constexpr size_t kKindsWithoutTags = 3;
 constexpr CUpti_ExternalCorrelationKind kTagKinds[] = {CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0,
                                                        CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1};
 constexpr size_t kBuffersAtHand = 4;  // some 35 000 kernels each
@@ -146,6 +148,10 @@ int64_t CuptiBuffers::dropped() {
 
 CuptiProfiler::~CuptiProfiler() { stop(); }
 
+std::span<const CUpti_ActivityKind> CuptiProfiler::kinds() const {
+  return std::span(kKinds).first(tags_wanted_ ? std::size(kKinds) : kKindsWithoutTags);
+}
+
 void CuptiProfiler::start() {
   auto& buffers = CuptiBuffers::get();
   buffers.reserve(kBuffersAtHand);
@@ -153,7 +159,7 @@ void CuptiProfiler::start() {
   device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // nothing from before in the trace
   recording_ = true;
   try {
-    for (const auto kind : kKinds) check_cupti(cuptiActivityEnable(kind), "cuptiActivityEnable");
+    for (const auto kind : kinds()) check_cupti(cuptiActivityEnable(kind), "cuptiActivityEnable");
     check_cupti(cuptiGetTimestamp(&base_), "cuptiGetTimestamp");
   } catch (...) {
     stop();
@@ -163,7 +169,7 @@ void CuptiProfiler::start() {
 
 void CuptiProfiler::stop() noexcept {
   if (!std::exchange(recording_, false)) return;
-  for (const auto kind : kKinds) (void)cuptiActivityDisable(kind);
+  for (const auto kind : kinds()) (void)cuptiActivityDisable(kind);
 }
 
 int64_t CuptiProfiler::now_ns() const {
@@ -174,7 +180,7 @@ int64_t CuptiProfiler::now_ns() const {
 
 void CuptiProfiler::tag(Tag index, uint32_t number) {
   uint32_t& current = tags_[index];
-  if (!recording_ || current == number) return;
+  if (!recording_ || !tags_wanted_ || current == number) return;
   uint64_t last = 0;
   if (current != 0)
     check_cupti(cuptiActivityPopExternalCorrelationId(kTagKinds[index], &last),

@@ -60,6 +60,7 @@ constexpr Figure kFigures[] = {
     of_copies<within<&M::transfer, &T::out_gb_per_s>>("out_gb_per_s", "out GB/s", Unit::gb_per_second, 1),
     of_copies<within<&M::transfer, &T::in_gb_per_s>>("in_gb_per_s", "in GB/s", Unit::gb_per_second, 1),
     plain<of<&M::recomputed_ops>>("recomputed_ops", "recomputed", Unit::count, 0),
+    plain<of<&M::optimizer_ms>>("optimizer_ms", "optimizer ms", Unit::ms, 2),
 };
 
 double largest(const Figure& figure, std::span<const Row* const> rows) {

@@ -102,6 +102,15 @@ void fields(Gradients& gradients, Visit visit) {
 }
 
 template <typename Visit>
+void fields(RankShare& share, Visit visit) {
+  visit("rank", share.rank);
+  visit("step_ms", share.step_ms);
+  visit("peak_bytes", share.peak_bytes);
+  visit("optimizer_ms", share.optimizer_ms);
+  visit("loss", share.loss);
+}
+
+template <typename Visit>
 void fields(Measurement& measurement, Visit visit) {
   visit("strategy", measurement.strategy);
   visit("outcome", measurement.outcome);
@@ -125,6 +134,8 @@ void fields(Measurement& measurement, Visit visit) {
   visit("engine_ms", measurement.engine_ms);
   visit("loss", measurement.loss);
   visit("gradients", measurement.gradients);
+  visit("optimizer_ms", measurement.optimizer_ms);
+  visit("ranks", measurement.ranks);
   visit("profiler_overhead", measurement.profiler_overhead);
   visit("emulated", measurement.emulated);
   visit("device", measurement.device);
@@ -152,7 +163,8 @@ Json encode(const std::string& any) {
   return parse_json(Json(any).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-Json encode(std::vector<Round>& rounds);
+template <typename Part>
+requires std::is_aggregate_v<Part> Json encode(std::vector<Part>& parts);
 
 template <typename Object>
 requires std::is_aggregate_v<Object> Json encode(Object& object) {
@@ -179,7 +191,9 @@ void decode(const Json& json, std::vector<double>& values) {
   for (const Json& element : json) decode(element, values.emplace_back());
 }
 
-void decode(const Json& json, std::vector<Round>& rounds);
+template <typename Part>
+requires std::is_aggregate_v<Part>
+void decode(const Json& json, std::vector<Part>& parts);
 
 // A key that is absent leaves its member at the default.
 template <typename Object>
@@ -191,15 +205,18 @@ void decode(const Json& json, Object& object) {
   });
 }
 
-Json encode(std::vector<Round>& rounds) {
+template <typename Part>
+requires std::is_aggregate_v<Part> Json encode(std::vector<Part>& parts) {
   Json array = Json::array();
-  for (Round& round : rounds) array.push_back(encode(round));
+  for (Part& part : parts) array.push_back(encode(part));
   return array;
 }
 
-void decode(const Json& json, std::vector<Round>& rounds) {
-  rounds.clear();
-  for (const Json& element : json) decode(element, rounds.emplace_back());
+template <typename Part>
+requires std::is_aggregate_v<Part>
+void decode(const Json& json, std::vector<Part>& parts) {
+  parts.clear();
+  for (const Json& element : json) decode(element, parts.emplace_back());
 }
 
 }  // namespace

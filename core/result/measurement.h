@@ -77,6 +77,15 @@ struct Gradients {
   std::string against;  // strategy of the reference
 };
 
+// What one of several processes that train together measured.
+struct RankShare {
+  int64_t rank = 0;
+  StepTime step_ms;
+  Peak peak_bytes;
+  double optimizer_ms = 0;
+  std::vector<double> loss;
+};
+
 struct Measurement {
   std::string strategy;
   Outcome outcome = Outcome::ok;
@@ -100,6 +109,8 @@ struct Measurement {
   double recompute_ms = 0;   // of the device, per step; taken in the traced steps
   std::vector<double> loss;  // [0]: the untouched model's; then one a measured step
   Gradients gradients;
+  double optimizer_ms = 0;       // of a step, in its updates; 0: not taken
+  std::vector<RankShare> ranks;  // where there are several; the figures above are then the slowest and the highest
   double profiler_overhead = 0;  // traced step / measured step - 1
   bool emulated = false;         // the CPU played the device
   std::string device;            // "NVIDIA H200"

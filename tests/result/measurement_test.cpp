@@ -47,6 +47,8 @@ Measurement full() {
   round.cores = 4;
   round.gpu_processes = 2;
   m.rounds.push_back(round);
+  m.optimizer_ms = 0.75;
+  m.ranks = {{1, summarize({12.5}), {1, 2, 3}, 0.75, {10.5}}};
   m.profiler_overhead = 0.01;
   m.emulated = true;
   m.device = "NVIDIA H200";
@@ -72,6 +74,9 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
     "recomputed_ops": 7, "recompute_ms": 0.25, "engine_ms": 0.125, "loss": [10.5, 10.25],
     "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
                   "against": "none"},
+    "optimizer_ms": 0.75,
+    "ranks": [{"rank": 1, "step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]},
+               "peak_bytes": {"allocated": 1, "reserved": 2, "device": 3}, "optimizer_ms": 0.75, "loss": [10.5]}],
     "profiler_overhead": 0.01, "emulated": true, "device": "NVIDIA H200",
     "plan": "trials/1/plan.json", "trace": "trials/1/trace.mtt"})");
   CHECK(Json(full()) == expected);

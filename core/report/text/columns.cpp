@@ -42,6 +42,7 @@ class Columns {
     add_figure(result::figure("hidden"), 4, "share of the copies' time in which the device computed");
     add_figure(result::figure("exposed_ms"), 3, "the copies' time a step in which it did not");
     add_figure(result::rate_figure(rows_), 2);
+    add_figure(result::figure("optimizer_ms"), 1);
     add(
         "gradients", 6, true, [&](const Row& row) { return gradients(row); },
         "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, where " +

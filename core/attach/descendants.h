@@ -1,0 +1,16 @@
+// All processes that descend from this one, by /proc: a child's children are found although they left its group.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+namespace memtune::attach {
+
+// Those that run: none that have ended and wait to be reaped.
+std::vector<pid_t> descendants();
+
+// Answers how many there were.
+int signal_descendants(int signal);
+
+}  // namespace memtune::attach

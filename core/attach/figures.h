@@ -1,0 +1,31 @@
+// The figures of a command from its ranks' records: the slowest rank's time and the highest peak count.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/attach/records.h"
+#include "core/result/row.h"
+
+namespace memtune::attach {
+
+// One process a rank, by rank: the first where several say that they are it (one command after another). What more
+// there are is counted.
+struct Team {
+  std::vector<const TrainingRecords*> ranks;
+  int64_t left_out = 0;
+};
+Team team_of(std::span<const TrainingRecords> processes);
+
+// All but outcome, reason and copies.
+void fill_figures(const Team& team, result::Measurement& to);
+
+// Of torch.save and its kin; nothing when there was none.
+std::vector<result::SaveMeasurement> save_figures(const Team& team, const result::Measurement& measurement);
+
+// Copies of the slowest rank's traced steps, out of its trace, which is written to `target` too; notes say what is
+// missing.
+void fill_transfer(const Team& team, const RecordFolder& records, const std::filesystem::path& target,
+                   FileSystem& files, result::Measurement& to, std::vector<std::string>& notes);
+
+}  // namespace memtune::attach

@@ -1,0 +1,174 @@
+#include "core/attach/outcome.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attach/figures.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/process/end.h"
+
+namespace memtune::attach {
+namespace {
+
+using process::Failure;
+using result::Outcome;
+
+class Judge {
+ public:
+  Judge(const CommandSettings& settings, const RecordFolder& records, const Ending& ending, const Team& team)
+      : settings_(settings), records_(records), ending_(ending), team_(team) {}
+
+  Failure judge() const {
+    if (all_done(records_)) return check_losses();
+    if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
+    if (ending_.stop == Stop::timeout)
+      return {Outcome::timeout, "no end within " + seconds(ending_.limit) + ", " + where() + hint()};
+    if (const auto failure = by_exception()) return *failure;
+    if (!ended_well()) return by_status();
+    if (measured_steps() == 0) return {Outcome::error, "it ended by itself (exit code 0) " + where() + hint()};
+    return check_losses();
+  }
+
+  void add_notes(std::vector<std::string>& notes) const {
+    const int64_t measured = measured_steps();
+    if (!all_done(records_) && ended_well() && measured > 0 && measured < settings_.steps.measured)
+      notes.push_back("it ended by itself after " + std::to_string(measured) + " of " +
+                      std::to_string(settings_.steps.measured) + " measured steps");
+    if (ending_.stop == Stop::farewell)
+      notes.push_back("it did not end by itself once its steps were taken, and was ended");
+    else if (all_done(records_) && ending_.stop == Stop::none && !ended_well())
+      notes.push_back("after the measured steps it ended with " + status_text());
+    if (team_.left_out > 0)
+      notes.push_back(std::to_string(team_.left_out) + " more training processes of the command are left out");
+    for (const TrainingRecords& each : records_.processes())
+      for (const std::string& note : each.notes)
+        if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    if (!team_.ranks.empty() && !team_.ranks.front()->cuda)
+      notes.push_back(
+          "on a CPU the peak of a command is its process's resident memory, the interpreter and its libraries "
+          "included");
+  }
+
+ private:
+  static std::string seconds(std::chrono::milliseconds limit) {
+    std::string text = std::to_string(limit.count() / 1000);
+    if (limit.count() % 1000 != 0) text += "." + std::to_string(1000 + limit.count() % 1000).substr(1);
+    return text + " s";
+  }
+
+  std::string where() const {
+    const int64_t step = steps_taken(records_);
+    if (step == 0) return "before its first optimizer step";
+    return "after step " + std::to_string(step) + " of " +
+           std::to_string(settings_.steps.warmup + settings_.steps.measured);
+  }
+
+  // Why no step was seen.
+  std::string hint() const {
+    if (steps_taken(records_) > 0) return "";
+    if (!records_.python_began())
+      return "; no Python of it took memtune's measuring in: it runs none, or python -I, -S or -E, or an environment "
+             "without PYTHONPATH, switches that off";
+    if (!records_.torch_began()) return "; its Python imported no PyTorch";
+    return "; it imported PyTorch, but no optimizer of torch.optim took a step, and steps are counted by them";
+  }
+
+  bool ended_well() const { return ending_.status && WIFEXITED(*ending_.status) && WEXITSTATUS(*ending_.status) == 0; }
+
+  std::string status_text() const {
+    if (ending_.status && WIFEXITED(*ending_.status))
+      return "exit code " + std::to_string(WEXITSTATUS(*ending_.status));
+    return "a signal";
+  }
+
+  int64_t measured_steps() const {
+    int64_t least = team_.ranks.empty() ? 0 : settings_.steps.measured;
+    for (const TrainingRecords* rank : team_.ranks)
+      least = std::min(least, static_cast<int64_t>(std::ranges::count_if(rank->steps, [](const StepRecord& step) {
+                         return step.phase == StepPhase::measured && step.ms;
+                       })));
+    return least;
+  }
+
+  std::optional<Failure> by_exception() const {
+    for (const TrainingRecords& each : records_.processes()) {
+      if (each.exception_type.empty()) continue;
+      const std::string line = trim(each.exception_text.substr(0, each.exception_text.find('\n'))).substr(0, 300);
+      return Failure{outcome_of(each), each.exception_type + ": " + line + " (" + where() + ")"};
+    }
+    return {};
+  }
+
+  static Outcome outcome_of(const TrainingRecords& each) {
+    const auto says = [&](const char* words) { return each.exception_text.find(words) != std::string::npos; };
+    if (each.exception_type == "OutOfMemoryError" || says("CUDA out of memory") || says("CUDA error: out of memory"))
+      return Outcome::device_oom;
+    if (each.exception_type == "MemoryError" || says("can't allocate memory") || says("std::bad_alloc"))
+      return Outcome::host_oom;
+    return says("No space left on device") ? Outcome::disk_full : Outcome::error;
+  }
+
+  // A launcher turns its worker's SIGKILL into an exit code of its own.
+  Failure by_status() const {
+    if (ending_.memory_kills.value_or(0) > 0)
+      return {Outcome::host_oom, "the kernel killed a process of it, most likely out of host memory, " + where() +
+                                     "; " + ending_.last_words};
+    Failure failure =
+        process::classify_end(ending_.status.value_or(SIGKILL), ending_.memory_kills, where(), ending_.last_words);
+    const auto said = [&](const char* words) { return ending_.last_words.find(words) != std::string::npos; };
+    if (failure.outcome == Outcome::error && (said("OutOfMemoryError") || said("CUDA out of memory")))
+      failure.outcome = Outcome::device_oom;
+    return failure;
+  }
+
+  Failure check_losses() const {
+    const std::vector<StepRecord>& steps = team_.ranks.front()->steps;
+    const auto last = std::ranges::find_if(
+        steps.rbegin(), steps.rend(), [](const StepRecord& step) { return !step.skipped && !step.losses.empty(); });
+    if (last != steps.rend() && std::ranges::any_of(last->losses, [](double loss) { return std::isnan(loss); }))
+      return {Outcome::nan, "the loss of step " + std::to_string(last->number) + " is not a number"};
+    return {Outcome::ok, ""};
+  }
+
+  const CommandSettings& settings_;
+  const RecordFolder& records_;
+  const Ending& ending_;
+  const Team& team_;
+};
+
+}  // namespace
+
+bool all_done(const RecordFolder& records) {
+  const Team team = team_of(records.processes());
+  return !team.ranks.empty() && std::ranges::all_of(team.ranks, &TrainingRecords::done);
+}
+
+int64_t steps_taken(const RecordFolder& records) {
+  const Team team = team_of(records.processes());
+  int64_t least = team.ranks.empty() ? 0 : team.ranks.front()->steps.back().number;
+  for (const TrainingRecords* rank : team.ranks) least = std::min(least, rank->steps.back().number);
+  return least;
+}
+
+CommandResult make_result(const CommandSettings& settings, const RecordFolder& records, const Ending& ending) {
+  const Team team = team_of(records.processes());
+  const Judge judge(settings, records, ending, team);
+  CommandResult made;
+  result::Measurement& measurement = made.row.measurement;
+  measurement.strategy = settings.name;
+  const Failure failure = judge.judge();
+  measurement.outcome = failure.outcome;
+  measurement.reason = failure.reason;
+  judge.add_notes(made.notes);
+  fill_figures(team, measurement);
+  fill_transfer(team, records, settings.folder / "trace.mttrace", settings.files ? *settings.files : system_files(),
+                measurement, made.notes);
+  made.row.saves = save_figures(team, measurement);
+  if (!team.ranks.empty()) made.torch = team.ranks.front()->torch;
+  return made;
+}
+
+}  // namespace memtune::attach

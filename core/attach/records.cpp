@@ -1,0 +1,114 @@
+#include "core/attach/records.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+namespace memtune::attach {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMostBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
+
+std::optional<double> number_in(const json& line, const char* key) {
+  const auto found = line.find(key);
+  return found == line.end() || found->is_null() ? std::nullopt : std::optional(found->get<double>());
+}
+
+int64_t whole_in(const json& line, const char* key) { return line.contains(key) ? whole(line.at(key), 0) : 0; }
+
+StepPhase parse_phase(const std::string& word) {
+  if (word == "warmup") return StepPhase::warmup;
+  if (word == "measured") return StepPhase::measured;
+  if (word == "traced") return StepPhase::traced;
+  throw UsageError("unknown phase");
+}
+
+StepRecord read_step(const json& line) {
+  StepRecord step;
+  step.number = whole(line.at("step"), 1);
+  step.phase = parse_phase(line.at("phase"));
+  step.ms = number_in(line, "ms");
+  step.optimizer_ms = number_in(line, "optimizer_ms");
+  step.save_ms = number_in(line, "save_ms").value_or(0);
+  step.skipped = line.value("skipped", false);
+  step.allocated_bytes = whole_in(line, "allocated");
+  step.reserved_bytes = whole_in(line, "reserved");
+  step.device_bytes = whole_in(line, "device");
+  for (const json& loss : line.at("loss"))
+    step.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
+  return step;
+}
+
+void read_process(const json& line, TrainingRecords& to) {
+  to.pid = whole(line.at("pid"));
+  to.rank = whole(line.at("rank"), 0);
+  to.world = whole(line.at("world"), 1);
+  to.cuda = line.at("cuda");
+  to.device = line.at("device");
+  to.torch = line.at("torch");
+  to.python = line.at("python");
+}
+
+// A file's name, never a way elsewhere.
+std::string plain_name(std::string name) { return name.find('/') == std::string::npos ? name : ""; }
+
+void read_line(const std::string& text, TrainingRecords& to) try {
+  const json line = parse_json(text);
+  const std::string kind = line.at("record");
+  if (kind == "process") read_process(line, to);
+  if (kind == "step") to.steps.push_back(read_step(line));
+  if (kind == "save") to.saves.push_back({whole(line.at("step"), 0), line.at("ms"), whole(line.at("bytes"), 0)});
+  if (kind == "note" && to.notes.size() < 20) to.notes.push_back(line.at("text"));
+  if (kind == "done") to.done = true;
+  if (kind == "exception") {
+    to.exception_type = line.at("type");
+    to.exception_text = line.at("text");
+  }
+  if (kind == "trace") {
+    to.trace = plain_name(line.at("file"));
+    to.traced_steps = whole(line.at("steps"), 1);
+  }
+} catch (const std::exception&) {  // cut off, or the script's own
+}
+
+}  // namespace
+
+bool RecordFolder::poll() try {
+  bool more = false;
+  for (const std::string& name : names_in(path_, files_)) {
+    python_ |= name == "python";
+    torch_ |= name == "torch";
+    if (!name.ends_with(".jsonl") || std::ranges::find(tails_, name, &Tail::name) != tails_.end()) continue;
+    tails_.push_back({name, 0, ""});
+    processes_.emplace_back();
+  }
+  for (size_t i = 0; i < tails_.size(); ++i) more |= read(tails_[i], processes_[i]);
+  return more;
+} catch (const IoError&) {  // the command removed the folder
+  return false;
+}
+
+bool RecordFolder::read(Tail& tail, TrainingRecords& records) try {
+  const InputFile file(path_ / tail.name, files_);
+  const int64_t count = std::min(file.size(), kMostBytes) - tail.read_bytes;
+  if (count <= 0) return false;
+  std::string bytes(static_cast<size_t>(count), '\0');
+  file.read(bytes.data(), count, tail.read_bytes);
+  tail.read_bytes += count;
+  tail.line += bytes;
+  size_t start = 0;
+  for (size_t end; (end = tail.line.find('\n', start)) != std::string::npos; start = end + 1)
+    read_line(tail.line.substr(start, end - start), records);
+  tail.line.erase(0, start);
+  return true;
+} catch (const IoError&) {  // gone, or no file
+  return false;
+}
+
+}  // namespace memtune::attach

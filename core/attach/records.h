@@ -1,0 +1,75 @@
+// What the shim wrote in each process that trains, read as it grows. Lines that make no sense are passed over: a
+// process may be killed within one. Thread: any, one at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/own_folder.h"
+
+namespace memtune::attach {
+
+enum class StepPhase { warmup, measured, traced };
+
+// From one optimizer step to the next.
+struct StepRecord {
+  int64_t number = 0;  // from 1 on
+  StepPhase phase = StepPhase::warmup;
+  std::optional<double> ms, optimizer_ms;                             // the first step has no beginning
+  double save_ms = 0;                                                 // of it, that saves took
+  bool skipped = false;                                               // by a gradient scaler that met an overflow
+  int64_t allocated_bytes = 0, reserved_bytes = 0, device_bytes = 0;  // highest so far; 0: not known
+  std::vector<double> losses;                                         // that backward started from
+};
+
+struct SaveRecord {
+  int64_t step = 0;  // behind which
+  double ms = 0;
+  int64_t bytes = 0;
+};
+
+// Of one process.
+struct TrainingRecords {
+  int64_t pid = 0, rank = 0, world = 1;
+  bool cuda = false, done = false;  // done: it took all its steps and was asked to end
+  std::string device, torch, python;
+  std::vector<StepRecord> steps;
+  std::vector<SaveRecord> saves;
+  std::vector<std::string> notes;
+  std::string exception_type, exception_text;  // that ended it; "": none did
+  std::string trace;                           // file name within the folder; "": none
+  int64_t traced_steps = 0;
+};
+
+class RecordFolder {
+ public:
+  explicit RecordFolder(const std::filesystem::path& path) : path_(path), files_(path) {}
+
+  // Takes in what has come; false when nothing did.
+  bool poll();
+
+  const std::vector<TrainingRecords>& processes() const { return processes_; }  // in the order of their first record
+  bool python_began() const { return python_; }                                 // some Python process loaded the shim
+  bool torch_began() const { return torch_; }                                   // and imported PyTorch
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  struct Tail {
+    std::string name;
+    int64_t read_bytes = 0;
+    std::string line;  // that has no end yet
+  };
+
+  bool read(Tail& tail, TrainingRecords& records);
+
+  std::filesystem::path path_;
+  OwnFolder files_;
+  std::vector<Tail> tails_;
+  std::vector<TrainingRecords> processes_;
+  bool python_ = false, torch_ = false;
+};
+
+}  // namespace memtune::attach

@@ -1,0 +1,451 @@
+"""Measures the training that happens in a Python process, from one optimizer step to the next, and changes none of it.
+
+memtune lays this file as sitecustomize.py into a private folder, first on PYTHONPATH. It waits for PyTorch to be
+imported, then watches optimizers, backward, gradient scalers and saves; when enough steps were taken it ends the script
+as sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
+
+MEMTUNE_ATTACH        the folder that records go to: a file a process, a JSON object a line
+MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them where there is a CUDA device
+MEMTUNE_ATTACH_CUPTI  the library that traces; "": none
+"""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Training:
+    """What this process trains. Its file is made with its first record, so that a process that trains nothing has none."""
+
+    def __init__(self):
+        self.warmup, self.steps, self.traced = (int(n) for n in os.environ["MEMTUNE_ATTACH_STEPS"].split("+"))
+        self.folder = os.environ["MEMTUNE_ATTACH"]
+        self.over = False
+        self.reset()
+
+    def reset(self):
+        """Of a process that was forked off, too: its parent's steps are not its own."""
+        self.pid = os.getpid()
+        self.file = None
+        self.step = 0  # that have ended
+        self.first = None  # the optimizer whose steps divide time
+        self.calls = 0  # of any optimizer's step
+        self.backwards = self.counted_backwards = self.depth = 0
+        self.last = None  # moment at which the running step began
+        self.losses, self.updates, self.update_began = [], [], None
+        self.saves_s = 0
+        self.saving = False
+        self.pending = []  # steps whose device has not come so far
+        self.tracer = None
+
+    # --- records
+
+    def write(self, **record):
+        import json
+
+        if self.file is None:
+            path = os.path.join(self.folder, "%d.jsonl" % self.pid)
+            self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        os.write(self.file, (json.dumps(record) + "\n").encode())
+
+    def note(self, text):
+        self.write(record="note", text=text)
+
+    def exception(self, kind, value):
+        if not self.over and issubclass(kind, Exception):
+            self.write(record="exception", type=kind.__name__, text=str(value)[:2000])
+
+    def write_process(self):
+        import torch
+
+        rank, world = self.rank_and_world()
+        cuda = torch.cuda.is_initialized()
+        self.write(record="process", pid=self.pid, rank=rank, world=world, python=sys.version.split()[0],
+                   torch=str(torch.__version__), cuda=cuda,
+                   device=torch.cuda.get_device_name() if cuda else "")
+
+    @staticmethod
+    def rank_and_world():
+        import torch
+
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            return torch.distributed.get_rank(), torch.distributed.get_world_size()
+        for rank, world in (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+                            ("SLURM_PROCID", "SLURM_NTASKS")):
+            if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
+                return int(os.environ[rank]), int(os.environ[world])
+        return 0, 1
+
+    # --- moments: of the host, and where there is a CUDA device of its stream, which nobody waits for
+
+    @staticmethod
+    def now():
+        import time
+
+        import torch
+
+        event = None
+        if torch.cuda.is_initialized():
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+        return time.perf_counter(), event
+
+    @staticmethod
+    def ms_between(begin, end):
+        if begin[1] is None or end[1] is None:
+            return (end[0] - begin[0]) * 1e3
+        return begin[1].elapsed_time(end[1])
+
+    def reading(self, tensor):
+        """A scalar's value as it is now; of a device's tensor once the device has come to here."""
+        import torch
+
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.numel() != 1 or tensor.is_complex():
+            return None
+        tensor = tensor.detach().reshape(())
+        if tensor.device.type == "cpu":
+            return float(tensor)
+        if tensor.device.type != "cuda":
+            return None
+        host = torch.empty((), dtype=tensor.dtype, pin_memory=True)
+        host.copy_(tensor, non_blocking=True)
+        return host
+
+    # --- what the hooks tell
+
+    def begin_backward(self, tensors, grad_tensors):
+        self.check_fork()
+        self.depth += 1
+        if self.depth > 1 or self.over:  # a checkpointed block's own backward
+            return
+        self.backwards += 1
+        root = tensors if not isinstance(tensors, (list, tuple)) else tensors[0] if len(tensors) == 1 else None
+        if root is None or grad_tensors is not None:
+            return
+        loss = getattr(root, "_memtune_loss", None)
+        self.losses.append(loss if loss is not None else self.reading(root))
+
+    def end_backward(self):
+        self.depth -= 1
+        if self.update_began is not None and self.depth == 0:
+            self.update_began = self.now()  # a closure: what came before is no update
+
+    def begin_update(self):
+        self.check_fork()
+        # An optimizer for each parameter would pay more for the clock than for the update.
+        self.update_began = self.now() if len(self.updates) < 8 else None
+
+    def end_update(self, optimizer):
+        self.calls += 1
+        if self.update_began is not None:
+            self.updates.append((self.update_began, self.now()))
+        self.update_began = None
+        if self.ends_step(optimizer):
+            self.end_step(False)
+
+    def skipped(self, optimizer):
+        if self.ends_step(optimizer):
+            self.end_step(True)
+
+    def saved(self, seconds, size):
+        if self.step == 0 or self.over:
+            return
+        self.saves_s += seconds
+        self.write(record="save", step=self.step, ms=seconds * 1e3, bytes=size)
+
+    def check_fork(self):
+        if self.pid != os.getpid():
+            self.reset()
+
+    def ends_step(self, optimizer):
+        """When the optimizer that stepped first comes round again. One that steps group by group has one backward."""
+        import weakref
+
+        if self.over:
+            raise SystemExit(0)
+        first = self.first() if self.first is not None else None
+        if first is None:
+            self.first = weakref.ref(optimizer)
+        elif first is not optimizer or 0 < self.backwards == self.counted_backwards:
+            return False
+        self.counted_backwards = self.backwards
+        return True
+
+    def end_step(self, skipped):
+        import torch
+
+        cuda = torch.cuda.is_initialized()
+        if cuda and torch.cuda.is_current_stream_capturing():
+            return
+        end = self.now()
+        self.step += 1
+        if self.step == 1:
+            self.write_process()
+        record = dict(record="step", step=self.step, skipped=skipped, save_ms=self.saves_s * 1e3,
+                      phase="warmup" if self.step <= self.warmup
+                      else "measured" if self.step <= self.warmup + self.steps else "traced")
+        record.update(self.memory(cuda))
+        self.pending.append((record, self.last, end, self.losses, self.updates))
+        self.losses, self.updates, self.saves_s = [], [], 0
+        last = self.warmup + self.steps
+        if self.step == last and cuda and self.traced and os.environ.get("MEMTUNE_ATTACH_CUPTI"):
+            self.flush(True)
+            self.begin_trace()
+        if self.step >= (last + self.traced if self.tracer else last):
+            self.finish()
+        self.flush(not cuda)
+        self.last = self.now()
+
+    def memory(self, cuda):
+        import torch
+
+        if not cuda:
+            import resource
+
+            unit = 1 if sys.platform == "darwin" else 1024
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+            return {"allocated": peak, "reserved": peak}
+        figures = {}
+        try:
+            stats = torch.cuda.memory_stats()
+            figures = {"allocated": stats["allocated_bytes.all.peak"], "reserved": stats["reserved_bytes.all.peak"]}
+            if self.step == self.warmup + self.steps:
+                free, total = torch.cuda.mem_get_info()
+                figures["device"] = total - free
+        except Exception as error:  # an allocator of its own that does not count
+            if self.step == 1:
+                self.note("PyTorch's allocator tells no peaks: %s" % error)
+        return figures
+
+    def flush(self, wait):
+        """Writes the steps that the device has done."""
+        import torch
+
+        if wait and self.pending and self.pending[-1][2][1] is not None:
+            torch.cuda.synchronize()
+        while self.pending:
+            record, begin, end, losses, updates = self.pending[0]
+            if not wait and end[1] is not None and not end[1].query():
+                return
+            if begin is not None:
+                record["ms"] = self.ms_between(begin, end)
+            if 0 < len(updates) < 8:
+                record["optimizer_ms"] = sum(self.ms_between(*update) for update in updates)
+            values = [float(loss) for loss in losses if loss is not None]
+            record["loss"] = [value if value - value == 0 else None for value in values]
+            self.write(**record)
+            self.pending.pop(0)
+
+    # --- kernels and copies
+
+    def begin_trace(self):
+        import ctypes
+
+        error = ctypes.create_string_buffer(400)
+        try:
+            tracer = ctypes.CDLL(os.environ["MEMTUNE_ATTACH_CUPTI"])
+            if tracer.memtune_begin_trace(error, len(error)) == 0:
+                self.tracer = tracer
+        except (OSError, AttributeError) as problem:
+            error.value = str(problem).encode()[:399]
+        if self.tracer is None:
+            self.note("kernels and copies cannot be traced: " + error.value.decode(errors="replace"))
+
+    def end_trace(self):
+        import ctypes
+
+        error = ctypes.create_string_buffer(400)
+        name = "%d.mttrace" % self.pid
+        if self.tracer.memtune_end_trace(os.path.join(self.folder, name).encode(), error, len(error)) == 0:
+            self.write(record="trace", file=name, steps=self.traced)
+        else:
+            self.note("kernels and copies cannot be traced: " + error.value.decode(errors="replace"))
+
+    def finish(self):
+        self.flush(True)
+        if self.tracer is not None:
+            self.end_trace()
+        self.write(record="done")
+        self.over = True
+        import atexit
+
+        atexit.register(leave_process_group)
+        raise SystemExit(0)
+
+
+def leave_process_group():
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed and distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+# --- into PyTorch, module by module as it is imported
+
+training = None
+
+
+def guarded(tell):
+    """What goes wrong in here is a note, never the script's trouble."""
+
+    def call(*arguments):
+        try:
+            return tell(*arguments)
+        except Exception as error:
+            try:
+                training.note("memtune's measuring failed: %s: %s" % (type(error).__name__, error))
+            except OSError:
+                pass
+
+    return call
+
+
+def watch_optimizers(module):
+    module.register_optimizer_step_pre_hook(lambda optimizer, *_: guarded(training.begin_update)())
+    module.register_optimizer_step_post_hook(lambda optimizer, *_: guarded(training.end_update)(optimizer))
+
+
+def watch_backward(module):
+    import functools
+
+    original = module.backward
+
+    @functools.wraps(original)
+    def backward(tensors, grad_tensors=None, *arguments, **named):
+        guarded(training.begin_backward)(tensors, grad_tensors)
+        try:
+            return original(tensors, grad_tensors, *arguments, **named)
+        finally:
+            guarded(training.end_backward)()
+
+    module.backward = backward
+
+
+def watch_scaler(module):
+    """A scaler that met an overflow leaves the optimizer out, and what backward starts from is the loss times its scale."""
+    import functools
+
+    step, scale = module.GradScaler.step, module.GradScaler.scale
+
+    @functools.wraps(step)
+    def watched_step(self, optimizer, *arguments, **named):
+        before = training.calls
+        result = step(self, optimizer, *arguments, **named)
+        if training.calls == before:
+            guarded(training.skipped)(optimizer)
+        return result
+
+    @functools.wraps(scale)
+    def watched_scale(self, outputs):
+        result = scale(self, outputs)
+        if self.is_enabled() and hasattr(outputs, "detach"):
+            result._memtune_loss = guarded(training.reading)(outputs)
+        return result
+
+    module.GradScaler.step, module.GradScaler.scale = watched_step, watched_scale
+
+
+def watch_saves(name):
+    def install(module):
+        import functools
+        import time
+
+        original = getattr(module, name)
+
+        @functools.wraps(original)
+        def save(data, target, *arguments, **named):
+            if training.saving:
+                return original(data, target, *arguments, **named)
+            training.saving, began = True, time.perf_counter()
+            try:
+                result = original(data, target, *arguments, **named)
+                guarded(training.saved)(time.perf_counter() - began, size_of(target))
+                return result
+            finally:
+                training.saving = False
+
+        setattr(module, name, save)
+
+    return install
+
+
+def size_of(target):
+    try:
+        return os.path.getsize(target) if isinstance(target, (str, os.PathLike)) else target.tell()
+    except (OSError, AttributeError, ValueError):
+        return 0
+
+
+def watch_exceptions():
+    previous = sys.excepthook
+
+    def hook(kind, value, trace):
+        guarded(training.exception)(kind, value)
+        previous(kind, value, trace)
+
+    sys.excepthook = hook
+
+
+class Watcher:
+    """A finder that lets a module be found as ever, and adds to it once it has run."""
+
+    modules = {
+        "torch.optim.optimizer": watch_optimizers,
+        "torch.autograd": watch_backward,
+        "torch.amp.grad_scaler": watch_scaler,
+        "torch.serialization": watch_saves("save"),
+        "safetensors.torch": watch_saves("save_file"),
+    }
+
+    def __init__(self):
+        self.left = dict(self.modules)
+
+    def find_spec(self, name, path, target=None):
+        watch = self.left.pop(name, None)
+        if watch is None:
+            return None
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            self.begin()
+            guarded(watch)(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+    @staticmethod
+    def begin():
+        global training
+        if training is None:
+            training = Training()
+            open(os.path.join(training.folder, "torch"), "a").close()
+            watch_exceptions()
+
+
+def run_next(name):
+    """The environment's own sitecustomize, which this one stands before."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
+    spec = PathFinder.find_spec(name, sys.path)
+    if spec is None or spec.loader is None:
+        return
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+if os.environ.get("MEMTUNE_ATTACH") and __name__ == "sitecustomize":
+    try:
+        open(os.path.join(os.environ["MEMTUNE_ATTACH"], "python"), "a").close()
+        sys.meta_path.insert(0, Watcher())
+    except OSError:  # the folder is gone: nobody measures any more
+        pass
+    run_next(__name__)

@@ -1,0 +1,70 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "core/attach/shim.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+extern char** environ;
+
+namespace memtune::attach {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTracer = "libmemtune_injection.so";
+
+// Beside this program, or in libexec/memtune of the prefix it is installed in; "": there is none.
+std::string tracer_path() {
+  const fs::path folder = executable_path().parent_path();
+  for (const fs::path& path : {folder / kTracer, folder / "../libexec/memtune" / kTracer})
+    if (fs::exists(path)) return path.lexically_normal().string();
+  return "";
+}
+
+std::string text_of(const StepCounts& steps) {
+  return std::to_string(steps.warmup) + "+" + std::to_string(steps.measured) + "+" + std::to_string(steps.traced);
+}
+
+}  // namespace
+
+ShimFolder::ShimFolder() {
+  std::string name = (fs::temp_directory_path() / "memtune-attach-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw_io_error("make", name, errno);
+  path_ = name;
+  make_folders(path_ / "shim");
+  make_folders(records());
+  write_file(path_ / "shim" / "sitecustomize.py", shim_source());
+}
+
+ShimFolder::~ShimFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::vector<std::string> ShimFolder::environment(const StepCounts& steps) const {
+  std::vector<std::string> variables;
+  std::string python_path = (path_ / "shim").string();
+  const std::string tracer = tracer_path();
+  bool injects = false;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    if (text.starts_with("MEMTUNE_ATTACH")) continue;
+    injects |= text.starts_with("CUDA_INJECTION64_PATH=");
+    if (text.starts_with("PYTHONPATH="))
+      python_path += text.size() > 11 ? ":" + text.substr(11) : "";
+    else
+      variables.push_back(text);
+  }
+  variables.push_back("PYTHONPATH=" + python_path);
+  variables.push_back("MEMTUNE_ATTACH=" + records().string());
+  variables.push_back("MEMTUNE_ATTACH_STEPS=" + text_of(steps));
+  variables.push_back("MEMTUNE_ATTACH_CUPTI=" + tracer);
+  // So that CUPTI is there before the first context; another tool's injection stays.
+  if (!tracer.empty() && !injects) variables.push_back("CUDA_INJECTION64_PATH=" + tracer);
+  return variables;
+}
+
+}  // namespace memtune::attach

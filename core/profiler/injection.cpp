@@ -1,0 +1,54 @@
+// Kernels and copies of a process that is not memtune's. The driver loads this library where CUDA_INJECTION64_PATH
+// names it; it does nothing there until the shim of core/attach, in the same process, asks for some steps. Nothing
+// throws out.
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "core/profiler/cupti_session.h"
+#include "core/trace/file.h"
+
+namespace {
+
+using memtune::profiler::CuptiProfiler;
+
+std::unique_ptr<CuptiProfiler>& session() {
+  static auto* session = new std::unique_ptr<CuptiProfiler>;  // CUPTI may call back while the process ends
+  return *session;
+}
+
+int fail(const std::exception& error, char* text, size_t size) {
+  std::snprintf(text, size, "%s", error.what());
+  session().reset();
+  return 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+// For the driver: 1 is success.
+__attribute__((visibility("default"))) int InitializeInjection() { return 1; }
+
+// 0, or 1 with the reason in `error`. From the thread that trains.
+__attribute__((visibility("default"))) int memtune_begin_trace(char* error, size_t size) try {
+  session() = std::make_unique<CuptiProfiler>(false);
+  session()->start();
+  return 0;
+} catch (const std::exception& problem) {
+  return fail(problem, error, size);
+}
+
+// Waits for the device and writes what it did since as a trace file.
+__attribute__((visibility("default"))) int memtune_end_trace(const char* path, char* error, size_t size) try {
+  memtune::trace::Trace trace;
+  if (session()) session()->finish(trace);
+  session().reset();
+  memtune::trace::write_trace(path, trace);
+  return 0;
+} catch (const std::exception& problem) {
+  return fail(problem, error, size);
+}
+
+}  // extern "C"

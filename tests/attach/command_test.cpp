@@ -1,0 +1,207 @@
+// A command may end in any way a process can; each comes back as one typed outcome, in time, with nothing left behind.
+#include "core/attach/command.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <chrono>
+
+#include "core/base/error.h"
+#include "core/process/interrupt.h"
+#include "tests/attach/recorded.h"
+
+using namespace memtune;
+using namespace memtune::attach;
+using namespace std::chrono_literals;
+using memtune::result::Outcome;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+struct Stage {
+  test::ScratchFolder folder;
+  CommandSettings settings;
+
+  Stage() {
+    settings.folder = folder.path;
+    settings.limit = 20s;
+    settings.grace = 300ms;
+    settings.farewell = 300ms;
+  }
+
+  // A shell script that has `train` and `finished`.
+  CommandResult run(const std::string& script) {
+    settings.command = {"sh", "-c", tests::kTrain + script, "sh", folder.path.string()};
+    return measure_command(settings);
+  }
+  std::string log() const { return test::slurp(folder.path / "log.txt"); }
+};
+
+bool has_note(const CommandResult& result, const std::string& words) {
+  return std::ranges::any_of(result.notes, [&](const auto& note) { return note.find(words) != std::string::npos; });
+}
+
+// The process that wrote its number there.
+bool runs(const std::filesystem::path& file) {
+  const std::string text = test::slurp(file);
+  return !text.empty() && ::kill(static_cast<pid_t>(std::stol(text)), 0) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("a command that takes its steps gives their figures") {
+  Stage stage;
+  std::vector<int64_t> told;
+  stage.settings.progress = [&](int64_t step, int64_t steps) {
+    CHECK(steps == 7);
+    told.push_back(step);
+  };
+  const CommandResult result = stage.run("train 10 0 1 7; finished 10; echo hello");
+  const result::Measurement& m = result.row.measurement;
+  CHECK(m.outcome == Outcome::ok);
+  CHECK(m.reason.empty());
+  CHECK(m.strategy == "command");
+  CHECK(m.step_ms.samples == std::vector<double>{3, 4, 5, 6, 7});
+  CHECK(m.loss == std::vector<double>{1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5});
+  CHECK(m.peak_bytes.allocated == 1000);
+  CHECK(m.peak_bytes.reserved == 2000);
+  CHECK(m.optimizer_ms == 0.5);
+  CHECK(m.ranks.empty());
+  CHECK(m.device.starts_with("CPU ("));
+  CHECK(result.torch == "2.11");
+  CHECK(stage.log() == "hello\n");
+  REQUIRE_FALSE(told.empty());
+  CHECK(told.back() == 7);
+}
+
+TEST_CASE("of several ranks the slowest counts, and the highest peak") {
+  const CommandResult result = Stage().run("train 10 1 2 7; train 11 0 2 7; finished 10; finished 11");
+  const result::Measurement& m = result.row.measurement;
+  CHECK(m.outcome == Outcome::ok);
+  CHECK(m.step_ms.samples == std::vector<double>{4, 5, 6, 7, 8});
+  CHECK(m.peak_bytes.allocated == 1001);
+  REQUIRE(m.ranks.size() == 2);
+  CHECK(m.ranks[0].rank == 0);
+  CHECK(m.ranks[0].step_ms.median == 5);
+  CHECK(m.ranks[1].step_ms.median == 6);
+}
+
+TEST_CASE("a rank that fails fails the command, whatever the others did") {
+  const CommandResult result = Stage().run("train 10 0 2 7; finished 10; train 11 1 2 3; exit 1");
+  CHECK(result.row.measurement.outcome == Outcome::error);
+  CHECK(result.row.measurement.reason.starts_with("ended with exit code 1 and no result after step 3 of 7"));
+}
+
+TEST_CASE("an exception is the reason, and one for lack of memory has its own outcome") {
+  const auto outcome = [](const std::string& type, const std::string& text) {
+    return Stage().run("train 10 0 1 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"" + type +
+                       "\", \"text\": \"" + text + "\"}' >>$MEMTUNE_ATTACH/10.jsonl; exit 1");
+  };
+  const CommandResult error = outcome("ValueError", "no such key\\nsecond line");
+  CHECK(error.row.measurement.outcome == Outcome::error);
+  CHECK(error.row.measurement.reason == "ValueError: no such key (after step 3 of 7)");
+  CHECK(outcome("OutOfMemoryError", "CUDA out of memory.").row.measurement.outcome == Outcome::device_oom);
+  CHECK(outcome("MemoryError", "").row.measurement.outcome == Outcome::host_oom);
+  CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == Outcome::disk_full);
+}
+
+TEST_CASE("a command that fails says how, before or after its first step") {
+  const CommandResult fails = Stage().run("echo something is rotten; exit 3");
+  CHECK(fails.row.measurement.outcome == Outcome::error);
+  CHECK(fails.row.measurement.reason ==
+        "ended with exit code 3 and no result before its first optimizer step; its last words: something is rotten");
+  const CommandResult crashes = Stage().run("train 10 0 1 1; kill -SEGV $$");
+  CHECK(crashes.row.measurement.outcome == Outcome::crash);
+  CHECK(crashes.row.measurement.reason.starts_with("SIGSEGV (Segmentation fault) after step 1 of 7"));
+  const Outcome killed = Stage().run("kill -KILL $$").row.measurement.outcome;
+  CHECK((killed == Outcome::killed || killed == Outcome::host_oom));
+}
+
+TEST_CASE("a command that ends by itself is told from one that was never seen to train") {
+  CHECK(Stage().run("true").row.measurement.reason.find("no Python of it took memtune's measuring in") !=
+        std::string::npos);
+  CHECK(Stage().run(">$MEMTUNE_ATTACH/python").row.measurement.reason.ends_with("its Python imported no PyTorch"));
+  CHECK(Stage()
+            .run(">$MEMTUNE_ATTACH/python; >$MEMTUNE_ATTACH/torch")
+            .row.measurement.reason.find("no optimizer of torch.optim took a step") != std::string::npos);
+  const CommandResult early = Stage().run("train 10 0 1 4");
+  CHECK(early.row.measurement.outcome == Outcome::ok);
+  CHECK(early.row.measurement.step_ms.samples == std::vector<double>{3, 4});
+  CHECK(has_note(early, "it ended by itself after 2 of 5 measured steps"));
+  const CommandResult warm = Stage().run("train 10 0 1 2");
+  CHECK(warm.row.measurement.outcome == Outcome::error);
+  CHECK(warm.row.measurement.reason == "it ended by itself (exit code 0) after step 2 of 7");
+}
+
+TEST_CASE("a loss that is not a number is no success") {
+  const std::string step =
+      R"(echo '{"record": "step", "step": 8, "phase": "measured", "ms": 1, "loss": [null]}' >>$MEMTUNE_ATTACH/10.jsonl; )";
+  const CommandResult result = Stage().run("train 10 0 1 7; " + step + "finished 10");
+  CHECK(result.row.measurement.outcome == Outcome::nan);
+  CHECK(result.row.measurement.reason == "the loss of step 8 is not a number");
+}
+
+TEST_CASE("a command that hangs is ended with all that it started, though it ignores SIGTERM and left its group") {
+  Stage stage;
+  stage.settings.limit = 700ms;
+  const auto began = Clock::now();
+  const CommandResult result = stage.run(
+      "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >$0/orphan; while :; do sleep 1; done' $1 & "
+      "(sh -c 'echo $$ >$0/child; exec sleep 100' $1 &) ; train 10 0 1 3; while :; do sleep 1; done");
+  CHECK(result.row.measurement.outcome == Outcome::timeout);
+  CHECK(result.row.measurement.reason == "no end within 0.700 s, after step 3 of 7");
+  CHECK(Clock::now() - began < 10s);
+  REQUIRE(std::filesystem::exists(stage.folder.path / "orphan"));
+  CHECK_FALSE(runs(stage.folder.path / "orphan"));
+  CHECK_FALSE(runs(stage.folder.path / "child"));
+}
+
+TEST_CASE("one that has taken its steps and does not end is ended, and its figures stand") {
+  Stage stage;
+  const CommandResult result = stage.run("trap '' TERM; train 10 0 1 7; finished 10; while :; do sleep 1; done");
+  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK(result.row.measurement.step_ms.samples.size() == 5);
+  CHECK(has_note(result, "it did not end by itself once its steps were taken, and was ended"));
+}
+
+TEST_CASE("what a command leaves behind when it ends is gone with it") {
+  Stage stage;
+  const CommandResult result = stage.run(
+      "setsid sh -c 'echo $$ >$0/left; exec sleep 100' $1 & while [ ! -s $1/left ]; do :; done; "
+      "train 10 0 1 7; finished 10");
+  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK_FALSE(runs(stage.folder.path / "left"));
+}
+
+TEST_CASE("gigabytes of output are kept bounded") {
+  Stage stage;
+  const CommandResult result = stage.run("train 10 0 1 7; finished 10; yes | head -c 300000000; echo the end");
+  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK(std::filesystem::file_size(stage.folder.path / "log.txt") < 10'000'000);
+  CHECK(stage.log().ends_with("the end\n"));
+}
+
+TEST_CASE("a program that is not there is a mistake of whoever typed it") {
+  Stage stage;
+  stage.settings.command = {"no-such-program-anywhere"};
+  CHECK_THROWS_WITH_AS(measure_command(stage.settings),
+                       "cannot run 'no-such-program-anywhere': No such file or directory", UsageError);
+}
+
+TEST_CASE("a signal to this process ends the command as interrupted") {
+  Stage stage;
+  const process::InterruptScope interrupts;
+  ::raise(SIGTERM);
+  const CommandResult result = stage.run("train 10 0 1 3; sleep 100");
+  CHECK(result.row.measurement.outcome == Outcome::interrupted);
+  CHECK(result.row.measurement.reason.starts_with("stopped "));
+}
+
+TEST_CASE("the command's environment has what the shim needs, and keeps what was there") {
+  Stage stage;
+  const test::Variable path("PYTHONPATH", "/mine:/too");
+  stage.run("echo \"$PYTHONPATH|$MEMTUNE_ATTACH_STEPS\"; ls ${PYTHONPATH%%:*}; [ -d $MEMTUNE_ATTACH ] && echo there");
+  const std::string log = stage.log();
+  CHECK(log.find("/shim:/mine:/too|2+5+2\nsitecustomize.py\nthere\n") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(log.substr(0, log.find("/shim"))));
+}

@@ -1,0 +1,72 @@
+// Whoever kills memtune leaves nothing of the command running.
+#include "core/attach/guardian.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "core/attach/descendants.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace std::chrono_literals;
+using attach::Guardian;
+
+namespace {
+
+pid_t number_in(const std::filesystem::path& file) {
+  for (int tries = 0; tries < 2000; ++tries) {
+    const std::string text = test::slurp(file);
+    if (text.ends_with('\n')) return static_cast<pid_t>(std::stol(text));
+    std::this_thread::sleep_for(5ms);
+  }
+  return -1;
+}
+
+bool ends(pid_t pid) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    if (::kill(pid, 0) != 0) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("when this process is killed, the command and what left its session are ended, and the folder removed") {
+  const test::ScratchFolder place;
+  const std::filesystem::path folder = place.path / "private";
+  std::filesystem::create_directory(folder);
+  const std::string script = "setsid sh -c 'echo $$ >" + place.path.string() + "/left; exec sleep 100' & echo $$ >" +
+                             place.path.string() + "/own; trap '' TERM; while :; do sleep 1; done";
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    const Guardian guardian({"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, STDERR_FILENO, folder);
+    ::pause();
+  }
+  const pid_t own = number_in(place.path / "own"), left = number_in(place.path / "left");
+  REQUIRE(own > 0);
+  REQUIRE(left > 0);
+  ::kill(killed, SIGKILL);
+  ::waitpid(killed, nullptr, 0);
+  CHECK(ends(own));
+  CHECK(ends(left));
+  for (int tries = 0; tries < 1000 && std::filesystem::exists(folder); ++tries) std::this_thread::sleep_for(5ms);
+  CHECK_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_CASE("descendants are found beyond their parents, this process is none of them") {
+  CHECK(attach::descendants().empty());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  CHECK(attach::descendants() == std::vector<pid_t>{child});
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  CHECK(attach::descendants().empty());
+}

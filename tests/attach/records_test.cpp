@@ -1,0 +1,74 @@
+// What processes record is read as it grows, whatever else is written there.
+#include "core/attach/records.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/attach/recorded.h"
+
+using namespace memtune;
+using namespace memtune::attach;
+using memtune::tests::add_line;
+using memtune::tests::kProcess;
+
+TEST_CASE("records are taken in as they come, a line that is not whole yet waits") {
+  const test::ScratchFolder place;
+  RecordFolder folder(place.path);
+  CHECK_FALSE(folder.poll());
+  add_line(place.path / "7.jsonl", std::string(kProcess) + "\n" + R"({"record": "step", "step": 1, "phase": "warm)");
+  CHECK(folder.poll());
+  REQUIRE(folder.processes().size() == 1);
+  CHECK(folder.processes()[0].rank == 1);
+  CHECK(folder.processes()[0].world == 2);
+  CHECK(folder.processes()[0].steps.empty());
+  add_line(place.path / "7.jsonl", R"(up", "loss": [1.5, null], "allocated": 7, "save_ms": 0.0})"
+                                   "\n");
+  CHECK(folder.poll());
+  REQUIRE(folder.processes()[0].steps.size() == 1);
+  const StepRecord& step = folder.processes()[0].steps[0];
+  CHECK(step.number == 1);
+  CHECK(step.allocated_bytes == 7);
+  CHECK_FALSE(step.ms.has_value());
+  REQUIRE(step.losses.size() == 2);
+  CHECK(step.losses[0] == 1.5);
+  CHECK(std::isnan(step.losses[1]));
+  CHECK_FALSE(folder.poll());
+}
+
+TEST_CASE("lines of the script's own, numbers that are none and other files are passed over") {
+  const test::ScratchFolder place;
+  for (const char* line : {"hello\n", "[1]\n", "{\"record\": \"step\"}\n", "{\"record\": 3}\n", "\n",
+                           R"({"record": "step", "step": -1, "phase": "measured", "loss": []})"
+                           "\n",
+                           R"({"record": "trace", "file": "../../etc/passwd", "steps": 2})"
+                           "\n",
+                           R"({"record": "done"})"
+                           "\n"})
+    add_line(place.path / "1.jsonl", line);
+  std::ofstream(place.path / "2.txt") << "x";
+  REQUIRE(::mkfifo((place.path / "3.jsonl").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("/dev/zero", place.path / "4.jsonl");
+  RecordFolder folder(place.path);
+  folder.poll();
+  REQUIRE(folder.processes().size() == 3);
+  CHECK(folder.processes()[0].steps.empty());
+  CHECK(folder.processes()[0].done);
+  CHECK(folder.processes()[0].trace.empty());
+  CHECK_FALSE(folder.processes()[1].done);
+}
+
+TEST_CASE("how far Python came is known, and a folder that was removed ends nothing") {
+  RecordFolder gone("/no/such/folder");
+  CHECK_FALSE(gone.poll());
+  const test::ScratchFolder place;
+  RecordFolder folder(place.path);
+  folder.poll();
+  CHECK_FALSE(folder.python_began());
+  std::ofstream(place.path / "python");
+  folder.poll();
+  CHECK(folder.python_began());
+  CHECK_FALSE(folder.torch_began());
+}
