@@ -175,7 +175,7 @@ TEST_CASE("what a command leaves behind when it ends is gone with it") {
 
 TEST_CASE("gigabytes of output are kept bounded") {
   Stage stage;
-  const CommandResult result = stage.run("train 10 0 1 7; finished 10; yes | head -c 300000000; echo the end");
+  const CommandResult result = stage.run("train 10 0 1 7; yes | head -c 300000000; echo the end; finished 10");
   CHECK(result.row.measurement.outcome == Outcome::ok);
   CHECK(std::filesystem::file_size(stage.folder.path / "log.txt") < 10'000'000);
   CHECK(stage.log().ends_with("the end\n"));
