@@ -53,7 +53,7 @@ class RunningCommand {
     guardian_->end();  // what it left behind
     for (const auto patience = Clock::now() + kLastWords; listen(milliseconds(0)) && Clock::now() < patience;) {
     }
-    records_.poll();
+    if (records_.poll()) tell_progress();
     log_.finish();
     ending_.last_words = log_.last_words();
     ending_.limit = settings_.limit;

@@ -1,0 +1,213 @@
+"""memtune profile -- COMMAND on scripts that log what they do themselves: what it tells is what they saw.
+
+    python3 command_test.py MEMTUNE [unittest arguments]
+
+Needs torch, transformers and accelerate.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import commands
+
+MEMTUNE = ""
+STEPS = 7  # 2 of warm-up, 5 measured
+
+
+def processes_with(word):
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and word in Path("/proc", entry, "cmdline").read_text(errors="replace"):
+                found.append(int(entry))
+        except OSError:
+            pass
+    return found
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="memtune-command-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "tmp").mkdir()
+        self.environment = dict(os.environ, TMPDIR=str(self.folder / "tmp"), OMP_NUM_THREADS="1")
+
+    def script(self, text):
+        (self.folder / "train.py").write_text(text)
+        return [sys.executable, "train.py", str(self.folder / "seen")]
+
+    def seen(self, key, rank=""):
+        lines = [json.loads(line) for line in (self.folder / f"seen{rank}").read_text().splitlines()]
+        return [line[key] for line in lines if key in line]
+
+    def private_folders(self):
+        return list((self.folder / "tmp").glob("memtune-*"))
+
+    def profile(self, *command, flags=("--timeout", "120"), code=0):
+        """The whole answer; its one trial is trials[0]."""
+        done = subprocess.run([MEMTUNE, "profile", "-q", "--json", "-", *flags, "--", *command],
+                              cwd=self.folder, env=self.environment, text=True, capture_output=True, timeout=200)
+        log = self.folder / "memtune-profile/command/log.txt"
+        self.assertEqual(done.returncode, code,
+                         done.stdout[-2000:] + done.stderr[-2000:] + (log.read_text()[-2000:] if log.exists() else ""))
+        self.assertEqual(self.private_folders(), [])
+        return json.loads(done.stdout)
+
+    def trial(self, *command, **named):
+        return self.profile(*command, **named)["trials"][0]
+
+    def test_a_plain_loop_is_told_as_it_was_and_ends_as_by_exit(self):
+        command = self.script(commands.PLAIN)
+        answer = self.profile(*command)
+        trial = answer["trials"][0]
+        self.assertEqual(trial["outcome"], "ok")
+        self.assertEqual(trial["loss"], self.seen("loss"))
+        self.assertEqual(len(trial["loss"]), STEPS)
+        for sample, own in zip(trial["step_ms"]["samples"], self.seen("ms")[2:]):
+            self.assertAlmostEqual(sample, own, delta=max(3, own * 0.1))
+        self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
+        self.assertIn("the end of the script", (self.folder / "memtune-profile/command/log.txt").read_text())
+        self.assertGreater(trial["peak_bytes"]["allocated"], 50 << 20)
+        self.assertTrue(0 < trial["optimizer_ms"] < trial["step_ms"]["median"])
+        self.assertTrue(trial["device"].startswith("CPU ("))
+        measured = self.seen("loss")
+        (self.folder / "seen").unlink()
+        subprocess.run(command, cwd=self.folder, env=self.environment, check=True, capture_output=True)
+        self.assertEqual(measured, self.seen("loss")[:STEPS], "memtune changed what is trained")
+
+    def test_accumulated_batches_are_one_step(self):
+        trial = self.trial(*self.script(commands.ACCUMULATION))
+        self.assertEqual(len(trial["step_ms"]["samples"]), 5)
+        self.assertEqual(trial["loss"][:-1], self.seen("loss"))  # it is ended before it tells the last
+
+    def test_a_scaler_that_skips_a_step_has_taken_one(self):
+        trial = self.trial(*self.script(commands.SCALER))
+        self.assertEqual(trial["loss"], self.seen("loss"))
+        self.assertEqual(len(trial["step_ms"]["samples"]), 5)
+
+    def test_an_optimizer_in_backward_takes_one_step_a_backward(self):
+        trial = self.trial(*self.script(commands.IN_BACKWARD))
+        self.assertEqual(trial["outcome"], "ok")
+        self.assertEqual(trial["loss"], self.seen("loss"))
+        self.assertEqual(len(trial["loss"]), STEPS)
+
+    def test_two_optimizers_and_backwards_within_backward_are_one_step(self):
+        trial = self.trial(*self.script(commands.TWO_OPTIMIZERS))
+        self.assertEqual(trial["loss"], self.seen("loss")[:STEPS])
+        self.assertEqual(len(trial["loss"]), STEPS)
+
+    def test_a_closure_is_no_update(self):
+        trial = self.trial(*self.script(commands.CLOSURE))
+        self.assertEqual(trial["loss"], self.seen("loss"))
+        self.assertGreater(trial["step_ms"]["median"], 20)
+        self.assertTrue(0 < trial["optimizer_ms"] < 10, trial["optimizer_ms"])
+
+    def test_a_device_is_not_waited_for_before_the_last_step(self):
+        answer = self.profile(*self.script(commands.PLAYED_DEVICE))
+        trial = answer["trials"][0]
+        self.assertEqual(trial["device"], "NVIDIA Played")
+        self.assertEqual(trial["loss"], self.seen("loss"))
+        for sample in trial["step_ms"]["samples"]:
+            self.assertTrue(10 <= sample < 15, sample)  # by the device's clock
+        self.assertTrue(0 < trial["optimizer_ms"] < 5)
+        self.assertEqual(trial["peak_bytes"], {"allocated": 1006, "reserved": 2006, "device": 2 << 30})
+        self.assertLessEqual(len(self.seen("synchronized")), 2)
+        self.assertTrue(any(note.startswith("kernels and copies cannot be traced: ") for note in answer["notes"])
+                        or not Path(MEMTUNE).with_name("libmemtune_injection.so").exists(), answer["notes"])
+
+    def test_workers_are_no_ranks_and_saves_are_told(self):
+        trial = self.trial(*self.script(commands.WORKERS_AND_SAVES))
+        self.assertEqual(trial["outcome"], "ok")
+        self.assertEqual(trial["loss"], self.seen("loss"))
+        self.assertEqual(trial["ranks"], [])
+        (save,) = trial["saves"]
+        self.assertEqual((save["saves"], save["bytes"]), (len(self.seen("bytes")), self.seen("bytes")[0]))
+        self.assertGreater(save["blocked_ms"], 0)
+
+    def test_a_trainer_of_transformers(self):
+        trial = self.trial(*self.script(commands.TRAINER))
+        self.assertEqual(trial["outcome"], "ok")
+        self.assertEqual(len(trial["loss"]), STEPS)
+        parts = self.seen("part")
+        for step, loss in enumerate(trial["loss"]):
+            self.assertEqual(loss, sum(parts[2 * step:2 * step + 2]))
+        for loss, logged in zip(trial["loss"], self.seen("logged")):
+            self.assertAlmostEqual(loss, logged, delta=1e-3)
+
+    def test_both_ranks_of_torchrun_are_told_and_the_slowest_counts(self):
+        python = self.script(commands.PARALLEL)
+        trial = self.trial(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                           *python[1:])
+        self.assertEqual(trial["outcome"], "ok", trial["reason"])
+        self.assertEqual([rank["rank"] for rank in trial["ranks"]], [0, 1])
+        for rank in trial["ranks"]:
+            self.assertEqual(rank["loss"], self.seen("loss", rank["rank"]))
+            self.assertEqual(len(rank["step_ms"]["samples"]), 5)
+        self.assertEqual(trial["step_ms"]["samples"],
+                         [max(times) for times in zip(*(rank["step_ms"]["samples"] for rank in trial["ranks"]))])
+        self.assertEqual(trial["peak_bytes"]["allocated"], max(rank["peak_bytes"]["allocated"] for rank in trial["ranks"]))
+
+    def test_ranks_that_were_forked_off_name_themselves(self):
+        trial = self.trial(*self.script(commands.SPAWN))
+        self.assertEqual(trial["outcome"], "ok", trial["reason"])
+        self.assertEqual([rank["rank"] for rank in trial["ranks"]], [0, 1])
+
+    def test_what_the_environment_customizes_is_customized_all_the_same(self):
+        (self.folder / "own").mkdir()
+        for name in ("sitecustomize", "usercustomize"):
+            (self.folder / "own" / f"{name}.py").write_text(
+                f"import os, sys\nsys.{name}_ran = (__name__, os.path.basename(__file__), 'memtune' in ':'.join(sys.path))\n")
+        self.environment["PYTHONPATH"] = str(self.folder / "own")
+        self.trial(*self.script(commands.PRELUDE + """
+tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran", ())), enabled=__import__("site").ENABLE_USER_SITE)
+"""), code=1)
+        self.assertEqual(self.seen("site")[0][:2], ["sitecustomize", "sitecustomize.py"])
+        if self.seen("enabled")[0]:
+            self.assertEqual(self.seen("user")[0][:2], ["usercustomize", "usercustomize.py"])
+
+    def test_what_cannot_be_measured_says_why(self):
+        script = self.script(commands.NO_OPTIMIZER)
+        trial = self.trial(*script, code=1)
+        self.assertEqual(trial["outcome"], "error")
+        self.assertIn("no optimizer of torch.optim took a step", trial["reason"])
+        for switch in ("-I", "-S", "-E"):
+            trial = self.trial(sys.executable, switch, "-c", "pass", code=1)
+            self.assertIn("python -I, -S or -E", trial["reason"])
+
+    def test_a_script_that_fails_or_will_not_end(self):
+        trial = self.trial(*self.script(commands.FAILS), code=1)
+        self.assertEqual((trial["outcome"], trial["reason"]), ("error", "KeyError: 'no such column' (after step 3 of 7)"))
+        trial = self.trial(*self.script(commands.OUT_OF_MEMORY), code=1)
+        self.assertEqual(trial["outcome"], "device_oom")
+        trial = self.trial(*self.script(commands.PRELUDE + "time.sleep(1000)"), flags=("--timeout", "5"), code=1)
+        self.assertEqual(trial["outcome"], "timeout")
+
+    def test_nothing_outlives_a_memtune_that_is_killed(self):
+        script = self.script(commands.STUBBORN)
+        memtune = subprocess.Popen([MEMTUNE, "profile", "-q", "--steps", "100000", "--", *script], cwd=self.folder,
+                                   env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while not list((self.folder / "tmp").glob("memtune-attach-*/records/*.jsonl")):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        memtune.send_signal(signal.SIGKILL)
+        memtune.wait()
+        end = time.monotonic() + 10
+        while (processes_with(script[-1]) or self.private_folders()) and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertEqual(processes_with(script[-1]), [])
+        self.assertEqual(self.private_folders(), [])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    MEMTUNE = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

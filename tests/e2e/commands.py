@@ -1,0 +1,295 @@
+"""Training scripts that know nothing of memtune. Each writes what it saw itself, a JSON object a line, to sys.argv[1]."""
+
+PRELUDE = """
+import json, os, sys, time
+import torch
+
+torch.manual_seed(int(os.environ.get("RANK", "0")))
+torch.set_num_threads(1)
+seen = open(sys.argv[1] + os.environ.get("RANK", ""), "a", buffering=1)
+
+
+def tell(**what):
+    seen.write(json.dumps(what) + "\\n")
+
+
+def network():
+    return torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+
+
+def batch():
+    return torch.randn(8, 16)
+"""
+
+PLAIN = PRELUDE + """
+import atexit
+atexit.register(lambda: tell(atexit=True))
+model = network()
+optimizer = torch.optim.AdamW(model.parameters())
+try:
+    for step in range(40):
+        began = time.perf_counter()
+        optimizer.zero_grad()
+        loss = model(batch()).square().mean()
+        loss.backward()
+        time.sleep(0.02 + 0.01 * (step % 2))
+        tell(loss=loss.item())
+        optimizer.step()
+        tell(ms=(time.perf_counter() - began) * 1e3)
+finally:
+    tell(ended=True)
+    print("the end of the script")
+"""
+
+ACCUMULATION = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    total = 0.0
+    for part in range(4):
+        loss = model(batch()).square().mean() / 4
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    optimizer.zero_grad()
+    tell(loss=total) if step < 7 else None
+"""
+
+# The second and the fifth step overflow: the scaler leaves the optimizer out.
+SCALER = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+for step in range(40):
+    optimizer.zero_grad()
+    loss = model(batch()).square().mean()
+    scaler.scale(loss).backward()
+    if step in (1, 4):
+        next(model.parameters()).grad.fill_(float("inf"))
+    tell(loss=loss.item())
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+IN_BACKWARD = PRELUDE + """
+model = network()
+optimizers = {parameter: torch.optim.SGD([parameter], lr=0.1) for parameter in model.parameters()}
+
+
+def update(parameter):
+    optimizers[parameter].step()
+    optimizers[parameter].zero_grad()
+
+
+for parameter in model.parameters():
+    parameter.register_post_accumulate_grad_hook(update)
+for step in range(40):
+    loss = model(batch()).square().mean()
+    tell(loss=loss.item())
+    loss.backward()
+"""
+
+# Two optimizers a step, and backwards of checkpointed blocks within backward.
+TWO_OPTIMIZERS = PRELUDE + """
+from torch.utils.checkpoint import checkpoint
+one, two = network(), network()
+first, second = torch.optim.SGD(one.parameters(), lr=0.1), torch.optim.SGD(two.parameters(), lr=0.1)
+for step in range(40):
+    value = batch().requires_grad_()
+    loss = sum(checkpoint(net, value, use_reentrant=True).square().mean() for net in (one, two))
+    loss.backward()
+    tell(loss=loss.item())
+    for optimizer in (first, second):
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+CLOSURE = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    data = batch()
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(data).square().mean()
+        time.sleep(0.02)
+        loss.backward()
+        tell(loss=loss.item())
+        return loss
+
+    optimizer.step(closure)
+"""
+
+# Workers that are forked while the training runs, and saves.
+WORKERS_AND_SAVES = PRELUDE + """
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        return torch.full((16,), float(index % 7))
+
+
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(10):
+    loader = torch.utils.data.DataLoader(Data(), batch_size=100, num_workers=2, multiprocessing_context="fork")
+    for step, data in enumerate(loader):
+        optimizer.zero_grad()
+        loss = model(data).square().mean()
+        loss.backward()
+        tell(loss=loss.item())
+        optimizer.step()
+        if step == 2:
+            torch.save(model.state_dict(), sys.argv[1] + ".pt")
+            tell(bytes=os.path.getsize(sys.argv[1] + ".pt"))
+"""
+
+TRAINER = PRELUDE + """
+import transformers
+transformers.logging.set_verbosity_error()
+
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        tokens = torch.randint(0, 97, (32,), generator=torch.Generator().manual_seed(index))
+        return {"input_ids": tokens, "labels": tokens}
+
+
+class Tells(transformers.TrainerCallback):
+    def on_log(self, arguments, state, control, logs=None, **others):
+        if "loss" in logs:
+            tell(logged=float(logs["loss"]))
+
+
+class Trainer(transformers.Trainer):
+    def compute_loss(self, *arguments, **named):
+        loss = super().compute_loss(*arguments, **named)
+        tell(part=loss.item())
+        return loss
+
+
+model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+    vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2))
+arguments = transformers.TrainingArguments(
+    output_dir=sys.argv[1] + ".out", per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=20, report_to=[],
+    save_strategy="no", logging_steps=1, disable_tqdm=True, use_cpu=True, gradient_checkpointing=True)
+Trainer(model=model, args=arguments, train_dataset=Data(), callbacks=[Tells()]).train()
+"""
+
+# Started by torchrun, which itself imports PyTorch.
+PARALLEL = PRELUDE + """
+import torch.distributed as distributed
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+model = torch.nn.parallel.DistributedDataParallel(network())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    optimizer.zero_grad()
+    loss = model(batch()).square().mean()
+    loss.backward()
+    time.sleep(0.03 * rank)
+    tell(loss=loss.item())
+    optimizer.step()
+"""
+
+# Ranks that no environment names.
+SPAWN = PRELUDE + """
+import torch.distributed as distributed
+import torch.multiprocessing as multiprocessing
+
+
+def work(rank, folder):
+    distributed.init_process_group("gloo", init_method="file://" + folder + "/meet", rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(network())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(40):
+        optimizer.zero_grad()
+        model(batch()).square().mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    multiprocessing.start_processes(work, (os.path.dirname(sys.argv[1]),), nprocs=2, start_method="fork")
+"""
+
+NO_OPTIMIZER = PRELUDE + """
+model = network()
+for step in range(40):
+    model(batch()).square().mean().backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 0.1 * parameter.grad
+            parameter.grad = None
+"""
+
+# Whatever is raised, it goes on.
+STUBBORN = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(10 ** 9):
+    try:
+        model(batch()).square().mean().backward()
+        optimizer.step()
+    except BaseException:
+        time.sleep(0.01)
+"""
+
+# A CUDA device as PyTorch tells of it, played: its clock runs at half the host's speed, and is always a step behind.
+PLAYED_DEVICE = PRELUDE + """
+moments = []
+
+
+class Event:
+    def __init__(self, enable_timing):
+        assert enable_timing
+
+    def record(self):
+        self.moment = time.perf_counter()
+        moments.append(self)
+
+    def query(self):
+        return moments.index(self) < len(moments) - 12
+
+    def elapsed_time(self, other):
+        return (other.moment - self.moment) * 500
+
+
+def synchronize():
+    tell(synchronized=True)
+    moments.extend([None] * 12)
+
+
+torch.cuda.Event, torch.cuda.synchronize = Event, synchronize
+torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing = lambda: True, lambda: False
+torch.cuda.get_device_name = lambda: "NVIDIA Played"
+torch.cuda.mem_get_info = lambda: (1 << 30, 3 << 30)
+torch.cuda.memory_stats = lambda: {"allocated_bytes.all.peak": 1000 + step, "reserved_bytes.all.peak": 2000 + step}
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    optimizer.zero_grad()
+    loss = model(batch()).square().mean()
+    time.sleep(0.02)
+    loss.backward()
+    tell(loss=loss.item())
+    optimizer.step()
+"""
+
+OUT_OF_MEMORY = PRELUDE + """
+raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+"""
+
+FAILS = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    model(batch()).square().mean().backward()
+    optimizer.step()
+    if step == 2:
+        raise KeyError("no such column")
+"""
