@@ -6,7 +6,8 @@
 #include <cmath>
 
 #include "core/attach/figures.h"
-#include "core/base/file.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/process/end.h"
 
@@ -15,6 +16,11 @@ namespace {
 
 using process::Failure;
 using result::Outcome;
+
+std::string text_of(const result::SaveMeasurement& save) {
+  return "its own saves (" + std::to_string(save.saves) + ") blocked it " + ms_text(save.blocked_ms) +
+         " each, at most " + ms_text(save.most_blocked_ms) + ", for " + format_bytes(save.bytes);
+}
 
 class Judge {
  public:
@@ -167,6 +173,7 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolder& r
   fill_transfer(team, records, settings.folder / "trace.mttrace", settings.files ? *settings.files : system_files(),
                 measurement, made.notes);
   made.row.saves = save_figures(team, measurement);
+  for (const result::SaveMeasurement& save : made.row.saves) made.notes.push_back(text_of(save));
   if (!team.ranks.empty()) made.torch = team.ranks.front()->torch;
   return made;
 }

@@ -89,14 +89,28 @@ for step in range(40):
     loss.backward()
 """
 
-# Two optimizers a step, and backwards of checkpointed blocks within backward.
+# Two optimizers a step, and backwards within backward.
 TWO_OPTIMIZERS = PRELUDE + """
 from torch.utils.checkpoint import checkpoint
+
+
+class Within(torch.autograd.Function):
+    @staticmethod
+    def forward(context, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        with torch.enable_grad():
+            torch.ones(1, requires_grad=True).sum().backward()
+        return gradient
+
+
 one, two = network(), network()
 first, second = torch.optim.SGD(one.parameters(), lr=0.1), torch.optim.SGD(two.parameters(), lr=0.1)
 for step in range(40):
     value = batch().requires_grad_()
-    loss = sum(checkpoint(net, value, use_reentrant=True).square().mean() for net in (one, two))
+    loss = Within.apply(sum(checkpoint(net, value, use_reentrant=True).square().mean() for net in (one, two)))
     loss.backward()
     tell(loss=loss.item())
     for optimizer in (first, second):

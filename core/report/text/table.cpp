@@ -5,6 +5,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/explanation.h"
+#include "core/report/ranks.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
@@ -36,6 +37,7 @@ class Table {
     if (report_.rows.empty()) text_ += std::string(kIndent) + "no trials\n";
     if (!worked_.empty()) put_worked();
     for (const Row* row : failed_) put_failed(*row);
+    put_ranks();
     put_legend();
     put_recommendation();
     put_saving();
@@ -105,6 +107,13 @@ class Table {
   void put_failed(const Row& row) {
     const Measurement& m = row.measurement;
     put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row), Paint::bad);
+  }
+
+  void put_ranks() {
+    const std::vector<Column> columns = rank_columns(report_);
+    if (columns.empty()) return;
+    text_ += "\n";
+    put_columns(columns);
   }
 
   void put_legend() {

@@ -22,6 +22,18 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
+TEST_CASE("ranks that train together have a line each") {
+  Report report;
+  report.rows = {worked("command", 250, 1, 2 * kGiB)};
+  CHECK(table(report).find("rank") == std::string::npos);
+  report.rows[0].measurement.ranks = {{0, memtune::result::summarize({240}), {kGiB, 0, 0}, 3.5, {}},
+                                      {1, memtune::result::summarize({250}), {2 * kGiB, 0, 0}, 4.5, {}}};
+  const std::string text = table(report);
+  CHECK(text.find(" rank  step ms  peak GiB  optimizer ms\n") != std::string::npos);
+  CHECK(text.find(" 0       240.0      1.00          3.50\n 1       250.0      2.00          4.50\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("a wide terminal gets every column") {
   CHECK(table(sample_report(), {false, 140}) ==
         R"( model.pt · NVIDIA H200
