@@ -3,7 +3,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
 
 #include "core/attach/figures.h"
 #include "core/base/bytes.h"
@@ -20,6 +24,23 @@ using result::Outcome;
 std::string text_of(const result::SaveMeasurement& save) {
   return "its own saves (" + std::to_string(save.saves) + ") blocked it " + ms_text(save.blocked_ms) +
          " each, at most " + ms_text(save.most_blocked_ms) + ", for " + format_bytes(save.bytes);
+}
+
+// A launcher tells of its worker's end in words: "Signal 11 (SIGSEGV) received by PID 123". 0: it does not.
+int signal_in(const std::string& text) {
+  constexpr std::string_view kBefore = "Signal ", kBehind = " (SIG";
+  const size_t at = text.find(kBefore), name = text.find(kBehind);
+  if (at == std::string::npos || name == std::string::npos || name < at) return 0;
+  const int signal = std::atoi(text.c_str() + at + kBefore.size());
+  return signal > 0 && signal < NSIG ? signal : 0;
+}
+
+// The first line that has any.
+std::string first_words(const std::string& text) {
+  for (const std::string& line : split(text, '\n'))
+    if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; }))
+      return trim(line).substr(0, 300);
+  return "";
 }
 
 class Judge {
@@ -100,12 +121,14 @@ class Judge {
   }
 
   std::optional<Failure> by_exception() const {
-    for (const TrainingRecords& each : records_.processes()) {
-      if (each.exception_type.empty()) continue;
-      const std::string line = trim(each.exception_text.substr(0, each.exception_text.find('\n'))).substr(0, 300);
-      return Failure{outcome_of(each), each.exception_type + ": " + line + " (" + where() + ")"};
-    }
-    return {};
+    const TrainingRecords* first = nullptr;  // the other ranks' are that it is gone
+    for (const TrainingRecords& each : records_.processes())
+      if (!each.exception_type.empty() && (!first || each.exception_s < first->exception_s)) first = &each;
+    if (!first) return {};
+    if (const int signal = signal_in(first->exception_text))
+      return process::classify_end(signal, ending_.memory_kills, where(), "of a process that the command started");
+    const std::string line = first_words(first->exception_text);
+    return Failure{outcome_of(*first), first->exception_type + ": " + line + " (" + where() + ")"};
   }
 
   static Outcome outcome_of(const TrainingRecords& each) {

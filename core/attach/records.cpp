@@ -69,6 +69,7 @@ void read_line(const std::string& text, TrainingRecords& to) try {
   if (kind == "exception") {
     to.exception_type = line.at("type");
     to.exception_text = line.at("text");
+    to.exception_s = number_in(line, "time_s").value_or(0);
   }
   if (kind == "trace") {
     to.trace = plain_name(line.at("file"));

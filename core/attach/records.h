@@ -40,6 +40,7 @@ struct TrainingRecords {
   std::vector<SaveRecord> saves;
   std::vector<std::string> notes;
   std::string exception_type, exception_text;  // that ended it; "": none did
+  double exception_s = 0;                      // when, as the system's clock has it
   std::string trace;                           // file name within the folder; "": none
   int64_t traced_steps = 0;
 };

@@ -53,8 +53,10 @@ class Training:
         self.write(record="note", text=text)
 
     def exception(self, kind, value):
+        import time
+
         if not self.over and issubclass(kind, Exception):
-            self.write(record="exception", type=kind.__name__, text=str(value)[:2000])
+            self.write(record="exception", time_s=time.time(), type=kind.__name__, text=str(value)[:2000])
 
     def write_process(self):
         import torch

@@ -105,6 +105,26 @@ TEST_CASE("an exception is the reason, and one for lack of memory has its own ou
   CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == Outcome::disk_full);
 }
 
+TEST_CASE("of several ranks' exceptions the first is the reason") {
+  const auto exception = [](int pid, int time_s, const char* text) {
+    return "echo '{\"record\": \"exception\", \"time_s\": " + std::to_string(time_s) +
+           ", \"type\": \"E\", \"text\": \"" + text + "\"}' >>$MEMTUNE_ATTACH/" + std::to_string(pid) + ".jsonl; ";
+  };
+  const CommandResult result = Stage().run("train 10 0 2 3; train 11 1 2 3; " + exception(10, 7, "peer is gone") +
+                                           exception(11, 6, "unwell") + "exit 1");
+  CHECK(result.row.measurement.reason == "E: unwell (after step 3 of 7)");
+}
+
+TEST_CASE("a signal that a launcher tells of is the outcome") {
+  const CommandResult result = Stage().run(
+      "train 10 0 2 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"ChildFailedError\", \"text\": "
+      "\"\\n====\\ntrain.py FAILED\\n traceback : Signal 11 (SIGSEGV) received by PID 7\"}' >>$MEMTUNE_ATTACH/9.jsonl; "
+      "exit 1");
+  CHECK(result.row.measurement.outcome == Outcome::crash);
+  CHECK(result.row.measurement.reason ==
+        "SIGSEGV (Segmentation fault) after step 3 of 7; of a process that the command started");
+}
+
 TEST_CASE("a command that fails says how, before or after its first step") {
   const CommandResult fails = Stage().run("echo something is rotten; exit 3");
   CHECK(fails.row.measurement.outcome == Outcome::error);
