@@ -296,7 +296,7 @@ def guarded(tell):
         except Exception as error:
             try:
                 training.note("memtune's measuring failed: %s: %s" % (type(error).__name__, error))
-            except OSError:
+            except Exception:  # the folder is gone, or full
                 pass
 
     return call
@@ -415,8 +415,9 @@ class Watcher:
 
         def exec_module(module):
             execute(module)
-            self.begin()
-            guarded(watch)(module)
+            guarded(self.begin)()
+            if training is not None:
+                guarded(watch)(module)
 
         spec.loader.exec_module = exec_module
         return spec
@@ -425,8 +426,9 @@ class Watcher:
     def begin():
         global training
         if training is None:
-            training = Training()
-            open(os.path.join(training.folder, "torch"), "a").close()
+            begun = Training()
+            open(os.path.join(begun.folder, "torch"), "a").close()
+            training = begun
             watch_exceptions()
 
 
