@@ -62,6 +62,9 @@ int profile_command(const CommandProfile& profile) {
     progress.phase({"step", static_cast<int>(step), static_cast<int>(steps)});
   };
   const process::InterruptScope interrupts;
+  sweep::TrialSpec trial;
+  trial.strategy = settings.name;
+  progress.started(trial, 1);
   attach::CommandResult result = attach::measure_command(settings);
   progress.clear();
   result::Measurement& measurement = result.row.measurement;
