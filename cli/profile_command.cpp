@@ -86,7 +86,7 @@ int run_command(const ProfileFlags& flags) {
 }
 
 CommandProfile command_profile(const ProfileFlags& flags, const std::vector<std::string>& command) {
-  constexpr int64_t kMostSteps = 100000;
+  constexpr int64_t kMostSteps = 10000;
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
   CommandProfile profile;
   profile.command = command;

@@ -204,6 +204,20 @@ TEST_CASE("profile runs its strategy each time and says where the trace is") {
   CHECK(place.starts() == "inspect\ncheckpoint:full\ncheckpoint:full\n");
 }
 
+TEST_CASE("what stands behind -- is a command, its flags are its own, and it needs no trial program") {
+  const Workspace place;
+  const Ended ended = place.memtune("profile -q --json answer.json -- sh -c 'echo \"$1\"; exit 3' sh --batch");
+  CHECK(ended.code == 1);
+  CHECK(ended.out.find("✗ command  error: ended with exit code 3") != std::string::npos);
+  CHECK(slurp(place.folder.path / "memtune-profile/command/log.txt") == "--batch\n");
+  const json trial = json::parse(slurp(place.folder.path / "answer.json")).at("trials").at(0);
+  CHECK(trial.at("outcome") == "error");
+  CHECK(trial.at("step_ms").at("samples").empty());
+  CHECK(place.starts().empty());
+  CHECK(place.memtune("profile --help").out.find("Usage: memtune profile [OPTIONS] [-- COMMAND...]\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("a plan of one's own is swept and profiled like a strategy") {
   const Workspace place;
   std::ofstream(place.folder.path / "mine.json")
