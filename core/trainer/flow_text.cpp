@@ -1,0 +1,276 @@
+#include "core/trainer/flow_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+
+namespace memtune::trainer {
+namespace {
+
+using nlohmann::json;
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) {
+    std::string title(word), upper(word);
+    if (!title.empty()) title[0] = char(std::toupper(title[0]));
+    std::ranges::transform(upper, upper.begin(), [](unsigned char letter) { return char(std::toupper(letter)); });
+    return text == word || text == title || text == upper;
+  });
+}
+
+template <class Number>
+std::optional<Number> number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+// "1e-5" is text in YAML 1.1, which nobody means.
+json plain(const std::string& text) {
+  if (text.empty() || text == "~" || is_one_of(text, {"null"})) return nullptr;
+  if (is_one_of(text, {"true", "yes", "on"})) return true;
+  if (is_one_of(text, {"false", "no", "off"})) return false;
+  if (const auto whole = number<int64_t>(text)) return *whole;
+  if (text.find_first_of("0123456789") != std::string::npos)
+    if (const auto real = number<double>(text)) return *real;
+  return text;
+}
+
+std::string unquoted(const std::string& text) {
+  if (text.front() == '"') {
+    const json read = json::parse(text, nullptr, false);
+    return read.is_string() ? read.get<std::string>() : text.substr(1, text.size() - 2);
+  }
+  std::string inside = text.substr(1, text.size() - 2);
+  for (size_t at = 0; (at = inside.find("''", at)) != std::string::npos; ++at) inside.erase(at, 1);
+  return inside;
+}
+
+struct Node;
+struct Member;
+
+// A value and where it stands; of a mapping its members too.
+struct Node {
+  size_t begin = 0, end = 0;
+  json value;
+  std::vector<Member> members;
+};
+struct Member {
+  std::string key;
+  size_t begin = 0;  // of the key
+  Node node;
+};
+
+struct Unreadable {};
+
+class FlowReader {
+ public:
+  explicit FlowReader(std::string_view text) : text_(text) {}
+
+  Node read_whole() {
+    Node node = read(0);
+    skip_blank();
+    if (at_ != text_.size()) throw Unreadable();
+    return node;
+  }
+
+ private:
+  char next() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+
+  void skip_blank() {
+    while (at_ < text_.size()) {
+      const bool begins = at_ == 0 || std::string_view(" \t\r\n").find(text_[at_ - 1]) != std::string_view::npos;
+      if (text_[at_] == '#' && begins)
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      else if (std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+        ++at_;
+      else
+        return;
+    }
+  }
+
+  void expect(char letter) {
+    if (next() != letter) throw Unreadable();
+    ++at_;
+  }
+
+  Node read(int depth) {
+    if (depth > kMostNesting) throw Unreadable();
+    skip_blank();
+    if (next() == '{') return mapping(depth);
+    if (next() == '[') return list(depth);
+    Node node;
+    node.begin = at_;
+    node.value = scalar();
+    node.end = at_;
+    return node;
+  }
+
+  Node mapping(int depth) {
+    Node node;
+    node.begin = at_++;
+    node.value = json::object();
+    for (skip_blank(); next() != '}'; skip_blank()) {
+      Member member;
+      member.begin = at_;
+      const json key = scalar();
+      member.key = key.is_string() ? key.get<std::string>() : key.dump();
+      skip_blank();
+      expect(':');
+      member.node = read(depth + 1);
+      node.value[member.key] = member.node.value;
+      node.members.push_back(std::move(member));
+      skip_blank();
+      if (next() != '}') expect(',');
+    }
+    node.end = ++at_;
+    return node;
+  }
+
+  Node list(int depth) {
+    Node node;
+    node.begin = at_++;
+    node.value = json::array();
+    for (skip_blank(); next() != ']'; skip_blank()) {
+      node.value.push_back(read(depth + 1).value);
+      skip_blank();
+      if (next() != ']') expect(',');
+    }
+    node.end = ++at_;
+    return node;
+  }
+
+  json scalar() {
+    if (next() == '"' || next() == '\'') return quoted();
+    if (std::string_view("&*!|>%@`").find(next()) != std::string_view::npos) throw Unreadable();
+    const size_t begin = at_;
+    while (at_ < text_.size() && !ends_plain()) ++at_;
+    return plain(trim(text_.substr(begin, at_ - begin)));
+  }
+
+  bool ends_plain() const {
+    const char letter = text_[at_], behind = at_ + 1 < text_.size() ? text_[at_ + 1] : ' ';
+    return std::string_view(",{}[]\n").find(letter) != std::string_view::npos ||
+           (letter == ':' && std::string_view(" \t\r\n,{}[]").find(behind) != std::string_view::npos);
+  }
+
+  json quoted() {
+    const size_t begin = at_;
+    const char quote = text_[at_++];
+    while (at_ < text_.size() && text_[at_] != quote) at_ += quote == '"' && text_[at_] == '\\' ? 2 : 1;
+    while (quote == '\'' && at_ + 1 < text_.size() && text_[at_ + 1] == quote)
+      at_ = std::min(text_.find(quote, at_ + 2), text_.size());
+    if (at_ >= text_.size()) throw Unreadable();
+    return unquoted(std::string(text_.substr(begin, ++at_ - begin)));
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+std::string nested(std::span<const std::string> path, const json& value, bool as_json) {
+  json whole = value;
+  for (size_t i = path.size(); i > 0; --i) whole = json{{path[i - 1], whole}};
+  return write_value(whole, as_json);
+}
+
+// The blanks and line feeds before the last member are what the next one is written behind.
+void insert(std::string& text, const Node& mapping, std::span<const std::string> path, const json& value, bool json) {
+  std::string member = nested(path, value, json);
+  member = member.substr(1, member.size() - 2);
+  if (mapping.members.empty()) {
+    text.replace(mapping.begin, mapping.end - mapping.begin, "{" + member + "}");
+    return;
+  }
+  const Member& last = mapping.members.back();
+  const size_t before = text.find_last_of(",{", last.begin - 1);
+  std::string blank = text.substr(before + 1, last.begin - before - 1);
+  if (blank.empty() || blank.find_first_not_of(" \t\r\n") != std::string::npos) blank = " ";
+  text.insert(last.node.end, "," + blank + member);
+}
+
+void take_out(std::string& text, const Node& mapping, size_t index) {
+  const std::vector<Member>& members = mapping.members;
+  if (index + 1 < members.size())
+    text.erase(members[index].begin, members[index + 1].begin - members[index].begin);
+  else if (index > 0)
+    text.erase(members[index - 1].node.end, members[index].node.end - members[index - 1].node.end);
+  else
+    text.replace(mapping.begin, mapping.end - mapping.begin, "{}");
+}
+
+bool is_plain(const std::string& text) {
+  const auto may_stand = [](unsigned char letter) {
+    return std::isalnum(letter) || letter == '_' || letter == '.' || letter == '/' || letter == '-';
+  };
+  return !text.empty() && std::ranges::all_of(text, may_stand) && text.front() != '-' && plain(text) == json(text);
+}
+
+}  // namespace
+
+json read_value(std::string_view text) {
+  try {
+    return FlowReader(text).read_whole().value;
+  } catch (const Unreadable&) {
+    return trim(text);
+  }
+}
+
+std::string write_value(const json& value, bool as_json) {
+  if (as_json) return print_json(value);
+  if (value.is_string()) {
+    const std::string text = value.get<std::string>();
+    return is_plain(text) ? text : print_json(value);
+  }
+  if (!value.is_structured()) return print_json(value);
+  std::vector<std::string> parts;
+  for (const auto& [key, member] : value.items())
+    parts.push_back((value.is_object() ? write_value(key, false) + ": " : "") + write_value(member, false));
+  return (value.is_object() ? "{" : "[") + join(parts, ", ") + (value.is_object() ? "}" : "]");
+}
+
+std::string put_in_flow(const std::string& text, std::span<const std::string> path, const std::optional<json>& value,
+                        bool as_json) {
+  std::string put = text;
+  try {
+    const Node root = FlowReader(text).read_whole();
+    const Node* at = &root;
+    for (size_t depth = 0; depth < path.size(); ++depth) {
+      if (!at->value.is_object()) throw Unreadable();
+      const auto found = std::ranges::find(at->members, path[depth], &Member::key);
+      if (found == at->members.end()) {
+        if (value) insert(put, *at, path.subspan(depth), *value, as_json);
+        return put;
+      }
+      const bool last = depth + 1 == path.size();
+      if (!value && last) {
+        take_out(put, *at, size_t(found - at->members.begin()));
+        return put;
+      }
+      if (last || found->node.value.is_null()) {
+        if (!value) return put;
+        const std::string written =
+            last ? write_value(*value, as_json) : nested(path.subspan(depth + 1), *value, as_json);
+        put.replace(found->node.begin, found->node.end - found->node.begin, written);
+        return put;
+      }
+      at = &found->node;
+    }
+    return put;
+  } catch (const Unreadable&) {
+    throw UsageError(join(std::vector<std::string>(path.begin(), path.end()), ".") + " cannot be set in '" +
+                     shorten(text, 60) + "'");
+  }
+}
+
+}  // namespace memtune::trainer

@@ -1,0 +1,229 @@
+#include "core/trainer/own_settings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/config/json_object.h"
+#include "core/trainer/flow_text.h"
+#include "core/trainer/yaml_text.h"
+
+namespace memtune::trainer {
+namespace {
+
+using nlohmann::json;
+
+const json kNobodySays(json::value_t::discarded);
+
+json member(json value, std::span<const std::string> path) {
+  for (const std::string& key : path) {
+    if (!value.is_object() || !value.contains(key)) return kNobodySays;
+    value = json(value[key]);
+  }
+  return value;
+}
+
+std::string form_of(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : name.substr(dot + 1);
+  return ending == "yml" ? "yaml" : ending;
+}
+
+// The settings among the words of a command: "--key value", "--key=value", "key=value"; "-" may stand for "_".
+std::map<std::string, JsonText> settings_in(const std::vector<std::string>& words, const std::string& argument) {
+  std::map<std::string, JsonText> found;
+  const bool dashes = argument.starts_with("--");
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (argument.empty() || (dashes && !words[i].starts_with("--"))) continue;
+    std::string word = dashes ? words[i].substr(2) : words[i];
+    const size_t equals = word.find('=');
+    if (!dashes && equals == std::string::npos) continue;
+    std::string key = word.substr(0, equals);
+    if (dashes) std::ranges::replace(key, '-', '_');
+    const bool behind = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    found[key] = print_json(equals != std::string::npos ? read_value(word.substr(equals + 1))
+                            : behind                    ? read_value(words[i + 1])
+                                                        : json(true));
+  }
+  return found;
+}
+
+bool is_of(const json& value, const std::string& kind) {
+  if (kind == "bool") return value.is_boolean();
+  if (kind == "int") return value.is_number_integer();
+  if (kind == "number") return value.is_number();
+  if (kind == "mapping") return value.is_object();
+  if (kind == "list") return value.is_array();
+  return kind == "text" ? value.is_string() : value == json(kind);  // else a word
+}
+
+std::string in_words(const std::string& kind) {
+  if (kind == "bool") return "true or false";
+  if (kind == "int") return "a whole number";
+  if (kind == "number" || kind == "mapping" || kind == "list") return "a " + kind;
+  return kind == "text" ? "text" : "'" + kind + "'";
+}
+
+std::string argument_text(const json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  return value.is_string() ? value.get<std::string>() : print_json(value);
+}
+
+void replace(std::string& text, const std::string& what, const std::string& with) {
+  if (const size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), with);
+}
+
+std::string special_argument(std::string form, const json& value) {
+  replace(form, "{no}", value == json(false) ? "no-" : "");
+  replace(form, "{value}", argument_text(value));
+  return form;
+}
+
+// "--compile.enable" and "--compile.no-enable" take no word behind them.
+void take_flags(std::vector<std::string>& words, const std::map<std::string, std::string>& arguments,
+                std::map<std::string, JsonText>& found) {
+  for (const auto& [key, form] : arguments)
+    for (const bool value : {false, true})
+      if (std::erase(words, special_argument(form, value)) > 0) found[key] = print_json(json(value));
+}
+
+}  // namespace
+
+OwnSettings::OwnSettings(const SpaceProfile& profile, std::string text, std::string name,
+                         std::vector<std::string> command, const std::map<std::string, std::string>& releases)
+    : profile_(profile),
+      text_(std::move(text)),
+      name_(std::move(name)),
+      command_line_(join(command, " ")),
+      json_(form_of(name_) == "json") {
+  if (name_.empty() && profile.argument.empty())
+    throw UsageError("this trainer takes its settings from a config: --config FILE, with {config} in the command");
+  if (!name_.empty() && profile.forms.empty())
+    throw UsageError("this trainer's config is a program: {args} in the command takes the settings, without --config");
+  if (!name_.empty() && std::ranges::count(profile.forms, form_of(name_)) == 0)
+    throw UsageError(name_ + ": a config of this trainer is a file ending in ." + join(profile.forms, " or ."));
+  take_flags(command, profile.arguments, command_);
+  command_.merge(settings_in(command, profile.argument));
+  if (json_) config::parse_json_object(name_, text_);
+  choose_names(releases);
+  for (const auto& [key, setting] : profile.settings) check_kind(key, setting);
+}
+
+// A key that a release renamed has the name that the config uses; else that of the release.
+void OwnSettings::choose_names(const std::map<std::string, std::string>& releases) {
+  for (const Rename& rename : profile_.renames) {
+    const bool is_new = !own(rename.to).is_discarded();
+    if (is_new || (own(rename.from).is_discarded() && in_range(rename.range, releases)))
+      names_[rename.from] = rename.to;
+  }
+}
+
+Path OwnSettings::path_of(const std::string& key) const {
+  Path path = split(key, '.');
+  if (const auto renamed = names_.find(path.front()); renamed != names_.end()) path.front() = renamed->second;
+  return path;
+}
+
+json OwnSettings::in_config(const std::string& key) const {
+  if (name_.empty()) return kNobodySays;
+  const Path path = path_of(key);
+  if (json_) return member(config::parse_json_object(name_, text_), path);
+  return read_yaml(text_, path, name_).value_or(kNobodySays);
+}
+
+json OwnSettings::own(const std::string& key) const {
+  const Path path = path_of(key);
+  if (const auto whole = command_.find(join(path, ".")); whole != command_.end()) return parse_json(whole->second);
+  if (const auto outer = command_.find(path.front()); outer != command_.end())
+    return member(parse_json(outer->second), std::span(path).subspan(1));
+  return in_config(key);
+}
+
+bool OwnSettings::is_in_command(const std::string& key) const {
+  const Path path = path_of(key);
+  return command_.contains(path.front()) || command_.contains(join(path, "."));
+}
+
+void OwnSettings::check_kind(const std::string& key, const SpaceKey& setting) const {
+  const json value = own(key);
+  const bool unknown = value.is_string() && value.get<std::string>().find_first_of("$&*!|>[{") == 0;
+  if (value.is_discarded() || value.is_null() || unknown) return;
+  if (std::ranges::any_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) return;
+  std::vector<std::string> kinds;
+  for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));
+  throw UsageError((name_.empty() ? std::string("the command") : name_) + ": " + join(path_of(key), ".") + " must be " +
+                   join(kinds, " or ") + ", not " + shorten(print_json(value), 60));
+}
+
+json OwnSettings::value(const std::string& key, const Changes& changes) const {
+  if (key == "$command") return command_line_.empty() ? json() : json(command_line_);
+  const auto setting = profile_.settings.find(key);
+  const json fallback = setting == profile_.settings.end() ? json() : parse_json(setting->second.fallback);
+  if (const auto changed = changes.find(key); changed != changes.end())
+    return changed->second ? parse_json(*changed->second) : fallback;
+  const json value = own(key);
+  return value.is_discarded() || value.is_null() ? fallback : value;
+}
+
+std::string OwnSettings::with(const Changes& changes) const {
+  if (name_.empty()) return "";
+  std::string text = text_;
+  for (const auto& [key, change] : changes) {
+    const Path path = path_of(key);
+    const std::optional<json> value = change ? std::optional(parse_json(*change)) : std::nullopt;
+    text = json_ ? put_in_flow(text, path, value, true) : put_in_yaml(text, path, value, name_);
+  }
+  return text;
+}
+
+void OwnSettings::add_argument(const std::string& key, const json& value, std::vector<std::string>& to) const {
+  const auto special = profile_.arguments.find(key);
+  if (special != profile_.arguments.end()) {
+    for (const std::string& word : split(special_argument(special->second, value), ' ')) to.push_back(word);
+    return;
+  }
+  for (std::string word : split(value.is_discarded() ? profile_.removal : profile_.argument, ' ')) {
+    replace(word, "{key}", key);
+    replace(word, "{value}", argument_text(value));
+    to.push_back(word);
+  }
+}
+
+// A mapping that is one argument is written whole, with what the user has in it.
+std::vector<std::string> OwnSettings::arguments(const Changes& changes) const {
+  std::map<std::string, json> whole;
+  for (const auto& [key, value] : changes) {
+    const Path path = path_of(key);
+    if (!value && own(key).is_discarded()) continue;
+    if (profile_.dotted || path.size() == 1) {
+      const bool out = !value && !profile_.removal.empty();
+      whole[join(path, ".")] = value ? parse_json(*value) : out ? kNobodySays : this->value(key, changes);
+      continue;
+    }
+    if (!whole.contains(path.front())) {
+      const json outer = own(split(key, '.').front());
+      whole[path.front()] = outer.is_object() ? outer : json::object();
+    }
+    if (value)
+      whole[path.front()][path[1]] = parse_json(*value);
+    else
+      whole[path.front()].erase(path[1]);
+  }
+  std::vector<std::string> words;
+  if (profile_.argument.empty()) return words;
+  for (const bool command : {false, true})  // one of the trainer's own commands stands behind all options
+    for (const auto& [key, value] : whole) {
+      const auto form = profile_.arguments.find(key);
+      if (command == (form != profile_.arguments.end() && !form->second.starts_with('-')))
+        add_argument(key, value, words);
+    }
+  return words;
+}
+
+}  // namespace memtune::trainer

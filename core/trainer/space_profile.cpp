@@ -1,0 +1,143 @@
+#include "core/trainer/space_profile.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/json_object.h"
+#include "core/config/profile.h"
+
+namespace memtune::trainer {
+namespace {
+
+using config::JsonObject;
+using nlohmann::json;
+
+std::map<std::string, std::string> read_texts(JsonObject& object, const char* key) {
+  std::map<std::string, std::string> texts;
+  if (const json* found = object.find(key))
+    for (const auto& [name, text] : found->items()) texts[name] = text.get<std::string>();
+  return texts;
+}
+
+Range read_range(const json& json, const std::string& path) {
+  JsonObject object(json, path);
+  Range range;
+  object.read("package", range.package);
+  object.read("since", range.since);
+  object.read("before", range.before);
+  object.require({"package"});
+  object.finish();
+  return range;
+}
+
+SpaceKey read_key(const json& json, const std::string& path) {
+  JsonObject object(json, path);
+  SpaceKey setting;
+  object.read("kinds", setting.kinds);
+  object.require({"kinds"});
+  if (const auto* fallback = object.find("default")) setting.fallback = print_json(*fallback);
+  object.finish();
+  return setting;
+}
+
+SpaceChoice read_choice(const json& json, const std::string& path, const std::vector<std::string>& keys) {
+  JsonObject object(json, path);
+  SpaceChoice choice;
+  object.read("name", choice.name);
+  object.require({"name", "set"});
+  for (const std::string& key : keys) choice.changes[key] = std::nullopt;
+  for (const auto& [key, value] : object.find("set")->items()) choice.changes[key] = print_json(value);
+  if (const auto* range = object.find("range")) choice.range = read_range(*range, object.path("range"));
+  object.finish();
+  return choice;
+}
+
+Axis read_axis(const json& json, const std::string& path) {
+  JsonObject object(json, path);
+  Axis axis;
+  std::string name;
+  std::vector<std::string> keys;
+  object.read("name", name);
+  object.read("allow", axis.allow);
+  object.read("keys", keys);
+  for (const auto& choice : object.array("choices"))
+    axis.choices.push_back(read_choice(choice, object.path("choices", axis.choices.size()), keys));
+  object.require({"name", "choices"});
+  object.finish();
+  return axis;
+}
+
+Rename read_rename(const json& json, const std::string& path) {
+  JsonObject object(json, path);
+  Rename rename;
+  object.read("from", rename.from);
+  object.read("to", rename.to);
+  object.require({"from", "to", "range"});
+  rename.range = read_range(*object.find("range"), object.path("range"));
+  object.finish();
+  return rename;
+}
+
+Rule read_rule(const json& json, const std::string& path) {
+  JsonObject object(json, path);
+  Rule rule;
+  object.read("reason", rule.reason);
+  object.require({"when", "reason"});
+  for (const auto& [key, wanted] : object.find("when")->items()) rule.when[key] = print_json(wanted);
+  object.finish();
+  return rule;
+}
+
+void read_batch(const json& json, const std::string& path, SpaceProfile& profile) {
+  JsonObject object(json, path);
+  object.read("micro", profile.micro_batch);
+  object.read("accumulation", profile.accumulation);
+  object.require({"micro", "accumulation"});
+  object.finish();
+}
+
+std::vector<int> parts_of(const std::string& release) {
+  std::vector<int> parts;
+  for (const std::string& part : split(release, '.')) parts.push_back(std::atoi(part.c_str()));
+  while (!parts.empty() && parts.back() == 0) parts.pop_back();
+  return parts;
+}
+
+}  // namespace
+
+SpaceProfile read_space_profile(const std::string& trainer) {
+  const json text = config::parse_json_object(trainer, config::find_profile("trainers", trainer).json);
+  JsonObject object(text, trainer);
+  SpaceProfile profile;
+  std::string description;
+  object.read("description", description);
+  object.read("forms", profile.forms);
+  object.read("argument", profile.argument);
+  object.read("removal", profile.removal);
+  object.read("dotted_arguments", profile.dotted);
+  object.read("combinations", profile.combinations);
+  profile.arguments = read_texts(object, "arguments");
+  profile.releases = read_texts(object, "releases");
+  object.require({"settings", "axes"});
+  for (const auto& [key, setting] : object.find("settings")->items())
+    profile.settings[key] = read_key(setting, object.path("settings") + "." + key);
+  for (const json& rename : object.array("renames"))
+    profile.renames.push_back(read_rename(rename, object.path("renames", profile.renames.size())));
+  for (const json& axis : object.array("axes"))
+    profile.axes.push_back(read_axis(axis, object.path("axes", profile.axes.size())));
+  for (const json& rule : object.array("rules"))
+    profile.rules.push_back(read_rule(rule, object.path("rules", profile.rules.size())));
+  if (const json* batch = object.find("batch")) read_batch(*batch, object.path("batch"), profile);
+  object.finish();
+  return profile;
+}
+
+bool in_range(const Range& range, const std::map<std::string, std::string>& releases) {
+  const std::vector<int> here = parts_of(releases.at(range.package));
+  return (range.since.empty() || here >= parts_of(range.since)) &&
+         (range.before.empty() || here < parts_of(range.before));
+}
+
+}  // namespace memtune::trainer

@@ -1,0 +1,261 @@
+#include "core/trainer/yaml_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/trainer/flow_text.h"
+
+namespace memtune::trainer {
+namespace {
+
+using nlohmann::json;
+using Path = std::span<const std::string>;
+
+Lines lines_of(const std::string& text) {
+  Lines lines;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    lines.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return lines;
+}
+
+void append(std::string& text, const Lines& lines) {
+  for (const std::string& line : lines) text += line + "\n";
+}
+
+size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
+
+// The key that a line begins with; nothing where it begins with something else.
+std::optional<std::string> key_of(const std::string& line) {
+  const size_t end = line.find(':');
+  if (end == 0 || end == std::string::npos) return {};
+  if (end + 1 < line.size() && line[end + 1] != ' ' && line[end + 1] != '\t' && line[end + 1] != '\r') return {};
+  std::string key = trim(line.substr(0, end));
+  const bool quoted = key.size() > 1 && (key.front() == '"' || key.front() == '\'') && key.front() == key.back();
+  if (quoted) key = key.substr(1, key.size() - 2);
+  if (key.find_first_of(" \t\"'[]{}#&*!|>%@`,") != std::string::npos) return {};
+  return key;
+}
+
+bool is_told_by_the_way(const std::string& line) {
+  const size_t first = line.find_first_not_of(" \t\r");
+  return first == std::string::npos || line[first] == '#';
+}
+
+// It goes on with what a line at `indent` began: deeper, an item of a list, or the end of a list in brackets.
+bool goes_on(const std::string& line, size_t indent) {
+  if (indent_of(line) != indent) return indent_of(line) > indent;
+  const char first = line[indent];
+  return first == '\t' || first == ']' || first == '}' || line.substr(indent) == "-" ||
+         line.compare(indent, 2, "- ") == 0;
+}
+
+YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name) {
+  YamlDocument document;
+  Lines loose;
+  for (const std::string& line : lines) {
+    const bool open = !document.entries.empty() && !document.entries.back().key.empty();
+    if (is_told_by_the_way(line)) {
+      loose.push_back(line);
+    } else if (goes_on(line, indent) && open) {
+      Lines& value = document.entries.back().lines;
+      value.insert(value.end(), loose.begin(), loose.end());  // within the value, where they may be text
+      value.push_back(line);
+      loose.clear();
+    } else if (line == "---" && document.entries.empty()) {
+      document.entries.push_back({std::exchange(loose, {}), "", {line}});
+    } else if (const auto key = indent_of(line) == indent ? key_of(line.substr(indent)) : std::nullopt) {
+      document.entries.push_back({std::exchange(loose, {}), *key, {line}});
+    } else {
+      throw UsageError(name + " cannot be merged into: '" + shorten(trim(line), 60) + "' is no key at the top of a " +
+                       (indent == 0 ? "document" : "mapping"));
+    }
+  }
+  document.below = std::move(loose);
+  return document;
+}
+
+// What stands behind the key in its own line, and where a comment begins there.
+struct FirstLine {
+  explicit FirstLine(const std::string& line) {
+    const size_t colon = line.find(':');
+    head = line.substr(0, colon + 1);
+    size_t end = line.size();
+    for (size_t at = colon + 1, quote = 0; at < line.size(); ++at) {
+      if (quote != 0 ? size_t(line[at]) == quote : line[at] == '"' || line[at] == '\'')
+        quote = quote != 0 ? 0 : size_t(line[at]);
+      else if (quote == 0 && line[at] == '#' && (line[at - 1] == ' ' || line[at - 1] == '\t')) {
+        end = line.find_last_not_of(" \t", at - 1) + 1;
+        break;
+      }
+    }
+    value = trim(line.substr(colon + 1, end - colon - 1));
+    comment = line.substr(end);
+    if (trim(comment).empty()) comment.clear();
+  }
+  std::string head, value, comment;
+};
+
+// The lines behind the first, without comments, where they are not a mapping in blocks.
+Lines content_of(const YamlEntry& entry) {
+  Lines content(entry.lines.begin() + 1, entry.lines.end());
+  std::erase_if(content, is_told_by_the_way);
+  return content;
+}
+
+bool is_item(const std::string& line) { return trim(line) == "-" || trim(line).starts_with("- "); }
+
+bool is_block(const YamlEntry& entry) {
+  const Lines content = content_of(entry);
+  return FirstLine(entry.lines.front()).value.empty() && !content.empty() && !is_item(content.front());
+}
+
+YamlDocument inside(const YamlEntry& entry, const std::string& name) {
+  return parse_at({entry.lines.begin() + 1, entry.lines.end()}, indent_of(content_of(entry).front()), name);
+}
+
+// A value in its own line and those behind it, as flow text.
+std::string flow_of(const YamlEntry& entry) {
+  std::string text = entry.lines.front().substr(entry.lines.front().find(':') + 1);
+  for (size_t i = 1; i < entry.lines.size(); ++i) text += "\n" + entry.lines[i];
+  return text;
+}
+
+json value_of(const YamlEntry& entry, const std::string& name) {
+  const FirstLine first(entry.lines.front());
+  const Lines content = content_of(entry);
+  if (is_block(entry)) {
+    json value = json::object();
+    for (const YamlEntry& member : inside(entry, name).entries) value[member.key] = value_of(member, name);
+    return value;
+  }
+  if (first.value.starts_with('{') || first.value.starts_with('[')) return read_value(trim(flow_of(entry)));
+  if (content.empty()) return read_value(first.value);
+  if (!first.value.empty()) return trim(flow_of(entry));
+  json list = json::array();
+  for (const std::string& line : content) {
+    if (!is_item(line)) return trim(flow_of(entry));
+    list.push_back(read_value(FirstLine("item:" + trim(line).substr(1)).value));
+  }
+  return list;
+}
+
+// "key: value", and of a mapping its members in lines of their own.
+Lines written(const std::string& head, const json& value, size_t indent) {
+  if (!value.is_object() || value.empty()) return {head + " " + write_value(value, false)};
+  Lines lines = {head};
+  for (const auto& [key, member] : value.items()) {
+    const Lines below = written(std::string(indent + 2, ' ') + write_value(key, false) + ":", member, indent + 2);
+    lines.insert(lines.end(), below.begin(), below.end());
+  }
+  return lines;
+}
+
+json nested(Path path, json value) {
+  for (size_t i = path.size(); i > 0; --i) value = json{{path[i - 1], value}};
+  return value;
+}
+
+void put(YamlDocument& document, size_t indent, Path path, const std::optional<json>& value, const std::string& name);
+
+// Into the mapping that an entry holds; an entry that holds nothing becomes one.
+void put_inside(YamlEntry& entry, size_t indent, Path path, const std::optional<json>& value, const std::string& name) {
+  const FirstLine first(entry.lines.front());
+  if (is_block(entry)) {
+    YamlDocument below = inside(entry, name);
+    put(below, indent_of(content_of(entry).front()), path, value, name);
+    entry.lines.resize(1);
+    if (below.entries.empty()) entry.lines.front() = first.head + " {}" + first.comment;
+    for (const std::string& line : lines_of(below.text())) entry.lines.push_back(line);
+  } else if (first.value.starts_with('{')) {
+    const bool one_line = entry.lines.size() == 1;
+    const std::string flow = put_in_flow(one_line ? first.value : trim(flow_of(entry)), path, value, false);
+    entry.lines = lines_of(first.head + " " + flow + (one_line ? first.comment : ""));
+  } else if (value_of(entry, name).is_null()) {
+    if (value) entry.lines = written(first.head, nested(path, *value), indent);
+  } else {
+    throw UsageError(name + ": " + entry.key + " is '" + shorten(first.value, 60) + "', not a mapping with " +
+                     path.front());
+  }
+}
+
+void replace(YamlEntry& entry, size_t indent, const json& value, const std::string& name) {
+  const FirstLine first(entry.lines.front());
+  if (first.value.starts_with('&'))
+    throw UsageError(name + ": " + entry.key + " has the anchor " + split(first.value, ' ').front() +
+                     ", so that others may have its value: write it out where it is used");
+  entry.lines = written(first.head, value, indent);
+  entry.lines.front() += first.comment;
+}
+
+// The comments above it stay.
+void take_out(YamlDocument& document, size_t index) {
+  const Lines above = std::move(document.entries[index].above);
+  document.entries.erase(document.entries.begin() + ptrdiff_t(index));
+  Lines& next = index < document.entries.size() ? document.entries[index].above : document.below;
+  next.insert(next.begin(), above.begin(), above.end());
+}
+
+void put(YamlDocument& document, size_t indent, Path path, const std::optional<json>& value, const std::string& name) {
+  YamlEntry* const entry = find_entry(document, path.front(), name);
+  if (entry == nullptr) {
+    const std::string head = std::string(indent, ' ') + write_value(path.front(), false) + ":";
+    if (!value) return;
+    Lines above = std::exchange(document.below, {});
+    document.entries.push_back(
+        {std::move(above), path.front(), written(head, nested(path.subspan(1), *value), indent)});
+  } else if (path.size() > 1) {
+    put_inside(*entry, indent, path.subspan(1), value, name);
+  } else if (value) {
+    replace(*entry, indent, *value, name);
+  } else {
+    take_out(document, size_t(entry - document.entries.data()));
+  }
+}
+
+}  // namespace
+
+std::string YamlDocument::text() const {
+  std::string text;
+  for (const YamlEntry& entry : entries) {
+    append(text, entry.above);
+    append(text, entry.lines);
+  }
+  append(text, below);
+  return text;
+}
+
+YamlDocument parse_yaml(const std::string& text, const std::string& name) { return parse_at(lines_of(text), 0, name); }
+
+YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std::string& name) {
+  if (std::ranges::count(document.entries, key, &YamlEntry::key) > 1)
+    throw UsageError(name + " has the key " + key + " twice");
+  const auto found = std::ranges::find(document.entries, key, &YamlEntry::key);
+  return found == document.entries.end() ? nullptr : &*found;
+}
+
+std::optional<json> read_yaml(const std::string& text, Path path, const std::string& name) {
+  YamlDocument document = parse_yaml(text, name);
+  const YamlEntry* const entry = find_entry(document, path.front(), name);
+  if (entry == nullptr) return {};
+  json value = value_of(*entry, name);
+  for (const std::string& key : path.subspan(1)) {
+    if (!value.is_object() || !value.contains(key)) return {};
+    value = json(value[key]);
+  }
+  return value;
+}
+
+std::string put_in_yaml(const std::string& text, Path path, const std::optional<json>& value, const std::string& name) {
+  YamlDocument document = parse_yaml(text, name);
+  put(document, 0, path, value, name);
+  return document.text();
+}
+
+}  // namespace memtune::trainer

@@ -1,0 +1,244 @@
+"""Every config of a trainer's space, made from a realistic own one, is given to that trainer's own parser, which is then
+asked for the values: parsers drop what they do not know. Arguments have to come to the same as the config.
+
+  check_parsers.py --print memtune-print-space TRAINER...     in a Python that has the trainers
+"""
+
+import argparse
+import atexit
+import functools
+import json
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+HERE = pathlib.Path(__file__).parent
+warnings.simplefilter("ignore")
+os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true", AXOLOTL_DO_NOT_TRACK="1", DS_ACCELERATOR="cpu")
+
+
+def load(path):
+    import yaml
+
+    return json.loads(path.read_text()) if path.suffix == ".json" else yaml.safe_load(path.read_text())
+
+
+def at(config, key):
+    """The value at a dotted path of mappings or objects; a mapping may have come as text."""
+    for part in key.split("."):
+        config = json.loads(config) if isinstance(config, str) and config.startswith("{") else config
+        config = config.get(part) if hasattr(config, "get") else getattr(config, part, None)
+    return config
+
+
+# Each of these returns what the parser made of a file, or of arguments: an object, or a function of a key.
+
+
+def transformers(path, arguments):
+    from transformers import HfArgumentParser, TrainingArguments
+
+    parser = HfArgumentParser(TrainingArguments)
+    if arguments is not None:
+        own = [word for key, value in load(path).items() for word in (f"--{key}", as_word(value))]
+        return parser.parse_args_into_dataclasses(own + arguments)[0]
+    return (parser.parse_json_file if path.suffix == ".json" else parser.parse_yaml_file)(str(path))[0]
+
+
+def trl(path, arguments):
+    from trl import ModelConfig, SFTConfig, TrlParser
+    from trl.scripts import ScriptArguments
+
+    parser = TrlParser([ScriptArguments, SFTConfig, ModelConfig])
+    return parser.parse_args_and_config(["--config", str(path)] + (arguments or []))[1]
+
+
+def axolotl(path, arguments):
+    from axolotl.utils.config import prepare_plugins, validate_config
+    from axolotl.utils.dict import DictDefault
+
+    config = DictDefault(load(path))
+    prepare_plugins(config)
+    machine = {"bf16": True, "fp8": True, "tf32": True, "n_gpu": 1, "compute_capability": "sm_90"}
+    return validate_config(config, capabilities=machine, env_capabilities={"torch_version": "2.11.0"})
+
+
+def torchtune(path, arguments):
+    from omegaconf import OmegaConf
+
+    from torchtune import config
+    from torchtune.config._utils import _merge_yaml_and_cli_args
+
+    parsed = OmegaConf.load(path)
+    if arguments is not None:  # as `tune run` does it
+        parsed = _merge_yaml_and_cli_args(argparse.Namespace(**OmegaConf.to_container(parsed, resolve=False)), arguments)
+    config.validate(parsed)
+    recipe_accepts(parsed)
+    return OmegaConf.to_container(parsed)
+
+
+def recipe_accepts(config):
+    """What full_finetune_distributed refuses before it loads a model; `tune validate` looks at components only."""
+    from torchtune.training import activations
+
+    from torchtune.models.llama3 import llama3
+
+    moves, checkpoints = config.get("enable_activation_offloading"), config.get("enable_activation_checkpointing")
+    assert not moves or (checkpoints and config.device == "cuda"), "refused: offloading"
+    if config.get("optimizer_in_bwd"):
+        assert config.gradient_accumulation_steps == 1 and config.get("clip_grad_norm") is None, "refused: in backward"
+    if config.get("ac_mode"):
+        assert not checkpoints, "nothing would be checkpointed"
+        model = llama3(vocab_size=32, num_layers=4, num_heads=2, num_kv_heads=2, embed_dim=8, max_seq_len=8)
+        activations.apply_selective_activation_checkpointing(model, config.ac_mode, config.ac_option)
+        wrapped = sum("Checkpoint" in type(layer).__name__ for layer in model.layers)
+        assert wrapped == 4 // config.ac_option, f"{wrapped} layers are checkpointed"
+
+
+def deepspeed(path, arguments):
+    from deepspeed.runtime.config import DeepSpeedConfig
+
+    parsed = DeepSpeedConfig(load(path))
+    named = {"zero_optimization": "zero_config", "activation_checkpointing": "activation_checkpointing_config"}
+    return lambda key: at(parsed, ".".join(named.get(part, part) for part in key.split(".")))
+
+
+def accelerate(path, arguments):
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    parsed = load_config_from_file(str(path))
+    unknown = [key for key in parsed.fsdp_config if f"--{key}" not in accelerate_options()]
+    assert not unknown, unknown
+    return parsed
+
+
+@functools.cache
+def accelerate_options():
+    return subprocess.run([sys.executable, "-m", "accelerate.commands.launch", "--help"], capture_output=True, text=True,
+                          check=True).stdout.split()
+
+
+def ms_swift(path, arguments):
+    from swift.arguments import SftArguments
+    from swift.cli.main import parse_yaml_args
+    from swift.utils import parse_args
+
+    words = [str(path)]
+    parse_yaml_args(words)
+    words[words.index("{model}")] = made_up_model()
+    parsed, unknown = parse_args(SftArguments, words + ["--use_cpu", "true", "--bf16", "false"] + (arguments or []))
+    assert not unknown, unknown
+    return lambda key: plain(at(parsed.training_args, key) if at(parsed, key) is None else at(parsed, key))
+
+
+def torchtitan(path, arguments):
+    from torchtitan.config import ConfigManager
+
+    parsed = ConfigManager().parse_args(["--module", "llama3", "--config", "llama3_debugmodel"] + arguments)
+    policy = type(parsed.activation_checkpoint).__qualname__.split(".")[0]
+    words = {"NoneType": "none", "SelectiveAC": "selective", "FullAC": "full", "MemoryBudgetAC": "memory-budget"}
+    budget = getattr(parsed.activation_checkpoint, "memory_budget", None)
+    checkpoint = words[policy] + (f" --activation-checkpoint.memory-budget {budget}" if budget else "")
+    return lambda key: checkpoint if key == "activation_checkpoint" else at(parsed, key)
+
+
+@functools.cache
+def made_up_model():
+    import transformers
+
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    transformers.LlamaConfig(num_hidden_layers=1, vocab_size=32, architectures=["LlamaForCausalLM"]).save_pretrained(folder.name)
+    return folder.name
+
+
+def as_word(value):
+    return json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+
+
+def is_as_written(written, parsed):
+    """Enums are their text; a mapping may have gained defaults."""
+    if isinstance(written, dict):
+        return all(is_as_written(value, at(parsed, key)) for key, value in written.items())
+    if isinstance(written, list):
+        return list(parsed) == written
+    return parsed == written or getattr(parsed, "value", None) == written or str(parsed) == str(written)
+
+
+def without(config, keys):
+    tops = {key.split(".")[0] for key in keys}
+    return {key: value for key, value in config.items() if key not in tops}
+
+
+def check(trainer, own, print_space):
+    """The number of settings that are not as they should be."""
+    parse = functools.partial(asked, globals()[trainer.replace("-", "_")])
+    profile = json.loads((HERE / f"../../profiles/trainers/{trainer}.json").read_text())
+    space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer"], capture_output=True,
+                                      text=True, check=True).stdout)
+    wrong = []
+    for variant in space["variants"]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / space["file_name"]
+            if own:
+                path.write_text(variant["config"])
+            try:
+                lines = list(differences(parse, profile, own, path if own else None, variant))
+                wrong += [f"{variant['name']}: {line}" for line in lines]
+            except (Exception, SystemExit) as error:
+                wrong.append(f"{variant['name']}: {type(error).__name__}: {error}")
+    for line in wrong:
+        print(f"{trainer}: {line}")
+    print(f"{own.name if own else trainer}: {len(space['variants'])} variants, {len(space['skipped'])} skipped, "
+          f"{len(wrong)} wrong")
+    return len(wrong)
+
+
+def asked(parse, path, arguments):
+    """What the parser made of them, as a function of a key."""
+    parsed = parse(path, arguments)
+    return parsed if callable(parsed) and not hasattr(parsed, "get") else lambda key: plain(at(parsed, key))
+
+
+def plain(value):
+    return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+
+
+def differences(parse, profile, own, path, variant):
+    keys = profile["settings"]
+    wanted = {key: value for axis in profile["axes"] for choice in axis["choices"]
+              if choice["name"] in variant["name"].split("+") for key, value in choice["set"].items()}
+    ask = parse(path, None if own else variant["arguments"])
+    if own:
+        config = load(path)
+        if without(config, keys) != without(load(own), keys):
+            yield "what is no memory setting was changed"
+        wanted |= {key: at(config, key) for key in keys if at(config, key) is not None}
+    for key, value in wanted.items():
+        if not is_as_written(value, ask(key)):
+            yield f"{key} should be {value!r} and is {ask(key)!r} for the trainer"
+    if not own or not variant["arguments"]:
+        return
+    by_arguments = parse(own, variant["arguments"])
+    for key in keys:
+        if by_arguments(key) != ask(key) and (by_arguments(key) or ask(key)):
+            yield f"{key} is {ask(key)!r} by the file and {by_arguments(key)!r} by arguments"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--print", required=True, help="memtune-print-space")
+    parser.add_argument("trainers", nargs="+")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    wrong = 0
+    for trainer in options.trainers:
+        owns = [path for path in sorted((HERE / "own").iterdir()) if path.name.split(".")[0].split("-lora")[0] == trainer]
+        wrong += sum(check(trainer, own, options.print) for own in owns or [None])
+    sys.exit(wrong > 0)
+
+
+main()

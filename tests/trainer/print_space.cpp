@@ -1,0 +1,38 @@
+// memtune-print-space TRAINER FILE|"" [--optimizer] [COMMAND...]: the space of a trainer as JSON, for tests in Python.
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/trainer/space.h"
+
+using namespace memtune;
+
+int main(int count, char** words) {
+  std::vector<std::string> arguments(words + 1, words + count);
+  if (arguments.size() < 2) return 2;
+  try {
+    const std::string trainer = arguments[0], file = arguments[1];
+    arguments.erase(arguments.begin(), arguments.begin() + 2);
+    trainer::SpaceSettings settings;
+    settings.optimizer = std::erase(arguments, "--optimizer") > 0;
+    settings.command = arguments;
+    const std::string text = file.empty() ? "" : read_file(file);
+    const trainer::Space space = trainer::make_space(trainer, text, file, settings);
+    nlohmann::json json = {
+        {"file_name", space.file_name}, {"variants", nlohmann::json::array()}, {"skipped", nlohmann::json::array()}};
+    for (const trainer::Variant& one : space.variants)
+      json["variants"].push_back({{"name", one.name}, {"config", one.config}, {"arguments", one.arguments}});
+    for (const trainer::Skipped& one : space.skipped)
+      json["skipped"].push_back({{"name", one.name}, {"reason", one.reason}});
+    std::cout << print_json(json, 1) << "\n";
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 2;
+  }
+}

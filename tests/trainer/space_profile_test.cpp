@@ -1,0 +1,56 @@
+// The profiles of trainers name only settings that they describe, and combine only choices that they have.
+#include "core/trainer/space_profile.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/profile.h"
+
+using namespace memtune;
+using namespace memtune::trainer;
+
+TEST_CASE("every choice sets described keys, every combination is of choices, every range of a known package") {
+  int trainers = 0;
+  for (const config::Profile& file : config::profiles()) {
+    if (file.kind != "trainers") continue;
+    CAPTURE(file.name);
+    ++trainers;
+    const SpaceProfile profile = read_space_profile(std::string(file.name));
+    CHECK((!profile.forms.empty() || !profile.argument.empty()));
+    std::set<std::string> names = {"own", "batch-x2", "batch-x4", "batch-half"};
+    for (const Axis& axis : profile.axes) {
+      CHECK((axis.allow.empty() || axis.allow == "optimizer"));
+      for (const SpaceChoice& choice : axis.choices) {
+        CAPTURE(choice.name);
+        CHECK(names.insert(choice.name).second);
+        for (const auto& [key, value] : choice.changes) CHECK_MESSAGE(profile.settings.contains(key), key);
+        if (choice.range) CHECK(profile.releases.contains(choice.range->package));
+      }
+    }
+    for (const std::string& combination : profile.combinations)
+      for (const std::string& part : split(combination, '+')) CHECK_MESSAGE(names.contains(part), combination);
+    for (const Rule& rule : profile.rules) {
+      CHECK_FALSE(rule.when.empty());
+      CHECK_FALSE(rule.reason.empty());
+    }
+    CHECK(profile.micro_batch.empty() == profile.accumulation.empty());
+    for (const std::string& key : {profile.micro_batch, profile.accumulation})
+      CHECK((key.empty() || profile.settings.contains(key)));
+  }
+  CHECK(trainers == 8);
+}
+
+TEST_CASE("releases are compared number by number") {
+  const Range range = {"x", "5.9", "5.23"};
+  for (const char* inside : {"5.9", "5.9.0", "5.10", "5.22.2"}) CHECK(in_range(range, {{"x", inside}}));
+  for (const char* outside : {"5.8.9", "4.57", "5.23", "5.23.0", "6"}) CHECK_FALSE(in_range(range, {{"x", outside}}));
+}
+
+TEST_CASE("an unknown trainer gets the nearest") {
+  CHECK_THROWS_WITH_AS(read_space_profile("axolotel"), doctest::Contains("did you mean 'axolotl'?"), UsageError);
+}

@@ -1,0 +1,81 @@
+// Settings of a person's YAML are read and put at any depth; every other character stays.
+#include "core/trainer/yaml_text.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+using nlohmann::json;
+using namespace memtune;
+using namespace memtune::trainer;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+std::string put(const std::string& text, const Keys& path, const std::optional<json>& value) {
+  return put_in_yaml(text, path, value, "x.yaml");
+}
+
+json read(const std::string& text, const Keys& path) { return read_yaml(text, path, "x.yaml").value_or("nobody says"); }
+
+constexpr char kOwn[] =
+    "base: &base 'org/name'  # of the hub\nother: *base\n\nkwargs:  # of checkpointing\n  # by DDP\n"
+    "  use_reentrant: false  # needed\n  deep:\n    at: 1\nlist:\n- a\n- 'b'\nflow: {a: 1,\n  b: [x]}  # two\ntext: |\n"
+    "  kwargs: 3\n# the end\n";
+
+}  // namespace
+
+TEST_CASE("values are read in blocks, in braces and from lists") {
+  CHECK(read(kOwn, {"kwargs", "use_reentrant"}) == false);
+  CHECK(read(kOwn, {"kwargs"}) == json{{"use_reentrant", false}, {"deep", {{"at", 1}}}});
+  CHECK(read(kOwn, {"list"}) == json{"a", "b"});
+  CHECK(read(kOwn, {"flow", "b"}) == json{"x"});
+  CHECK(read(kOwn, {"other"}) == "*base");
+  CHECK(read(kOwn, {"kwargs", "none"}) == "nobody says");
+  CHECK(read("a:\nb: 1\n", {"a"}).is_null());
+}
+
+TEST_CASE("one line changes, with its comment") {
+  const std::string text = put(kOwn, {"kwargs", "use_reentrant"}, true);
+  std::string expected = kOwn;
+  expected.replace(expected.find("use_reentrant: false"), 20, "use_reentrant: true");
+  CHECK(text == expected);
+  CHECK(put(text, {"kwargs", "use_reentrant"}, false) == kOwn);
+}
+
+TEST_CASE("a new member comes behind the last of its mapping, at its indentation") {
+  CHECK(put("a:\n   b: 1\n\nc: 2\n", {"a", "d"}, 3) == "a:\n   b: 1\n   d: 3\n\nc: 2\n");
+  CHECK(put("a: {b: 1}  # x\nc: 2\n", {"a", "d"}, 3) == "a: {b: 1, d: 3}  # x\nc: 2\n");
+  CHECK(put("a:\n  b:\n    c: 1\n", {"a", "b", "d"}, "x") == "a:\n  b:\n    c: 1\n    d: x\n");
+  CHECK(put("a:\nc: 2\n", {"a", "b"}, 1) == "a:\n  b: 1\nc: 2\n");
+  CHECK(put("c: 2\n# the end\n", {"a", "b"}, 1) == "c: 2\n# the end\na:\n  b: 1\n");
+  CHECK(put("", {"a"}, json{{"b", {"x", "y"}}}) == "a:\n  b: [x, y]\n");
+}
+
+TEST_CASE("what is taken out leaves its comments, an emptied mapping stays a mapping") {
+  CHECK(put("a: 1\n# why\nb: 2\nc: 3\n", {"b"}, std::nullopt) == "a: 1\n# why\nc: 3\n");
+  CHECK(put("a:\n  b: 1\n", {"a", "b"}, std::nullopt) == "a: {}\n");
+  CHECK(put("a: {b: 1}\n", {"a", "b"}, std::nullopt) == "a: {}\n");
+  CHECK(put("a: 1\n", {"b", "c"}, std::nullopt) == "a: 1\n");
+}
+
+TEST_CASE("a value of many lines is replaced whole") {
+  CHECK(put(kOwn, {"flow"}, 1).find("flow: 1  # two\ntext: |") == std::string::npos);  // that comment was within it
+  CHECK(put("a:\n- 1\n- 2\nb: 1\n", {"a"}, "x") == "a: x\nb: 1\n");
+}
+
+TEST_CASE("what others may share, and what is no mapping, is not written into") {
+  CHECK_THROWS_WITH_AS(put(kOwn, {"base"}, 1),
+                       "x.yaml: base has the anchor &base, so that others may have its value: write it out where it is "
+                       "used",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(put(kOwn, {"other", "a"}, 1), "x.yaml: other is '*base', not a mapping with a", UsageError);
+  CHECK_THROWS_WITH_AS(put("a: 1\na: 2\n", {"a"}, 1), "x.yaml has the key a twice", UsageError);
+  CHECK(put(kOwn, {"other"}, 1).find("other: 1\n") != std::string::npos);
+}
