@@ -128,6 +128,7 @@ class FlowReader {
       skip_blank();
       expect(':');
       member.node = read(depth + 1);
+      if (node.value.contains(member.key)) throw Unreadable();
       node.value[member.key] = member.node.value;
       node.members.push_back(std::move(member));
       skip_blank();
@@ -259,8 +260,9 @@ std::string put_in_flow(const std::string& text, std::span<const std::string> pa
       }
       if (last || found->node.value.is_null()) {
         if (!value) return put;
-        const std::string written =
+        std::string written =
             last ? write_value(*value, as_json) : nested(path.subspan(depth + 1), *value, as_json);
+        if (put[found->node.begin - 1] == ':') written.insert(0, " ");
         put.replace(found->node.begin, found->node.end - found->node.begin, written);
         return put;
       }

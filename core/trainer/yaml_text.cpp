@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/trainer/flow_text.h"
@@ -113,7 +114,8 @@ bool is_item(const std::string& line) { return trim(line) == "-" || trim(line).s
 
 bool is_block(const YamlEntry& entry) {
   const Lines content = content_of(entry);
-  return FirstLine(entry.lines.front()).value.empty() && !content.empty() && !is_item(content.front());
+  if (!FirstLine(entry.lines.front()).value.empty() || content.empty() || is_item(content.front())) return false;
+  return content.front()[indent_of(content.front())] != '\t';
 }
 
 YamlDocument inside(const YamlEntry& entry, const std::string& name) {
@@ -127,12 +129,13 @@ std::string flow_of(const YamlEntry& entry) {
   return text;
 }
 
-json value_of(const YamlEntry& entry, const std::string& name) {
+json value_of(const YamlEntry& entry, const std::string& name, int depth = 0) {
+  if (depth > kMostNesting) throw UsageError(name + ": " + entry.key + " is nested too deep");
   const FirstLine first(entry.lines.front());
   const Lines content = content_of(entry);
   if (is_block(entry)) {
     json value = json::object();
-    for (const YamlEntry& member : inside(entry, name).entries) value[member.key] = value_of(member, name);
+    for (const YamlEntry& member : inside(entry, name).entries) value[member.key] = value_of(member, name, depth + 1);
     return value;
   }
   if (first.value.starts_with('{') || first.value.starts_with('[')) return read_value(trim(flow_of(entry)));

@@ -11,7 +11,9 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -49,6 +51,8 @@
 #include "core/sweep/journal.h"
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
+#include "core/trainer/flow_text.h"
+#include "core/trainer/yaml_text.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -273,6 +277,16 @@ void read_request(const std::string& input) {
   if (json(written.get<config::TrialRequest>()) != written) std::abort();
 }
 
+// What was put is there, and taken out it is gone, whatever a person's configuration looks like.
+void read_yaml_text(const std::string& text) {
+  const std::vector<std::string> path = {"a", "b"};
+  const std::string put = trainer::put_in_yaml(text, path, json(7), "x");
+  if (trainer::read_yaml(put, path, "x") != json(7)) std::abort();
+  if (trainer::read_yaml(trainer::put_in_yaml(put, path, std::nullopt, "x"), path, "x")) std::abort();
+  if (!json::accept(text) || !parse_json(text, EqualKeys::refused).is_object()) return;
+  if (parse_json(trainer::put_in_flow(text, path, json(7), true)).at("a").at("b") != json(7)) std::abort();
+}
+
 const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", read_trace},
                                                                       {"plan", read_plan},
                                                                       {"plan_file", read_plan_file},
@@ -296,6 +310,7 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"pickle", read_pickle},
                                                                       {"transformers", read_transformers},
                                                                       {"adapter", read_adapter}};
+                                                                      {"yaml", read_yaml_text}};
 
 void (*chosen)(const std::string&) = nullptr;
 

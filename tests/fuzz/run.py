@@ -113,7 +113,10 @@ def seeds():
     data = "shard-00001-model-00001-of-00001.safetensors"
     manifest = {"format": 1, "step": 4, "files": [{"name": data, "bytes": 4128, "xxh3": "00"}],
                 "tensors": [{"name": "x", "dtype": "F32", "shape": [2, 4], "file": 0, "xxh3": "11"}]}
+    yaml = [b"x: 1  # why\n\na:\n  # c\n  b: 1\n  d:\n    e: 'f'\nl:\n- 1\nt: |\n  a: 1\n", b"a: {b: [1, 'x'], \"c\": {d: null}}  # y\n",
+            b'{\n  "a": {"b": 1.5, "c": [true, {}]},\n  "d": null\n}\n', b"---\na: &x {c: 1,\n  d: *y}\n<<: *z\n# end\n"]
     return {
+        "yaml": yaml,
         "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
         "plan_file": [dump(rules), *plans],

@@ -7,10 +7,14 @@ asked for the values: parsers drop what they do not know. Arguments have to come
 import argparse
 import atexit
 import functools
+import importlib.metadata
+import importlib.util
+import inspect
 import json
 import logging
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,6 +39,23 @@ def at(config, key):
     return config
 
 
+def source(package, file):
+    """Text of an installed file, without importing what it imports."""
+    return (pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0]) / file).read_text()
+
+
+def check_nested(kwargs, more=()):
+    """gradient_checkpointing_kwargs are a mapping to the parsers; these are its keys that anything comes of."""
+    import torch.utils.checkpoint
+    from transformers import PreTrainedModel
+
+    enable = getattr(PreTrainedModel, "activation_checkpointing_enable", PreTrainedModel.gradient_checkpointing_enable)
+    known = {*inspect.signature(enable).parameters, *more}
+    known |= set(inspect.signature(torch.utils.checkpoint.checkpoint).parameters)
+    unknown = set(kwargs or {}) - known
+    assert not unknown, f"nothing comes of {unknown}"
+
+
 # Each of these returns what the parser made of a file, or of arguments: an object, or a function of a key.
 
 
@@ -44,8 +65,11 @@ def transformers(path, arguments):
     parser = HfArgumentParser(TrainingArguments)
     if arguments is not None:
         own = [word for key, value in load(path).items() for word in (f"--{key}", as_word(value))]
-        return parser.parse_args_into_dataclasses(own + arguments)[0]
-    return (parser.parse_json_file if path.suffix == ".json" else parser.parse_yaml_file)(str(path))[0]
+        parsed = parser.parse_args_into_dataclasses(own + arguments)[0]
+    else:
+        parsed = (parser.parse_json_file if path.suffix == ".json" else parser.parse_yaml_file)(str(path))[0]
+    check_nested(parsed.gradient_checkpointing_kwargs)
+    return parsed
 
 
 def trl(path, arguments):
@@ -53,7 +77,10 @@ def trl(path, arguments):
     from trl.scripts import ScriptArguments
 
     parser = TrlParser([ScriptArguments, SFTConfig, ModelConfig])
-    return parser.parse_args_and_config(["--config", str(path)] + (arguments or []))[1]
+    parsed = parser.parse_args_and_config(["--config", str(path)] + (arguments or []))[1]
+    own = {"selective"} if 'get("selective")' in source("trl", "trainer/sft_trainer.py") else set()
+    check_nested(parsed.gradient_checkpointing_kwargs, own)
+    return parsed
 
 
 def axolotl(path, arguments):
@@ -63,7 +90,9 @@ def axolotl(path, arguments):
     config = DictDefault(load(path))
     prepare_plugins(config)
     machine = {"bf16": True, "fp8": True, "tf32": True, "n_gpu": 1, "compute_capability": "sm_90"}
-    return validate_config(config, capabilities=machine, env_capabilities={"torch_version": "2.11.0"})
+    parsed = validate_config(config, capabilities=machine, env_capabilities={"torch_version": "2.11.0"})
+    check_nested(parsed.gradient_checkpointing_kwargs)
+    return parsed
 
 
 def torchtune(path, arguments):
@@ -77,6 +106,9 @@ def torchtune(path, arguments):
         parsed = _merge_yaml_and_cli_args(argparse.Namespace(**OmegaConf.to_container(parsed, resolve=False)), arguments)
     config.validate(parsed)
     recipe_accepts(parsed)
+    recipe = source("recipes", "full_finetune_distributed.py")
+    unread = [key for key in parsed if not re.search(rf'cfg\.{key}\b|"{key}"', recipe)]
+    assert not set(unread) - {"output_dir"}, f"the recipe does not read {unread}"
     return OmegaConf.to_container(parsed)
 
 
@@ -131,6 +163,7 @@ def ms_swift(path, arguments):
     words[words.index("{model}")] = made_up_model()
     parsed, unknown = parse_args(SftArguments, words + ["--use_cpu", "true", "--bf16", "false"] + (arguments or []))
     assert not unknown, unknown
+    assert set(parsed.training_args.gradient_checkpointing_kwargs) <= {"use_reentrant"}, "the layers pass over it"
     return lambda key: plain(at(parsed.training_args, key) if at(parsed, key) is None else at(parsed, key))
 
 
@@ -168,8 +201,14 @@ def is_as_written(written, parsed):
     return parsed == written or getattr(parsed, "value", None) == written or str(parsed) == str(written)
 
 
-def without(config, keys):
-    tops = {key.split(".")[0] for key in keys}
+def names_of(key, profile):
+    """What it may be called, in one release or another."""
+    top, *rest = key.split(".")
+    return [".".join([name, *rest]) for name in [top] + [r["to"] for r in profile.get("renames", []) if r["from"] == top]]
+
+
+def without(config, profile):
+    tops = {name.split(".")[0] for key in profile["settings"] for name in names_of(key, profile)}
     return {key: value for key, value in config.items() if key not in tops}
 
 
@@ -177,8 +216,9 @@ def check(trainer, own, print_space):
     """The number of settings that are not as they should be."""
     parse = functools.partial(asked, globals()[trainer.replace("-", "_")])
     profile = json.loads((HERE / f"../../profiles/trainers/{trainer}.json").read_text())
-    space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer"], capture_output=True,
-                                      text=True, check=True).stdout)
+    releases = [word for package in profile["releases"] for word in ("--release", f"{package}={installed(package)}")]
+    space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer", *releases],
+                                      capture_output=True, text=True, check=True).stdout)
     wrong = []
     for variant in space["variants"]:
         with tempfile.TemporaryDirectory() as folder:
@@ -195,6 +235,10 @@ def check(trainer, own, print_space):
     print(f"{own.name if own else trainer}: {len(space['variants'])} variants, {len(space['skipped'])} skipped, "
           f"{len(wrong)} wrong")
     return len(wrong)
+
+
+def installed(package):
+    return importlib.metadata.version(package)
 
 
 def asked(parse, path, arguments):
@@ -214,9 +258,9 @@ def differences(parse, profile, own, path, variant):
     ask = parse(path, None if own else variant["arguments"])
     if own:
         config = load(path)
-        if without(config, keys) != without(load(own), keys):
+        if without(config, profile) != without(load(own), profile):
             yield "what is no memory setting was changed"
-        wanted |= {key: at(config, key) for key in keys if at(config, key) is not None}
+        wanted |= {key: at(config, name) for key in keys for name in names_of(key, profile) if at(config, name) is not None}
     for key, value in wanted.items():
         if not is_as_written(value, ask(key)):
             yield f"{key} should be {value!r} and is {ask(key)!r} for the trainer"

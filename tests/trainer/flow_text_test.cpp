@@ -65,6 +65,7 @@ TEST_CASE("a setting takes the place of the one that is there, or comes behind t
   CHECK(put("{}", {"b"}, "x") == "{b: x}");
   CHECK(put("{a: null}", {"a", "b"}, 1) == "{a: {b: 1}}");
   CHECK(put("{\n  \"a\": 1,\n  \"b\": 2.50\n}\n", {"c"}, 3, true) == "{\n  \"a\": 1,\n  \"b\": 2.50,\n  \"c\":3\n}\n");
+  CHECK(put("{a:[1], b: 2}", {"a"}, 3) == "{a: 3, b: 2}");  // "a:3" would be text
   CHECK(put("{a: \"}\", b: 1}", {"a"}, 2) == "{a: 2, b: 1}");
 }
 
@@ -79,5 +80,6 @@ TEST_CASE("a setting is taken out with its comma") {
 TEST_CASE("there is no way through what is no mapping") {
   CHECK_THROWS_WITH_AS(put("{a: 1}", {"a", "b"}, 1), "a.b cannot be set in '{a: 1}'", UsageError);
   CHECK_THROWS_AS(put("{a: *x}", {"b"}, 1), UsageError);
+  CHECK_THROWS_AS(put("{a: 1, a: 2}", {"a"}, 3), UsageError);
   CHECK_THROWS_AS(put("[1]", {"a"}, 1), UsageError);
 }

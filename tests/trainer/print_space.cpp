@@ -1,13 +1,17 @@
-// memtune-print-space TRAINER FILE|"" [--optimizer] [COMMAND...]: the space of a trainer as JSON, for tests in Python.
+// memtune-print-space TRAINER FILE|"" [--optimizer] [--release PACKAGE=RELEASE]... [COMMAND...]: the space of a trainer
+// as JSON, for tests in Python.
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/trainer/space.h"
 
 using namespace memtune;
@@ -20,6 +24,12 @@ int main(int count, char** words) {
     arguments.erase(arguments.begin(), arguments.begin() + 2);
     trainer::SpaceSettings settings;
     settings.optimizer = std::erase(arguments, "--optimizer") > 0;
+    for (auto flag = std::ranges::find(arguments, "--release"); flag != arguments.end();
+         flag = std::ranges::find(arguments, "--release")) {
+      const std::vector<std::string> release = split(*std::next(flag), '=');
+      settings.releases[release.at(0)] = release.at(1);
+      arguments.erase(flag, flag + 2);
+    }
     settings.command = arguments;
     const std::string text = file.empty() ? "" : read_file(file);
     const trainer::Space space = trainer::make_space(trainer, text, file, settings);

@@ -28,7 +28,7 @@ TEST_CASE("every choice sets described keys, every combination is of choices, ev
       for (const SpaceChoice& choice : axis.choices) {
         CAPTURE(choice.name);
         CHECK(names.insert(choice.name).second);
-        for (const auto& [key, value] : choice.changes) CHECK_MESSAGE(profile.settings.contains(key), key);
+        for (const auto& change : choice.changes) CHECK_MESSAGE(profile.settings.contains(change.first), change.first);
         if (choice.range) CHECK(profile.releases.contains(choice.range->package));
       }
     }

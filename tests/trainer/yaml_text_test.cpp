@@ -77,5 +77,6 @@ TEST_CASE("what others may share, and what is no mapping, is not written into") 
                        UsageError);
   CHECK_THROWS_WITH_AS(put(kOwn, {"other", "a"}, 1), "x.yaml: other is '*base', not a mapping with a", UsageError);
   CHECK_THROWS_WITH_AS(put("a: 1\na: 2\n", {"a"}, 1), "x.yaml has the key a twice", UsageError);
+  CHECK_THROWS_AS(put("a:\n\tb: 1\n", {"a", "b"}, 2), UsageError);  // tabs indent nothing in YAML
   CHECK(put(kOwn, {"other"}, 1).find("other: 1\n") != std::string::npos);
 }
