@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from typing import get_args
 
 HERE = pathlib.Path(__file__).parent
 warnings.simplefilter("ignore")
@@ -178,6 +179,15 @@ def torchtitan(path, arguments):
     return lambda key: checkpoint if key == "activation_checkpoint" else at(parsed, key)
 
 
+def torchtitan_0_2(path, arguments):
+    from torchtitan.config import ConfigManager
+
+    parsed = ConfigManager().parse_args(arguments)
+    checkpoint = parsed.activation_checkpoint
+    assert checkpoint.mode in get_args(type(checkpoint).__annotations__["mode"]), "its parser takes any text"
+    return parsed
+
+
 @functools.cache
 def made_up_model():
     import transformers
@@ -214,7 +224,7 @@ def without(config, profile):
 
 def check(trainer, own, print_space):
     """The number of settings that are not as they should be."""
-    parse = functools.partial(asked, globals()[trainer.replace("-", "_")])
+    parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
     profile = json.loads((HERE / f"../../profiles/trainers/{trainer}.json").read_text())
     releases = [word for package in profile["releases"] for word in ("--release", f"{package}={installed(package)}")]
     space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer", *releases],
@@ -280,7 +290,7 @@ def main():
     logging.disable(logging.WARNING)
     wrong = 0
     for trainer in options.trainers:
-        owns = [path for path in sorted((HERE / "own").iterdir()) if path.name.split(".")[0].split("-lora")[0] == trainer]
+        owns = [path for path in sorted((HERE / "own").iterdir()) if path.stem.removesuffix("-lora") == trainer]
         wrong += sum(check(trainer, own, options.print) for own in owns or [None])
     sys.exit(wrong > 0)
 

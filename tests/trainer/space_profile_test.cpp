@@ -42,7 +42,7 @@ TEST_CASE("every choice sets described keys, every combination is of choices, ev
     for (const std::string& key : {profile.micro_batch, profile.accumulation})
       CHECK((key.empty() || profile.settings.contains(key)));
   }
-  CHECK(trainers == 8);
+  CHECK(trainers == 9);
 }
 
 TEST_CASE("releases are compared number by number") {
