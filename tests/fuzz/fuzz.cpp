@@ -309,7 +309,7 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"pt2_samples", read_pt2_samples},
                                                                       {"pickle", read_pickle},
                                                                       {"transformers", read_transformers},
-                                                                      {"adapter", read_adapter}};
+                                                                      {"adapter", read_adapter},
                                                                       {"yaml", read_yaml_text}};
 
 void (*chosen)(const std::string&) = nullptr;
