@@ -10,6 +10,35 @@
 
 namespace memtune::config {
 
+std::map<std::string, std::string> course_of(const TrialRequest& request) {
+  const TrainingSettings& training = request.training;
+  std::vector<std::string> inputs = request.model.arguments;
+  for (const InputSpec& input : request.inputs) inputs.push_back(to_string(input));
+  const nlohmann::json settings = {{"--accumulate", training.accumulate},
+                                   {"--attention", training.attention},
+                                   {"--autocast", training.autocast},
+                                   {"--batch", training.batch},
+                                   {"--dtype", training.dtype},
+                                   {"--input", join(inputs, " ")},
+                                   {"--load-in", training.load_in},
+                                   {"--lora", training.lora},
+                                   {"--loss", training.loss},
+                                   {"--loss-impl", training.loss_impl},
+                                   {"--lr", training.learning_rate},
+                                   {"--max-grad-norm", training.max_grad_norm},
+                                   {"--optimizer", training.optimizer},
+                                   {"--output", training.output},
+                                   {"--pack", training.pack},
+                                   {"--padding", training.padding},
+                                   {"--seed", training.seed},
+                                   {"--seq", training.sequence},
+                                   {"--target", training.target}};
+  std::map<std::string, std::string> course;
+  for (const auto& [flag, value] : settings.items())
+    course[flag] = value.is_string() ? value.get<std::string>() : value.dump();
+  return course;
+}
+
 void to_json(nlohmann::json& json, const RunRequest& request) {
   json = {{"trial", request.trial}, {"folder", request.folder},       {"save_every", request.save_every},
           {"save", request.save},   {"keep_last", request.keep_last}, {"resume", request.resume},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -21,6 +22,10 @@ struct RunRequest {
   std::optional<int64_t> from;  // from the state of this step
   int64_t saves = 4;            // that are measured where that is asked for, the first among them
 };
+
+// What decides the course of a training beside its model, by the flags that set it: whoever goes on with one has the
+// same. Not where data and model lie: they may have been moved.
+std::map<std::string, std::string> course_of(const TrialRequest& request);
 
 void to_json(nlohmann::json& json, const RunRequest& request);
 void from_json(const nlohmann::json& json, RunRequest& request);

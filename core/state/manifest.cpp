@@ -44,7 +44,11 @@ StateTensor read_tensor(const json& value, size_t files) {
 }  // namespace
 
 std::string print(const Manifest& manifest) try {
-  json value = {{"format", kFormat}, {"step", manifest.step}, {"files", json::array()}, {"tensors", json::array()}};
+  json value = {{"format", kFormat},
+                {"step", manifest.step},
+                {"settings", manifest.settings},
+                {"files", json::array()},
+                {"tensors", json::array()}};
   for (const StateFile& file : manifest.files)
     value["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.hash}});
   for (const StateTensor& tensor : manifest.tensors)
@@ -56,7 +60,7 @@ std::string print(const Manifest& manifest) try {
   value[kCheck] = hash_hex(value.dump());
   return value.dump(1, '\t') + "\n";
 } catch (const json::exception&) {
-  throw UsageError("a tensor's name is no UTF-8");
+  throw UsageError("a tensor's name or a setting is no UTF-8");
 }
 
 Manifest parse_manifest(const std::string& text) try {
@@ -65,6 +69,7 @@ Manifest parse_manifest(const std::string& text) try {
   check_sum(value);
   Manifest manifest;
   manifest.step = whole(value.at("step"), 0);
+  manifest.settings = value.value("settings", Settings());
   for (const json& file : value.at("files")) manifest.files.push_back(read_file(file));
   for (const json& tensor : value.at("tensors")) manifest.tensors.push_back(read_tensor(tensor, manifest.files.size()));
   return manifest;

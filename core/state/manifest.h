@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,12 @@ struct StateTensor {
   std::string hash;  // XXH3-128 of its bytes
 };
 
+// Of the training, by the flags that set them.
+using Settings = std::map<std::string, std::string>;
+
 struct Manifest {
   int64_t step = 0;
+  Settings settings;
   std::vector<StateFile> files;
   std::vector<StateTensor> tensors;  // file by file, in the order of the file
 };

@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/own_folder.h"
 #include "core/disk/file_io.h"
+#include "core/state/manifest.h"
 
 namespace memtune::state {
 
@@ -36,6 +38,10 @@ class StateFolder {
   FileSystem& files() const { return files_; }
   disk::DiskSystem& disk() const { return disk_; }  // for open files
 
+  // What the training has that makes states from now on: each of them says so.
+  void set_settings(Settings settings) { settings_ = std::move(settings); }
+  const Settings& settings() const { return settings_; }
+
   // Makes the folder where it is missing, in that of the run. IoError.
   void make();
   // Of all published states, in their order; whether they are whole is not looked at. None where there is no folder.
@@ -56,6 +62,7 @@ class StateFolder {
   std::filesystem::path root_;
   disk::DiskSystem& disk_;
   mutable OwnFolder files_;
+  Settings settings_;
 };
 
 }  // namespace memtune::state

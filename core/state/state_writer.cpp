@@ -130,7 +130,7 @@ disk::RequestPtr StateWriter::write(const char* data, int64_t bytes, std::functi
 }
 
 Manifest StateWriter::manifest() const {
-  Manifest manifest{step_, {{kDataFile, bytes(), checksums_.file()}}, {}};
+  Manifest manifest{step_, folder_.settings(), {{kDataFile, bytes(), checksums_.file()}}, {}};
   for (size_t i = 0; i < entries().size(); ++i)
     manifest.tensors.push_back(
         {entries()[i].name, entries()[i].dtype, entries()[i].shape, 0, checksums_.tensors().at(i)});

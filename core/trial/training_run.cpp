@@ -57,6 +57,7 @@ class TrainingRun {
         lock_((folder_.make(), lock(folder_))),
         saves_(request, runner, state_, folder_, [this](const result::SavedStep& save) { tell_save(save); }) {
     result_.device = runner.device().name();
+    folder_.set_settings(config::course_of(request.trial));
   }
 
   result::TrainingResult run() {

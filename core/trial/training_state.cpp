@@ -126,6 +126,16 @@ bool same_number(const c10::IValue& a, const c10::IValue& b) {
   return a.tagKind() == b.tagKind() && at::equal(tensor_of(a), tensor_of(b));
 }
 
+// "--lr 0.01 there and 0.001 here". What one of the two does not say is not compared.
+void check_settings(const state::Settings& there, const state::Settings& here) {
+  const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
+  std::vector<std::string> differences;
+  for (const auto& [flag, value] : here)
+    if (const auto before = there.find(flag); before != there.end() && before->second != value)
+      differences.push_back(flag + " " + text(before->second) + " there and " + text(value) + " here");
+  if (!differences.empty()) throw UsageError("the saved state is of another training: " + join(differences, "; "));
+}
+
 // "'a' is F32[2] there and BF16[2] here", and how many more.
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
   std::vector<std::string> told(differences.begin(),
@@ -262,7 +272,10 @@ std::vector<double> TrainingState::load(const state::StateFolder& folder, std::o
   Expected expected;
   std::vector<double> losses;
   const std::map<std::string, c10::IValue> numbers = numbers_;
-  const auto begin = [&](const state::Manifest& manifest) { expected = expect(manifest, losses); };
+  const auto begin = [&](const state::Manifest& manifest) {
+    check_settings(manifest.settings, folder.settings());
+    expected = expect(manifest, losses);
+  };
   const auto take = [&](const state::StateTensor& tensor, std::span<const char> bytes) {
     const Item& item = expected.at(tensor.name);
     const at::Tensor saved =

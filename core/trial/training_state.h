@@ -37,7 +37,8 @@ class TrainingState {
   int64_t bytes(const std::vector<double>& losses) const;  // of them, in a file
 
   // The newest state, or that of `step`: puts everything in its place, and answers with the losses. As state::load;
-  // UsageError with all that differs when it is another model's, and nothing was changed then.
+  // UsageError with all that differs when it is another model's or another training's (the folder's settings), and
+  // nothing was changed then.
   std::vector<double> load(const state::StateFolder& folder, std::optional<int64_t> step);
 
  private:

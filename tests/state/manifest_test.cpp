@@ -10,11 +10,13 @@ namespace {
 TEST_CASE("a manifest is read as it was printed") {
   Manifest manifest;
   manifest.step = 12;
+  manifest.settings = {{"--lora", ""}, {"--lr", "0.001"}};
   manifest.files = {{kDataFile, 4100, "00ff"}, {"shard-00001-model-00002-of-00003.safetensors", 0, "11"}};
   manifest.tensors = {{"a", safetensors::Dtype::bf16, {2, 1}, 0, "22"},
                       {"\xC3\xBC \"", safetensors::Dtype::i64, {}, 1, "33"}};
   const Manifest read = parse_manifest(print(manifest));
   CHECK(read.step == 12);
+  CHECK(read.settings == manifest.settings);
   REQUIRE(read.files.size() == 2);
   CHECK(read.files[1].name == "shard-00001-model-00002-of-00003.safetensors");
   CHECK(read.files[0].bytes == 4100);

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "core/config/vocabulary.h"
@@ -42,7 +43,8 @@ def forward(self, x):
 )";
 
 // A model's file that has state of every kind.
-fs::path write_model(const fs::path& folder, int width = 8) {
+fs::path write_model(const fs::path& folder, bool other = false) {
+  constexpr int width = 8;
   at::manual_seed(3);
   torch::jit::Module model("Model");
   for (const char* name : {"block0", "block1"}) {
@@ -55,7 +57,9 @@ fs::path write_model(const fs::path& folder, int width = 8) {
     block.define(kBlock);
     model.register_module(name, block);
   }
-  model.register_parameter("k", at::zeros({width}), false);  // as a momentum encoder: frozen, and written in forwards
+  for (int i = 0; other && i < 9; ++i) model.register_parameter("l" + std::to_string(i), at::zeros({1}), false);
+  model.register_parameter("k", at::zeros({other ? 1 : width}),
+                           false);  // as a momentum encoder: frozen, and written in forwards
   model.register_attribute("calls", c10::IntType::get(), 0);
   model.register_attribute("seen", c10::ListType::ofTensors(), std::vector<at::Tensor>{at::zeros({1})});
   model.define(kForward);
@@ -192,13 +196,10 @@ TEST_CASE("a state of another model is refused with what differs, and one that i
   train(asked);
   CHECK(refusal(asked).find("has saved states up to step 4; --resume goes on") != std::string::npos);
   asked.resume = true;
-  config::RunRequest half = asked;
-  half.trial.training.dtype = "bfloat16";
-  CHECK(refusal(half).find("'block0.a' is F32[8,8] there and BF16[8,8] here") != std::string::npos);
-  config::RunRequest plain = asked;
-  plain.trial.training.optimizer = "sgd";
-  CHECK(refusal(plain).find("'optimizer.block0.a.exp_avg' is F32[8,8] there and nothing here") != std::string::npos);
-  CHECK(refusal(plain).find("4 more") != std::string::npos);
+  config::RunRequest another = asked;
+  another.trial.model.path = write_model(other.path, true).string();
+  CHECK(refusal(another).find("'k' is F32[8] there and F32[1] here; 'l0' is nothing there") != std::string::npos);
+  CHECK(refusal(another).find("; 2 more") != std::string::npos);
   const fs::path data = state::StateFolder(scratch.path).path(4) / state::kDataFile;
   std::fstream(data, std::ios::in | std::ios::out | std::ios::binary).seekp(5000).put('x');
   CHECK(refusal(asked).find("the newest that is whole is of step 2") != std::string::npos);
@@ -208,6 +209,37 @@ TEST_CASE("a state of another model is refused with what differs, and one that i
   CHECK(resumed.saves.at(0).error == "");  // the damaged one gave way
   asked.from.reset();
   CHECK(refusal(asked) == "");
+}
+
+TEST_CASE("a run goes on with the settings that it was begun with, and with any plan, folder of scratch and steps") {
+  test_device();
+  test::ScratchFolder scratch;
+  const fs::path model = write_model(scratch.path);
+  config::RunRequest asked = request(scratch.path, model, "none", 2);
+  asked.save_every = 2;
+  train(asked);
+  asked.resume = true;
+  using Change = std::function<void(config::TrainingSettings&)>;
+  const std::vector<std::pair<std::string, Change>> changes = {
+      {"--optimizer adamw there and sgd here", [](auto& training) { training.optimizer = "sgd"; }},
+      {"--lr 0.01 there and 0.25 here", [](auto& training) { training.learning_rate = 0.25; }},
+      {"--accumulate 1 there and 2 here", [](auto& training) { training.accumulate = 2; }},
+      {"--seed 0 there and 7 here", [](auto& training) { training.seed = 7; }},
+      {"--autocast none there and bfloat16 here", [](auto& training) { training.autocast = "bfloat16"; }},
+      {"--dtype none there and bfloat16 here; --max-grad-norm 0.0 there and 1.0 here", [](auto& training) {
+         training.dtype = "bfloat16";
+         training.max_grad_norm = 1;
+       }}};
+  for (const auto& [told, change] : changes) {
+    config::RunRequest other = asked;
+    change(other.trial.training);
+    CHECK(refusal(other) == "the saved state is of another training: " + told);
+  }
+  config::RunRequest longer = request(scratch.path, model, "checkpoint:full", 4);
+  longer.resume = true;
+  longer.keep_last = 1;
+  longer.trial.training.host_budget_bytes = int64_t{1} << 30;
+  CHECK(train(longer).first_step == 2);
 }
 
 TEST_CASE("a save that fails is told and the run goes on; what is kept are the newest") {
