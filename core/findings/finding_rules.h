@@ -66,6 +66,7 @@ std::optional<Finding> pageable_copies(const Subject& subject);
 // memory_rules.cpp
 //
 // Who holds most where memory is highest: the latest OwnedSample of each owner; what no owner has is work space.
+// Where that is the head's, and a whole loss over classes was run, a loss without whole logits is advised.
 std::optional<Finding> peak_owner(const Subject& subject);
 // The trial recomputes or moves values while its peak leaves 10 % of the budget unused.
 std::optional<Finding> budget_unused(const Subject& subject);

@@ -42,7 +42,14 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
   return largest;
 }
 
-Advice advice_for_holder(const Subject& subject, const Holder& holder) {
+// Only a loss that is `plain` runs that op; which of the losses it was, a trace does not say.
+Advice advice_for_head(const trace::Trace& trace, const Event* at) {
+  const bool in_head = at && at->region.kind == trace::RegionKind::head;
+  if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
+  return "where the loss is causal_lm or next_token, --loss-impl fused (or chunked=N) never has whole logits";
+}
+
+Advice advice_for_holder(const Subject& subject, const Holder& holder, const Event* at) {
   switch (holder.kind) {
     case OwnerKind::parameters:
     case OwnerKind::gradients: return "no strategy moves that; a smaller --dtype does";
@@ -53,8 +60,8 @@ Advice advice_for_holder(const Subject& subject, const Holder& holder) {
       return holder.members > 1 ? "recompute or move more of their values"
                                 : "recompute or move more of this block's values";
     case OwnerKind::inputs:
-    case OwnerKind::ahead:
-    case OwnerKind::work_space: break;
+    case OwnerKind::ahead: break;
+    case OwnerKind::work_space: return advice_for_head(subject.trace, at);
   }
   return "";
 }
@@ -87,7 +94,7 @@ std::optional<Finding> peak_owner(const Subject& subject) {
                                      "the peak of " + format_bytes(peak.allocated_bytes) +
                                          (region.empty() ? "" : " is in " + region) + "; " + holder.name +
                                          (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
-                                     advice_for_holder(subject, holder));
+                                     advice_for_holder(subject, holder, at));
   finding.severity = Severity::note;
   finding.evidence.start_ns = finding.evidence.end_ns = peak.time_ns;
   return finding;

@@ -15,10 +15,6 @@ const Row* reference_row(const Report& report, const Row& row) {
   return found == report.rows.end() ? nullptr : &*found;
 }
 
-int64_t passes(const Report& report, const Row& row) {
-  return row.batch && report.global_batch > 0 ? report.global_batch / *row.batch : report.accumulate;
-}
-
 Report printable(Report report) {
   const auto clean = [](auto&... texts) { ((texts = memtune::printable(texts)), ...); };
   clean(report.version, report.model, report.device, report.settings, report.reference);

@@ -23,7 +23,6 @@ struct Report {
   result::Goal goal = result::Goal::throughput;
   int blocks = 0;                 // of the model; 0: not known
   int64_t global_batch = 0;       // samples a step, of batches in several passes; 0: a step is one batch
-  int64_t accumulate = 1;         // passes a step, where global_batch is 0
   double mtbf_s = 0;              // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;          // saved states that the training is to keep; 0: all
   std::vector<result::Row> rows;  // in any order
@@ -35,9 +34,6 @@ struct Report {
 // The row that `row` is compared with: the reference strategy at the same batch and sequence, if it worked. May be
 // `row` itself; nullptr when there is none.
 const result::Row* reference_row(const Report& report, const result::Row& row);
-
-// How many passes a step of the row's batch has.
-int64_t passes(const Report& report, const result::Row& row);
 
 // The same with nothing in its texts that a terminal would act on: a run's folder may come from anybody. Every printer
 // of text begins with it.

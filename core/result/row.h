@@ -20,6 +20,7 @@ struct Row {
   std::optional<int64_t> batch;  // set when it is an axis of the sweep
   std::optional<int64_t> sequence;
   std::vector<SaveMeasurement> saves = {};  // of states under its plan, a way each; empty: not measured
+  int64_t passes = 1;                       // forward and backward, of a step
 };
 
 bool worked(const Row& row);

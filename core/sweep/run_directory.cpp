@@ -17,6 +17,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/sweep/trial_commands.h"
 
 namespace memtune::sweep {
 namespace {
@@ -334,7 +335,6 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.budget_bytes = record.budget_bytes;
   report.goal = record.goal;
   report.global_batch = record.global_batch;
-  report.accumulate = record.request.training.accumulate;
   report.mtbf_s = record.mtbf_s;
   report.keep_last = record.keep_last;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());
@@ -343,7 +343,9 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
     if (auto measurement = directory.read_measurement(spec.folder)) {
       if (!measurement->device.empty()) report.device = measurement->device;
       report.emulated |= measurement->emulated;
-      report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence, spec.saves});
+      const int64_t passes = spec.batch && record.global_batch > 0 ? record.global_batch / *spec.batch
+                                                                   : record.request.training.accumulate;
+      report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence, spec.saves, passes});
     }
   }
   size_t most_rounds = 0;
@@ -354,6 +356,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
     report.notes.push_back(std::to_string(missing) + " of " + std::to_string(record.trials.size()) +
                            " trials have not run; the same sweep again goes on where it stopped");
   }
+  tell_commands(directory, report);
   report.reference = reference_of(report);
   report.recommendation = recommend(report.rows, record.budget_bytes, record.goal);
   mark_rows(report.rows, report.recommendation);

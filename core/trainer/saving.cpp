@@ -48,10 +48,9 @@ std::optional<ChosenSaving> choose_saving(const Trainer& trainer, const result::
   ChosenSaving chosen{Saving{place_of(own->mode), own->every_steps, report.keep_last},
                       report::saving_text(*own) + "; measured with memtune's own saves, " + name + "'s cost another",
                       {}};
-  const int64_t passes = report::passes(report, row);
-  chosen.notes.push_back(passes > 1 ? "a step is an update, of " + std::to_string(passes) + " batches"
-                                    : "a step is memtune's, one batch and one update: where " + name +
-                                          " accumulates gradients over several batches, divide by their number");
+  chosen.notes.push_back(row.passes > 1 ? "a step is an update, of " + std::to_string(row.passes) + " batches"
+                                        : "a step is memtune's, one batch and one update: where " + name +
+                                              " accumulates gradients over several batches, divide by their number");
   if (own->mode != best->mode)
     chosen.notes.push_back(name + " has no " + best->mode + ", which would be best (" + report::saving_text(*best) +
                            "); written is " + own->mode + ", the nearest that it has");

@@ -29,9 +29,8 @@ void put_axes(const Trainer& trainer, const Row& row, const Report& report, Conf
     config.keys.push_back(std::string(name) + ": " + std::to_string(value));
   };
   if (row.batch) key(trainer.batch_key, *row.batch);
-  if (const int64_t passes = report::passes(report, row);
-      !trainer.accumulate_key.empty() && (passes > 1 || report.global_batch > 0))
-    key(trainer.accumulate_key, passes);
+  if (!trainer.accumulate_key.empty() && (row.passes > 1 || report.global_batch > 0))
+    key(trainer.accumulate_key, row.passes);
   if (row.sequence && !trainer.sequence_key.empty()) key(trainer.sequence_key, *row.sequence);
   if (row.sequence && trainer.sequence_key.empty())
     config.notes.push_back("measured with sequences of " + std::to_string(*row.sequence) + ": " +

@@ -319,7 +319,7 @@ TEST_CASE("help begins with examples, and --version is one line") {
   }
 }
 
-TEST_CASE("every report says by which command, when and on what its figures were measured; looking again does not") {
+TEST_CASE("every report says by which commands, when and on what its figures were measured; looking again is none") {
   const Workspace place;
   const Ended sweep = place.memtune("sweep -q --model tiny --sweep quick --json -");
   const json origin = json::parse(sweep.out).at("origin");
@@ -332,6 +332,13 @@ TEST_CASE("every report says by which command, when and on what its figures were
   place.memtune("sweep -q --model tiny --strategy none --strategy checkpoint:op");
   CHECK(place.memtune("report -q").out.find("\n $ memtune sweep -q --model tiny --strategy none --strategy") !=
         std::string::npos);
+  const json notes = json::parse(place.memtune("report --format json").out).at("notes");
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0] == "1 of 2 trials was measured by another command: " + origin.at("command").get<std::string>());
+  place.memtune("sweep -q --model tiny --sweep quick --goal memory");
+  const json again = json::parse(place.memtune("report --format json").out);
+  CHECK(again.at("origin").at("command") == origin.at("command"));
+  CHECK(again.at("notes").empty());
 }
 
 TEST_CASE("the steps of a trial are told in words") {

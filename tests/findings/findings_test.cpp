@@ -16,6 +16,7 @@ using memtune::trace::EventKind;
 using memtune::trace::OwnerKind;
 using memtune::trace::Pass;
 using memtune::trace::Region;
+using memtune::trace::RegionKind;
 using memtune::trace::ValueId;
 
 namespace {
@@ -317,6 +318,24 @@ TEST_CASE("the peak names who holds most of it, where it is and what would help"
   made.trace.owned = {{0, 0, 1 * kGiB}};
   findings = find_in(made, measured(100));
   CHECK(findings[0].what == "the peak of 10 GiB is in layers.3 backward; the work space of ops holds 90 % of it");
+}
+
+TEST_CASE("a loss without whole logits is advised where the head's work space holds the peak and the loss is plain") {
+  const auto advice = [](const char* loss, RegionKind where) {
+    MadeUp made;
+    made.step(0, 100);
+    made.kernel(0, 100);
+    made.add(EventKind::op, 40, 50, loss);
+    made.region(50, 60, {where, Pass::backward}, "head backward");
+    made.trace.memory = {{55 * kMs, 10 * kGiB}};
+    made.trace.owners = {{OwnerKind::parameters, "parameters"}};
+    made.trace.owned = {{0, 0, kGiB}};
+    return find_in(made, measured(100)).at(0).advice;
+  };
+  CHECK(advice("aten::cross_entropy_loss", RegionKind::head) ==
+        "where the loss is causal_lm or next_token, --loss-impl fused (or chunked=N) never has whole logits");
+  CHECK(advice("memtune::linear_cross_entropy", RegionKind::head) == "");
+  CHECK(advice("aten::cross_entropy_loss", RegionKind::before_blocks) == "");
 }
 
 TEST_CASE("a budget that is not used is worth keeping more for, but not where nothing was given up") {

@@ -33,7 +33,7 @@ class Columns {
     auto axis = [](std::optional<int64_t> value) { return Cell{value ? std::to_string(*value) : kNothing}; };
     add("batch", Column::kAlways, false, [&](const Row& row) {
       Cell cell = axis(row.batch);
-      if (const int64_t times = passes(report_, row); times > 1) cell.text += " × " + std::to_string(times);
+      if (row.passes > 1) cell.text += " × " + std::to_string(row.passes);
       return cell;
     });
     add("seq", Column::kAlways, false, [&](const Row& row) { return axis(row.sequence); });

@@ -25,8 +25,14 @@ std::string percent(double a, double b) {
 
 std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " → " + fixed(b, digits); }
 
-std::string equality(const Measurement& a, const Measurement& b) {
+std::string passes_text(int64_t passes) { return std::to_string(passes) + (passes == 1 ? " pass" : " passes"); }
+
+// In what the two differ that have figures to compare.
+std::string differences(const Row& row_a, const Row& row_b) {
+  const Measurement &a = row_a.measurement, &b = row_b.measurement;
   std::vector<std::string> parts;
+  if (row_a.passes != row_b.passes)
+    parts.push_back("steps of " + passes_text(row_a.passes) + " → " + passes_text(row_b.passes));
   if (!a.loss.empty() && !b.loss.empty() && a.loss.front() != b.loss.front())
     parts.push_back("loss " + arrow(a.loss.front(), b.loss.front(), 6));
   const auto verdict = [](const Measurement& m) {
@@ -51,7 +57,7 @@ class DiffCells {
     const Measurement &a = row.a->measurement, &b = row.b->measurement;
     const bool moves = a.transfer.out_bytes + b.transfer.out_bytes > 0;
     return {label(*row.a), change(step_, a, b) + (may_be_equal(a.step_ms, b.step_ms) ? " ~" : ""), change(peak_, a, b),
-            moves ? arrow(100 * a.transfer.hidden, 100 * b.transfer.hidden, 0) : kNothing, equality(a, b)};
+            moves ? arrow(100 * a.transfer.hidden, 100 * b.transfer.hidden, 0) : kNothing, differences(*row.a, *row.b)};
   }
 
  private:
@@ -140,6 +146,7 @@ std::string diff_json(const std::vector<result::DiffRow>& rows) {
       trial["step_ms_may_be_equal"] = may_be_equal(a.step_ms, b.step_ms);
       trial["peak_bytes"] = b.peak_bytes.allocated - a.peak_bytes.allocated;
       trial["hidden"] = b.transfer.hidden - a.transfer.hidden;
+      if (row.a->passes != row.b->passes) trial["passes"] = {{"a", row.a->passes}, {"b", row.b->passes}};
       trial["exposed_ms"] = b.transfer.exposed_ms - a.transfer.exposed_ms;
     }
     trials.push_back(std::move(trial));

@@ -29,6 +29,7 @@ nlohmann::json trial(const Row& row) {
   json["recommended"] = row.recommended;
   put_axes(json, row.batch, row.sequence);
   if (!row.saves.empty()) json["saves"] = row.saves;
+  if (row.passes > 1) json["passes"] = row.passes;
   return json;
 }
 
@@ -97,6 +98,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   for (const nlohmann::json& trial : json.at("trials")) {
     Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
     read_axes(trial, row.batch, row.sequence);
+    if (trial.contains("passes")) row.passes = whole(trial.at("passes"), 1);
     report.rows.push_back(std::move(row));
   }
   const nlohmann::json& advice = json.at("recommendation");

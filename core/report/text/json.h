@@ -5,8 +5,8 @@
 //    .., "device": .., "settings": .., "origin": {"written": .., "command": .., ..}, "reference": .., "emulated": ..,
 //    "notes": [..]}
 //
-// A trial is result::to_json(Measurement) with "pareto" and "recommended", and "batch" and "sequence" where they are
-// axes.
+// A trial is result::to_json(Measurement) with "pareto" and "recommended", "batch" and "sequence" where they are axes,
+// and "passes" where a step has several.
 #pragma once
 
 #include <string>

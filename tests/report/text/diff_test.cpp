@@ -54,6 +54,17 @@ TEST_CASE("the table shows both figures and the change, and marks what may be no
         "\n ~ within what the steps of both vary by\n");
 }
 
+TEST_CASE("steps of other numbers of passes are told beside their times, also from a report as JSON") {
+  Report a = two(200, 10 * kGiB), b = two(800, 10 * kGiB);
+  b.rows[1].passes = 4;
+  b = from_json_text(to_json_text(b), "b");
+  CHECK(diff_table(diff(a.rows, b.rows))
+            .find("200.0 → 800.0 +300.0 %  10.00 → 10.00 0.0 %  steps of 1 pass → 4 passes\n") != std::string::npos);
+  const json trials = json::parse(diff_json(diff(a.rows, b.rows))).at("trials");
+  CHECK_FALSE(trials[0].contains("passes"));
+  CHECK(trials[1].at("passes") == json{{"a", 1}, {"b", 4}});
+}
+
 TEST_CASE("small models are compared in their own unit, and with the digits that tell them apart") {
   Report a = two(0.5, 10 << 20), b = two(0.25, 9 << 20);
   for (Report* report : {&a, &b}) report->rows.erase(report->rows.begin());
