@@ -1,12 +1,13 @@
 """Trains adapters of peft over tiny decoders in Python and by memtune, and compares all bits.
 
-    python check_adapters.py --memtune build/release/bin/memtune --pack build/release/bin/memtune-pack-weights [--only rslora] [--jobs 2]
+    python check_adapters.py --memtune build/release/bin/memtune --pack build/release/bin/memtune-pack-weights
+        [--only rslora] [--jobs 2]
 
 Each case is an adapter over one of the models of check_transformers.py, with random factors written by save_pretrained;
-run in float32 and bfloat16, some over weights that bitsandbytes holds in 4 or 8 bits. The loss and every gradient of `none` must be Python's bit for bit, under the names of the
-adapter's file, nothing else may have a gradient, and other strategies must give the same. Prints a line for each run and
-`N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers, peft, bitsandbytes
-and safetensors.
+run in float32 and bfloat16, some over weights that bitsandbytes holds in 4 or 8 bits. The loss and every gradient of
+`none` must be Python's bit for bit, under the names of the adapter's file, nothing else may have a gradient, and other
+strategies must give the same. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs
+torch, transformers, peft, bitsandbytes and safetensors.
 """
 
 import argparse
@@ -216,7 +217,8 @@ def check_packed(options):
 
 def check_packed_in_8_bits(options):
     """The same of eight bits. Products of rounded inputs, as devices with units for int8 have them, are those of
-    bitsandbytes on a CPU within one unit of their type in the row's largest: its kernel for CUDA rounds to float16 first."""
+    bitsandbytes on a CPU within one unit of their type in the row's largest: its kernel for CUDA rounds to float16
+    first."""
     torch.manual_seed(1)
     shapes = ((1, 64), (3, 64), (33, 64), (5, 127), (300, 512))
     weights = {f"{str(dtype)[6:]}-{i}": (torch.randn(shape) * 3).to(dtype) for i, shape in enumerate(shapes)
@@ -238,7 +240,8 @@ def check_packed_in_8_bits(options):
                 raise Failure(f"8bit: '{name}' {tuple(weight.shape)} differs in {other}")
             state = bitsandbytes.MatmulLtState(CB=expected.CB, SCB=expected.SCB)
             state.threshold, state.is_training, state.has_fp16_weights = 6.0, False, False
-            product = bitsandbytes.matmul(x.to(weight.dtype), weight, state=state, bias=biases.get(f"{name}.bias")).float()
+            bias = biases.get(f"{name}.bias")
+            product = bitsandbytes.matmul(x.to(weight.dtype), weight, state=state, bias=bias).float()
             unit = 2**-7 if weight.dtype == torch.bfloat16 else 2**-10
             error = (found[name + ".product"].float() - product).abs()
             if not (error <= unit * product.abs().amax(1, keepdim=True)).all():
