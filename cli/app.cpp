@@ -88,7 +88,7 @@ std::string help_of(CLI::App& app, int descriptor) {
 // What stands behind "--" is a command of somebody else's, whose flags are not memtune's; `words` loses it.
 CommandWordsBehind take_command(std::vector<std::string>& words) {
   const auto end = std::ranges::find(words, "--");
-  if (words.front() != "profile" || end == words.end()) return {};
+  if ((words.front() != "profile" && words.front() != "sweep") || end == words.end()) return {};
   std::vector<std::string> command(end + 1, words.end());
   words.erase(end, words.end());
   return command;
@@ -133,7 +133,7 @@ std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& beh
   app.set_help_flag("-h,--help", "print this help");  // of commands too
   app.set_version_flag("-V,--version", "memtune " MEMTUNE_VERSION, "print the version");
   app.require_subcommand(1);
-  add_sweep(app, action);
+  add_sweep(app, action, behind);
   add_profile(app, action, behind);
   add_run(app, action);
   add_strategies(app, action);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_profile.h"
+#include "cli/command_flags.h"
 #include "cli/console.h"
 
 namespace memtune::cli {
@@ -18,7 +18,7 @@ enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
 using Action = std::function<int()>;
 
 // One a command. The description of `command` begins with a line of what it does, then examples.
-void add_sweep(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind);
 void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind);
 void add_run(CLI::App& app, Action& action);
 void add_strategies(CLI::App& app, Action& action);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +9,6 @@
 #include "core/attach/shim.h"
 
 namespace memtune::cli {
-
-// The words behind "--"; nothing: there was no "--".
-using CommandWordsBehind = std::optional<std::vector<std::string>>;
 
 struct CommandProfile {
   std::vector<std::string> command;

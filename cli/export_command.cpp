@@ -39,6 +39,10 @@ int run_command(const ExportFlags& flags) {
   if (!flags.into.empty() && !trainer::is_yaml(flags.trainer))
     throw UsageError("--into: a configuration of " + flags.trainer + " is no YAML; put the keys in by hand");
   const FinishedRun run = open_run(flags.run);
+  if (is_of_commands(run.report))
+    throw UsageError("'" + flags.run +
+                     "' is the sweep of a training command, whose answer is a command: memtune report " + flags.run +
+                     " --format json has it as \"command\" of the trial");
   const result::Row& row = find_row(run.report, flags.strategy);
   const std::string keys = trainer::export_config(flags.trainer, row, run.report);
   if (!flags.into.empty()) {

@@ -1,7 +1,5 @@
-#include <algorithm>
-#include <array>
-
 #include "cli/app.h"
+#include "cli/command_profile.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
@@ -33,15 +31,8 @@ several processes the slowest counts, and the highest peak. On CUDA two more ste
 It cannot be measured where Python is told not to look: python -I, -S, -E, or an environment without PYTHONPATH.)";
 
 // Of the flags, those that a command behind "--" has a use for.
-constexpr std::array kOfCommands = {"--steps", "--warmup", "--timeout", "--out", "--json", "--quiet", "--no-color"};
-
-void check_flags_of_command(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_lnames().empty() ? option->get_name() : "--" + option->get_lnames().front();
-    if (option->count() > 0 && std::ranges::find(kOfCommands, name) == kOfCommands.end())
-      throw UsageError(name + " is for models of memtune's own; a command behind -- brings what it trains");
-  }
-}
+const std::vector<std::string> kOfCommands = {"--steps", "--warmup", "--timeout", "--out",
+                                              "--json",  "--quiet",  "--no-color"};
 
 struct ProfileFlags {
   ModelFlags model;
@@ -86,14 +77,10 @@ int run_command(const ProfileFlags& flags) {
 }
 
 CommandProfile command_profile(const ProfileFlags& flags, const std::vector<std::string>& command) {
-  constexpr int64_t kMostSteps = 10000;
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
   CommandProfile profile;
   profile.command = command;
-  profile.steps.measured = static_cast<int>(integer_flag("--steps", flags.model.steps, 1, kMostSteps));
-  if (flags.model.warmup == "0")
-    throw UsageError("--warmup: a command's first step has no beginning; it takes at least 1");
-  profile.steps.warmup = static_cast<int>(integer_flag("--warmup", flags.model.warmup, 1, kMostSteps));
+  profile.steps = step_counts(flags.model);
   profile.limit = duration_flag("--timeout", flags.model.timeout);
   profile.out = flags.model.out;
   profile.json = flags.json;
@@ -118,7 +105,7 @@ void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind
   put_under(kAnswer, *command, {"--json"});
   command->footer("-- COMMAND...");
   command->callback([flags, command, &action, behind] {
-    if (behind) check_flags_of_command(*command);
+    if (behind) check_flags_of_command(*command, kOfCommands);
     if (behind)
       action = [flags, behind] { return profile_command(command_profile(*flags, *behind)); };
     else

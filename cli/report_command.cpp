@@ -120,9 +120,10 @@ std::string default_output(const ReportFlags& flags, const report::Format& forma
   return (std::filesystem::path(flags.run) / folder / format.default_file).string();
 }
 
-std::string next_step(const ReportFlags& flags, const report::Format& format) {
+std::string next_step(const ReportFlags& flags, const report::Format& format, bool of_commands) {
   const std::string it = flags.output == "-" ? "it" : flags.output;
   if (*format.opened_in) return "open " + it + " in " + format.opened_in;
+  if (of_commands) return "memtune view " + flags.run;
   return "memtune export " + flags.run + " --trainer torchtune";
 }
 
@@ -139,7 +140,7 @@ int run_command(ReportFlags flags) {
   if (format.shows_memory) sources.read_memory();
   if (trial) sources.read_trial(*trial);
   write_output(flags.output, format.write(sources.shown()));
-  say(flags.console, "next: " + next_step(flags, format));
+  say(flags.console, "next: " + next_step(flags, format, is_of_commands(run.report)));
   return kDone;
 }
 

@@ -6,20 +6,20 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
+#include "cli/command_sweep.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "cli/progress.h"
+#include "cli/sweep_answer.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
 #include "core/config/vocabulary.h"
-#include "core/report/text/csv.h"
-#include "core/report/text/json.h"
 #include "core/sweep/inspection.h"
 #include "core/sweep/largest_batch.h"
 #include "core/trainer/trainer.h"
@@ -27,7 +27,8 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(Train a few steps under each strategy, measure, and recommend one.
+constexpr char kDescription[] =
+    R"(Train a few steps under each strategy, or of each variant of a command, measure, and recommend one.
 
 Examples:
   memtune sweep
@@ -38,6 +39,14 @@ Examples:
   memtune sweep --strategy 'none; checkpoint:cheap+offload:stream,fraction=0.4' --plan mine.json
   memtune sweep --model small --device cpu --memory-cap 200MiB
   memtune sweep --model small --saves --mtbf 12h         how to save the training's state, and how often
+  memtune sweep --try 'checkpointing=True;False' -- python train.py --gradient_checkpointing {checkpointing}
+  memtune sweep --budget 40GiB --time-limit 15m --try 'batch=8;16' -- torchrun --nproc-per-node 2 train.py --batch {batch}
+
+With -- the words behind it are a training command that is not memtune's. It is started once for each combination of
+--try's values, which stand for {name} in it, measured as memtune profile does it, --rounds times in turns. The first
+values of all are the variant that the others are compared with; one whose first losses are others is flagged, and
+not recommended. Of the flags --try, --rounds, --steps, --warmup, --timeout, --time-limit, --budget, --goal,
+--memory-cap, --retry, --dry-run, --out, --json, --csv, -q and --no-color go with it.
 
 The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked or none fits, 2
 usage, 130 stopped.)";
@@ -47,10 +56,16 @@ constexpr int64_t kKeepLast = 2;             // saved states
 constexpr int64_t kMostSamples = 1'000'000;  // a step
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
+// Of the flags, those that a command behind "--" has a use for.
+const std::vector<std::string> kOfCommands = {
+    "--try",        "--rounds", "--steps",   "--warmup", "--timeout", "--time-limit", "--budget", "--goal",
+    "--memory-cap", "--retry",  "--dry-run", "--out",    "--json",    "--csv",        "--quiet",  "--no-color"};
+
 struct SweepFlags {
   ModelFlags model;
-  std::vector<std::string> strategies, plans;
+  std::vector<std::string> strategies, plans, tries;
   std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
+  std::string time_limit;
   bool retry = false, dry_run = false, measure_saves = false;
 };
 
@@ -103,14 +118,29 @@ void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
                        std::to_string(batch));
 }
 
+AnswerFlags answer_flags(const SweepFlags& flags) {
+  return {flags.model.out, flags.json, flags.csv, flags.model.console};
+}
+
+// What sweeps of every kind have.
+void read_loop(const SweepFlags& flags, sweep::LoopSettings& settings) {
+  settings.budget_bytes = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
+  settings.goal = result::parse_goal(flags.goal);
+  settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
+  if (!flags.time_limit.empty()) settings.time_limit = duration_flag("--time-limit", flags.time_limit);
+  settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
+  settings.dry_run = flags.dry_run;
+}
+
 sweep::SweepSettings settings(const SweepFlags& flags) {
   // What needs no model first: a typo is told before a big file is read.
-  check_output("--json", flags.json);
-  check_output("--csv", flags.csv);
+  check_answer(answer_flags(flags));
+  if (!flags.tries.empty())
+    throw UsageError("--try is about a training command: it goes with -- and the command behind that");
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
-  const int64_t budget = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
-  const result::Goal goal = result::parse_goal(flags.goal);
+  sweep::LoopSettings loop;
+  read_loop(flags, loop);
   const Modes modes = save_modes(flags);
   const double mtbf_s =
       flags.mtbf.empty() ? 0 : std::chrono::duration<double>(duration_flag("--mtbf", flags.mtbf)).count();
@@ -119,42 +149,32 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   ModelFlags model = flags.model;
   if (finds_batch(flags)) model.batches.clear();
   sweep::SweepSettings settings = model.settings();
+  read_loop(flags, settings);
   set_global_batch(flags, settings);
   settings.strategies = specs;
   settings.plans = plans;
-  settings.budget_bytes = budget;
-  settings.goal = goal;
-  settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
-  settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
   settings.save_modes = modes;
   settings.mtbf_s = mtbf_s;
   settings.keep_last = keep_last;
-  settings.dry_run = flags.dry_run;
   return settings;
+}
+
+CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::string>& command) {
+  CommandSweepFlags sweep{command, flags.tries, {}, answer_flags(flags)};
+  read_loop(flags, sweep.settings);
+  const attach::StepCounts steps = step_counts(flags.model);
+  sweep.settings.sweep.warmup = steps.warmup;
+  sweep.settings.sweep.steps = steps.measured;
+  if (!flags.model.memory_cap.empty())
+    sweep.settings.sweep.memory_cap_bytes = bytes_flag("--memory-cap", flags.model.memory_cap);
+  sweep.settings.limit = duration_flag("--timeout", flags.model.timeout);
+  if (flags.model.out.empty()) throw UsageError("--out: the folder's name is empty");
+  sweep.settings.directory = flags.model.out;
+  return sweep;
 }
 
 int64_t budget(const sweep::SweepSettings& settings) {
   return settings.budget_bytes > 0 ? settings.budget_bytes : settings.request.training.memory_cap_bytes;
-}
-
-void list_trials(const sweep::SweepRecord& record) {
-  std::string text;
-  for (const sweep::TrialSpec& trial : record.trials) {
-    text += trial.strategy;
-    if (trial.batch) text += "  batch " + std::to_string(*trial.batch);
-    if (trial.sequence) text += "  sequence " + std::to_string(*trial.sequence);
-    text += "\n";
-  }
-  write_output("-", text);
-}
-
-void write_results(const SweepFlags& flags, report::Report report) {
-  add_findings(sweep::RunDirectory(flags.model.out), report);
-  // Files first: a reader of stdout that goes away must not cost them.
-  const bool stdout_taken = flags.json == "-" || flags.csv == "-";
-  if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
-  if (!flags.csv.empty()) write_output(flags.csv, report::csv(report));
-  if (!stdout_taken) write_output("-", report::table(report, table_style(flags.model.console)));
 }
 
 // The first trainer that there are keys for; "": none.
@@ -231,7 +251,7 @@ int run_command(const SweepFlags& flags) {
     say(flags.model.console, "next: the same without --dry-run");
     return kDone;
   }
-  if (!result.report.rows.empty() || !result.interrupted) write_results(flags, result.report);
+  if (!result.report.rows.empty() || !result.interrupted) write_answer(answer_flags(flags), result.report);
   say_next(flags, result);
   if (result.interrupted) return kInterrupted;
   return result.report.recommendation.fits ? kDone : kFailed;
@@ -239,7 +259,7 @@ int run_command(const SweepFlags& flags) {
 
 }  // namespace
 
-void add_sweep(CLI::App& app, Action& action) {
+void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) {
   auto flags = std::make_shared<SweepFlags>();
   CLI::App* command = app.add_subcommand("sweep", kDescription);
   flags->model.add_to(*command, kDefaultOut);
@@ -255,12 +275,18 @@ void add_sweep(CLI::App& app, Action& action) {
   const std::vector<std::string> profiles = profile_names("sweeps");
   offer(command->add_option("--sweep", flags->sweep, "strategies of a profile: " + join(profiles, ", ")), profiles)
       ->type_name("PROFILE");
+  add_list(*command, "--try", flags->tries, "values in turn for {name} of the command behind --: 'batch=4;8'; repeat")
+      ->type_name("NAME=VALUES");
   command->add_option("--budget", flags->budget, "device memory that the answer may use: 16GiB")->type_name("BYTES");
   offer(command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)"),
         {"throughput", "memory"})
       ->type_name("GOAL");
   command->add_option("--rounds", flags->rounds, "turns that each trial takes, --steps measured in each (default: 3)")
       ->type_name("N");
+  command
+      ->add_option("--time-limit", flags->time_limit,
+                   "of the whole sweep: 15m; what has no room in it is left for the same command again")
+      ->type_name("TIME");
   CLI::Option* saves = offer(command->add_option("--saves", flags->saves,
                                                  "measure saving the training's state under the recommended plan: " +
                                                      join(config::kSaveModes, ",") + " (default: all of them)"),
@@ -276,12 +302,17 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
-  put_under(kTrials, *command, {"--strategy", "--plan", "--sweep", "--retry", "--dry-run"});
-  put_under(kMeasuring, *command, {"--rounds", "--saves"});
+  put_under(kTrials, *command, {"--strategy", "--plan", "--sweep", "--try", "--retry", "--dry-run"});
+  put_under(kMeasuring, *command, {"--rounds", "--time-limit", "--saves"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});
-  command->callback([flags, saves, &action] {
+  command->footer("-- COMMAND...");
+  command->callback([flags, command, saves, &action, behind] {
     flags->measure_saves = saves->count() > 0;
-    action = [flags] { return run_command(*flags); };
+    if (behind) check_flags_of_command(*command, kOfCommands);
+    if (behind)
+      action = [flags, behind] { return sweep_command(command_sweep(*flags, *behind)); };
+    else
+      action = [flags] { return run_command(*flags); };
   });
 }
 

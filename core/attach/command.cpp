@@ -31,7 +31,7 @@ class RunningCommand {
  public:
   explicit RunningCommand(const CommandSettings& settings)
       : settings_(settings),
-        log_(settings.folder / "log.txt", settings.files ? *settings.files : system_files()),
+        log_(settings.folder / settings.log, settings.files ? *settings.files : system_files()),
         records_(shim_.records()),
         kills_before_(process::count_memory_kills()),
         deadline_(Clock::now() + settings.limit) {
@@ -39,7 +39,8 @@ class RunningCommand {
     if (pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
     said_ = Descriptor(ends[0]);
     const Descriptor write(ends[1]);
-    guardian_.emplace(settings.command, shim_.environment(settings.steps), write.get(), shim_.path());
+    guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes), write.get(),
+                      shim_.path());
   }
 
   Ending wait() {

@@ -20,7 +20,9 @@ struct CommandSettings {
   std::string name = "command";      // of the trial: result::Measurement::strategy
   std::vector<std::string> command;  // program and arguments, as a shell would start them
   StepCounts steps;
-  std::filesystem::path folder;                               // exists; log.txt and trace.mttrace go there
+  std::filesystem::path folder;  // exists; the log and trace.mttrace go there
+  std::string log = "log.txt";
+  int64_t memory_cap_bytes = 0;                               // of the device, PyTorch's own limit; 0: none
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to all of it
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds farewell{30000};                  // from its last step until it has ended by itself

@@ -130,6 +130,7 @@ void fill_figures(const Team& team, Measurement& to) {
   }
   to.loss = losses_of(*team.ranks.front());
   to.device = device_of(team);
+  to.dtype = team.ranks.front()->dtype;
   const double traced_ms = median_of(slowest_times(team, StepPhase::traced));
   if (traced_ms > 0 && to.step_ms.median > 0) to.profiler_overhead = traced_ms / to.step_ms.median - 1;
 }

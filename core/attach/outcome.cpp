@@ -73,6 +73,8 @@ class Judge {
     for (const TrainingRecords& each : records_.processes())
       for (const std::string& note : each.notes)
         if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    if (settings_.memory_cap_bytes > 0 && !team_.ranks.empty() && !team_.ranks.front()->cuda)
+      notes.push_back("the memory cap is one of CUDA memory: on a CPU nothing was capped");
     if (!team_.ranks.empty() && !team_.ranks.front()->cuda)
       notes.push_back(
           "on a CPU the peak of a command is its process's resident memory, the interpreter and its libraries "

@@ -53,6 +53,7 @@ void read_process(const json& line, TrainingRecords& to) {
   to.device = line.at("device");
   to.torch = line.at("torch");
   to.python = line.at("python");
+  to.dtype = line.value("dtype", "");
 }
 
 // A file's name, never a way elsewhere.

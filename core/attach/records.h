@@ -36,6 +36,7 @@ struct TrainingRecords {
   int64_t pid = 0, rank = 0, world = 1;
   bool cuda = false, done = false;  // done: it took all its steps and was asked to end
   std::string device, torch, python;
+  std::string dtype;  // least precise that its first step was seen to compute in; "": not told
   std::vector<StepRecord> steps;
   std::vector<SaveRecord> saves;
   std::vector<std::string> notes;

@@ -2,6 +2,7 @@
 // and into which they write.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -28,7 +29,7 @@ class ShimFolder {
   std::filesystem::path records() const { return path_ / "records"; }
 
   // That of this process, with what the shim is to be found by and told.
-  std::vector<std::string> environment(const StepCounts& steps) const;
+  std::vector<std::string> environment(const StepCounts& steps, int64_t memory_cap_bytes) const;
 
  private:
   std::filesystem::path path_;

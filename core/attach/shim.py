@@ -7,6 +7,7 @@ as sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
 MEMTUNE_ATTACH        the folder that records go to: a file a process, a JSON object a line
 MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them where there is a CUDA device
 MEMTUNE_ATTACH_CUPTI  the library that traces; "": none
+MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may take; 0: all
 """
 
 import os
@@ -37,6 +38,7 @@ class Training:
         self.saves_s = 0
         self.saving = False
         self.pending = []  # steps whose device has not come so far
+        self.dtype = None
         self.tracer = None
 
     # --- records
@@ -64,7 +66,7 @@ class Training:
         rank, world = self.rank_and_world()
         cuda = torch.cuda.is_initialized()
         self.write(record="process", pid=self.pid, rank=rank, world=world, python=sys.version.split()[0],
-                   torch=str(torch.__version__), cuda=cuda,
+                   torch=str(torch.__version__), cuda=cuda, dtype=self.dtype or "",
                    device=torch.cuda.get_device_name() if cuda else "")
 
     @staticmethod
@@ -125,6 +127,8 @@ class Training:
         root = tensors if not isinstance(tensors, (list, tuple)) else tensors[0] if len(tensors) == 1 else None
         if root is None or grad_tensors is not None:
             return
+        if self.dtype is None:
+            self.dtype = least_precise(root)
         loss = getattr(root, "_memtune_loss", None)
         self.losses.append(loss if loss is not None else self.reading(root))
 
@@ -276,6 +280,23 @@ class Training:
         raise SystemExit(0)
 
 
+def least_precise(loss):
+    """Of the dtypes that the first backward passes: under autocast parameters do not tell."""
+    names, least = ("float32", "float16", "bfloat16"), ""
+    seen, waiting = set(), [loss.grad_fn]
+    while waiting and len(seen) < 5000:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        waiting.extend(each for each, _ in node.next_functions)
+        for passed in getattr(node, "_input_metadata", ()):
+            name = str(passed.dtype).split(".")[-1]
+            if name in names and (not least or names.index(name) > names.index(least)):
+                least = name
+    return least
+
+
 def leave_process_group():
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed and distributed.is_available() and distributed.is_initialized():
@@ -347,6 +368,20 @@ def watch_scaler(module):
     module.GradScaler.step, module.GradScaler.scale = watched_step, watched_scale
 
 
+def cap_memory(module):
+    cap = int(os.environ.get("MEMTUNE_ATTACH_CAP", "0"))
+
+    def set_cap():
+        # Of the one device that a rank trains on: to ask another would take memory there.
+        local = os.environ.get("LOCAL_RANK", "")
+        device = int(local) % module.device_count() if local.isdigit() else module.current_device()
+        total = module.get_device_properties(device).total_memory
+        module.set_per_process_memory_fraction(min(1.0, cap / total), device)
+
+    if cap > 0:
+        module._lazy_call(guarded(set_cap))  # once CUDA is asked for
+
+
 def watch_saves(name):
     def install(module):
         import functools
@@ -392,6 +427,7 @@ class Watcher:
     """A finder that lets a module be found as ever, and adds to it once it has run."""
 
     modules = {
+        "torch.cuda": cap_memory,
         "torch.optim.optimizer": watch_optimizers,
         "torch.autograd": watch_backward,
         "torch.amp.grad_scaler": watch_scaler,

@@ -44,7 +44,7 @@ ShimFolder::~ShimFolder() {
   fs::remove_all(path_, ignored);
 }
 
-std::vector<std::string> ShimFolder::environment(const StepCounts& steps) const {
+std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_t memory_cap_bytes) const {
   std::vector<std::string> variables;
   std::string python_path = (path_ / "shim").string();
   const std::string tracer = tracer_path();
@@ -62,6 +62,7 @@ std::vector<std::string> ShimFolder::environment(const StepCounts& steps) const 
   variables.push_back("MEMTUNE_ATTACH=" + records().string());
   variables.push_back("MEMTUNE_ATTACH_STEPS=" + text_of(steps));
   variables.push_back("MEMTUNE_ATTACH_CUPTI=" + tracer);
+  variables.push_back("MEMTUNE_ATTACH_CAP=" + std::to_string(memory_cap_bytes));
   // So that CUPTI is there before the first context; another tool's injection stays.
   if (!tracer.empty() && !injects) variables.push_back("CUDA_INJECTION64_PATH=" + tracer);
   return variables;

@@ -51,8 +51,12 @@ std::vector<Term> method(const Report& report) {
                                : "the most bytes that tensors held in a step, by the caching allocator"});
   terms.push_back(
       {"Hidden", "the share of the time of copies during which the device also computed; exposed is the rest"});
-  terms.push_back({"Gradients", "loss and gradients compared with those of " + report.reference +
-                                    " before anything was timed, bit for bit where deterministic kernels exist"});
+  if (is_of_commands(report))
+    terms.push_back({"Losses", "of the first steps, compared with those of " + report.reference +
+                                   "; a variant whose losses are others is not recommended"});
+  else
+    terms.push_back({"Gradients", "loss and gradients compared with those of " + report.reference +
+                                      " before anything was timed, bit for bit where deterministic kernels exist"});
   add_link(report, terms);
   for (Term& term : circumstances(report.origin)) terms.push_back(std::move(term));
   return terms;

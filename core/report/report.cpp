@@ -15,6 +15,10 @@ const Row* reference_row(const Report& report, const Row& row) {
   return found == report.rows.end() ? nullptr : &*found;
 }
 
+bool is_of_commands(const Report& report) {
+  return std::ranges::any_of(report.rows, [](const Row& row) { return !row.command.empty(); });
+}
+
 Report printable(Report report) {
   const auto clean = [](auto&... texts) { ((texts = memtune::printable(texts)), ...); };
   clean(report.version, report.model, report.device, report.settings, report.reference);
@@ -25,7 +29,8 @@ Report printable(Report report) {
   for (findings::Finding& finding : report.findings) clean(finding.what, finding.advice, finding.instead);
   for (Row& row : report.rows) {
     result::Measurement& m = row.measurement;
-    clean(m.strategy, m.reason, m.device, m.plan, m.trace, m.gradients.worst, m.gradients.against);
+    clean(m.strategy, m.reason, m.device, m.plan, m.trace, m.gradients.worst, m.gradients.against, m.losses.against);
+    for (std::string& word : row.command) clean(word);
     for (result::SaveMeasurement& save : row.saves) clean(save.mode, save.reason, save.no_slowdown);
   }
   return report;

@@ -35,6 +35,9 @@ struct Report {
 // `row` itself; nullptr when there is none.
 const result::Row* reference_row(const Report& report, const result::Row& row);
 
+// Whether its rows are variants of a training command, whose losses are compared, not trials of memtune's own.
+bool is_of_commands(const Report& report);
+
 // The same with nothing in its texts that a terminal would act on: a run's folder may come from anybody. Every printer
 // of text begins with it.
 Report printable(Report report);

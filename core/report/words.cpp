@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/report/text/columns.h"
 #include "core/result/effect.h"
+#include "core/result/losses.h"
 #include "core/result/ranking.h"
 
 namespace memtune::report {
@@ -124,6 +125,10 @@ std::vector<std::string> notes(const Report& report) {
   std::vector<std::string> notes = without_effect(report);
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   if (std::string noisy = noisy_times(rows); !noisy.empty()) notes.push_back(std::move(noisy));
+  for (const Row* row : rows)
+    if (row->measurement.losses.changed)
+      notes.push_back(label(*row) + " is other training than " + row->measurement.losses.against +
+                      ", so it is not recommended: " + why_changed(row->measurement.losses));
   const auto nearly_equal = [](const Row* row) {
     return row->measurement.gradients.compared && !row->measurement.gradients.equal;
   };

@@ -14,7 +14,7 @@ bool did_nothing(const Measurement& measurement);
 // Bytes a step that were moved or made again.
 int64_t changed_bytes(const Measurement& measurement);
 
-// By changed_bytes where both were counted; else whoever holds more memory changes less. `none` changes least.
+// By changed_bytes where both were counted; else whoever holds more memory changes less. The base changes least.
 bool changes_less(const Row& a, const Row& b);
 
 }  // namespace memtune::result

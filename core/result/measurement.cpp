@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 const std::vector<std::string>& outcome_names() {
   static const std::vector<std::string> names = {"ok",      "device_oom",  "host_oom", "disk_full", "disk_error",
                                                  "corrupt", "timeout",     "crash",    "nan",       "mismatch",
-                                                 "error",   "interrupted", "killed"};
+                                                 "error",   "interrupted", "killed",   "skipped"};
   return names;
 }
 
@@ -62,6 +62,7 @@ void fields(Round& round, Visit visit) {
   visit("other_cores", round.other_cores);
   visit("cores", round.cores);
   visit("gpu_processes", round.gpu_processes);
+  visit("loss", round.loss);
 }
 
 template <typename Visit>
@@ -102,6 +103,17 @@ void fields(Gradients& gradients, Visit visit) {
 }
 
 template <typename Visit>
+void fields(Losses& losses, Visit visit) {
+  visit("compared", losses.compared);
+  visit("changed", losses.changed);
+  visit("step", losses.step);
+  visit("loss", losses.loss);
+  visit("expected", losses.expected);
+  visit("allowed", losses.allowed);
+  visit("against", losses.against);
+}
+
+template <typename Visit>
 void fields(RankShare& share, Visit visit) {
   visit("rank", share.rank);
   visit("step_ms", share.step_ms);
@@ -134,9 +146,11 @@ void fields(Measurement& measurement, Visit visit) {
   visit("engine_ms", measurement.engine_ms);
   visit("loss", measurement.loss);
   visit("gradients", measurement.gradients);
+  visit("losses", measurement.losses);
   visit("optimizer_ms", measurement.optimizer_ms);
   visit("ranks", measurement.ranks);
   visit("profiler_overhead", measurement.profiler_overhead);
+  visit("dtype", measurement.dtype);
   visit("emulated", measurement.emulated);
   visit("device", measurement.device);
   visit("plan", measurement.plan);

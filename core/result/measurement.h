@@ -22,7 +22,8 @@ enum class Outcome {
   mismatch,
   error,
   interrupted,
-  killed,  // by somebody, not for lack of memory
+  killed,   // by somebody, not for lack of memory
+  skipped,  // not run: the reason says why
 };
 std::string to_string(Outcome outcome);
 Outcome parse_outcome(const std::string& text);
@@ -45,6 +46,7 @@ struct Round {
   double other_cores = 0;     // cores that other processes kept busy while it ran, on average
   int64_t cores = 0;          // that there are
   int64_t gpu_processes = 0;  // others on the GPU before it began, where the driver tells
+  std::vector<double> loss;   // as of a measurement
 };
 
 struct Peak {
@@ -75,6 +77,18 @@ struct Gradients {
   double max_abs_difference = 0;
   std::string worst;    // parameter with the largest difference
   std::string against;  // strategy of the reference
+};
+
+// Of a training command's first steps, beside those of the variant that others are compared with
+// (core/result/losses.h).
+struct Losses {
+  bool compared = false;  // false: that variant itself, or there is nothing to compare with
+  bool changed = false;   // by more than runs of that variant differ and its numbers round
+  int64_t step = 0;       // the first that changed, else the one that came nearest to it
+  double loss = 0;        // there
+  double expected = 0;    // there, of the other
+  double allowed = 0;     // there, difference that says nothing
+  std::string against;    // name of the variant
 };
 
 // What one of several processes that train together measured.
@@ -109,9 +123,11 @@ struct Measurement {
   double recompute_ms = 0;   // of the device, per step; taken in the traced steps
   std::vector<double> loss;  // [0]: the untouched model's; then one a measured step
   Gradients gradients;
+  Losses losses;
   double optimizer_ms = 0;       // of a step, in its updates; 0: not taken
   std::vector<RankShare> ranks;  // where there are several; the figures above are then the slowest and the highest
   double profiler_overhead = 0;  // traced step / measured step - 1
+  std::string dtype;             // least precise that a command was seen to compute in: "bfloat16"; "": not told
   bool emulated = false;         // the CPU played the device
   std::string device;            // "NVIDIA H200"
   std::string plan, trace;       // relative to the run directory

@@ -38,7 +38,7 @@ double work_time(const Measurement& m, Work work) {
 
 bool usable(const Measurement& m) { return m.outcome == Outcome::ok && std::isfinite(work_time(m, Work::step)); }
 
-bool can_be_chosen(const Measurement& m) { return usable(m) && !did_nothing(m); }
+bool can_be_chosen(const Measurement& m) { return usable(m) && !did_nothing(m) && !m.losses.changed; }
 
 Ranking::Ranking(std::span<const Row* const> rows) {
   std::ranges::copy_if(rows, std::back_inserter(rows_), [](const Row* row) { return usable(row->measurement); });

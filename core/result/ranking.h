@@ -18,7 +18,7 @@ double work_time(const Measurement& measurement, Work work);
 // Worked, with gradients that are the reference's (or as near to them as its own runs are to each other), in a time
 // that is a number.
 bool usable(const Measurement& measurement);
-// Usable, and something else than the baseline: see did_nothing.
+// Usable, something else than the baseline (see did_nothing), and the same training as it (see compare_losses).
 bool can_be_chosen(const Measurement& measurement);
 
 // The work that can be compared over some rows: a step where all that are usable have the same batch and sequence, else

@@ -69,7 +69,7 @@ class Recommender {
     if (candidates_.empty()) return nothing_worked();
     if (fitting_.empty()) return nothing_fits();
     const Row& chosen = choose(fitting_, ranking_, goal_);
-    std::string reason = headline(chosen) + ": " + figures(chosen) + why_not_none(chosen);
+    std::string reason = headline(chosen) + ": " + figures(chosen) + why_not_base(chosen);
     if (goal_ == Goal::throughput) reason += next_price(chosen);
     return answer(chosen, reason + wrong_but_faster(chosen), true);
   }
@@ -88,7 +88,9 @@ class Recommender {
   }
 
   Recommendation nothing_worked() const {
-    const auto ended = [](const Row& row) { return row.measurement.outcome != Outcome::interrupted; };
+    const auto ended = [](const Row& row) {
+      return row.measurement.outcome != Outcome::interrupted && row.measurement.outcome != Outcome::skipped;
+    };
     return {"", std::ranges::any_of(rows_, ended) ? "no trial worked" : "no trial has run to its end", false, {}, {}};
   }
 
@@ -132,11 +134,12 @@ class Recommender {
   }
 
   // Why the baseline, the usual first choice, is not the answer.
-  std::string why_not_none(const Row& chosen) const {
+  std::string why_not_base(const Row& chosen) const {
     for (const Row& row : rows_) {
-      if (row.measurement.strategy != "none" || !same_axes(row, chosen)) continue;
-      if (!worked(row)) return "; none ends in " + to_string(row.measurement.outcome);
-      if (budget_ > 0 && peak(row) > budget_) return "; none needs " + format_bytes(peak(row));
+      if (!is_base(row) || !same_axes(row, chosen)) continue;
+      if (!worked(row)) return "; " + row.measurement.strategy + " ends in " + to_string(row.measurement.outcome);
+      if (budget_ > 0 && peak(row) > budget_)
+        return "; " + row.measurement.strategy + " needs " + format_bytes(peak(row));
     }
     return "";
   }
@@ -161,6 +164,8 @@ class Recommender {
     for (const Row& row : rows_) {
       if (row.measurement.outcome == Outcome::mismatch && ranking_.time(row) < ranking_.time(chosen))
         return "; " + spoken(row) + " is faster, but its gradients differ";
+      if (row.measurement.losses.changed && usable(row.measurement) && ranking_.time(row) < ranking_.time(chosen))
+        return "; " + spoken(row) + " is faster, but trains differently";
     }
     return "";
   }

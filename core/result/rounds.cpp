@@ -58,6 +58,7 @@ void add_round(size_t index, const Measurement& round, const Round& beside, Meas
   to.rounds.resize(std::max(to.rounds.size(), index + 1));
   to.rounds[index] = beside;
   to.rounds[index].step_ms = round.step_ms;
+  to.rounds[index].loss = round.loss;
   std::vector<double> samples;
   for (const Round& each : to.rounds)
     samples.insert(samples.end(), each.step_ms.samples.begin(), each.step_ms.samples.end());

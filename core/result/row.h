@@ -21,9 +21,12 @@ struct Row {
   std::optional<int64_t> sequence;
   std::vector<SaveMeasurement> saves = {};  // of states under its plan, a way each; empty: not measured
   int64_t passes = 1;                       // forward and backward, of a step
+  std::vector<std::string> command = {};    // that was measured, where it is no trial of memtune's own
+  bool base = false;                        // of a sweep of commands the one as it is; of others `none` is
 };
 
 bool worked(const Row& row);
+bool is_base(const Row& row);                 // what others are to do better than
 int64_t peak(const Row& row);                 // bytes allocated at most
 bool same_axes(const Row& a, const Row& b);   // batch and sequence
 bool same_trial(const Row& a, const Row& b);  // strategy, batch and sequence

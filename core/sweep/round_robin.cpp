@@ -1,46 +1,26 @@
 #include "core/sweep/round_robin.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/config/reference_file.h"
-#include "core/plan/no_effect.h"
 #include "core/process/interrupt.h"
-#include "core/result/effect.h"
-#include "core/sweep/command_line.h"
 
 namespace memtune::sweep {
-namespace {
 
-using nlohmann::json;
 using result::Measurement;
 using result::Outcome;
+using std::chrono::milliseconds;
 
-// The same trial may work once the disk has room and nobody kills it.
-bool may_pass(Outcome outcome) {
-  return outcome == Outcome::disk_full || outcome == Outcome::host_oom || outcome == Outcome::killed;
-}
-
-std::string text_of(const json& value) { return value.dump(1, '\t') + "\n"; }
-
-}  // namespace
-
-bool stands(Outcome outcome, Reuse reuse) {
-  if (outcome == Outcome::ok) return reuse != Reuse::nothing;
-  return reuse == Reuse::finished && !may_pass(outcome);
-}
-
-RoundRobin::RoundRobin(const SweepSettings& settings, SweepListener& listener, OpenDirectory& open,
-                       const std::vector<Setting>& points, SweepRecord& record)
+RoundRobin::RoundRobin(const LoopSettings& settings, SweepListener& listener, OpenDirectory& open,
+                       SweepSubject& subject, SweepRecord& record)
     : settings_(settings),
       listener_(listener),
       open_(open),
       directory_(open.directory()),
-      points_(points),
-      record_(record) {}
+      subject_(subject),
+      record_(record),
+      time_(settings.time_limit) {}
 
 void RoundRobin::add(TrialState trial) {
   const auto same = [&](const TrialState& other) { return other.spec.key == trial.spec.key; };
@@ -49,7 +29,6 @@ void RoundRobin::add(TrialState trial) {
   if (known) trial.spec.folder = known->folder;
   trial.reused = known && can_reuse(*known, trial);
   if (trial.reused) trial.measurement = *directory_.read_measurement(known->folder);
-  any_worked_ |= trial.reused;
   record_.trials.push_back(trial.spec);
   trials_.push_back(std::move(trial));
 }
@@ -62,29 +41,19 @@ size_t RoundRobin::missing_rounds(const TrialState& trial) {
 
 bool RoundRobin::run(size_t begin) {
   for (size_t round = 0; round < rounds(); ++round)
-    for (size_t i = begin; i < trials_.size(); ++i)
-      if (!has_round(trials_[i], round) && !run_round(i, round)) return false;
-  return true;
-}
-
-// All of a reference is read once a sweep.
-bool RoundRobin::is_whole(const std::string& reference) {
-  if (whole_references_.contains(reference)) return true;
-  if (!config::is_whole_reference(reference)) return false;
-  whole_references_.insert(reference);
+    for (size_t i = begin; i < trials_.size(); ++i) {
+      if (has_round(trials_[i], round)) continue;
+      const Turn turn = run_round(i, round);
+      if (turn == Turn::interrupted) return false;
+      if (turn == Turn::no_time) leave_out(trials_[i], round);
+    }
   return true;
 }
 
 bool RoundRobin::can_reuse(const JournalEntry& known, const TrialState& trial) {
   if (known.outcome.empty() || known.folder.empty()) return false;
   const auto measurement = directory_.read_measurement(known.folder);
-  if (!measurement) return false;
-  const bool worked = measurement->outcome == Outcome::ok;
-  // Its gradients may be needed by those that are still to run.
-  const result::Gradients& gradients = measurement->gradients;
-  const bool made_reference = !gradients.compared || gradients.against == measurement->strategy;
-  if (worked && made_reference && !is_whole(trial.request.reference)) return false;
-  return stands(measurement->outcome, settings_.reuse);
+  return measurement && stands(measurement->outcome, settings_.reuse) && subject_.reuse(trial, *measurement);
 }
 
 // The first that worked at the setting, or may still: what the others are compared with.
@@ -104,69 +73,114 @@ bool RoundRobin::has_round(const TrialState& trial, size_t round) {
   return known && !known->outcome.empty();
 }
 
-bool RoundRobin::run_round(size_t i, size_t round) {
-  TrialState& trial = trials_[i];
-  if (process::interrupted()) return false;
-  if (trial.spec.folder.empty()) {
-    trial.spec.folder = directory_.new_folder(trial.spec);
-    record_.trials[i] = trial.spec;
-    directory_.write_record(record_);
-  }
-  return measure_base(trial, round) && run_trial(trial, round);
+RoundRobin::Turn RoundRobin::run_round(size_t i, size_t round) {
+  const TrialState& trial = trials_[i];
+  if (process::interrupted()) return Turn::interrupted;
+  if (trial.spec.folder.empty()) make_folder(i);
+  if (!has_time_for(trial)) return Turn::no_time;
+  const Turn base = measure_base(trial, round);
+  return base == Turn::taken ? run_trial(i, round) : base;
+}
+
+void RoundRobin::make_folder(size_t i) {
+  trials_[i].spec.folder = directory_.new_folder(trials_[i].spec);
+  record_.trials[i] = trials_[i].spec;
+  directory_.write_record(record_);
+}
+
+// As long as its latest round, or as the others' on average.
+bool RoundRobin::has_time_for(const TrialState& trial) const {
+  milliseconds expected{0};
+  for (const auto& [key, took] : took_) expected += took / static_cast<int64_t>(took_.size());
+  const auto own = took_.find(trial.spec.key);
+  return time_.has_room(own == took_.end() ? expected : own->second);
+}
+
+// Ended because all of the time was over, not its own.
+bool RoundRobin::ran_out_of_time(const Measurement& measurement) const {
+  return measurement.outcome == Outcome::timeout && time_.is_over();
+}
+
+// Without an end in the journal another run of memtune takes the turn. A trial of which nothing is known is a row.
+void RoundRobin::leave_out(TrialState& trial, size_t round) {
+  if (round > 0 || trial.reused) return;
+  journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
+  make_folders(directory_ / trial.spec.folder, directory_.files());
+  trial.measurement = {};
+  trial.measurement.strategy = trial.spec.strategy;
+  trial.measurement.outcome = Outcome::skipped;
+  trial.measurement.reason = "not reached within the time limit of " +
+                             std::to_string(std::chrono::ceil<std::chrono::seconds>(time_.limit()).count()) + " s";
+  listener_.started(trial.spec, 1);
+  directory_.write_measurement(trial.spec.folder, trial.measurement);
+  open_.keep();
+  listener_.ended(trial.measurement);
 }
 
 // Whoever goes on with an earlier run's trials measures the baseline anew beside those that are still to run.
-bool RoundRobin::measure_base(const TrialState& trial, size_t round) {
+RoundRobin::Turn RoundRobin::measure_base(const TrialState& trial, size_t round) {
   const TrialState& base = *base_of(trial);
-  if (&base == &trial || baselines_.find(trial.setting, round)) return true;
-  const Measurement measurement = measure(base, false);
-  if (measurement.outcome == Outcome::interrupted) return false;
+  if (&base == &trial || baselines_.find(trial.setting, round)) return Turn::taken;
+  const Measurement measurement = measure(base, false).measurement;
+  if (measurement.outcome == Outcome::interrupted) return Turn::interrupted;
+  if (ran_out_of_time(measurement)) return Turn::no_time;
   const double step_ms = usable(measurement) ? measurement.step_ms.median : 0;
   baselines_.add(trial.setting, round, {base.spec.strategy, step_ms});
-  return true;
+  return Turn::taken;
 }
 
-// False when a signal came: without an end in the journal it runs again.
-bool RoundRobin::run_trial(TrialState& trial, size_t round) {
+// Interrupted, it has no end in the journal and runs again.
+RoundRobin::Turn RoundRobin::run_trial(size_t i, size_t round) {
+  TrialState& trial = trials_[i];
   const bool first = round == 0 && !trial.reused;
   // Before the folder is made: whoever goes on after a kill finds it by the journal alone.
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
-  if (first) prepare(trial);
+  if (first) {
+    const std::filesystem::path folder = directory_ / trial.spec.folder;
+    make_folders(folder, directory_.files());
+    for (const char* stale : {"measurement.json", "trace.mttrace"}) remove_file(folder / stale, directory_.files());
+    subject_.prepare(trial);
+  }
   result::Round beside;
   beside.load = load_;
   beside.cores = usable_cores();
-  beside.gpu_processes = gpu_processes(settings_.request.training.device);
+  beside.gpu_processes = gpu_processes(subject_.device());
   const LoadWatch watch;
   listener_.started(trial.spec, static_cast<int>(round) + 1);
-  const Measurement measurement = measure(trial, first);
+  const MeasuredRound measured = measure(trial, first);
+  const Measurement& measurement = measured.measurement;
   beside.other_cores = watch.other_cores();
   open_.keep();
+  if (ran_out_of_time(measurement)) return Turn::no_time;
   if (first) trial.measurement = measurement;
+  if (first) keep_what_else(measured, i);
   if (measurement.outcome != Outcome::interrupted) add_round(measurement, beside, round, trial);
   if (measurement.outcome != Outcome::interrupted || first)
     directory_.write_measurement(trial.spec.folder, trial.measurement);
   listener_.ended(trial.measurement);
-  if (measurement.outcome == Outcome::interrupted) return false;
+  if (measurement.outcome == Outcome::interrupted) return Turn::interrupted;
   journal().end(trial.key(round), to_string(measurement.outcome));
-  any_worked_ |= measurement.outcome == Outcome::ok;
-  return true;
+  return Turn::taken;
 }
 
-Measurement RoundRobin::measure(const TrialState& trial, bool first) {
-  const std::filesystem::path folder = trial.spec.folder;
-  const std::string name = first ? "request.json" : "round.json";
-  if (!first) {
-    config::TrialRequest request = trial.request;
-    request.round = 1;
-    request.trace = "";
-    write_file(directory_ / folder / name, text_of(request), directory_.files());
-  }
-  return complete(run_trial_process({{"run", absolute(folder / name)},
-                                     directory_ / folder / (first ? "log.txt" : "round.txt"),
-                                     settings_.limit,
-                                     [this](const Phase& phase) { listener_.phase(phase); },
-                                     &directory_.files()}),
-                  trial);
+MeasuredRound RoundRobin::measure(const TrialState& trial, bool first) {
+  const auto began = std::chrono::steady_clock::now();
+  MeasuredRound measured = subject_.measure(trial, first, time_.limit_of(settings_.limit));
+  took_[trial.spec.key] = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
+  measured.measurement.strategy = trial.spec.strategy;
+  const std::filesystem::path trace = std::filesystem::path(trial.spec.folder) / "trace.mttrace";
+  measured.measurement.trace = std::filesystem::exists(directory_ / trace) ? trace.string() : "";
+  return measured;
+}
+
+// What sweep.json has of a trial.
+void RoundRobin::keep_what_else(const MeasuredRound& measured, size_t i) {
+  TrialSpec& spec = trials_[i].spec;
+  if (!measured.saves.empty()) spec.saves = measured.saves;
+  spec.notes = measured.notes;
+  if (!measured.torch.empty()) record_.origin.torch = measured.torch;
+  record_.trials[i] = spec;
+  directory_.write_record(record_);
 }
 
 void RoundRobin::add_round(const Measurement& measurement, result::Round beside, size_t round, TrialState& trial) {
@@ -181,49 +195,7 @@ void RoundRobin::add_round(const Measurement& measurement, result::Round beside,
   beside.base = baseline.strategy;
   beside.base_ms = baseline.step_ms;
   result::add_round(round, measurement, beside, trial.measurement);
-  if (did_nothing(trial.measurement))
-    trial.measurement.no_effect = plan::why_no_effect(trial.request.plan, points_.at(trial.setting).facts.program);
-}
-
-void RoundRobin::prepare(TrialState& trial) {
-  const std::filesystem::path folder = directory_ / trial.spec.folder;
-  FileSystem& files = directory_.files();
-  make_folders(folder, files);
-  for (const char* stale : {"measurement.json", "trace.mttrace"}) remove_file(folder / stale, files);
-  trial.request.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
-  trial.request.command = command_line();
-  // One that cannot be read would be refused by every trial; whoever comes first makes it again.
-  if (!is_whole(trial.request.reference)) remove_file(trial.request.reference, files);
-  write_file(folder / "plan.json", text_of(trial.request.plan), files);
-  write_file(folder / "request.json", text_of(trial.request), files);
-}
-
-// Any answer as a measurement of this trial.
-Measurement RoundRobin::complete(const TrialAnswer& answer, const TrialState& trial) const {
-  Measurement measurement;
-  if (const auto* result = std::get_if<Measurement>(&answer)) {
-    measurement = *result;
-  } else if (const auto* problem = std::get_if<UsageProblem>(&answer)) {
-    if (!any_worked_) throw UsageError(problem->message);
-    measurement.outcome = Outcome::error;
-    measurement.reason = problem->message;
-  } else if (const auto* failure = std::get_if<Failure>(&answer)) {
-    measurement.outcome = failure->outcome;
-    measurement.reason = failure->reason;
-  } else {
-    measurement.outcome = Outcome::error;
-    measurement.reason = "memtune-trial gave another answer than a measurement";
-  }
-  const std::filesystem::path folder = trial.spec.folder;
-  measurement.strategy = trial.spec.strategy;
-  measurement.plan = (folder / "plan.json").string();
-  const bool traced = std::filesystem::exists(directory_ / folder / "trace.mttrace");
-  measurement.trace = traced ? (folder / "trace.mttrace").string() : "";
-  return measurement;
-}
-
-std::string RoundRobin::absolute(const std::filesystem::path& relative) const {
-  return std::filesystem::absolute(directory_ / relative).string();
+  subject_.judge(trial);
 }
 
 size_t RoundRobin::rounds() const { return static_cast<size_t>(std::max(1, settings_.rounds)); }

@@ -11,13 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/sweep/trial_commands.h"
 
 namespace memtune::sweep {
 namespace {
@@ -26,7 +24,8 @@ using nlohmann::json;
 
 // Of sweep.json and what lies beside it. Raised only when an earlier memtune would misread it: fields that it does not
 // know, it passes over.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;       // of commands, which the first does not know
+constexpr int kModelFormat = 1;  // of models
 
 constexpr int kMostTrials = 1'000'000'000;  // numbers of folders stay far from overflow
 
@@ -45,7 +44,8 @@ json to_json(const TrialSpec& spec) {
           {"sequence", optional_to_json(spec.sequence)},
           {"key", spec.key},
           {"folder", spec.folder},
-          {"saves", spec.saves}};
+          {"saves", spec.saves},
+          {"notes", spec.notes}};
 }
 
 TrialSpec spec_from_json(const json& value) {
@@ -54,6 +54,7 @@ TrialSpec spec_from_json(const json& value) {
   if (!spec.folder.empty() && !is_trial_folder(spec.folder))
     throw UsageError("'" + spec.folder + "' is no folder of a trial");
   if (value.contains("saves")) value.at("saves").get_to(spec.saves);
+  if (value.contains("notes")) value.at("notes").get_to(spec.notes);
   return spec;
 }
 
@@ -71,8 +72,12 @@ SweepRecord record_from_json(const json& value) {
   SweepRecord record;
   record.model = value.at("model");
   record.machine = value.at("machine");
-  record.request = value.at("request").get<config::TrialRequest>();
-  record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
+  if (value.contains("command")) {
+    record.command = value.at("command").get<CommandSweep>();
+  } else {
+    record.request = value.at("request").get<config::TrialRequest>();
+    record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
+  }
   if (value.contains("origin")) record.origin = value.at("origin").get<trace::Origin>();
   record.budget_bytes = whole(value.at("budget_bytes"));
   record.goal = result::parse_goal(value.at("goal"));
@@ -150,60 +155,6 @@ std::string slug(const std::string& strategy) {
   return text.substr(0, 60);
 }
 
-// "1|2|4" where an axis has several values.
-std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialSpec::*axis) {
-  std::vector<std::string> values;
-  for (const TrialSpec& trial : record.trials)
-    if (trial.*axis && std::ranges::count(values, std::to_string(*(trial.*axis))) == 0)
-      values.push_back(std::to_string(*(trial.*axis)));
-  return join(values, "|");
-}
-
-// "tokens:int64[4,4096]<32000" is of the first setting: others have other sizes.
-std::string with_axes(const std::string& input, const std::string& batches, const std::string& sequences) {
-  const size_t open = input.find('['), close = input.find(']');
-  if (open == std::string::npos || close == std::string::npos) return input;
-  std::vector<std::string> sizes = split(input.substr(open + 1, close - open - 1), ',');
-  if (!batches.empty() && !sizes.empty()) sizes[0] = batches;
-  if (!sequences.empty() && sizes.size() > 1) sizes[1] = sequences;
-  return input.substr(0, open + 1) + join(sizes, ",") + input.substr(close);
-}
-
-std::string settings_line(const SweepRecord& record, size_t most_rounds) {
-  const config::TrainingSettings& training = record.request.training;
-  const std::string batches = axis_text(record, &TrialSpec::batch), sequences = axis_text(record, &TrialSpec::sequence);
-  std::vector<std::string> parts;
-  for (const std::string& input : record.facts.inputs) parts.push_back(with_axes(input, batches, sequences));
-  if (!record.facts.loss.empty()) parts.push_back("loss " + record.facts.loss);
-  if (training.loss_impl != "plain") parts.push_back("loss " + training.loss_impl);
-  parts.push_back(training.optimizer);
-  if (record.global_batch > 0) parts.push_back(std::to_string(record.global_batch) + " samples a step");
-  if (training.accumulate > 1) parts.push_back(std::to_string(training.accumulate) + " passes a step");
-  if (training.max_grad_norm > 0) parts.push_back("gradients clipped");
-  if (!training.dtype.empty()) parts.push_back(training.dtype);
-  if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
-  if (!training.load_in.empty()) parts.push_back("weights in " + training.load_in);
-  if (!training.lora.empty()) parts.push_back("LoRA " + training.lora);
-  if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));
-  const auto steps = [](int count, const char* what) {
-    return std::to_string(count) + " " + what + (count == 1 ? " step" : " steps");
-  };
-  const std::string rounds = most_rounds > 1 ? " in each of " + std::to_string(most_rounds) + " rounds" : "";
-  parts.push_back(steps(training.steps, "measured") + " after " + steps(training.warmup, "warm-up") + rounds);
-  return join(parts, ", ");
-}
-
-// The strategy whose gradients the others were compared with.
-std::string reference_of(const report::Report& report) {
-  for (const result::Row& row : report.rows) {
-    if (!row.measurement.gradients.against.empty()) return row.measurement.gradients.against;
-  }
-  for (const result::Row& row : report.rows) {
-    if (usable(row.measurement)) return row.measurement.strategy;
-  }
-  return "none";
-}
-
 }  // namespace
 
 void RunDirectory::check_format() const {
@@ -250,21 +201,24 @@ void RunDirectory::remove_looks() const {
 void RunDirectory::write_record(const SweepRecord& record) const {
   json trials = json::array();
   for (const TrialSpec& spec : record.trials) trials.push_back(to_json(spec));
-  const json value = {{"format", kFormat},
-                      {"version", MEMTUNE_VERSION},
-                      {"model", record.model},
-                      {"machine", record.machine},
-                      {"origin", record.origin},
-                      {"request", record.request},
+  json value = {{"format", record.command ? kFormat : kModelFormat},
+                {"version", MEMTUNE_VERSION},
+                {"model", record.model},
+                {"machine", record.machine},
+                {"origin", record.origin},
+                {"budget_bytes", record.budget_bytes},
+                {"goal", to_string(record.goal)},
+                {"global_batch", record.global_batch},
+                {"mtbf_s", record.mtbf_s},
+                {"keep_last", record.keep_last},
+                {"trials", trials}};
+  if (record.command)
+    value["command"] = *record.command;
+  else
+    value.update(json{{"request", record.request},
                       {"facts", record.facts.program},
                       {"inputs", record.facts.inputs},
-                      {"loss", record.facts.loss},
-                      {"budget_bytes", record.budget_bytes},
-                      {"goal", to_string(record.goal)},
-                      {"global_batch", record.global_batch},
-                      {"mtbf_s", record.mtbf_s},
-                      {"keep_last", record.keep_last},
-                      {"trials", trials}};
+                      {"loss", record.facts.loss}});
   write_file(root_ / "sweep.json", to_text(value), *files_);
 }
 
@@ -324,43 +278,6 @@ std::optional<config::Plan> read_plan(const std::filesystem::path& path) try {
   return parse_json(read_file(path, folder)).get<config::Plan>();
 } catch (const std::exception&) {
   return {};
-}
-
-report::Report make_report(const RunDirectory& directory, const SweepRecord& record) {
-  report::Report report;
-  report.version = MEMTUNE_VERSION;
-  report.model = record.model;
-  report.device = record.machine;
-  report.origin = record.origin;
-  report.budget_bytes = record.budget_bytes;
-  report.goal = record.goal;
-  report.global_batch = record.global_batch;
-  report.mtbf_s = record.mtbf_s;
-  report.keep_last = record.keep_last;
-  report.blocks = static_cast<int>(record.facts.program.blocks.size());
-  report.notes = record.facts.program.notes;
-  for (const TrialSpec& spec : record.trials) {
-    if (auto measurement = directory.read_measurement(spec.folder)) {
-      if (!measurement->device.empty()) report.device = measurement->device;
-      report.emulated |= measurement->emulated;
-      const int64_t passes = spec.batch && record.global_batch > 0 ? record.global_batch / *spec.batch
-                                                                   : record.request.training.accumulate;
-      report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence, spec.saves, passes});
-    }
-  }
-  size_t most_rounds = 0;
-  for (const result::Row& row : report.rows) most_rounds = std::max(most_rounds, row.measurement.rounds.size());
-  report.settings = settings_line(record, most_rounds);
-  const size_t missing = record.trials.size() - report.rows.size();
-  if (missing > 0) {
-    report.notes.push_back(std::to_string(missing) + " of " + std::to_string(record.trials.size()) +
-                           " trials have not run; the same sweep again goes on where it stopped");
-  }
-  tell_commands(directory, report);
-  report.reference = reference_of(report);
-  report.recommendation = recommend(report.rows, record.budget_bytes, record.goal);
-  mark_rows(report.rows, report.recommendation);
-  return report;
 }
 
 }  // namespace memtune::sweep

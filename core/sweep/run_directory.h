@@ -7,6 +7,7 @@
 //   saving/                        while saves are measured: the states
 //   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
 //                                  round.json  round.txt: request and log of the latest later round
+//                                  of a command's variant neither requests nor plan, but the file it was started with
 //                                  save.json  save.txt: of the latest that measured saves
 //
 // Whoever made the folder may have put links, pipes or other people's files there: nothing is followed, waited for, or
@@ -25,6 +26,7 @@
 #include "core/config/trial_request.h"
 #include "core/report/report.h"
 #include "core/result/recommend.h"
+#include "core/sweep/command_variants.h"
 #include "core/sweep/trial_process.h"
 
 namespace memtune::sweep {
@@ -35,16 +37,18 @@ struct TrialSpec {
   std::optional<int64_t> batch, sequence;  // set when an axis
   std::string key;
   std::string folder;                               // relative to the run directory
-  std::vector<result::SaveMeasurement> saves = {};  // under its plan, where they were measured
+  std::vector<result::SaveMeasurement> saves = {};  // under its plan, or its own, where they were measured
+  std::vector<std::string> notes = {};              // for people
 };
 
 // sweep.json.
 struct SweepRecord {
   std::string model;  // for people: "model.pt", "small (profile)"
   std::string machine;
-  config::TrialRequest request;  // what all trials share
-  ModelFacts facts;              // at the first setting
-  trace::Origin origin;          // of the sweep that measured last; empty in files of before it was written
+  std::optional<CommandSweep> command;  // then there is neither of the next two
+  config::TrialRequest request;         // what all trials share
+  ModelFacts facts;                     // at the first setting
+  trace::Origin origin;                 // of the sweep that measured last; empty in files of before it was written
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;

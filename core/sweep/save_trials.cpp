@@ -60,43 +60,42 @@ SaveMeasurement as_measurement(const TrialAnswer& answer, const std::string& mod
 
 }  // namespace
 
-bool SaveTrials::run(const TrialState& trial) {
-  TrialSpec& spec = *std::ranges::find(record_.trials, trial.spec.key, &TrialSpec::key);
+bool SaveTrials::run(TrialSpec& spec, const config::TrialRequest& request) {
   std::vector<std::string> missing;
   std::ranges::copy_if(settings_.save_modes, std::back_inserter(missing),
                        [&](const std::string& mode) { return !can_reuse(spec, mode); });
   for (size_t i = 0; i < missing.size(); ++i) {
     if (process::interrupted()) return false;
     listener_.save_started(missing[i], missing.size() - i);
-    if (!run_mode(trial, spec, missing[i])) return false;
+    if (!run_mode(spec, request, missing[i])) return false;
   }
   return true;
 }
 
 bool SaveTrials::can_reuse(const TrialSpec& spec, const std::string& mode) {
-  const JournalEntry* known = turns_.journal().find(key_of(spec, mode));
+  const JournalEntry* known = journal_.find(key_of(spec, mode));
   const auto found = std::ranges::find(spec.saves, mode, &SaveMeasurement::mode);
   if (!known || known->outcome.empty() || found == spec.saves.end()) return false;
   return stands(found->outcome, settings_.reuse);
 }
 
-bool SaveTrials::run_mode(const TrialState& trial, TrialSpec& spec, const std::string& mode) {
-  turns_.journal().start(key_of(spec, mode), spec.folder, spec.strategy);
-  const SaveMeasurement measurement = measure(trial, mode);
+bool SaveTrials::run_mode(TrialSpec& spec, const config::TrialRequest& request, const std::string& mode) {
+  journal_.start(key_of(spec, mode), spec.folder, spec.strategy);
+  const SaveMeasurement measurement = measure(spec, request, mode);
   open_.keep();
   listener_.save_ended(measurement);
   if (measurement.outcome == Outcome::interrupted) return false;
   put(measurement, spec);
   directory_.write_record(record_);
-  turns_.journal().end(key_of(spec, mode), to_string(measurement.outcome));
+  journal_.end(key_of(spec, mode), to_string(measurement.outcome));
   return true;
 }
 
-SaveMeasurement SaveTrials::measure(const TrialState& trial, const std::string& mode) {
-  const std::filesystem::path folder = std::filesystem::absolute(directory_ / trial.spec.folder);
+SaveMeasurement SaveTrials::measure(const TrialSpec& spec, const config::TrialRequest& trial, const std::string& mode) {
+  const std::filesystem::path folder = std::filesystem::absolute(directory_ / spec.folder);
   FileSystem& files = directory_.files();
   config::RunRequest request;
-  request.trial = trial.request;
+  request.trial = trial;
   request.trial.reference = request.trial.trace = "";
   request.folder = std::filesystem::absolute(directory_ / kFolder).string();
   request.save = mode;

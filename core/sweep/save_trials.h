@@ -7,36 +7,39 @@
 #include <filesystem>
 #include <string>
 
-#include "core/sweep/round_robin.h"
+#include "core/sweep/journal.h"
+#include "core/sweep/open_directory.h"
+#include "core/sweep/sweep.h"
 
 namespace memtune::sweep {
 
 class SaveTrials {
  public:
   // All outlive it.
-  SaveTrials(const SweepSettings& settings, SweepListener& listener, OpenDirectory& open, RoundRobin& turns,
+  SaveTrials(const SweepSettings& settings, SweepListener& listener, OpenDirectory& open, Journal& journal,
              SweepRecord& record)
       : settings_(settings),
         listener_(listener),
         open_(open),
         directory_(open.directory()),
-        turns_(turns),
+        journal_(journal),
         record_(record) {}
 
-  // Those of the trial that are not here yet; false when a signal came. A process that fails is told with its reason.
-  bool run(const TrialState& trial);
+  // Those of the trial, one of the record's, that are not here yet; false when a signal came. A process that fails is
+  // told with its reason.
+  bool run(TrialSpec& trial, const config::TrialRequest& request);
 
  private:
   bool can_reuse(const TrialSpec& spec, const std::string& mode);
-  bool run_mode(const TrialState& trial, TrialSpec& spec, const std::string& mode);
-  result::SaveMeasurement measure(const TrialState& trial, const std::string& mode);
+  bool run_mode(TrialSpec& spec, const config::TrialRequest& request, const std::string& mode);
+  result::SaveMeasurement measure(const TrialSpec& spec, const config::TrialRequest& trial, const std::string& mode);
   void remove_states();  // IoError
 
   const SweepSettings& settings_;
   SweepListener& listener_;
   OpenDirectory& open_;
   const RunDirectory& directory_;
-  RoundRobin& turns_;
+  Journal& journal_;
   SweepRecord& record_;
 };
 

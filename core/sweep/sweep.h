@@ -1,5 +1,6 @@
-// The loop: look at the model at each setting, run the trials that a Proposer asks for in rounds, keep everything on
-// disk as it comes. The first round of a trial checks gradients and records the trace, later ones only measure.
+// The loop: ask a subject for trials, run them in rounds, keep everything on disk as it comes. The first round of a
+// trial checks what it computes and records the trace, later ones only measure. Of models the subject looks at the
+// model at each setting and has a Proposer say which plans are tried; of commands it is sweep_commands.
 #pragma once
 
 #include <chrono>
@@ -16,26 +17,33 @@ namespace memtune::sweep {
 
 // Which results of earlier runs in the same directory, of the very same trial, stand for a new one.
 enum class Reuse { finished, worked, nothing };
+// What has ended so need not run again.
+bool stands(result::Outcome outcome, Reuse reuse);
 
-struct SweepSettings {
-  std::string model;             // for people: "model.pt", "small (profile)"
+// Of sweeps of every kind.
+struct LoopSettings {
+  std::string model;         // for people: "model.pt", "small (profile)", the command
+  int64_t budget_bytes = 0;  // 0: the memory cap, if there is one
+  result::Goal goal = result::Goal::throughput;
+  std::filesystem::path directory;
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
+  std::chrono::milliseconds time_limit{0};                    // all of this run of memtune; 0: none
+  int rounds = 3;                                             // in which all trials take their turn; at least 1
+  Reuse reuse = Reuse::finished;
+  bool dry_run = false;            // list the trials only
+  FileSystem* files = nullptr;     // that the directory is read and written through; nullptr: the real one
+  std::vector<std::string> notes;  // for the listener, once nothing is left to be refused
+};
+
+struct SweepSettings : LoopSettings {
   config::TrialRequest request;  // model, inputs and training settings; the rest is filled in for each trial
   std::vector<std::string> strategies;
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as the inputs say
   int64_t global_batch = 0;                 // samples a step, which batches divide and passes make up; 0: one batch
-  int64_t budget_bytes = 0;                 // 0: the memory cap, if there is one
-  result::Goal goal = result::Goal::throughput;
-  std::filesystem::path directory;
-  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
-  int rounds = 3;                                             // in which all trials take their turn; at least 1
-  Reuse reuse = Reuse::finished;
-  std::vector<std::string> save_modes;  // ways to save that are measured under the recommended plan
-  double mtbf_s = 0;                    // mean time between failures of the job; 0: not given
-  int64_t keep_last = 0;                // saved states that the training is to keep; 0: all
-  bool dry_run = false;                 // list the trials only
-  FileSystem* files = nullptr;          // that the directory is read and written through; nullptr: the real one
-  std::vector<std::string> notes;       // for the listener, once nothing is left to be refused
+  std::vector<std::string> save_modes;      // ways to save that are measured under the recommended plan
+  double mtbf_s = 0;                        // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;                    // saved states that the training is to keep; 0: all
 };
 
 // Told what happens while it happens. Every call returns soon.

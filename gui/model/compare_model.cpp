@@ -34,6 +34,7 @@ std::string gradients_text(const result::Row& row, const std::string& reference)
   const Measurement& m = row.measurement;
   if (!worked(row)) return to_string(m.outcome);
   if (m.strategy == reference) return "reference";
+  if (m.losses.compared) return m.losses.changed ? "losses changed" : "losses as before";
   if (!m.gradients.compared) return result::kNothing;
   return m.gradients.equal ? "equal" : "differ";
 }

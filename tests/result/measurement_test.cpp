@@ -37,6 +37,8 @@ Measurement full() {
   m.recomputed_ops = 7;
   m.loss = {10.5, 10.25};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
+  m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own"};
+  m.dtype = "bfloat16";
   m.recomputed_bytes = 70;
   Round round;
   round.step_ms = summarize({12.5});
@@ -46,6 +48,7 @@ Measurement full() {
   round.other_cores = 0.25;
   round.cores = 4;
   round.gpu_processes = 2;
+  round.loss = {10.25};
   m.rounds.push_back(round);
   m.optimizer_ms = 0.75;
   m.ranks = {{1, summarize({12.5}), {1, 2, 3}, 0.75, {10.5}}};
@@ -65,7 +68,8 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
     "step_ms": {"median": 12.5, "low": 12.25, "high": 13.0, "samples": [13.0, 12.25, 12.5]}, "noisy": true,
     "no_effect": "", "recomputed_bytes": 70,
     "rounds": [{"step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]}, "base": "none",
-                "base_ms": 10.0, "load": 1.5, "other_cores": 0.25, "cores": 4, "gpu_processes": 2}],
+                "base_ms": 10.0, "load": 1.5, "other_cores": 0.25, "cores": 4, "gpu_processes": 2,
+                "loss": [10.25]}],
     "peak_bytes": {"allocated": 1000, "reserved": 2000, "device": 3000}, "floor_bytes": 400, "host_bytes": 500,
     "host_peak_bytes": 450, "disk_peak_bytes": 8, "stalls": {"room_ms": 1.5, "disk_ms": 2.5, "copy_ms": 3.5},
     "samples_per_s": 320.0, "tokens_per_s": 1.5e6,
@@ -74,6 +78,8 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
     "recomputed_ops": 7, "recompute_ms": 0.25, "engine_ms": 0.125, "loss": [10.5, 10.25],
     "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
                   "against": "none"},
+    "losses": {"compared": true, "changed": true, "step": 2, "loss": 10.5, "expected": 10.25, "allowed": 0.125,
+               "against": "own"}, "dtype": "bfloat16",
     "optimizer_ms": 0.75,
     "ranks": [{"rank": 1, "step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]},
                "peak_bytes": {"allocated": 1, "reserved": 2, "device": 3}, "optimizer_ms": 0.75, "loss": [10.5]}],
@@ -125,14 +131,14 @@ TEST_CASE("absent keys keep their defaults, but strategy and outcome must be the
 
 TEST_CASE("every outcome is read back from its name") {
   for (const char* name : {"ok", "device_oom", "host_oom", "disk_full", "disk_error", "corrupt", "timeout", "crash",
-                           "nan", "mismatch", "error", "interrupted", "killed"})
+                           "nan", "mismatch", "error", "interrupted", "killed", "skipped"})
     CHECK(to_string(parse_outcome(name)) == name);
   CHECK(to_string(Outcome::ok) == "ok");
   CHECK(to_string(Outcome::interrupted) == "interrupted");
   CHECK_THROWS_WITH_AS(parse_outcome("oom"),
                        "unknown outcome 'oom'. Known: ok, device_oom, host_oom, disk_full, "
                        "disk_error, corrupt, timeout, crash, nan, "
-                       "mismatch, error, interrupted, killed",
+                       "mismatch, error, interrupted, killed, skipped",
                        UsageError);
 }
 

@@ -120,10 +120,10 @@ TEST_CASE("the folder of a later format is refused by its number, shown and swep
   bench.starts();
   const RunDirectory directory(bench.settings.directory);
   nlohmann::json later = nlohmann::json::parse(read_file(directory / "sweep.json"));
-  later["format"] = 2;
+  later["format"] = 3;
   later["version"] = "9.9";
   write_file(directory / "sweep.json", later.dump());
-  const std::string refusal = (directory / "sweep.json").string() + " has format 2, of memtune 9.9; this is memtune ";
+  const std::string refusal = (directory / "sweep.json").string() + " has format 3, of memtune 9.9; this is memtune ";
   CHECK_THROWS_WITH_AS(directory.read_record(), doctest::Contains(refusal.c_str()), UsageError);
   CHECK_THROWS_WITH_AS(bench.run(), doctest::Contains(refusal.c_str()), UsageError);
   CHECK(bench.starts() == "");

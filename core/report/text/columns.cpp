@@ -43,14 +43,28 @@ class Columns {
     add_figure(result::figure("exposed_ms"), 3, "the copies' time a step in which it did not");
     add_figure(result::rate_figure(rows_), 2);
     add_figure(result::figure("optimizer_ms"), 1);
-    add(
-        "gradients", 6, true, [&](const Row& row) { return gradients(row); },
-        "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, where " +
-            report_.reference + "'s own runs differ as much");
+    if (is_of_commands(report_))
+      add_losses();
+    else
+      add_gradients();
     return std::move(columns_);
   }
 
  private:
+  void add_gradients() {
+    add(
+        "gradients", 6, true, [&](const Row& row) { return gradients(row); },
+        "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, where " +
+            report_.reference + "'s own runs differ as much");
+  }
+
+  void add_losses() {
+    add(
+        "losses", 6, true, [&](const Row& row) { return losses(row); },
+        "of the first steps, compared with those of " + report_.reference +
+            "; ≈ no further from them than rounding and its own runs explain");
+  }
+
   template <typename Make>
   void add(std::string head, int importance, bool words, Make make, std::string meaning = "") {
     Column column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2, std::move(meaning)};
@@ -137,6 +151,16 @@ class Columns {
     char text[48];
     std::snprintf(text, sizeof text, "≈ %.1e", gradients.max_abs_difference);
     return {text, Paint::doubtful};
+  }
+
+  Cell losses(const Row& row) const {
+    const result::Losses& losses = row.measurement.losses;
+    const auto compared = [](const Row* each) { return each->measurement.losses.compared; };
+    if (row.measurement.strategy == report_.reference)
+      return {std::ranges::any_of(rows_, compared) ? "reference" : kNothing, Paint::dim};
+    if (!losses.compared) return {kNothing};
+    if (losses.changed) return {"changed", Paint::bad};
+    return {losses.loss == losses.expected ? "equal" : "≈"};
   }
 
   const Report& report_;

@@ -63,7 +63,8 @@ std::string header() {
     if (figure.key == kBeforeNoisy) text += ",noisy";
   }
   return text +
-         ",loss,gradients_equal,gradients_max_abs_difference,pareto,recommended,device,emulated,written,command,"
+         ",loss,gradients_equal,gradients_max_abs_difference,losses_changed,pareto,recommended,device,emulated,written,"
+         "command,"
          "memtune,torch,driver,machine\n";
 }
 
@@ -87,6 +88,7 @@ void put_equality(Line& line, const result::Measurement& m) {
     line.empty();
     line.empty();
   }
+  m.losses.compared ? line.flag(m.losses.changed) : line.empty();
 }
 
 std::string csv_line(const Row& row, const trace::Origin& origin) {

@@ -30,6 +30,7 @@ nlohmann::json trial(const Row& row) {
   put_axes(json, row.batch, row.sequence);
   if (!row.saves.empty()) json["saves"] = row.saves;
   if (row.passes > 1) json["passes"] = row.passes;
+  if (!row.command.empty()) json["command"] = row.command;
   return json;
 }
 
@@ -99,6 +100,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
     Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
     read_axes(trial, row.batch, row.sequence);
     if (trial.contains("passes")) row.passes = whole(trial.at("passes"), 1);
+    row.command = trial.value("command", std::vector<std::string>());
     report.rows.push_back(std::move(row));
   }
   const nlohmann::json& advice = json.at("recommendation");

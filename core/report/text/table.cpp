@@ -106,7 +106,9 @@ class Table {
 
   void put_failed(const Row& row) {
     const Measurement& m = row.measurement;
-    put_text(kIndent + ("✗ " + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row), Paint::bad);
+    const bool skipped = m.outcome == result::Outcome::skipped;
+    put_text(kIndent + ((skipped ? "– " : "✗ ") + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row),
+             skipped ? Paint::dim : Paint::bad);
   }
 
   void put_ranks() {

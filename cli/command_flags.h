@@ -1,0 +1,23 @@
+// What the commands that take a training command behind "--" share: which of their flags go with it, and its steps.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/model_flags.h"
+#include "core/attach/shim.h"
+
+namespace memtune::cli {
+
+// The words behind "--"; nothing: there was no "--".
+using CommandWordsBehind = std::optional<std::vector<std::string>>;
+
+// UsageError for a flag that was given and is not of `flags`: it is about memtune's own models.
+void check_flags_of_command(const CLI::App& command, const std::vector<std::string>& flags);
+
+// --warmup and --steps. Throws UsageError.
+attach::StepCounts step_counts(const ModelFlags& flags);
+
+}  // namespace memtune::cli

@@ -1,0 +1,35 @@
+#include "cli/sweep_answer.h"
+
+#include "cli/finished_run.h"
+#include "core/report/text/csv.h"
+#include "core/report/text/json.h"
+#include "core/report/text/table.h"
+
+namespace memtune::cli {
+
+void check_answer(const AnswerFlags& flags) {
+  check_output("--json", flags.json);
+  check_output("--csv", flags.csv);
+}
+
+void write_answer(const AnswerFlags& flags, report::Report report) {
+  add_findings(sweep::RunDirectory(flags.out), report);
+  // Files first: a reader of stdout that goes away must not cost them.
+  const bool stdout_taken = flags.json == "-" || flags.csv == "-";
+  if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
+  if (!flags.csv.empty()) write_output(flags.csv, report::csv(report));
+  if (!stdout_taken) write_output("-", report::table(report, table_style(flags.console)));
+}
+
+void list_trials(const sweep::SweepRecord& record) {
+  std::string text;
+  for (const sweep::TrialSpec& trial : record.trials) {
+    text += trial.strategy;
+    if (trial.batch) text += "  batch " + std::to_string(*trial.batch);
+    if (trial.sequence) text += "  sequence " + std::to_string(*trial.sequence);
+    text += "\n";
+  }
+  write_output("-", text);
+}
+
+}  // namespace memtune::cli

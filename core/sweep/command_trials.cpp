@@ -1,0 +1,156 @@
+#include "core/sweep/command_trials.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/attach/command.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/process/interrupt.h"
+#include "core/sweep/loop.h"
+#include "core/sweep/open_directory.h"
+#include "core/sweep/trial_key.h"
+
+extern char** environ;
+
+namespace memtune::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kMostHashed = uintmax_t{64} << 20;  // of a file: what is larger is data
+
+// As execvp() finds it; "": it does not.
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : split(path ? path : "/bin:/usr/bin", ':')) {
+    const std::string program = (fs::path(folder.empty() ? "." : folder) / name).string();
+    std::error_code none;
+    if (fs::is_regular_file(program, none) && ::access(program.c_str(), X_OK) == 0) return program;
+  }
+  return "";
+}
+
+// A word may name a file, or a flag and a file: --config=mine.yaml.
+std::string hash_of_file_in(const std::string& word) {
+  for (const std::string& path : {word, word.substr(word.find('=') + 1)}) {
+    std::error_code none;
+    if (fs::is_regular_file(path, none) && fs::file_size(path, none) <= kMostHashed) return hash_file(path);
+  }
+  return "";
+}
+
+// Of the environment what PyTorch and its libraries are known to act on.
+std::vector<std::string> environment() {
+  static constexpr std::array kPrefixes = {"PYTORCH_", "TORCH", "CUDA_", "NCCL_", "OMP_", "ACCELERATE_", "PYTHONPATH="};
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable)
+    if (std::ranges::any_of(kPrefixes,
+                            [&](const char* prefix) { return std::string_view(*variable).starts_with(prefix); }))
+      variables.emplace_back(*variable);
+  std::ranges::sort(variables);
+  return variables;
+}
+
+}  // namespace
+
+CommandTrials::CommandTrials(const CommandSweepSettings& settings, SweepListener& listener,
+                             const RunDirectory& directory, SweepRecord& record)
+    : settings_(settings), listener_(listener), directory_(directory), record_(record) {}
+
+bool CommandTrials::describe() {
+  record_.command = settings_.sweep;
+  if (record_.budget_bytes == 0) record_.budget_bytes = settings_.sweep.memory_cap_bytes;
+  return true;
+}
+
+std::string CommandTrials::device() const { return fs::exists("/proc/driver/nvidia/gpus") ? "cuda" : "cpu"; }
+
+trace::Origin CommandTrials::origin() const {
+  trace::Origin origin;
+  origin.memtune = MEMTUNE_VERSION;
+  return origin;
+}
+
+std::vector<TrialState> CommandTrials::next(std::span<const TrialState> tried) {
+  if (!tried.empty()) return {};
+  std::vector<TrialState> trials;
+  for (const CommandVariant& variant : settings_.sweep.variants) {
+    TrialState& trial = trials.emplace_back();
+    trial.spec.strategy = variant.name;
+    trial.spec.key = key(variant);
+  }
+  return trials;
+}
+
+const CommandVariant& CommandTrials::variant(const TrialState& trial) const {
+  return *std::ranges::find(settings_.sweep.variants, trial.spec.strategy, &CommandVariant::name);
+}
+
+// Everything that is known to make another trial: words, files that they name, program, steps, surroundings.
+std::string CommandTrials::key(const CommandVariant& variant) const {
+  nlohmann::json files = nlohmann::json::array();
+  for (const std::string& word : variant.command) files.push_back(hash_of_file_in(word));
+  const std::string program = find_program(variant.command.front());
+  const CommandSweep& sweep = settings_.sweep;
+  const nlohmann::json key = {{"name", variant.name},
+                              {"command", variant.command},
+                              {"file", variant.file_text},
+                              {"files", files},
+                              {"program", program},
+                              {"program_file", hash_of_file_in(program)},
+                              {"steps", {sweep.warmup, sweep.steps}},
+                              {"memory_cap", sweep.memory_cap_bytes},
+                              {"folder", fs::current_path().string()},
+                              {"environment", environment()},
+                              {"machine", machine(device())},
+                              {"version", MEMTUNE_VERSION}};
+  return hash_hex(key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void CommandTrials::prepare(const TrialState& trial) {
+  const CommandVariant& started = variant(trial);
+  if (started.file_name.empty()) return;
+  write_file(directory_ / trial.spec.folder / started.file_name, started.file_text, directory_.files());
+}
+
+MeasuredRound CommandTrials::measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) {
+  attach::CommandSettings command;
+  command.name = trial.spec.strategy;
+  command.folder = fs::absolute(directory_ / trial.spec.folder).lexically_normal();
+  command.command = with_config(variant(trial), command.folder.string());
+  command.steps = {settings_.sweep.warmup, settings_.sweep.steps, first ? command.steps.traced : 0};
+  command.log = first ? "log.txt" : "round.txt";
+  command.limit = limit;
+  command.memory_cap_bytes = settings_.sweep.memory_cap_bytes;
+  command.files = &directory_.files();
+  command.progress = [this](int64_t step, int64_t steps) {
+    listener_.phase({"step", static_cast<int>(step), static_cast<int>(steps)});
+  };
+  attach::CommandResult result = attach::measure_command(command);
+  return {std::move(result.row.measurement), std::move(result.row.saves), std::move(result.notes), result.torch};
+}
+
+SweepResult sweep_commands(const CommandSweepSettings& settings, SweepListener& listener) {
+  for (const CommandVariant& variant : settings.sweep.variants)
+    if (variant.command.empty() || find_program(variant.command.front()).empty())
+      throw UsageError("cannot run '" + (variant.command.empty() ? "" : variant.command.front()) +
+                       "': no such program");
+  const process::InterruptScope interrupts;
+  OpenDirectory open(settings.directory, files_of(settings));
+  SweepResult result;
+  CommandTrials commands(settings, listener, open.directory(), result.record);
+  result.interrupted = !Loop(settings, listener, open, commands, result.record).run();
+  if (!settings.dry_run) result.report = make_report(open.directory(), result.record);
+  return result;
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,164 @@
+#include "core/sweep/command_variants.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+
+namespace memtune::sweep {
+namespace {
+
+constexpr size_t kMostVariants = 1000;
+
+bool is_name(std::string_view text) {
+  return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
+}
+
+struct Placeholder {
+  size_t at = 0, end = 0;  // with its braces
+  std::string name;
+};
+
+std::optional<Placeholder> next_placeholder(const std::string& word, size_t from) {
+  for (size_t at = word.find('{', from); at != std::string::npos; at = word.find('{', at + 1)) {
+    const size_t end = word.find('}', at);
+    if (end == std::string::npos) break;
+    const std::string name = word.substr(at + 1, end - at - 1);
+    if (is_name(name) && (at == 0 || word[at - 1] != '$')) return Placeholder{at, end + 1, name};
+  }
+  return {};
+}
+
+std::set<std::string> placeholders(const std::vector<CommandVariant>& variants) {
+  std::set<std::string> names;
+  for (const CommandVariant& variant : variants)
+    for (const std::string& word : variant.command)
+      for (auto found = next_placeholder(word, 0); found; found = next_placeholder(word, found->end))
+        if (variant.file_name.empty() || "{" + found->name + "}" != kConfigPlaceholder) names.insert(found->name);
+  return names;
+}
+
+void check(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes) {
+  const std::set<std::string> used = placeholders(variants);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (!used.contains(axes[i].name))
+      throw UsageError("--try " + axes[i].name + ": the command has no {" + axes[i].name + "}");
+    for (size_t j = 0; j < i; ++j)
+      if (axes[i].name == axes[j].name) throw UsageError("--try " + axes[i].name + " is given twice");
+  }
+  for (const std::string& name : used)
+    if (std::ranges::find(axes, name, &VariantAxis::name) == axes.end())
+      throw UsageError("the command has {" + name + "}, and no --try '" + name + "=...' says what that is");
+}
+
+using Values = std::vector<std::pair<std::string, std::string>>;  // name, value
+
+std::vector<Values> combinations(const std::vector<VariantAxis>& axes) {
+  std::vector<Values> all = {{}};
+  for (const VariantAxis& axis : axes) {
+    std::vector<Values> longer;
+    for (const Values& before : all)
+      for (const std::string& value : axis.values)
+        longer.push_back(before), longer.back().emplace_back(axis.name, value);
+    all = std::move(longer);
+    if (all.size() > kMostVariants)
+      throw UsageError("--try: these are more than " + std::to_string(kMostVariants) + " combinations");
+  }
+  return all;
+}
+
+// Values are not looked into: what one of them has in braces stays.
+std::string replaced(const std::string& word, const Values& values) {
+  std::string text;
+  size_t from = 0;
+  while (const auto found = next_placeholder(word, from)) {
+    const auto value = std::ranges::find(values, found->name, &Values::value_type::first);
+    text += word.substr(from, found->at - from);
+    text += value == values.end() ? word.substr(found->at, found->end - found->at) : value->second;
+    from = found->end;
+  }
+  return text + word.substr(from);
+}
+
+CommandVariant variant_of(const CommandVariant& of, const Values& values) {
+  CommandVariant variant = of;
+  std::vector<std::string> parts;
+  if (!of.name.empty()) parts.push_back(of.name);
+  for (const auto& [name, value] : values) parts.push_back(name + "=" + value);
+  variant.name = parts.empty() ? "command" : join(parts, ", ");
+  variant.command.clear();
+  for (const std::string& word : of.command)
+    if (std::string text = replaced(word, values); !text.empty() || word.empty()) variant.command.push_back(text);
+  return variant;
+}
+
+}  // namespace
+
+VariantAxis parse_axis(const std::string& text) {
+  const size_t equals = text.find('=');
+  VariantAxis axis{trim(text.substr(0, equals)), {}};
+  if (equals == std::string::npos || !is_name(axis.name))
+    throw UsageError("--try '" + text + "': write 'name=one;another', where the command has {name}");
+  for (const std::string& value : split(text.substr(equals + 1), ';')) {
+    if (std::ranges::count(axis.values, trim(value)) > 0)
+      throw UsageError("--try '" + text + "' has '" + trim(value) + "' twice");
+    axis.values.push_back(trim(value));
+  }
+  return axis;
+}
+
+std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes) {
+  check(variants, axes);
+  std::vector<CommandVariant> all;
+  for (const CommandVariant& variant : variants)
+    for (const Values& values : combinations(axes)) all.push_back(variant_of(variant, values));
+  if (all.size() > kMostVariants)
+    throw UsageError("these are " + std::to_string(all.size()) + " variants; more than " +
+                     std::to_string(kMostVariants) + " are not tried in one sweep");
+  return all;
+}
+
+std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder) {
+  std::vector<std::string> words = variant.command;
+  if (variant.file_name.empty()) return words;
+  const std::string path = (std::filesystem::path(folder) / variant.file_name).string();
+  const std::string mark = kConfigPlaceholder;
+  for (std::string& word : words)
+    for (size_t at = word.find(mark); at != std::string::npos; at = word.find(mark, at + path.size()))
+      word.replace(at, mark.size(), path);
+  return words;
+}
+
+void to_json(nlohmann::json& json, const CommandSweep& sweep) {
+  nlohmann::json variants = nlohmann::json::array(), skipped = nlohmann::json::array();
+  for (const CommandVariant& each : sweep.variants)
+    variants.push_back({{"name", each.name}, {"command", each.command}, {"file_name", each.file_name}});
+  for (const SkippedVariant& each : sweep.skipped) skipped.push_back({{"name", each.name}, {"reason", each.reason}});
+  json = {{"command", sweep.command},
+          {"trainer", sweep.trainer},
+          {"variants", variants},
+          {"skipped", skipped},
+          {"warmup", sweep.warmup},
+          {"steps", sweep.steps},
+          {"memory_cap_bytes", sweep.memory_cap_bytes}};
+}
+
+void from_json(const nlohmann::json& json, CommandSweep& sweep) {
+  sweep.command = json.at("command");
+  sweep.trainer = json.at("trainer");
+  for (const nlohmann::json& each : json.at("variants"))
+    sweep.variants.push_back({each.at("name"), each.at("command"), each.at("file_name"), ""});
+  for (const nlohmann::json& each : json.at("skipped")) sweep.skipped.push_back({each.at("name"), each.at("reason")});
+  sweep.warmup = whole_int(json.at("warmup"));
+  sweep.steps = whole_int(json.at("steps"));
+  sweep.memory_cap_bytes = whole(json.at("memory_cap_bytes"));
+}
+
+}  // namespace memtune::sweep

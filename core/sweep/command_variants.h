@@ -1,0 +1,53 @@
+// What a sweep of a training command tries: the command once for each combination of values, or once for each
+// configuration of its trainer.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace memtune::sweep {
+
+inline constexpr const char* kConfigPlaceholder = "{config}";   // where its file is
+inline constexpr const char* kArgumentsPlaceholder = "{args}";  // its arguments, a word each
+
+struct CommandVariant {
+  std::string name;
+  std::vector<std::string> command;  // program and arguments; {config} stands for the path of its file
+  std::string file_name, file_text;  // written into the trial's folder; "": it has none
+};
+
+struct SkippedVariant {
+  std::string name, reason;
+};
+
+// Of sweep.json.
+struct CommandSweep {
+  std::vector<std::string> command;      // as it was typed, with its placeholders
+  std::string trainer;                   // "": none
+  std::vector<CommandVariant> variants;  // first: what the others are compared with
+  std::vector<SkippedVariant> skipped;
+  int warmup = 2, steps = 5;
+  int64_t memory_cap_bytes = 0;  // of the device, PyTorch's own limit; 0: none
+};
+void to_json(nlohmann::json& json, const CommandSweep& sweep);  // without the texts of files
+void from_json(const nlohmann::json& json, CommandSweep& sweep);
+
+// "batch=4;8": a placeholder and what it stands for in turn.
+struct VariantAxis {
+  std::string name;
+  std::vector<std::string> values;
+};
+VariantAxis parse_axis(const std::string& text);  // UsageError
+
+// Each of `variants` with each combination of values, the first of every axis first, named "a=1, b=2" behind its own
+// name. A word that is nothing but a placeholder for "" goes. UsageError for a placeholder in the commands without an
+// axis, an axis that no command has, and more variants than anybody waits for. ${NAME} is a shell's, and no
+// placeholder.
+std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes);
+
+// Its words, with its file where it lies in `folder`.
+std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,89 @@
+#include "core/sweep/loop.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/sweep/command_line.h"
+#include "core/sweep/trial_key.h"
+
+namespace memtune::sweep {
+
+Loop::Loop(const LoopSettings& settings, SweepListener& listener, OpenDirectory& open, SweepSubject& subject,
+           SweepRecord& record)
+    : settings_(settings),
+      listener_(listener),
+      directory_(open.directory()),
+      subject_(subject),
+      record_(record),
+      turns_(settings, listener, open, subject, record) {}
+
+bool Loop::run() {
+  record_.model = settings_.model;
+  record_.machine = machine(subject_.device());
+  record_.goal = settings_.goal;
+  record_.budget_bytes = settings_.budget_bytes;
+  earlier_ = earlier_record();
+  record_.origin = earlier_.origin;
+  return subject_.describe() && run_proposals();
+}
+
+// False when a signal came. Proposals that bring nothing new are the last.
+bool Loop::run_proposals() {
+  std::vector<TrialState> proposed = subject_.next({});
+  for (const auto& notes : {settings_.notes, subject_.notes()})
+    for (const std::string& note : notes) listener_.noted(note);
+  size_t begin = 0;
+  do {
+    begin = turns_.trials().size();
+    add(std::move(proposed));
+    tell_plan(begin);
+    if (settings_.dry_run) return true;
+    tell_origin();
+    directory_.write_record(record_);
+    if (!turns_.run(begin)) return false;
+    proposed = subject_.next(turns_.trials());
+  } while (!proposed.empty() && begin < turns_.trials().size());
+  return true;
+}
+
+// What else an earlier run found out about a trial stays beside it.
+void Loop::add(std::vector<TrialState> proposed) {
+  for (TrialState& trial : proposed) {
+    const auto before = std::ranges::find(earlier_.trials, trial.spec.key, &TrialSpec::key);
+    if (before != earlier_.trials.end()) trial.spec.saves = before->saves, trial.spec.notes = before->notes;
+    turns_.add(std::move(trial));
+  }
+}
+
+void Loop::tell_plan(size_t begin) {
+  size_t reused = 0, runs = 0;
+  for (size_t i = 0; i < turns_.trials().size(); ++i) {
+    const size_t missing = turns_.missing_rounds(turns_.trials()[i]);
+    reused += missing == 0 ? 1 : 0;
+    runs += i < begin ? 0 : missing;
+  }
+  listener_.planned(record_.trials, reused, runs);
+}
+
+// Whoever only looks at an earlier sweep's figures again did not make them.
+void Loop::tell_origin() {
+  if (!record_.origin.written.empty() && std::ranges::all_of(turns_.trials(), &TrialState::reused)) return;
+  const std::string torch = record_.origin.torch;
+  record_.origin = subject_.origin();
+  if (record_.origin.torch.empty()) record_.origin.torch = torch;
+  record_.origin.model = record_.model;
+  record_.origin.command = command_line();
+  record_.origin.written = trace::utc_now();
+}
+
+SweepRecord Loop::earlier_record() const try {
+  return directory_.read_record();
+} catch (const UsageError&) {  // there is none
+  return {};
+}
+
+FileSystem& files_of(const LoopSettings& settings) { return settings.files ? *settings.files : system_files(); }
+
+}  // namespace memtune::sweep

@@ -1,0 +1,164 @@
+#include "core/sweep/plan_trials.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/config/reference_file.h"
+#include "core/plan/no_effect.h"
+#include "core/result/effect.h"
+#include "core/sweep/command_line.h"
+#include "core/sweep/inspection.h"
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+using result::Measurement;
+using result::Outcome;
+
+std::string text_of(const json& value) { return value.dump(1, '\t') + "\n"; }
+
+}  // namespace
+
+PlanTrials::PlanTrials(const SweepSettings& settings, const Candidates& candidates, SweepListener& listener,
+                       const RunDirectory& directory, SweepRecord& record, const MakeProposer& make_proposer)
+    : settings_(settings),
+      candidates_(candidates),
+      listener_(listener),
+      directory_(directory),
+      record_(record),
+      make_proposer_(make_proposer),
+      keys_(settings.request, find_trial_program()),
+      axes_(settings, listener, directory, keys_) {}
+
+std::optional<ModelFacts> PlanTrials::look() {
+  if (!axes_.inspect_first()) return std::nullopt;
+  return axes_.points().front().facts;
+}
+
+bool PlanTrials::describe() {
+  record_.request = settings_.request;
+  if (record_.budget_bytes == 0) record_.budget_bytes = settings_.request.training.memory_cap_bytes;
+  record_.global_batch = settings_.global_batch;
+  record_.mtbf_s = settings_.mtbf_s;
+  record_.keep_last = settings_.keep_last;
+  if (!axes_.inspect_all()) return false;
+  record_.facts = axes_.points().front().facts;
+  check_limits(settings_.request.training, settings_.budget_bytes, record_.facts);
+  proposer_ = make_proposer_(candidates_, axes_.points());
+  return true;
+}
+
+std::vector<TrialState> PlanTrials::next(std::span<const TrialState> trials) {
+  std::vector<Tried> tried;
+  for (const TrialState& trial : trials) tried.push_back({trial.spec.strategy, trial.setting, trial.measurement});
+  std::vector<TrialState> proposed;
+  for (Proposal& proposal : proposer_->next(tried)) proposed.push_back(trial_of(std::move(proposal)));
+  return proposed;
+}
+
+std::vector<std::string> PlanTrials::notes() const {
+  std::vector<std::string> notes = candidates_.notes();
+  notes.insert(notes.end(), axes_.notes().begin(), axes_.notes().end());
+  return notes;
+}
+
+TrialState PlanTrials::trial_of(Proposal proposal) {
+  const Setting& point = axes_.points().at(proposal.setting);
+  config::TrialRequest request = axes_.request_at(point);
+  request.plan = std::move(proposal.plan);
+  const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
+  request.reference = std::filesystem::absolute(directory_ / reference).string();
+  TrialState trial;
+  trial.setting = proposal.setting;
+  trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
+  // An axis of one value is a setting like any other.
+  if (settings_.batches.size() > 1 || settings_.global_batch > 0) trial.spec.batch = point.batch;
+  if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;
+  requests_.insert_or_assign(trial.spec.key, std::move(request));
+  return trial;
+}
+
+// All of a reference is read once a sweep.
+bool PlanTrials::is_whole(const std::string& reference) {
+  if (whole_references_.contains(reference)) return true;
+  if (!config::is_whole_reference(reference)) return false;
+  whole_references_.insert(reference);
+  return true;
+}
+
+bool PlanTrials::reuse(const TrialState& trial, const Measurement& measurement) {
+  const bool worked = measurement.outcome == Outcome::ok;
+  // Its gradients may be needed by those that are still to run.
+  const result::Gradients& gradients = measurement.gradients;
+  const bool made_reference = !gradients.compared || gradients.against == measurement.strategy;
+  if (worked && made_reference && !is_whole(request(trial.spec).reference)) return false;
+  any_worked_ = true;
+  return true;
+}
+
+void PlanTrials::prepare(const TrialState& trial) {
+  const std::filesystem::path folder = directory_ / trial.spec.folder;
+  FileSystem& files = directory_.files();
+  config::TrialRequest& request = requests_.at(trial.spec.key);
+  request.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
+  request.command = command_line();
+  // One that cannot be read would be refused by every trial; whoever comes first makes it again.
+  if (!is_whole(request.reference)) remove_file(request.reference, files);
+  write_file(folder / "plan.json", text_of(request.plan), files);
+  write_file(folder / "request.json", text_of(request), files);
+}
+
+MeasuredRound PlanTrials::measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) {
+  const std::filesystem::path folder = trial.spec.folder;
+  const std::string name = first ? "request.json" : "round.json";
+  if (!first) {
+    config::TrialRequest request = requests_.at(trial.spec.key);
+    request.round = 1;
+    request.trace = "";
+    write_file(directory_ / folder / name, text_of(request), directory_.files());
+  }
+  const Measurement measurement = complete(run_trial_process({{"run", absolute(folder / name)},
+                                                              directory_ / folder / (first ? "log.txt" : "round.txt"),
+                                                              limit,
+                                                              [this](const Phase& phase) { listener_.phase(phase); },
+                                                              &directory_.files()}),
+                                           trial);
+  any_worked_ |= measurement.outcome == Outcome::ok;
+  return {measurement};
+}
+
+// Any answer as a measurement of this trial.
+Measurement PlanTrials::complete(const TrialAnswer& answer, const TrialState& trial) const {
+  Measurement measurement;
+  if (const auto* result = std::get_if<Measurement>(&answer)) {
+    measurement = *result;
+  } else if (const auto* problem = std::get_if<UsageProblem>(&answer)) {
+    if (!any_worked_) throw UsageError(problem->message);
+    measurement.outcome = Outcome::error;
+    measurement.reason = problem->message;
+  } else if (const auto* failure = std::get_if<Failure>(&answer)) {
+    measurement.outcome = failure->outcome;
+    measurement.reason = failure->reason;
+  } else {
+    measurement.outcome = Outcome::error;
+    measurement.reason = "memtune-trial gave another answer than a measurement";
+  }
+  measurement.plan = (std::filesystem::path(trial.spec.folder) / "plan.json").string();
+  return measurement;
+}
+
+void PlanTrials::judge(TrialState& trial) {
+  if (did_nothing(trial.measurement))
+    trial.measurement.no_effect =
+        plan::why_no_effect(request(trial.spec).plan, axes_.points().at(trial.setting).facts.program);
+}
+
+std::string PlanTrials::absolute(const std::filesystem::path& relative) const {
+  return std::filesystem::absolute(directory_ / relative).string();
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,58 @@
+// Trials of memtune's own: memtune-trial under the plan of a strategy, or of a file that a person wrote.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/sweep/axes.h"
+#include "core/sweep/candidates.h"
+#include "core/sweep/sweep.h"
+#include "core/sweep/sweep_subject.h"
+#include "core/sweep/trial_key.h"
+
+namespace memtune::sweep {
+
+class PlanTrials : public SweepSubject {
+ public:
+  // All outlive it. Throws UsageError, IoError.
+  PlanTrials(const SweepSettings& settings, const Candidates& candidates, SweepListener& listener,
+             const RunDirectory& directory, SweepRecord& record, const MakeProposer& make_proposer);
+
+  // At the first setting; nothing after a signal.
+  std::optional<ModelFacts> look();
+  const config::TrialRequest& request(const TrialSpec& spec) const { return requests_.at(spec.key); }
+
+  bool describe() override;
+  std::string device() const override { return settings_.request.training.device; }
+  trace::Origin origin() const override { return record_.facts.origin; }
+  std::vector<TrialState> next(std::span<const TrialState> tried) override;
+  std::vector<std::string> notes() const override;
+  bool reuse(const TrialState& trial, const result::Measurement& measurement) override;
+  void prepare(const TrialState& trial) override;
+  MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) override;
+  void judge(TrialState& trial) override;
+
+ private:
+  TrialState trial_of(Proposal proposal);
+  bool is_whole(const std::string& reference);
+  result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
+  std::string absolute(const std::filesystem::path& relative) const;
+
+  const SweepSettings& settings_;
+  const Candidates& candidates_;
+  SweepListener& listener_;
+  const RunDirectory& directory_;
+  SweepRecord& record_;
+  const MakeProposer& make_proposer_;
+  TrialKeys keys_;
+  Axes axes_;
+  std::unique_ptr<Proposer> proposer_;
+  std::map<std::string, config::TrialRequest> requests_;  // by the trial's key
+  std::set<std::string> whole_references_;
+  bool any_worked_ = false;
+};
+
+}  // namespace memtune::sweep

@@ -1,0 +1,102 @@
+#include "core/result/losses.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/result/ranking.h"
+#include "core/result/recommend.h"
+
+using namespace memtune::result;
+
+namespace {
+
+Measurement with_losses(const std::string& name, std::initializer_list<std::vector<double>> rounds) {
+  Measurement m;
+  m.strategy = name;
+  m.step_ms = summarize({10});
+  for (const std::vector<double>& loss : rounds) {
+    Round& round = m.rounds.emplace_back();
+    round.step_ms = m.step_ms;
+    round.loss = loss;
+  }
+  return m;
+}
+
+const Measurement kRepeats = with_losses("own", {{4, 3}, {4, 3}});
+
+}  // namespace
+
+TEST_CASE("where the base repeats itself a first loss is another as soon as rounding does not explain it") {
+  const Losses same = compare_losses(with_losses("b", {{4, 3}}), kRepeats);
+  CHECK(same.compared);
+  CHECK_FALSE(same.changed);
+  CHECK(same.against == "own");
+  CHECK_FALSE(compare_losses(with_losses("b", {{4 + 3.9e-5, 3}}), kRepeats).changed);
+  const Losses changed = compare_losses(with_losses("b", {{4 + 4.1e-5, 3}}), kRepeats);
+  CHECK(changed.changed);
+  CHECK(changed.step == 1);
+  CHECK(changed.expected == 4);
+  CHECK(why_changed(changed) == "its loss of step 1 is 4.00004, that of own 4 (± 4e-05 would be noise)");
+}
+
+TEST_CASE("what rounds to fewer bits may differ by more, whichever of the two it is") {
+  Measurement coarse = with_losses("b", {{4.015, 3}});
+  CHECK(compare_losses(coarse, kRepeats).changed);
+  coarse.dtype = "bfloat16";
+  CHECK_FALSE(compare_losses(coarse, kRepeats).changed);
+  Measurement base = kRepeats;
+  base.dtype = "bfloat16";
+  CHECK_FALSE(compare_losses(with_losses("b", {{4.015, 3}}), base).changed);
+  CHECK(compare_losses(with_losses("b", {{4.017, 3}}), base).changed);
+}
+
+TEST_CASE("a base that does not repeat itself allows twice what its own rounds differ by") {
+  const Measurement base = with_losses("own", {{4.0, 3}, {4.1, 3}});
+  CHECK_FALSE(compare_losses(with_losses("b", {{4.29, 3}}), base).changed);
+  CHECK_FALSE(compare_losses(with_losses("b", {{3.81, 3}}), base).changed);
+  CHECK(compare_losses(with_losses("b", {{4.31, 3}}), base).changed);
+}
+
+TEST_CASE("each later step may be off by one rounding more, and the first that is not explained is told") {
+  CHECK_FALSE(compare_losses(with_losses("b", {{4, 3 + 5e-5}}), kRepeats).changed);
+  CHECK(compare_losses(with_losses("b", {{4, 3 + 7e-5}}), kRepeats).step == 2);
+  CHECK(compare_losses(with_losses("b", {{5, 5}}), kRepeats).step == 1);
+}
+
+TEST_CASE("every round of a variant counts") {
+  CHECK(compare_losses(with_losses("b", {{4, 3}, {4, 3.5}}), kRepeats).changed);
+}
+
+TEST_CASE("a loss that is no number is another, and steps that only one took are not looked at") {
+  CHECK(compare_losses(with_losses("b", {{4, std::nan("")}}), kRepeats).changed);
+  CHECK_FALSE(compare_losses(with_losses("b", {{4}}), kRepeats).changed);
+  CHECK_FALSE(compare_losses(with_losses("b", {{}}), kRepeats).compared);
+  CHECK_FALSE(compare_losses(with_losses("b", {}), kRepeats).compared);
+}
+
+TEST_CASE("what trains differently is not chosen, however fast, and the answer says so") {
+  Row base, fast;
+  base.measurement = with_losses("own", {{4, 3}});
+  fast.measurement = with_losses("fast", {{5, 3}});
+  base.base = true;
+  base.measurement.peak_bytes.allocated = fast.measurement.peak_bytes.allocated = 100;
+  fast.measurement.step_ms = summarize({1});
+  fast.measurement.losses = compare_losses(fast.measurement, base.measurement);
+  CHECK_FALSE(can_be_chosen(fast.measurement));
+  const Recommendation advice = recommend(std::vector<Row>{base, fast}, 0, Goal::throughput);
+  CHECK(advice.strategy == "own");
+  CHECK(advice.reason.ends_with("; fast is faster, but trains differently"));
+}
+
+TEST_CASE("of variants that are as fast the base is the one that changes least") {
+  Row base, other;
+  base.measurement = with_losses("own", {{4, 3}});
+  other.measurement = with_losses("other", {{4, 3}});
+  base.base = true;
+  base.measurement.peak_bytes.allocated = 10;
+  other.measurement.peak_bytes.allocated = 20;
+  CHECK(recommend(std::vector<Row>{other, base}, 0, Goal::throughput).strategy == "own");
+  base.base = false;
+  CHECK(recommend(std::vector<Row>{other, base}, 0, Goal::throughput).strategy == "other");
+}

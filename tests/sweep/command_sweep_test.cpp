@@ -1,0 +1,210 @@
+// Sweeps of a training command, which a shell script plays: what is started, what is kept, what is told.
+#include "core/sweep/command_sweep.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "core/base/error.h"
+#include "core/report/html/html.h"
+#include "core/report/text/json.h"
+#include "core/report/text/table.h"
+#include "tests/attach/recorded.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using namespace std::chrono_literals;
+using memtune::result::Outcome;
+
+namespace {
+
+// Of a script whose first argument is tried in turn; it says each start in the file `starts`.
+struct Bench {
+  struct Listener : SweepListener {
+    void planned(const std::vector<TrialSpec>&, size_t here, size_t more) override { reused = here, runs = more; }
+    size_t reused = 0, runs = 0;
+  };
+
+  test::ScratchFolder folder;
+  CommandSweepSettings settings;
+  Listener listener;
+
+  // `script` has $1, a value, and `train` and `finished`; its steps take as many ms as its second argument, and more.
+  explicit Bench(const std::string& script, const std::string& axis = "ms=20;10;30") {
+    write(script);
+    settings.sweep.variants = expand({{"", {"sh", file(), "{ms}"}, "", ""}}, {parse_axis(axis)});
+    settings.directory = folder.path / "run";
+    settings.rounds = 1;
+  }
+
+  std::string file() const { return (folder.path / "train.sh").string(); }
+  void write(const std::string& script) const {
+    std::ofstream(file()) << tests::kTrain << "cd '" << folder.path.string() << "'; echo $1 >>starts\n" << script;
+  }
+  SweepResult run() { return sweep_commands(settings, listener); }
+  // Since the last call.
+  std::string starts() const {
+    std::string text = test::slurp(folder.path / "starts");
+    std::filesystem::remove(folder.path / "starts");
+    return text;
+  }
+};
+
+constexpr char kTrains[] = "train $$ $1 1 7; finished $$";
+
+const result::Row& row(const SweepResult& result, const std::string& name) {
+  for (const result::Row& row : result.report.rows)
+    if (row.measurement.strategy == name) return row;
+  throw Error("no row " + name);
+}
+
+}  // namespace
+
+TEST_CASE("variants of a command take turns, the first before the others, and the fastest is recommended") {
+  Bench bench(kTrains);
+  bench.settings.rounds = 2;
+  bench.settings.model = "train.sh";
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "20\n10\n30\n20\n10\n30\n");
+  CHECK(bench.listener.runs == 6);
+  REQUIRE(result.report.rows.size() == 3);
+  CHECK(result.report.rows[0].measurement.strategy == "ms=20");
+  CHECK(result.report.rows[0].base);
+  CHECK(result.report.reference == "ms=20");
+  CHECK(row(result, "ms=10").measurement.rounds.size() == 2);
+  CHECK(row(result, "ms=10").measurement.rounds[1].base == "ms=20");
+  CHECK(row(result, "ms=10").measurement.step_ms.median == 15);
+  CHECK(result.report.recommendation.strategy == "ms=10");
+  CHECK(row(result, "ms=10").command == std::vector<std::string>{"sh", bench.file(), "10"});
+  CHECK(result.report.origin.torch == "2.11");
+  CHECK(result.report.settings == "5 measured steps after 2 warm-up steps in each of 2 rounds");
+}
+
+TEST_CASE("the same sweep of a command again starts nothing, and its report is as it was") {
+  Bench bench(kTrains);
+  const SweepResult first = bench.run();
+  bench.starts();
+  const SweepResult second = bench.run();
+  CHECK(bench.starts() == "");
+  CHECK(bench.listener.reused == 3);
+  CHECK(report::to_json_text(second.report) == report::to_json_text(first.report));
+  const RunDirectory directory(bench.settings.directory);
+  CHECK(report::to_json_text(make_report(directory, directory.read_record())) == report::to_json_text(first.report));
+}
+
+TEST_CASE("a file that the command names is part of what is tried") {
+  Bench bench(kTrains);
+  bench.run();
+  bench.starts();
+  bench.write(std::string(kTrains) + "; true");
+  bench.run();
+  CHECK(bench.starts() == "20\n10\n30\n");
+}
+
+TEST_CASE("other steps, another memory cap or another environment of PyTorch's are other trials") {
+  Bench bench(kTrains, "ms=20");
+  bench.run();
+  bench.starts();
+  const auto runs_again = [&] {
+    bench.run();
+    return bench.starts() == "20\n";
+  };
+  CHECK_FALSE(runs_again());
+  bench.settings.sweep.memory_cap_bytes = 1 << 30;
+  CHECK(runs_again());
+  bench.settings.sweep.steps = 4;
+  CHECK(runs_again());
+  const test::Variable allocator("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync");
+  CHECK(runs_again());
+}
+
+TEST_CASE("a variant that fails is a row with its reason, and the first that worked is compared with") {
+  Bench bench(std::string("[ $1 != 20 ] || { echo no such model; exit 3; }; ") + kTrains);
+  const SweepResult result = bench.run();
+  CHECK(row(result, "ms=20").measurement.outcome == Outcome::error);
+  CHECK(row(result, "ms=20").measurement.reason.ends_with("its last words: no such model"));
+  CHECK(result.report.reference == "ms=10");
+  CHECK(result.report.recommendation.strategy == "ms=10");
+  CHECK(result.report.recommendation.reason.find("; ms=20 ends in error") != std::string::npos);
+}
+
+TEST_CASE("a variant whose losses are others is flagged in the table, on the page and in JSON, and not recommended") {
+  Bench bench(
+      "attach=$MEMTUNE_ATTACH; MEMTUNE_ATTACH=.; train $$ $1 1 7; MEMTUNE_ATTACH=$attach; first=1.5; "
+      "[ $1 != 10 ] || first=9; sed \"s/.1\\.5./[$first]/\" $$.jsonl >$attach/$$.jsonl; finished $$");
+  const SweepResult result = bench.run();
+  const result::Measurement& other = row(result, "ms=10").measurement;
+  REQUIRE(other.outcome == Outcome::ok);
+  CHECK(other.losses.changed);
+  CHECK(other.losses.against == "ms=20");
+  CHECK_FALSE(row(result, "ms=30").measurement.losses.changed);
+  CHECK(row(result, "ms=30").measurement.losses.compared);
+  CHECK(result.report.recommendation.strategy == "ms=20");
+  for (const std::string& told : {report::table(result.report, {}), report::html(result.report, {})}) {
+    CHECK(told.find("changed") != std::string::npos);
+    CHECK(told.find("ms=10 is other training than ms=20") != std::string::npos);
+  }
+  CHECK(report::to_json_text(result.report).find("\"changed\": true") != std::string::npos);
+}
+
+TEST_CASE("what the time limit leaves no room for is a row that says so, and the same sweep again runs it") {
+  Bench bench("sleep 0.4; " + std::string(kTrains), "ms=20;10;30;40");
+  bench.settings.rounds = 2;
+  bench.settings.time_limit = 1000ms;
+  const auto began = std::chrono::steady_clock::now();
+  const SweepResult result = bench.run();
+  CHECK(std::chrono::steady_clock::now() - began < 2s);
+  CHECK_FALSE(result.interrupted);
+  CHECK(bench.starts() == "20\n10\n");
+  REQUIRE(result.report.rows.size() == 4);
+  CHECK(row(result, "ms=10").measurement.outcome == Outcome::ok);
+  CHECK(row(result, "ms=40").measurement.outcome == Outcome::skipped);
+  CHECK(row(result, "ms=40").measurement.reason == "not reached within the time limit of 1 s");
+  CHECK(result.report.recommendation.reason.ends_with(
+      "; of what was measured: 2 of 4 trials were not reached within the time limit"));
+  bench.settings.time_limit = 0ms;
+  bench.settings.rounds = 1;
+  CHECK(bench.run().report.recommendation.strategy == "ms=10");
+  CHECK(bench.starts() == "20\n30\n40\n");  // the base anew, beside those that were left
+}
+
+TEST_CASE("a variant that the time limit ends has not failed") {
+  Bench bench("[ $1 = 20 ] || sleep 60; " + std::string(kTrains));
+  bench.settings.time_limit = 500ms;
+  const SweepResult result = bench.run();
+  CHECK(row(result, "ms=20").measurement.outcome == Outcome::ok);
+  CHECK(row(result, "ms=10").measurement.outcome == Outcome::skipped);
+  CHECK(row(result, "ms=30").measurement.outcome == Outcome::skipped);
+}
+
+TEST_CASE("a variant has its file, and is told where that lies") {
+  Bench bench("cat $1 >seen; echo $MEMTUNE_ATTACH_STEPS $MEMTUNE_ATTACH_CAP >>told; train $$ 20 1 7; finished $$");
+  bench.settings.sweep.variants = {{"own", {"sh", bench.file(), "{config}"}, "mine.yaml", "a: 1\n"}};
+  bench.settings.sweep.memory_cap_bytes = 4096;
+  bench.settings.sweep.skipped = {{"offload", "does nothing here"}};
+  bench.settings.rounds = 2;
+  const SweepResult result = bench.run();
+  CHECK(test::slurp(bench.folder.path / "seen") == "a: 1\n");
+  CHECK(test::slurp(bench.folder.path / "told") == "2+5+2 4096\n2+5+0 4096\n");  // only the first round is traced
+  CHECK(row(result, "own").command.back() == (bench.settings.directory / "trials/1-own/mine.yaml").string());
+  CHECK(row(result, "offload").measurement.outcome == Outcome::skipped);
+  CHECK(row(result, "offload").measurement.reason == "does nothing here");
+  CHECK(result.report.budget_bytes == 4096);
+}
+
+TEST_CASE("a program that is not there is refused before there is a folder") {
+  Bench bench(kTrains);
+  bench.settings.sweep.variants = {{"own", {"no-such-program-anywhere"}, "", ""}};
+  CHECK_THROWS_WITH_AS(bench.run(), "cannot run 'no-such-program-anywhere': no such program", UsageError);
+  CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
+}
+
+TEST_CASE("a note of every trial is told once, of some with their names") {
+  Bench bench("train $$ $1 1 7; finished $$; [ $1 != 10 ] || exit 3");
+  const SweepResult result = bench.run();
+  const auto has = [&](const std::string& text) { return std::ranges::count(result.report.notes, text) == 1; };
+  CHECK(
+      has("on a CPU the peak of a command is its process's resident memory, the interpreter and its libraries "
+          "included"));
+  CHECK(has("ms=10: after the measured steps it ended with exit code 3"));
+}

@@ -1,0 +1,92 @@
+#include "core/sweep/command_variants.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+
+namespace {
+
+std::vector<CommandVariant> variants(std::vector<std::string> command, const std::vector<std::string>& tries) {
+  std::vector<VariantAxis> axes;
+  for (const std::string& text : tries) axes.push_back(parse_axis(text));
+  return expand({{"", std::move(command), "", ""}}, axes);
+}
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("every combination is a variant, the first values first") {
+  const auto all = variants({"train", "--gc={gc}", "{batch}x{batch}"}, {"gc=True;False", "batch=4; 8"});
+  REQUIRE(all.size() == 4);
+  CHECK(all[0].name == "gc=True, batch=4");
+  CHECK(all[0].command == Words{"train", "--gc=True", "4x4"});
+  CHECK(all[1].name == "gc=True, batch=8");
+  CHECK(all[2].name == "gc=False, batch=4");
+  CHECK(all[3].command == Words{"train", "--gc=False", "8x8"});
+}
+
+TEST_CASE("without an axis the command is one variant") {
+  const auto all = variants({"train", "--flag"}, {});
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].name == "command");
+  CHECK(all[0].command == Words{"train", "--flag"});
+}
+
+TEST_CASE("a word that is a placeholder for nothing goes, so that a flag can be tried") {
+  const auto all = variants({"train", "{gc}", ""}, {"gc=;--gradient-checkpointing"});
+  CHECK(all[0].command == Words{"train", ""});
+  CHECK(all[1].command == Words{"train", "--gradient-checkpointing", ""});
+}
+
+TEST_CASE("what a shell or JSON has in braces is no placeholder, nor what a value has") {
+  const auto all = variants({"sh", "-c", "echo ${HOME} {\"a\": 1} {x}"}, {"x={y}"});
+  CHECK(all[0].command.back() == "echo ${HOME} {\"a\": 1} {y}");
+}
+
+TEST_CASE("placeholders and axes have to meet") {
+  CHECK_THROWS_WITH_AS(variants({"train", "{a}"}, {}), "the command has {a}, and no --try 'a=...' says what that is",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(variants({"train"}, {"a=1"}), "--try a: the command has no {a}", UsageError);
+  CHECK_THROWS_WITH_AS(variants({"train", "{a}"}, {"a=1", "a=2"}), "--try a is given twice", UsageError);
+  CHECK_THROWS_WITH_AS(variants({"train", "{a}"}, {"a=1;1"}), "--try 'a=1;1' has '1' twice", UsageError);
+  for (const char* bad : {"a", "=1", "1a=2", "a b=3"}) CHECK_THROWS_AS(parse_axis(bad), UsageError);
+}
+
+TEST_CASE("more variants than anybody waits for are refused before they are made") {
+  std::string many = "=0";
+  for (int i = 1; i < 200; ++i) many += ";" + std::to_string(i);
+  CHECK_THROWS_WITH_AS(variants({"{a}{b}{c}{d}"}, {"a" + many, "b" + many, "c" + many, "d" + many}),
+                       "--try: these are more than 1000 combinations", UsageError);
+}
+
+TEST_CASE("a variant with a file is told where that lies, and axes go through each") {
+  const std::vector<CommandVariant> own = {{"own", {"train", "{config}", "{x}"}, "mine.yaml", "a: 1"},
+                                           {"offload", {"train", "{config}", "{x}"}, "mine.yaml", "a: 2"}};
+  const auto all = expand(own, {parse_axis("x=1;2")});
+  REQUIRE(all.size() == 4);
+  CHECK(all[1].name == "own, x=2");
+  CHECK(all[2].name == "offload, x=1");
+  CHECK(all[2].file_text == "a: 2");
+  CHECK(with_config(all[2], "run/trials/1") == Words{"train", "run/trials/1/mine.yaml", "1"});
+  CHECK_THROWS_AS(variants({"train", "{config}"}, {}), UsageError);
+}
+
+TEST_CASE("what sweep.json has of them is read back") {
+  CommandSweep sweep;
+  sweep.command = {"train", "{x}"};
+  sweep.trainer = "trl";
+  sweep.variants = {{"x=1", {"train", "1"}, "f.yaml", "not kept"}};
+  sweep.skipped = {{"other", "does nothing"}};
+  sweep.warmup = 3;
+  sweep.memory_cap_bytes = 7;
+  const CommandSweep read = nlohmann::json(sweep).get<CommandSweep>();
+  CHECK(nlohmann::json(read) == nlohmann::json(sweep));
+  CHECK(read.variants[0].command == Words{"train", "1"});
+  CHECK(read.variants[0].file_text.empty());
+}
