@@ -1,15 +1,67 @@
 #include "cli/command_sweep.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/app.h"
+#include "cli/flags.h"
 #include "cli/progress.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/sweep/command_line.h"
+#include "core/trainer/space.h"
 
 namespace memtune::cli {
 namespace {
+
+bool has(const std::vector<std::string>& command, const char* placeholder) {
+  return std::ranges::any_of(command,
+                             [&](const std::string& word) { return word.find(placeholder) != std::string::npos; });
+}
+
+// Where a trainer's settings go has to be said.
+void check_places(const CommandSweepFlags& flags) {
+  if (flags.trainer.empty())
+    throw UsageError("--config and --allow are about a trainer's settings: --trainer NAME says whose");
+  if (flags.config.empty() && !has(flags.command, sweep::kArgumentsPlaceholder))
+    throw UsageError("--trainer without --config puts settings where the command has {args}, and it has no such word");
+  if (flags.config.empty()) return;
+  if (!std::filesystem::is_regular_file(flags.config)) throw UsageError("--config: no such file: " + flags.config);
+  if (!has(flags.command, sweep::kConfigPlaceholder))
+    throw UsageError("--config: the command has no {config}, where the path of each variant's would stand");
+}
+
+// A word {args} is as many as there are.
+std::vector<std::string> with_arguments(const std::vector<std::string>& command,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  for (const std::string& word : command)
+    if (word == sweep::kArgumentsPlaceholder)
+      words.insert(words.end(), arguments.begin(), arguments.end());
+    else
+      words.push_back(word);
+  return words;
+}
+
+// The trainer's whole space, the user's own first; without a trainer the command itself.
+std::vector<sweep::CommandVariant> variants_of(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
+  if (flags.trainer.empty() && flags.config.empty() && flags.allowed.empty()) return {{"", flags.command, "", ""}};
+  check_places(flags);
+  const std::string text = flags.config.empty() ? "" : read_file(flags.config);
+  const std::string name = std::filesystem::path(flags.config).filename().string();
+  trainer::SpaceSettings settings;
+  for (const std::string& what : flags.allowed)
+    settings.optimizer |= choice_flag("--allow", what, kMayChange) == "optimizer";
+  settings.command = flags.command;
+  const trainer::Space space = trainer::make_space(flags.trainer, text, name, settings);
+  for (const trainer::Skipped& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
+  std::vector<sweep::CommandVariant> variants;
+  for (const trainer::Variant& variant : space.variants)
+    variants.push_back(
+        {variant.name, with_arguments(flags.command, variant.arguments), space.file_name, variant.config});
+  return variants;
+}
 
 void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
   if (flags.command.empty())
@@ -17,7 +69,8 @@ void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
   std::vector<sweep::VariantAxis> axes;
   for (const std::string& text : flags.tries) axes.push_back(sweep::parse_axis(text));
   sweep.command = flags.command;
-  sweep.variants = sweep::expand({{"", flags.command, "", ""}}, axes);
+  sweep.trainer = flags.trainer;
+  sweep.variants = sweep::expand(variants_of(flags, sweep), axes);
 }
 
 // What would let one work, or fit.

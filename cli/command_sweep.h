@@ -9,8 +9,13 @@
 
 namespace memtune::cli {
 
+// What of training a trainer's space leaves as it is, unless --allow says otherwise.
+inline const std::vector<std::string> kMayChange = {"optimizer"};
+
 struct CommandSweepFlags {
   std::vector<std::string> command, tries;
+  std::string trainer, config;           // "": none
+  std::vector<std::string> allowed;      // of kMayChange
   sweep::CommandSweepSettings settings;  // all but its variants
   AnswerFlags answer;
 };

@@ -40,12 +40,14 @@ Examples:
   memtune sweep --model small --device cpu --memory-cap 200MiB
   memtune sweep --model small --saves --mtbf 12h         how to save the training's state, and how often
   memtune sweep --try 'checkpointing=True;False' -- python train.py --gradient_checkpointing {checkpointing}
+  memtune sweep --trainer axolotl --config mine.yaml -- axolotl train {config}
   memtune sweep --budget 40GiB --time-limit 15m --try 'batch=8;16' -- torchrun --nproc-per-node 2 train.py --batch {batch}
 
 With -- the words behind it are a training command that is not memtune's. It is started once for each combination of
---try's values, which stand for {name} in it, measured as memtune profile does it, --rounds times in turns. The first
-values of all are the variant that the others are compared with; one whose first losses are others is flagged, and
-not recommended. Of the flags --try, --rounds, --steps, --warmup, --timeout, --time-limit, --budget, --goal,
+--try's values, which stand for {name} in it, or for each memory setting of --trainer, as a config made from your own
+that {config} is the path of (without --config as words for {args}); measured as memtune profile does it, --rounds
+times in turns. The first values of all, or your own config, are the variant that the others are compared with; one
+whose first losses are others is flagged, and not recommended. Of the flags --try, --trainer, --config, --allow, --rounds, --steps, --warmup, --timeout, --time-limit, --budget, --goal,
 --memory-cap, --retry, --dry-run, --out, --json, --csv, -q and --no-color go with it.
 
 The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked or none fits, 2
@@ -57,15 +59,16 @@ constexpr int64_t kMostSamples = 1'000'000;  // a step
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 // Of the flags, those that a command behind "--" has a use for.
-const std::vector<std::string> kOfCommands = {
-    "--try",        "--rounds", "--steps",   "--warmup", "--timeout", "--time-limit", "--budget", "--goal",
-    "--memory-cap", "--retry",  "--dry-run", "--out",    "--json",    "--csv",        "--quiet",  "--no-color"};
+const std::vector<std::string> kOfCommands = {"--try",   "--trainer",    "--config",  "--allow",      "--rounds",
+                                              "--steps", "--warmup",     "--timeout", "--time-limit", "--budget",
+                                              "--goal",  "--memory-cap", "--retry",   "--dry-run",    "--out",
+                                              "--json",  "--csv",        "--quiet",   "--no-color"};
 
 struct SweepFlags {
   ModelFlags model;
-  std::vector<std::string> strategies, plans, tries;
+  std::vector<std::string> strategies, plans, tries, allowed;
   std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
-  std::string time_limit;
+  std::string time_limit, trainer, config;
   bool retry = false, dry_run = false, measure_saves = false;
 };
 
@@ -135,8 +138,11 @@ void read_loop(const SweepFlags& flags, sweep::LoopSettings& settings) {
 sweep::SweepSettings settings(const SweepFlags& flags) {
   // What needs no model first: a typo is told before a big file is read.
   check_answer(answer_flags(flags));
-  if (!flags.tries.empty())
-    throw UsageError("--try is about a training command: it goes with -- and the command behind that");
+  for (const auto& [flag, given] :
+       {std::pair("--try", !flags.tries.empty()), std::pair("--trainer", !flags.trainer.empty()),
+        std::pair("--config", !flags.config.empty()), std::pair("--allow", !flags.allowed.empty())})
+    if (given)
+      throw UsageError(std::string(flag) + " is about a training command: it goes with -- and the command behind that");
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   sweep::LoopSettings loop;
@@ -160,7 +166,13 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
 }
 
 CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::string>& command) {
-  CommandSweepFlags sweep{command, flags.tries, {}, answer_flags(flags)};
+  CommandSweepFlags sweep;
+  sweep.command = command;
+  sweep.tries = flags.tries;
+  sweep.trainer = flags.trainer;
+  sweep.config = flags.config;
+  sweep.allowed = flags.allowed;
+  sweep.answer = answer_flags(flags);
   read_loop(flags, sweep.settings);
   const attach::StepCounts steps = step_counts(flags.model);
   sweep.settings.sweep.warmup = steps.warmup;
@@ -277,6 +289,16 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
       ->type_name("PROFILE");
   add_list(*command, "--try", flags->tries, "values in turn for {name} of the command behind --: 'batch=4;8'; repeat")
       ->type_name("NAME=VALUES");
+  const std::vector<std::string> trainers = profile_names("trainers");
+  offer(command->add_option("--trainer", flags->trainer,
+                            "all memory settings of this trainer, for the command behind --: " + join(trainers, ", ")),
+        trainers)
+      ->type_name("NAME");
+  command
+      ->add_option("--config", flags->config, "your config of that trainer; each variant's takes the place of {config}")
+      ->type_name("FILE");
+  offer(add_list(*command, "--allow", flags->allowed, "what of training --trainer may change: optimizer"), kMayChange)
+      ->type_name("WHAT");
   command->add_option("--budget", flags->budget, "device memory that the answer may use: 16GiB")->type_name("BYTES");
   offer(command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)"),
         {"throughput", "memory"})
@@ -302,7 +324,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
-  put_under(kTrials, *command, {"--strategy", "--plan", "--sweep", "--try", "--retry", "--dry-run"});
+  put_under(kTrials, *command,
+            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--allow", "--retry", "--dry-run"});
   put_under(kMeasuring, *command, {"--rounds", "--time-limit", "--saves"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});
   command->footer("-- COMMAND...");

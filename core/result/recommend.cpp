@@ -140,6 +140,7 @@ class Recommender {
       if (!worked(row)) return "; " + row.measurement.strategy + " ends in " + to_string(row.measurement.outcome);
       if (budget_ > 0 && peak(row) > budget_)
         return "; " + row.measurement.strategy + " needs " + format_bytes(peak(row));
+      if (row.base && &row != &chosen) return "; " + row.measurement.strategy + " takes " + figures(row);
     }
     return "";
   }

@@ -39,12 +39,18 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
-// A word may name a file, or a flag and a file: --config=mine.yaml.
+std::string hash_if_small(const fs::path& path) {
+  std::error_code none;
+  return fs::is_regular_file(path, none) && fs::file_size(path, none) <= kMostHashed ? hash_file(path) : "";
+}
+
+// A word may name a file, or a flag and a file: --config=mine.yaml. Others than scripts and configs may be what the
+// command writes.
 std::string hash_of_file_in(const std::string& word) {
-  for (const std::string& path : {word, word.substr(word.find('=') + 1)}) {
-    std::error_code none;
-    if (fs::is_regular_file(path, none) && fs::file_size(path, none) <= kMostHashed) return hash_file(path);
-  }
+  static constexpr std::array kInputs = {".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"};
+  for (const fs::path& path : {fs::path(word), fs::path(word.substr(word.find('=') + 1))})
+    if (std::ranges::find(kInputs, path.extension().string()) != kInputs.end())
+      if (std::string hash = hash_if_small(path); !hash.empty()) return hash;
   return "";
 }
 
@@ -106,7 +112,7 @@ std::string CommandTrials::key(const CommandVariant& variant) const {
                               {"file", variant.file_text},
                               {"files", files},
                               {"program", program},
-                              {"program_file", hash_of_file_in(program)},
+                              {"program_file", hash_if_small(program)},
                               {"steps", {sweep.warmup, sweep.steps}},
                               {"memory_cap", sweep.memory_cap_bytes},
                               {"folder", fs::current_path().string()},

@@ -3,9 +3,12 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/attach/recorded.h"
 #include "tests/support/run_program.h"
 
 using memtune::test::Ended;
@@ -104,4 +107,34 @@ TEST_CASE("what is reused is said") {
   place.memtune("sweep --model tiny --sweep quick");
   const Ended again = place.memtune("sweep --model tiny --sweep quick");
   CHECK(again.err.starts_with("going on: 3 of 3 trials are here already\n"));
+}
+
+TEST_CASE("a sweep of a command goes on where it was killed, and what it had started is gone") {
+  const Workspace place;
+  const std::string folder = place.folder.path.string();
+  std::ofstream(place.folder.path / "train.sh")
+      << memtune::tests::kTrain << "echo $1 >>'" << folder << "/told'\n"
+      << "[ $1 != 10 ] || [ -e '" << folder << "/go' ] || { echo $$ >'" << folder << "/pid'; sleep 100; }\n"
+      << "train $$ $1 1 7; finished $$\n";
+  const std::string line = "sweep -q --rounds 2 --json answer.json --try 'ms=20;10;30' -- sh train.sh {ms}";
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execl("/bin/sh", "sh", "-c", place.shell_line(line).c_str(), nullptr);
+    std::_Exit(127);
+  }
+  while (slurp(place.folder.path / "pid").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  const auto running = static_cast<pid_t>(std::stol(slurp(place.folder.path / "pid")));
+  for (int i = 0; i < 2000 && kill(running, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(kill(running, 0) != 0);
+  std::ofstream(place.folder.path / "go") << "on";
+  CHECK(place.memtune(line).code == 0);
+  CHECK(slurp(place.folder.path / "told") == "20\n10\n20\n10\n30\n20\n10\n30\n");  // the base anew beside what was left
+  const json answer = json::parse(slurp(place.folder.path / "answer.json"));
+  CHECK(answer.at("trials").size() == 3);
+  CHECK(answer.at("recommendation").at("strategy") == "ms=10");
+  CHECK(answer.at("trials")[1].at("command") == json({"sh", "train.sh", "10"}));
+  CHECK(place.memtune("report").code == 0);
+  CHECK(place.memtune("export --trainer torchtune").code == 2);
 }

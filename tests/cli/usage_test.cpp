@@ -37,6 +37,27 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"sweep --model smal --json no/such/answer.json", "--json: no such folder: "},
       {"sweep --csv .", "--csv: . is a folder; name a file to write"},
       {"profile --json no/such/answer.json", "--json: no such folder: "},
+      {"sweep --", "no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}"},
+      {"sweep --strategy none -- true",
+       "--strategy is for models of memtune's own; a command behind -- brings what it trains"},
+      {"sweep --lora r=8 -- true", "--lora is for models of memtune's own; a command behind -- brings what it trains"},
+      {"sweep -- true {batch}", "the command has {batch}, and no --try 'batch=...' says what that is"},
+      {"sweep --try batch=1 -- true", "--try batch: the command has no {batch}"},
+      {"sweep --try batch -- true {batch}", "--try 'batch': write 'name=one;another', where the command has {name}"},
+      {"sweep --try batch=1", "--try is about a training command: it goes with -- and the command behind that"},
+      {"sweep --trainer trl", "--trainer is about a training command: it goes with -- and the command behind that"},
+      {"sweep --config bad.json -- true {config}",
+       "--config and --allow are about a trainer's settings: --trainer NAME says whose"},
+      {"sweep --trainer trl --config bad.json -- true",
+       "--config: the command has no {config}, where the path of each variant's would stand"},
+      {"sweep --trainer trl --config none.yaml -- true {config}", "--config: no such file: none.yaml"},
+      {"sweep --trainer nobodys --config bad.json -- true {config}", "unknown trainer"},
+      {"sweep --trainer trl --config bad.json -- true {config}", "bad.json"},
+      {"sweep --trainer trl -- true {config}",
+       "--trainer without --config puts settings where the command has {args}, and it has no such word"},
+      {"sweep --trainer trl --allow loss -- true {args}", "--allow: "},
+      {"sweep --time-limit soon -- true", "--time-limit: "},
+      {"sweep -- no-such-program", "cannot run 'no-such-program': no such program"},
       {"profile --", "no command behind --; memtune profile -- python train.py measures one"},
       {"profile --batch 2 -- true",
        "--batch is for models of memtune's own; a command behind -- brings what it trains"},
@@ -102,7 +123,7 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
   };
   for (const auto& [arguments, message] : cases) {
     CAPTURE(arguments);
-    const Ended ended = place.memtune(arguments + (arguments.starts_with("sweep") ? " -q" : ""));
+    const Ended ended = place.memtune((arguments.starts_with("sweep") ? "sweep -q" + arguments.substr(5) : arguments));
     CHECK(ended.code == 2);
     CHECK(ended.out == "");
     CHECK_MESSAGE(ended.err.starts_with("memtune: "), ended.err);

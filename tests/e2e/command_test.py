@@ -181,6 +181,40 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
             trial = self.trial(sys.executable, switch, "-c", "pass", code=1)
             self.assertIn("python -I, -S or -E", trial["reason"])
 
+    def sweep(self, *words, code=0):
+        done = subprocess.run([MEMTUNE, "sweep", "-q", "--json", "-", *words], cwd=self.folder, env=self.environment,
+                              text=True, capture_output=True, timeout=400)
+        self.assertEqual(done.returncode, code, done.stdout[-2000:] + done.stderr[-2000:])
+        return json.loads(done.stdout)
+
+    def test_a_sweep_flags_what_trains_differently_and_goes_on_where_it_was(self):
+        script = self.script(commands.CONFIGURED)
+        (self.folder / "mine.yaml").write_text("# mine\noutput_dir: out\ngradient_checkpointing: true\n")
+        words = ("--rounds", "2", "--trainer", "transformers", "--config", "mine.yaml", "--try", "lr=0.1;0.5",
+                 "--time-limit", "300", "--", *script, "{config}", "{lr}")
+        names = subprocess.run([MEMTUNE, "sweep", "-q", "--dry-run", *words], cwd=self.folder, env=self.environment,
+                               text=True, capture_output=True).stdout.splitlines()
+        self.assertEqual(names[:2], ["own, lr=0.1", "own, lr=0.5"])
+        self.assertIn("checkpoint-off, lr=0.1", names)
+        config = self.folder / "off.yaml"
+        config.write_text((self.folder / "mine.yaml").read_text().replace("true", "false"))
+        answer = self.sweep("--rounds", "2", "--try", "config=mine.yaml;off.yaml", "--try", "lr=0.1;0.5", "--",
+                            *script, "{config}", "{lr}")
+        trials = {trial["strategy"]: trial for trial in answer["trials"]}
+        self.assertEqual({trial["outcome"] for trial in trials.values()}, {"ok"})
+        same = trials["config=off.yaml, lr=0.1"]
+        self.assertEqual(same["losses"]["compared"] and same["losses"]["changed"], False)
+        self.assertEqual(same["loss"], trials["config=mine.yaml, lr=0.1"]["loss"])
+        for name in ("config=mine.yaml, lr=0.5", "config=off.yaml, lr=0.5"):
+            self.assertEqual((trials[name]["losses"]["changed"], trials[name]["losses"]["step"]), (True, 2), name)
+        # Which of the two is faster is this machine's noise; what trains differently is never the answer.
+        self.assertIn(answer["recommendation"]["strategy"], ("config=mine.yaml, lr=0.1", "config=off.yaml, lr=0.1"))
+        self.assertEqual(same["command"][-2:], ["off.yaml", "0.1"])
+        self.assertEqual({len(trial["rounds"]) for trial in trials.values()}, {2})
+        again = self.sweep("--rounds", "2", "--try", "config=mine.yaml;off.yaml", "--try", "lr=0.1;0.5", "--",
+                           *script, "{config}", "{lr}")
+        self.assertEqual(again["trials"], answer["trials"])
+
     def test_a_script_that_fails_or_will_not_end(self):
         trial = self.trial(*self.script(commands.FAILS), code=1)
         self.assertEqual((trial["outcome"], trial["reason"]), ("error", "KeyError: 'no such column' (after step 3 of 7)"))

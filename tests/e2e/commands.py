@@ -55,6 +55,27 @@ for step in range(40):
     tell(loss=total) if step < 7 else None
 """
 
+# Reads its settings from a config, as trainers do, and from flags: python train.py SEEN CONFIG LR.
+CONFIGURED = PRELUDE + """
+from torch.utils.checkpoint import checkpoint
+config = dict(line.split(": ") for line in open(sys.argv[2]).read().splitlines() if ": " in line)
+model = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64))
+                            for _ in range(4))
+optimizer = torch.optim.SGD(model.parameters(), lr=float(sys.argv[3]))
+for step in range(40):
+    hidden = torch.randn(32, 64)
+    for block in model:
+        if config.get("gradient_checkpointing") == "true":
+            hidden = checkpoint(block, hidden, use_reentrant=False)
+        else:
+            hidden = block(hidden)
+    loss = hidden.square().mean()
+    loss.backward()
+    tell(loss=loss.item())
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
 # The second and the fifth step overflow: the scaler leaves the optimizer out.
 SCALER = PRELUDE + """
 model = network()

@@ -101,6 +101,15 @@ TEST_CASE("a file that the command names is part of what is tried") {
   CHECK(bench.starts() == "20\n10\n30\n");
 }
 
+TEST_CASE("a file that the command itself writes changes nothing") {
+  Bench bench(std::string("echo more >>$2; ") + kTrains, "ms=20");
+  bench.settings.sweep.variants[0].command.push_back((bench.folder.path / "log").string());
+  bench.run();
+  bench.starts();
+  bench.run();
+  CHECK(bench.starts() == "");
+}
+
 TEST_CASE("other steps, another memory cap or another environment of PyTorch's are other trials") {
   Bench bench(kTrains, "ms=20");
   bench.run();
