@@ -260,8 +260,7 @@ std::string put_in_flow(const std::string& text, std::span<const std::string> pa
       }
       if (last || found->node.value.is_null()) {
         if (!value) return put;
-        std::string written =
-            last ? write_value(*value, as_json) : nested(path.subspan(depth + 1), *value, as_json);
+        std::string written = last ? write_value(*value, as_json) : nested(path.subspan(depth + 1), *value, as_json);
         if (put[found->node.begin - 1] == ':') written.insert(0, " ");
         put.replace(found->node.begin, found->node.end - found->node.begin, written);
         return put;

@@ -1,5 +1,5 @@
-"""Every config of a trainer's space, made from a realistic own one, is given to that trainer's own parser, which is then
-asked for the values: parsers drop what they do not know. Arguments have to come to the same as the config.
+"""Every config of a trainer's space, made from a realistic own one, is given to that trainer's own parser, which is
+then asked for the values: parsers drop what they do not know. Arguments have to come to the same as the config.
 
   check_parsers.py --print memtune-print-space TRAINER...     in a Python that has the trainers
 """
@@ -104,7 +104,8 @@ def torchtune(path, arguments):
 
     parsed = OmegaConf.load(path)
     if arguments is not None:  # as `tune run` does it
-        parsed = _merge_yaml_and_cli_args(argparse.Namespace(**OmegaConf.to_container(parsed, resolve=False)), arguments)
+        values = argparse.Namespace(**OmegaConf.to_container(parsed, resolve=False))
+        parsed = _merge_yaml_and_cli_args(values, arguments)
     config.validate(parsed)
     recipe_accepts(parsed)
     recipe = source("recipes", "full_finetune_distributed.py")
@@ -150,8 +151,8 @@ def accelerate(path, arguments):
 
 @functools.cache
 def accelerate_options():
-    return subprocess.run([sys.executable, "-m", "accelerate.commands.launch", "--help"], capture_output=True, text=True,
-                          check=True).stdout.split()
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
 def ms_swift(path, arguments):
@@ -194,7 +195,8 @@ def made_up_model():
 
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
-    transformers.LlamaConfig(num_hidden_layers=1, vocab_size=32, architectures=["LlamaForCausalLM"]).save_pretrained(folder.name)
+    config = transformers.LlamaConfig(num_hidden_layers=1, vocab_size=32, architectures=["LlamaForCausalLM"])
+    config.save_pretrained(folder.name)
     return folder.name
 
 
@@ -214,7 +216,8 @@ def is_as_written(written, parsed):
 def names_of(key, profile):
     """What it may be called, in one release or another."""
     top, *rest = key.split(".")
-    return [".".join([name, *rest]) for name in [top] + [r["to"] for r in profile.get("renames", []) if r["from"] == top]]
+    tops = [top] + [rename["to"] for rename in profile.get("renames", []) if rename["from"] == top]
+    return [".".join([name, *rest]) for name in tops]
 
 
 def without(config, profile):
@@ -270,7 +273,8 @@ def differences(parse, profile, own, path, variant):
         config = load(path)
         if without(config, profile) != without(load(own), profile):
             yield "what is no memory setting was changed"
-        wanted |= {key: at(config, name) for key in keys for name in names_of(key, profile) if at(config, name) is not None}
+        written = {(key, name): at(config, name) for key in keys for name in names_of(key, profile)}
+        wanted |= {key: value for (key, _), value in written.items() if value is not None}
     for key, value in wanted.items():
         if not is_as_written(value, ask(key)):
             yield f"{key} should be {value!r} and is {ask(key)!r} for the trainer"

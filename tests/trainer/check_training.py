@@ -1,5 +1,5 @@
-"""A tiny model trains under each config of the space of transformers' Trainer, on a CPU: the losses are those of the own
-config, and the layers that say so are checkpointed. Compilers and kernel libraries are left out.
+"""A tiny model trains under each config of the space of transformers' Trainer, on a CPU: the losses are those of the
+own config, and the layers that say so are checkpointed. Compilers and kernel libraries are left out.
 
   check_training.py --print memtune-print-space
 """
@@ -32,7 +32,8 @@ LAYERS = {"checkpoint-off": [False] * 4, "checkpoint-every-2": [True, False] * 2
 def train(path):
     """The losses of three steps, and which layers are checkpointed."""
     import torch
-    from transformers import HfArgumentParser, LlamaConfig, LlamaForCausalLM, PrinterCallback, Trainer, TrainingArguments
+    from transformers import HfArgumentParser, LlamaConfig, LlamaForCausalLM, PrinterCallback
+    from transformers import Trainer, TrainingArguments
 
     class Data(torch.utils.data.Dataset):
         def __len__(self):
