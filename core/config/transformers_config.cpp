@@ -231,11 +231,11 @@ class ConfigReader {
   }
 
   void read_dtype() {
-    std::string dtype = "float32";
+    std::string dtype;
     object_.read("torch_dtype", dtype);
     object_.read("dtype", dtype);
     try {
-      config_.dtype = canonical_dtype(dtype);
+      if (!dtype.empty()) config_.dtype = canonical_dtype(dtype);
     } catch (const UsageError& error) {
       fields_.refuse("dtype", error.what());
     }

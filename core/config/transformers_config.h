@@ -44,7 +44,7 @@ struct TransformersConfig {
   std::vector<int64_t> windows;     // by layer: so many keys a query sees at most; 0: any number
   std::optional<double> score_cap;  // of attention that is eager: sdpa knows none
   int64_t longest = 0;              // sequence; beyond it is a table that is not built. 0: any
-  std::string dtype;                // canonical; float32 when the config does not tell
+  std::string dtype;                // canonical; "" when the config does not tell
 };
 
 // UsageError, one line that begins with `name`: a field that is missing, out of range, contradicts another or asks for

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -12,11 +13,30 @@ namespace memtune::config {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+namespace {
+
+// What git leaves in a file's place where git-lfs did not bring its content.
+void refuse_pointer(const fs::path& path) {
+  constexpr std::string_view kFirstWords = "version https://git-lfs.";
+  const InputFile file(path);
+  std::string begin(kFirstWords.size(), '\0');
+  if (file.size() < static_cast<int64_t>(begin.size())) return;
+  file.read(begin.data(), static_cast<int64_t>(begin.size()), 0);
+  if (begin == kFirstWords)
+    throw UsageError("'" + path.string() + "' is a pointer of git-lfs, without the weights: git lfs pull brings them");
+}
+
+}  // namespace
+
 std::vector<fs::path> weight_files(const fs::path& config) {
   const fs::path folder = config.parent_path(), whole = folder / "model.safetensors";
   const fs::path index = folder / "model.safetensors.index.json";
-  if (fs::exists(whole)) return {whole};
+  if (fs::exists(whole)) {
+    refuse_pointer(whole);
+    return {whole};
+  }
   if (!fs::exists(index)) return {};
+  refuse_pointer(index);
   const std::string name = index.filename().string();
   const json parsed = parse_json_object(name, read_file(index));
   if (!parsed.contains("weight_map") || !parsed["weight_map"].is_object())
@@ -28,7 +48,9 @@ std::vector<fs::path> weight_files(const fs::path& config) {
     const fs::path path = folder / file.get<std::string>();
     if (!fs::exists(path))
       throw UsageError(name + ": there is no " + path.filename().string() + ", which has " + tensor);
-    if (std::ranges::find(files, path) == files.end()) files.push_back(path);
+    if (std::ranges::find(files, path) != files.end()) continue;
+    refuse_pointer(path);
+    files.push_back(path);
   }
   std::ranges::sort(files);
   return files;

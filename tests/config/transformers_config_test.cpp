@@ -96,7 +96,12 @@ TEST_CASE("what a config leaves out is what the family's class has") {
   CHECK_FALSE(read(with(example("gemma"), {{"num_key_value_heads", 4}})).padding.has_value());  // null is none
   CHECK(read(without(example(), "num_key_value_heads")).kv_heads == 4);
   CHECK(read(without(example(), "rope_theta")).rotary.at(0).theta == 10000.0);
-  CHECK(read(without(example(), "torch_dtype")).dtype == "float32");
+  CHECK(read(without(example(), "torch_dtype")).dtype == "");
+  CHECK(read(with(example(), {{"torch_dtype", nullptr}})).dtype == "");
+  for (const char* dtype : {"auto", "torch.bfloat16"})  // transformers refuses them, too
+    CHECK_THROWS_WITH_AS(read(with(example(), {{"torch_dtype", dtype}})),
+                         doctest::Contains(("config.json.dtype: unknown dtype '" + std::string(dtype)).c_str()),
+                         UsageError);
   check_refused(without(example("qwen2"), "num_key_value_heads"),
                 ".num_key_value_heads: 32 does not divide num_attention_heads, 4");
 }

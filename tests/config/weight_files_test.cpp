@@ -28,3 +28,20 @@ TEST_CASE("weights are one file, the shards of an index, or none") {
   std::ofstream(place.path / "model.safetensors") << "x";
   CHECK(weight_files(config) == std::vector{place.path / "model.safetensors"});
 }
+
+TEST_CASE("a pointer of git-lfs in the place of weights is told with what brings them") {
+  const test::ScratchFolder place;
+  const auto config = place.path / "config.json", index = place.path / "model.safetensors.index.json";
+  const auto one = place.path / "one", whole = place.path / "model.safetensors";
+  const char* const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 5368709120\n";
+  const auto told = [](const std::filesystem::path& path) {
+    return "'" + path.string() + "' is a pointer of git-lfs, without the weights: git lfs pull brings them";
+  };
+  std::ofstream(index) << R"({"weight_map": {"a": "one"}})";
+  std::ofstream(one) << pointer;
+  CHECK_THROWS_WITH_AS(weight_files(config), told(one).c_str(), UsageError);
+  std::ofstream(index) << pointer;
+  CHECK_THROWS_WITH_AS(weight_files(config), told(index).c_str(), UsageError);
+  std::ofstream(whole) << pointer;
+  CHECK_THROWS_WITH_AS(weight_files(config), told(whole).c_str(), UsageError);
+}

@@ -31,8 +31,10 @@ struct Place : test::ScratchFolder {
   }
   // One tensor of zeros.
   void write_weights(const std::string& name, std::vector<int64_t> shape) const {
+    write_weights({{name, safetensors::Dtype::f32, std::move(shape)}});
+  }
+  void write_weights(const std::vector<safetensors::Spec>& specs) const {
     safetensors::Header header;
-    const std::vector<safetensors::Spec> specs = {{name, safetensors::Dtype::f32, std::move(shape)}};
     header.entries = safetensors::lay_out(specs);
     std::ofstream(path / "model.safetensors", std::ios::binary)
         << safetensors::print_header(header) << std::string(safetensors::data_bytes_of(header.entries), '\0');
@@ -67,6 +69,20 @@ TEST_CASE("weights follow the dtype that is asked for, and their modules have th
   for (const auto& region : program.regions)
     found |= region.path == "model.layers.1.self_attn" && region.type == "MistralAttention";
   CHECK(found);
+}
+
+TEST_CASE("a config that is silent about the dtype has that of the first floating weight by name") {
+  const Place place;
+  std::vector<safetensors::Spec> specs = {{"a counter", safetensors::Dtype::i64, {2}}};
+  for (const auto& [name, tensor] : lower(place.source()).state.parameters)
+    specs.push_back(
+        {name, name == "lm_head.weight" ? safetensors::Dtype::f16 : safetensors::Dtype::bf16, tensor.sizes().vec()});
+  place.write_weights(specs);
+  const auto type_of = [](const Source& source) { return parameter(lower(source), "model.norm.weight").scalar_type(); };
+  CHECK((type_of(place.source()) == at::kHalf));
+  Source source = place.source();
+  source.dtype = "float32";
+  CHECK((type_of(source) == at::kFloat));
 }
 
 TEST_CASE("a weight that the files do not have, or have in another shape, is named") {

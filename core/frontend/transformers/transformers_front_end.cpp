@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/config/model_profile.h"
 #include "core/config/weight_files.h"
 #include "core/frontend/adapter/quantizer.h"
 #include "core/frontend/dtype.h"
+#include "core/frontend/safetensors.h"
 #include "core/frontend/transformers/decoder_writer.h"
+#include "core/safetensors/reader.h"
 
 namespace memtune::frontend {
 
@@ -58,12 +61,28 @@ void check_flash(const config::TransformersConfig& config, const DecoderSetting&
                      std::to_string(config.head_width));
 }
 
+// As transformers does where a config is silent: of the first floating tensor, by name, in the first file.
+at::ScalarType stored_type(const std::vector<std::filesystem::path>& files) {
+  if (files.empty()) return at::kFloat;
+  std::vector<safetensors::Entry> entries = safetensors::Reader(files.front()).entries();
+  std::ranges::sort(entries, {}, &safetensors::Entry::name);
+  for (const safetensors::Entry& entry : entries)
+    if (const at::ScalarType type = scalar_type(entry.dtype); at::isFloatingType(type)) return type;
+  return at::kFloat;
+}
+
+at::ScalarType type_of_weights(const Source& source, const Described& model) {
+  const std::string& asked = source.dtype.empty() ? model.config.dtype : source.dtype;
+  return asked.empty() ? stored_type(model.weights) : weight_type(asked);
+}
+
 }  // namespace
 
 program::Program TransformersFrontEnd::lower(const Source& source) const {
-  const auto [config, files] = describe(source.model);
-  const auto options = at::TensorOptions(weight_type(source.dtype.empty() ? config.dtype : source.dtype));
-  TransformersWeights weights(files, config, options.device(source.device), source.seed);
+  const Described model = describe(source.model);
+  const config::TransformersConfig& config = model.config;
+  const auto options = at::TensorOptions(type_of_weights(source, model));
+  TransformersWeights weights(model.weights, config, options.device(source.device), source.seed);
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
   const DecoderSetting setting = setting_of(source);
