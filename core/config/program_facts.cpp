@@ -95,6 +95,7 @@ void to_json(json& out, const ProgramFacts& facts) {
          {"parameters", facts.parameters},
          {"parameter_bytes", facts.parameter_bytes},
          {"trained_bytes", facts.trained_bytes},
+         {"trained_embeddings", facts.trained_embeddings},
          {"notes", facts.notes},
          {"owner", facts.owner}};
 }
@@ -115,6 +116,7 @@ void from_json(const json& json, ProgramFacts& facts) {
   object.read("parameter_bytes", facts.parameter_bytes, 0);
   facts.trained_bytes = facts.parameter_bytes;  // where a version before adapters wrote it
   object.read("trained_bytes", facts.trained_bytes, 0, facts.parameter_bytes);
+  object.read("trained_embeddings", facts.trained_embeddings, 0);
   object.read("notes", facts.notes);
 }
 

@@ -47,6 +47,7 @@ struct ProgramFacts {
   int64_t parameters = 0;  // elements, tied ones once
   int64_t parameter_bytes = 0;
   int64_t trained_bytes = 0;       // of those that require grad
+  int64_t trained_embeddings = 0;  // elements of those that embeddings read
   std::vector<std::string> notes;  // what the person should know ("dropout is fixed by the trace", ...)
 
   // Value number -> number of the op that makes it, through views and in-place ops: the op that owns the memory.

@@ -40,10 +40,18 @@ void take_back(const Blockwise& from, const Blockwise& to) {
 
 BlockAdamW::BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters, bool in_8_bits,
                        bool paged)
-    : Optimizer(settings, std::move(parameters)), in_8_bits_(in_8_bits), paged_(paged), states_(parameters_.size()) {
+    : Optimizer(settings, std::move(parameters)),
+      in_8_bits_(in_8_bits),
+      paged_(paged),
+      embeddings_(settings.embeddings),
+      states_(parameters_.size()) {
   if (parameters_.empty() || !in_8_bits_) return;
   const c10::Device device = parameters_[0].device();
   maps_ = {quantized::dynamic_map(true, device), quantized::dynamic_map(false, device)};
+}
+
+bool BlockAdamW::fits_8_bits(const at::Tensor& parameter) const {
+  return in_8_bits_ && parameter.numel() >= kLeastIn8Bits && !embeddings_.contains(parameter.unsafeGetTensorImpl());
 }
 
 void BlockAdamW::make_state(size_t i) {
@@ -51,7 +59,7 @@ void BlockAdamW::make_state(size_t i) {
   if (state.step.defined()) return;
   const at::Tensor& parameter = parameters_[i];
   for (Blockwise* moment : {&state.first, &state.second}) {
-    *moment = in_8_bits_ && parameter.numel() >= kLeastIn8Bits
+    *moment = fits_8_bits(parameter)
                   ? quantized::make_blockwise(parameter.numel(), parameter.device())
                   : Blockwise{at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
     if (!paged_ || parameter.numel() < kLeastPaged) continue;

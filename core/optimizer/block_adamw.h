@@ -1,7 +1,9 @@
 // AdamW as bitsandbytes 0.50 has it (block_update.h); moments in float32 or in blocks of 8 bits, and parameters of
-// fewer than 4 096 elements always in float32. Paged moments lie in host memory and come to the device for their
-// update; those of fewer than 100 000 elements stay there. (Its own paged memory leaves that to the driver.)
+// fewer than 4 096 elements, and embeddings, always in float32. Paged moments lie in host memory and come to the device
+// for their update; those of fewer than 100 000 elements stay there. (Its own paged memory leaves that to the driver.)
 #pragma once
+
+#include <unordered_set>
 
 #include "core/optimizer/block_update.h"
 #include "core/optimizer/optimizer.h"
@@ -26,7 +28,10 @@ class BlockAdamW final : public Optimizer {
   void update(const std::vector<size_t>& parameters) override;
   void update(const at::Tensor& parameter, const State& state) const;
 
+  bool fits_8_bits(const at::Tensor& parameter) const;
+
   const bool in_8_bits_, paged_;
+  const std::unordered_set<const void*> embeddings_;
   std::vector<State> states_;
   BlockMaps maps_;
 };

@@ -16,7 +16,7 @@
 namespace memtune::optimizer {
 
 OptimizerSettings settings_of(const config::TrainingSettings& training) {
-  return {training.optimizer, training.learning_rate, training.max_grad_norm};
+  return {training.optimizer, training.learning_rate, training.max_grad_norm, {}};
 }
 
 void Optimizer::step(UpdateGate* gate) {

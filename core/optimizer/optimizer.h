@@ -2,7 +2,8 @@
 //
 //   adamw              over the fused kernels: states in the parameters' dtype, one call a dtype
 //   sgd                the same, without momentum
-//   adamw_8bit         bitsandbytes' AdamW8bit: states of 8 bits, in blocks of 256 elements
+//   adamw_8bit         bitsandbytes' AdamW8bit: states of 8 bits, in blocks of 256 elements, but for embeddings, whose
+//                      states are float32 as the Trainer of transformers has it
 //   paged_adamw_32bit  bitsandbytes' PagedAdamW32bit: states in float32, in host memory
 //   paged_adamw_8bit   both
 //   adafactor          as the Trainer of transformers has it: scale_parameter and relative_step off
@@ -12,6 +13,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,8 @@ class UpdateGate {
 struct OptimizerSettings {
   std::string name = "adamw";
   double learning_rate = 1e-4;
-  double max_grad_norm = 0;  // 0: gradients are not clipped
+  double max_grad_norm = 0;                         // 0: gradients are not clipped
+  std::unordered_set<const void*> embeddings = {};  // TensorImpl of tables, whose states are never of 8 bits
 };
 OptimizerSettings settings_of(const config::TrainingSettings& training);
 

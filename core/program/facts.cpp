@@ -4,8 +4,10 @@
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/base/text.h"
+#include "core/program/embeddings.h"
 
 namespace memtune::program {
 namespace {
@@ -103,10 +105,13 @@ class FactsBuilder {
   }
 
   void add_parameters() {
+    const std::unordered_set<const void*> tables = embedding_tables(program_);
     for (const auto& [name, parameter] : program_.state.parameters) {
       facts_.parameters += parameter.numel();
       facts_.parameter_bytes += static_cast<int64_t>(parameter.nbytes());
-      if (parameter.requires_grad()) facts_.trained_bytes += static_cast<int64_t>(parameter.nbytes());
+      if (!parameter.requires_grad()) continue;
+      facts_.trained_bytes += static_cast<int64_t>(parameter.nbytes());
+      if (tables.contains(parameter.unsafeGetTensorImpl())) facts_.trained_embeddings += parameter.numel();
     }
   }
 

@@ -47,7 +47,7 @@ int64_t state_bytes(const config::TrainingSettings& training, const config::Prog
   if (training.optimizer == "adamw") return with_gradients + 2 * facts.trained_bytes;
   const bool all = facts.trained_bytes == facts.parameter_bytes;
   const int64_t trained = all ? facts.parameters : facts.trained_bytes / 4;  // adapters are float32
-  if (training.optimizer == "adamw_8bit") return with_gradients + 2 * trained;
+  if (training.optimizer == "adamw_8bit") return with_gradients + 2 * trained + 6 * facts.trained_embeddings;
   return with_gradients;  // paged moments are in host memory, adafactor's rows and columns small, sgd's none
 }
 

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <optional>
+#include <unordered_set>
 
+#include "core/program/embeddings.h"
 #include "core/trial/memory_owners.h"
 #include "core/trial/runner.h"
 #include "core/trial/session.h"
@@ -19,6 +21,7 @@ class InterpretedRunner final : public Runner {
   device::Device& device() override { return session_.device(); }
   const NamedParameters& parameters() const override { return session_.parameters(); }
   program::State state() const override { return session_.program().state; }
+  std::unordered_set<const void*> embeddings() const override { return program::embedding_tables(session_.program()); }
   Work work() const override {
     const int passes = request_.training.accumulate;
     return {passes * session_.batch().samples, passes * session_.batch().tokens};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/config/trial_request.h"
@@ -41,6 +42,8 @@ class Runner {
   virtual const NamedParameters& parameters() const = 0;
   // What lasts from step to step; without buffers and attributes where a runner does not tell.
   virtual program::State state() const { return {parameters(), {}, {}, {}}; }
+  // The tables of embeddings among them (TensorImpl).
+  virtual std::unordered_set<const void*> embeddings() const { return {}; }
   struct Work {
     int64_t samples = 0, tokens = 0;
   };
@@ -94,6 +97,13 @@ class Runner {
     std::vector<at::Tensor> tensors;
     for (const auto& [name, parameter] : parameters()) tensors.push_back(parameter);
     return tensors;
+  }
+
+  // Of the parameters, as the request asks for it.
+  std::unique_ptr<optimizer::Optimizer> make_optimizer(const config::TrainingSettings& training) {
+    optimizer::OptimizerSettings settings = optimizer::settings_of(training);
+    settings.embeddings = embeddings();
+    return optimizer::make_optimizer(settings, parameter_tensors());
   }
 
   void drop_gradients() {

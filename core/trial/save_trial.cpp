@@ -38,7 +38,7 @@ class SaveTrial {
       : request_(request),
         runner_(runner),
         frames_(frames),
-        optimizer_(optimizer::make_optimizer(optimizer::settings_of(training()), runner.parameter_tensors())),
+        optimizer_(runner.make_optimizer(training())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         saving_(request, runner, state_, folder_, [this](const result::SavedStep& save) { ended_ = save; }) {

@@ -51,7 +51,7 @@ class TrainingRun {
       : request_(request),
         runner_(runner),
         frames_(frames),
-        optimizer_(optimizer::make_optimizer(optimizer::settings_of(training()), runner.parameter_tensors())),
+        optimizer_(runner.make_optimizer(training())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         lock_((folder_.make(), lock(folder_))),

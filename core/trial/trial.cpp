@@ -56,7 +56,7 @@ class Trial {
       device_.empty_cache();  // what the allocator keeps would not be capped
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
-      optimizer_ = optimizer::make_optimizer(optimizer::settings_of(request_.training), runner_.parameter_tensors());
+      optimizer_ = runner_.make_optimizer(request_.training);
       if (request_.training.optimizer_in_backward) in_backward_.emplace(*optimizer_);
       at::manual_seed(request_.training.seed);
       warm_up();

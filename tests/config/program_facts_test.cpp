@@ -37,6 +37,7 @@ ProgramFacts example() {
   facts.parameters = 5;
   facts.parameter_bytes = 20;
   facts.trained_bytes = 12;
+  facts.trained_embeddings = 3;
   facts.notes = {"dropout is fixed by the trace"};
   facts.owner = {-1, 0, 0};
   return facts;
@@ -80,6 +81,7 @@ TEST_CASE("facts survive their file") {
   CHECK(facts.ops[1].op_class == OpClass::unknown);
   CHECK(facts.parameter_bytes == 20);
   CHECK(facts.trained_bytes == 12);
+  CHECK(facts.trained_embeddings == 3);
   CHECK(facts.notes.size() == 1);
   CHECK(facts.owner == std::vector<int>{-1, 0, 0});
 }

@@ -39,16 +39,27 @@ def quantize(values, code, scales, codes, block):
 bitsandbytes.backends.cpu.ops._quant_blockwise_fp32_direct = quantize
 
 
-def adafactor(parameters):
-    return transformers.optimization.Adafactor(parameters, lr=RATE, scale_parameter=False, relative_step=False)
+def adafactor(model):
+    return transformers.optimization.Adafactor(model.parameters(), lr=RATE, scale_parameter=False,
+                                               relative_step=False)
 
 
 def of_bitsandbytes(kind):
-    return lambda parameters: kind(parameters, lr=RATE, weight_decay=0.01)
+    return lambda model: kind(model.parameters(), lr=RATE, weight_decay=0.01)
 
 
-OPTIMIZERS = {"adamw_8bit": of_bitsandbytes(bitsandbytes.optim.AdamW8bit),
-              "paged_adamw_8bit": of_bitsandbytes(bitsandbytes.optim.AdamW8bit),
+def in_8_bits(model):
+    """As the Trainer of transformers makes it: embeddings keep states of 32 bits."""
+    optimizer = of_bitsandbytes(bitsandbytes.optim.AdamW8bit)(model)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding):
+            override = {"optim_bits": 32}
+            bitsandbytes.optim.GlobalOptimManager.get_instance().register_module_override(module, "weight", override)
+    return optimizer
+
+
+OPTIMIZERS = {"adamw_8bit": in_8_bits,
+              "paged_adamw_8bit": in_8_bits,
               "paged_adamw_32bit": of_bitsandbytes(bitsandbytes.optim.AdamW32bit),
               "adafactor": adafactor}
 KEPT = ("state1", "state2", "absmax1", "absmax2", "exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq")
@@ -56,7 +67,7 @@ KEPT = ("state1", "state2", "absmax1", "absmax2", "exp_avg_sq_row", "exp_avg_sq_
 
 def train_in_python(folder: str, batch, make):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
-    optimizer = make(model.parameters())
+    optimizer = make(model)
     for _ in range(STEPS):
         model(**batch, use_cache=False).loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), NORM)

@@ -32,6 +32,13 @@ TEST_CASE("states take a byte an element, a scale a block; small parameters have
   CHECK(in_8_bits.state(1).size() == 3);
 }
 
+TEST_CASE("an embedding's states are float32, whatever its size") {
+  const std::vector<at::Tensor> parameters = {parameter(10000), parameter(5000)};
+  BlockAdamW optimizer({"adamw_8bit", 0.1, 0, {parameters[0].unsafeGetTensorImpl()}}, parameters, true, false);
+  train(optimizer, parameters, 1);
+  CHECK(optimizer.state_bytes() == 2 * 4 * 10000 + 2 * (5000 + 4 * 20));
+}
+
 TEST_CASE("with states of eight bits training goes where it goes with float32") {
   const at::Tensor wide = parameter(20000), narrow = wide.detach().clone().requires_grad_();
   BlockAdamW in_32_bits({"paged_adamw_32bit", 0.01}, {wide}, false, true);
