@@ -88,7 +88,8 @@ std::string help_of(CLI::App& app, int descriptor) {
 // What stands behind "--" is a command of somebody else's, whose flags are not memtune's; `words` loses it.
 CommandWordsBehind take_command(std::vector<std::string>& words) {
   const auto end = std::ranges::find(words, "--");
-  if ((words.front() != "profile" && words.front() != "sweep") || end == words.end()) return {};
+  static const std::vector<std::string> kTaking = {"profile", "sweep", "doctor"};
+  if (std::ranges::find(kTaking, words.front()) == kTaking.end() || end == words.end()) return {};
   std::vector<std::string> command(end + 1, words.end());
   words.erase(end, words.end());
   return command;
@@ -142,7 +143,7 @@ std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& beh
   add_view(app, action);
   add_export(app, action);
   add_diff(app, action);
-  add_doctor(app, action);
+  add_doctor(app, action, behind);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
   return made;
 }

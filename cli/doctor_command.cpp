@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
+#include "cli/command_doctor.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/error.h"
@@ -18,13 +19,20 @@ namespace {
 
 using sweep::DoctorCheck;
 
-constexpr char kDescription[] = R"(Look at the machine and the build: what is missing, what that costs, how to mend it.
+constexpr std::chrono::minutes kCommandLimit{10};
+
+constexpr char kDescription[] =
+    R"(Look at the machine and the build, or at a command: what is missing, what that costs, how to mend it.
 
 Examples:
   memtune doctor
   memtune doctor --device cuda:1
   memtune doctor --scratch /data/scratch
   memtune doctor --json -
+  memtune doctor -- torchrun --nproc-per-node 2 train.py
+
+With -- the words behind it are a training command; its first steps tell what of it memtune profile and sweep can
+measure. Of the flags --json, -q and --no-color go with it.
 
 Exit codes: 0 all that is needed is there, 1 something fails.)";
 
@@ -105,23 +113,33 @@ std::string as_text(const std::vector<DoctorCheck>& checks, report::TableStyle s
   return text;
 }
 
+int tell(const DoctorFlags& flags, const std::vector<DoctorCheck>& checks, const std::string& next) {
+  if (!flags.json.empty()) write_output(flags.json, as_json(checks));
+  if (flags.json.empty()) write_output("-", as_text(checks, table_style(flags.console)));
+  const bool failed =
+      std::any_of(checks.begin(), checks.end(), [](const auto& check) { return check.status == "fail"; });
+  say(flags.console, failed ? "next: mend what fails, then memtune doctor again" : "next: " + next);
+  return failed ? kFailed : kDone;
+}
+
+int look_at_command(const DoctorFlags& flags, const std::vector<std::string>& command) {
+  check_output("--json", flags.json);
+  if (command.empty()) throw UsageError("no command behind --; memtune doctor -- python train.py looks at one");
+  return tell(flags, check_command(command, kCommandLimit), "memtune profile -- and the command");
+}
+
 int run_command(const DoctorFlags& flags) {
   check_output("--json", flags.json);
   std::vector<std::string> notes;
   std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
   if (!flags.scratch.empty()) checks.push_back(check_scratch(flags.scratch));
   for (const std::string& note : notes) say(flags.console, note);
-  if (!flags.json.empty()) write_output(flags.json, as_json(checks));
-  if (flags.json.empty()) write_output("-", as_text(checks, table_style(flags.console)));
-  const bool failed =
-      std::any_of(checks.begin(), checks.end(), [](const auto& check) { return check.status == "fail"; });
-  say(flags.console, failed ? "next: mend what fails, then memtune doctor again" : "next: memtune sweep");
-  return failed ? kFailed : kDone;
+  return tell(flags, checks, "memtune sweep");
 }
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Action& action) {
+void add_doctor(CLI::App& app, Action& action, const CommandWordsBehind& behind) {
   auto flags = std::make_shared<DoctorFlags>();
   CLI::App* command = app.add_subcommand("doctor", kDescription);
   add_json_flag(*command, flags->json);
@@ -131,7 +149,14 @@ void add_doctor(CLI::App& app, Action& action) {
   command->add_option("--scratch", flags->scratch, "a folder to try the disk in: writes and reads 1 GiB")
       ->type_name("DIR");
   add_console_flags(*command, flags->console);
-  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+  command->footer("-- COMMAND...");
+  command->callback([flags, command, &action, behind] {
+    if (behind) check_flags_of_command(*command, {"--json", "--quiet", "--no-color"});
+    if (behind)
+      action = [flags, behind] { return look_at_command(*flags, *behind); };
+    else
+      action = [flags] { return run_command(*flags); };
+  });
 }
 
 }  // namespace memtune::cli

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
+#include "tests/attach/recorded.h"
 #include "tests/config/made_up_zip.h"
 #include "tests/support/run_program.h"
 
@@ -360,4 +361,20 @@ TEST_CASE("a dry run tells how much would be run, and what memory a step takes a
   CHECK_MESSAGE(
       ended.err.find("2 trials in 2 rounds; parameters, all gradients and what adamw keeps take ") != std::string::npos,
       ended.err);
+}
+
+TEST_CASE("doctor tells what of a command can be measured, and why nothing can") {
+  const Workspace place;
+  std::ofstream(place.folder.path / "train.sh") << memtune::tests::kTrain << "train $$ 1 1 3; finished $$\n";
+  const Ended fine = place.memtune("doctor -q -- sh train.sh");
+  CHECK(fine.code == 0);
+  CHECK(fine.out.find("ok    command  its optimizer steps are seen\n") != std::string::npos);
+  CHECK(fine.out.find("ok    PyTorch  2.11\n") != std::string::npos);
+  CHECK(fine.out.find("warn  device   CPU (") != std::string::npos);
+  CHECK(fine.out.find("ok    losses   3 of its first steps are read\n") != std::string::npos);
+  const Ended none = place.memtune("doctor -q --json - -- true");
+  CHECK(none.code == 1);
+  const json check = json::parse(none.out).at("checks").at(0);
+  CHECK(check.at("status") == "fail");
+  CHECK(check.at("detail").get<std::string>().find("no Python of it took memtune's measuring in") != std::string::npos);
 }

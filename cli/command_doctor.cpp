@@ -1,0 +1,100 @@
+#include "cli/command_doctor.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/attach/command.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/process/interrupt.h"
+
+namespace memtune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using sweep::DoctorCheck;
+
+constexpr int kLeastMajor = 2, kLeastMinor = 4;  // of PyTorch, that are tried
+
+class PrivateFolder {
+ public:
+  PrivateFolder() {
+    std::string name = (fs::temp_directory_path() / "memtune-doctor-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw_io_error("make", name, errno);
+    path = name;
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+  fs::path path;
+};
+
+bool is_too_old(const std::string& version) {
+  int major = 0, minor = 0;
+  const char* end = version.data() + version.size();
+  const char* dot = std::from_chars(version.data(), end, major).ptr;
+  if (dot != end) std::from_chars(dot + 1, end, minor);
+  return major < kLeastMajor || (major == kLeastMajor && minor < kLeastMinor);
+}
+
+DoctorCheck check_steps(const result::Measurement& m) {
+  if (m.outcome != result::Outcome::ok) return {"command", "fail", to_string(m.outcome) + ": " + m.reason, ""};
+  return {"command", "ok", "its optimizer steps are seen", ""};
+}
+
+DoctorCheck check_torch(const std::string& version) {
+  if (is_too_old(version))
+    return {"PyTorch", "warn", version + ": nothing older than 2.4 is tried",
+            "a newer PyTorch in the command's environment"};
+  return {"PyTorch", "ok", version, ""};
+}
+
+DoctorCheck check_device(const result::Measurement& m) {
+  if (m.device.starts_with("CPU"))
+    return {"device", "warn", m.device + ": no copies are traced, and the peak is the process's resident memory", ""};
+  return {"device", "ok", m.device, ""};
+}
+
+DoctorCheck check_trace(const result::Measurement& m) {
+  if (m.trace.empty())
+    return {"copies and kernels", "warn", "not traced", "memtune doctor says whether CUPTI is there"};
+  return {"copies and kernels", "ok", "traced", ""};
+}
+
+DoctorCheck check_losses(const result::Measurement& m) {
+  if (m.loss.empty()) return {"losses", "warn", "none is seen: variants cannot be compared by them", ""};
+  return {"losses", "ok", std::to_string(m.loss.size()) + " of its first steps are read", ""};
+}
+
+}  // namespace
+
+std::vector<DoctorCheck> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
+  const PrivateFolder folder;
+  attach::CommandSettings settings;
+  settings.command = command;
+  settings.steps = {1, 1, 1};
+  settings.folder = folder.path;
+  settings.limit = limit;
+  const process::InterruptScope interrupts;
+  const attach::CommandResult result = attach::measure_command(settings);
+  const result::Measurement& m = result.row.measurement;
+  std::vector<DoctorCheck> checks = {check_steps(m)};
+  if (!result.torch.empty()) {
+    checks.push_back(check_torch(result.torch));
+    checks.push_back(check_device(m));
+    if (!m.device.starts_with("CPU")) checks.push_back(check_trace(m));
+    checks.push_back(check_losses(m));
+  }
+  for (const std::string& note : result.notes)
+    if (!note.starts_with("on a CPU")) checks.push_back({"note", "warn", note, ""});
+  return checks;
+}
+
+}  // namespace memtune::cli
