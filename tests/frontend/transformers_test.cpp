@@ -5,12 +5,14 @@
 
 #include <cmath>
 #include <fstream>
+#include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/frontend/described_inputs.h"
 #include "core/frontend/front_end.h"
 #include "core/frontend/inputs.h"
 #include "core/frontend/transformers/weights.h"
+#include "core/program/embeddings.h"
 #include "core/safetensors/layout.h"
 #include "tests/support/run_program.h"
 
@@ -69,6 +71,13 @@ TEST_CASE("weights follow the dtype that is asked for, and their modules have th
   for (const auto& region : program.regions)
     found |= region.path == "model.layers.1.self_attn" && region.type == "MistralAttention";
   CHECK(found);
+}
+
+TEST_CASE("the tables of embeddings are those parameters that embeddings read") {
+  const Place place;
+  const program::Program program = lower(place.source());
+  const at::Tensor table = parameter(program, "model.embed_tokens.weight");
+  CHECK((program::embedding_tables(program) == std::unordered_set<const void*>{table.unsafeGetTensorImpl()}));
 }
 
 TEST_CASE("a config that is silent about the dtype has that of the first floating weight by name") {

@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/config/reference_file.h"
 #include "core/plan/strategy.h"
+#include "core/sweep/inspection.h"
 #include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;
@@ -255,6 +256,17 @@ TEST_CASE("a cap on memory is the budget when none is given") {
   Bench bench;
   bench.settings.request.training.memory_cap_bytes = int64_t{10} << 30;
   CHECK(bench.run().report.recommendation.strategy == "checkpoint:full");
+}
+
+TEST_CASE("what 8-bit AdamW keeps is a byte an element and moment, and float32 of embeddings") {
+  config::ProgramFacts facts;
+  facts.parameters = 1000;
+  facts.parameter_bytes = facts.trained_bytes = 4000;
+  config::TrainingSettings training;
+  training.optimizer = "adamw_8bit";
+  CHECK(state_bytes(training, facts) == 2 * 4000 + 2 * 1000);
+  facts.trained_embeddings = 100;
+  CHECK(state_bytes(training, facts) == 2 * 4000 + 2 * 900 + 8 * 100);
 }
 
 TEST_CASE("a dry run lists the trials and leaves nothing") {
