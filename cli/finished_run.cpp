@@ -1,6 +1,7 @@
 #include "cli/finished_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "core/base/error.h"
@@ -18,12 +19,14 @@ FinishedRun open_run(const std::string& path) {
 }
 
 void add_findings(const sweep::RunDirectory& directory, report::Report& report) try {
+  if (report::is_of_commands(report)) report.findings = findings::of_variants(report.rows);
   const auto row = std::ranges::find_if(report.rows, &result::Row::recommended);
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
   const std::optional<config::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
-  report.findings = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
-  findings::tell_what_failed(report.rows, *row, report.findings);
+  std::vector<findings::Finding> found = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
+  findings::tell_what_failed(report.rows, *row, found);
+  std::ranges::move(found, std::back_inserter(report.findings));
 } catch (const std::exception&) {
   // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.
 }

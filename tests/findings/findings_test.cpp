@@ -450,3 +450,41 @@ TEST_CASE("what was tried and failed is told, not advised") {
   CHECK(sentence(findings[0]) == ": checkpoint:every=2 was tried and ended in device_oom");
   CHECK(findings[0].instead.empty());
 }
+
+TEST_CASE("of a trainer's variants the one that waits for its copies is told, beside a faster one of its memory") {
+  using memtune::result::Outcome;
+  const auto row = [](const char* name, double step_ms, int64_t peak, double exposed_ms) {
+    memtune::result::Row made;
+    Measurement& measurement = made.measurement;
+    measurement.strategy = name;
+    measurement.step_ms.median = step_ms;
+    measurement.step_ms.low = step_ms - 1;
+    measurement.step_ms.high = step_ms + 1;
+    measurement.peak_bytes.allocated = peak;
+    measurement.transfer.out_bytes = exposed_ms > 0 ? kGiB : 0;
+    measurement.transfer.exposed_ms = exposed_ms;
+    measurement.transfer.hidden = 0.25;
+    return made;
+  };
+  std::vector<memtune::result::Row> rows = {row("own", 100, 20 * kGiB, 0), row("inputs-on-host", 180, 8 * kGiB, 17),
+                                            row("selective", 171, 8 * kGiB, 0), row("full", 175, 8 * kGiB, 0)};
+  std::vector<Finding> findings = of_variants(rows);
+  REQUIRE(findings.size() == 1);
+  CHECK(
+      sentence(findings[0]) ==
+      "inputs-on-host: copies hold the device up for 17 ms a step, 25 % of them under compute: selective takes no more "
+      "memory, and 9.0 ms less");
+  CHECK(findings[0].severity == Severity::problem);
+  CHECK(findings[0].rule == "copies-exposed");
+
+  rows[2].measurement.losses.changed = true;  // it trains something else
+  CHECK(of_variants(rows)[0].advice == "full takes no more memory, and 5.0 ms less");
+  rows[3].measurement.step_ms.low = 178;  // and this one is no faster beyond noise
+  rows[3].measurement.step_ms.high = 182;
+  CHECK(of_variants(rows)[0].advice.empty());
+  rows[1].measurement.transfer.exposed_ms = 1.7;  // under one in a hundred
+  CHECK(of_variants(rows).empty());
+  rows[1].measurement.transfer.exposed_ms = 17;
+  rows[1].measurement.outcome = Outcome::device_oom;
+  CHECK(of_variants(rows).empty());
+}
