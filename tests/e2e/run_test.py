@@ -120,7 +120,7 @@ class Answers(RunTest):
         self.run_it("--save-every", "2", steps=4)
         for said, *arguments in (("has saved states up to step 4; --resume goes on",),
                                  ("there is no saved state of step 3", "--resume", "3"),
-                                 ("another model or training", "--resume", "--optimizer", "sgd"),
+                                 ("another training: --optimizer adamw there and sgd here", "--resume", "--optimizer", "sgd"),
                                  ("exclude each other", "--plan", "x.json", "--strategy", "none"),
                                  ("--save-every", "--save-every", "often")):
             out, err = self.run_it(*arguments, code=2)
