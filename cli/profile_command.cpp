@@ -78,6 +78,7 @@ int run_command(const ProfileFlags& flags) {
 
 CommandProfile command_profile(const ProfileFlags& flags, const std::vector<std::string>& command) {
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
+  if (flags.model.out.empty()) throw UsageError("--out: the folder's name is empty");
   CommandProfile profile;
   profile.command = command;
   profile.steps = step_counts(flags.model);

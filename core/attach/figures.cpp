@@ -107,10 +107,13 @@ Team team_of(std::span<const TrainingRecords> processes) {
   Team team;
   for (const TrainingRecords& process : processes) {
     if (process.steps.empty()) continue;
-    if (std::ranges::find(team.ranks, process.rank, &TrainingRecords::rank) == team.ranks.end())
+    const auto same = std::ranges::find(team.ranks, process.rank, &TrainingRecords::rank);
+    if (same == team.ranks.end()) {
       team.ranks.push_back(&process);
-    else
-      ++team.left_out;
+      continue;
+    }
+    ++team.left_out;
+    if (process.done && !(*same)->done) *same = &process;
   }
   std::ranges::sort(team.ranks, {}, &TrainingRecords::rank);
   return team;

@@ -9,8 +9,8 @@
 
 namespace memtune::attach {
 
-// One process a rank, by rank: the first where several say that they are it (one command after another). What more
-// there are is counted.
+// One process a rank, by rank: of several that say that they are it (one command after another) the first that took
+// all its steps, else the first. What more there are is counted.
 struct Team {
   std::vector<const TrainingRecords*> ranks;
   int64_t left_out = 0;

@@ -207,10 +207,7 @@ class Training:
         import torch
 
         if not cuda:
-            import resource
-
-            unit = 1 if sys.platform == "darwin" else 1024
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+            peak = self.resident_peak()
             return {"allocated": peak, "reserved": peak}
         figures = {}
         try:
@@ -223,6 +220,17 @@ class Training:
             if self.step == 1:
                 self.note("PyTorch's allocator tells no peaks: %s" % error)
         return figures
+
+    @staticmethod
+    def resident_peak():
+        """Of this program alone: getrusage() also has what the process held before it became this program."""
+        try:
+            with open("/proc/self/status") as status:
+                return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1024
+        except (OSError, StopIteration):
+            import resource
+
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
     def flush(self, wait):
         """Writes the steps that the device has done."""

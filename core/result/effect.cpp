@@ -17,6 +17,7 @@ int64_t changed_bytes(const Measurement& m) { return m.transfer.out_bytes + m.re
 bool changes_less(const Row& a, const Row& b) {
   const Measurement &of_a = a.measurement, &of_b = b.measurement;
   if (is_base(a) || is_base(b)) return is_base(a) && !is_base(b);
+  if (!a.command.empty() && !b.command.empty()) return peak(a) < peak(b);  // what they change is not known
   return counted(of_a) && counted(of_b) ? changed_bytes(of_a) < changed_bytes(of_b) : peak(a) > peak(b);
 }
 

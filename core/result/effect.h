@@ -15,6 +15,7 @@ bool did_nothing(const Measurement& measurement);
 int64_t changed_bytes(const Measurement& measurement);
 
 // By changed_bytes where both were counted; else whoever holds more memory changes less. The base changes least.
+// Of commands, whose changes nobody counts, the one that holds less memory is taken for it.
 bool changes_less(const Row& a, const Row& b);
 
 }  // namespace memtune::result

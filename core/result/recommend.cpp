@@ -114,7 +114,9 @@ class Recommender {
     } else if (&chosen == &fastest) {
       text = "the fastest";
     } else {
-      text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(fastest) + ", and changes less;";
+      const bool by_memory = !chosen.command.empty() && !is_base(chosen);
+      text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(fastest) + ", and " +
+             (by_memory ? "takes less memory;" : "changes less;");
     }
     if (fitting_.size() > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(fitting_.size());
     text += budget_ > 0 ? " within " + format_bytes(budget_) : " that worked";

@@ -125,7 +125,9 @@ std::string CommandTrials::key(const CommandVariant& variant) const {
 void CommandTrials::prepare(const TrialState& trial) {
   const CommandVariant& started = variant(trial);
   if (started.file_name.empty()) return;
-  write_file(directory_ / trial.spec.folder / started.file_name, started.file_text, directory_.files());
+  const fs::path file = directory_ / trial.spec.folder / config_file(started);
+  make_folders(file.parent_path(), directory_.files());
+  write_file(file, started.file_text, directory_.files());
 }
 
 MeasuredRound CommandTrials::measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) {

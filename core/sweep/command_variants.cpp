@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -125,14 +124,15 @@ std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, 
   return all;
 }
 
+std::filesystem::path config_file(const CommandVariant& variant) {
+  return std::filesystem::path("config") / variant.file_name;
+}
+
 std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder) {
   std::vector<std::string> words = variant.command;
   if (variant.file_name.empty()) return words;
-  const std::string path = (std::filesystem::path(folder) / variant.file_name).string();
-  const std::string mark = kConfigPlaceholder;
-  for (std::string& word : words)
-    for (size_t at = word.find(mark); at != std::string::npos; at = word.find(mark, at + path.size()))
-      word.replace(at, mark.size(), path);
+  const std::string path = (std::filesystem::path(folder) / config_file(variant)).string();
+  for (std::string& word : words) word = replaced(word, {{"config", path}});
   return words;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,9 @@ VariantAxis parse_axis(const std::string& text);  // UsageError
 // axis, an axis that no command has, and more variants than anybody waits for. ${NAME} is a shell's, and no
 // placeholder.
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes);
+
+// Where its file lies in a trial's folder: apart from memtune's own, whose names it may have.
+std::filesystem::path config_file(const CommandVariant& variant);
 
 // Its words, with its file where it lies in `folder`.
 std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder);

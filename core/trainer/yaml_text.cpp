@@ -57,6 +57,12 @@ bool goes_on(const std::string& line, size_t indent) {
          line.compare(indent, 2, "- ") == 0;
 }
 
+// "---", whatever blanks, line end or comment stand behind it.
+bool is_document_start(const std::string& line) {
+  const std::string rest = line.starts_with("---") ? trim(line.substr(3)) : "no";
+  return rest.empty() || (rest.starts_with("#") && line[3] != '#');
+}
+
 YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name) {
   YamlDocument document;
   Lines loose;
@@ -69,7 +75,7 @@ YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name
       value.insert(value.end(), loose.begin(), loose.end());  // within the value, where they may be text
       value.push_back(line);
       loose.clear();
-    } else if (line == "---" && document.entries.empty()) {
+    } else if (is_document_start(line) && document.entries.empty()) {
       document.entries.push_back({std::exchange(loose, {}), "", {line}});
     } else if (const auto key = indent_of(line) == indent ? key_of(line.substr(indent)) : std::nullopt) {
       document.entries.push_back({std::exchange(loose, {}), *key, {line}});

@@ -42,9 +42,12 @@ bool has_note(const CommandResult& result, const std::string& words) {
 }
 
 // The process that wrote its number there.
+// What has ended and waits for init to reap it runs no more.
 bool runs(const std::filesystem::path& file) {
   const std::string text = test::slurp(file);
-  return !text.empty() && ::kill(static_cast<pid_t>(std::stol(text)), 0) == 0;
+  if (text.empty() || ::kill(static_cast<pid_t>(std::stol(text)), 0) != 0) return false;
+  const std::string stat = test::slurp("/proc/" + std::to_string(std::stol(text)) + "/stat");
+  return stat.find(") Z") == std::string::npos;
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ TEST_CASE("processes without steps are no ranks, and a second one of a rank is l
   CHECK(team.ranks[0] == &all[2]);
   CHECK(team.ranks[1] == &all[1]);
   CHECK(team.left_out == 1);
+  all[3].done = true;  // it took all its steps, which the one before it did not
+  CHECK(team_of(all).ranks[0] == &all[3]);
+  CHECK(team_of(all).left_out == 1);
 }
 
 TEST_CASE("traced steps tell what tracing costs, and are no samples") {

@@ -195,7 +195,7 @@ TEST_CASE("a variant has its file, and is told where that lies") {
   const SweepResult result = bench.run();
   CHECK(test::slurp(bench.folder.path / "seen") == "a: 1\n");
   CHECK(test::slurp(bench.folder.path / "told") == "2+5+2 4096\n2+5+0 4096\n");  // only the first round is traced
-  CHECK(row(result, "own").command.back() == (bench.settings.directory / "trials/1-own/mine.yaml").string());
+  CHECK(row(result, "own").command.back() == (bench.settings.directory / "trials/1-own/config/mine.yaml").string());
   CHECK(row(result, "offload").measurement.outcome == Outcome::skipped);
   CHECK(row(result, "offload").measurement.reason == "does nothing here");
   CHECK(result.report.budget_bytes == 4096);

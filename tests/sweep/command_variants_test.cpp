@@ -73,7 +73,9 @@ TEST_CASE("a variant with a file is told where that lies, and axes go through ea
   CHECK(all[1].name == "own, x=2");
   CHECK(all[2].name == "offload, x=1");
   CHECK(all[2].file_text == "a: 2");
-  CHECK(with_config(all[2], "run/trials/1") == Words{"train", "run/trials/1/mine.yaml", "1"});
+  CHECK(with_config(all[2], "run/trials/1") == Words{"train", "run/trials/1/config/mine.yaml", "1"});
+  CHECK(with_config({"own", {"sh", "${config} {config}"}, "a.yaml", ""}, "t") ==
+        Words{"sh", "${config} t/config/a.yaml"});
   CHECK_THROWS_AS(variants({"train", "{config}"}, {}), UsageError);
 }
 

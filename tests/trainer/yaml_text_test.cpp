@@ -49,6 +49,13 @@ TEST_CASE("one line changes, with its comment") {
   CHECK(put(text, {"kwargs", "use_reentrant"}, false) == kOwn);
 }
 
+TEST_CASE("a document may begin with its mark, whatever stands behind that") {
+  for (const char* start : {"---\n", "---\r\n", "--- # mine\n", "---  \n"}) {
+    CAPTURE(start);
+    CHECK(put(std::string(start) + "a: 1\n", {"a"}, 2) == std::string(start) + "a: 2\n");
+  }
+}
+
 TEST_CASE("a new member comes behind the last of its mapping, at its indentation") {
   CHECK(put("a:\n   b: 1\n\nc: 2\n", {"a", "d"}, 3) == "a:\n   b: 1\n   d: 3\n\nc: 2\n");
   CHECK(put("a: {b: 1}  # x\nc: 2\n", {"a", "d"}, 3) == "a: {b: 1, d: 3}  # x\nc: 2\n");
