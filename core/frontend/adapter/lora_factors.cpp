@@ -1,6 +1,7 @@
 #include "core/frontend/adapter/lora_factors.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <string_view>
