@@ -118,7 +118,7 @@ commands_part() {  # by themselves, under profile, and the Trainer's settings wi
   (cd "$folder" && "$python" "$script.py" "$script.yaml") | tail -1 | tee "$folder/alone.json"
   "$memtune" profile --steps "${STEPS:-8}" --warmup 3 --out "$folder/profile" --json "$folder/profile.json" \
     -- "$python" "$script.py" "$script.yaml"
-  tail -1 "$folder/profile/command/log.txt"
+  tail -1 "$folder/profile/trials/1-command/log.txt"
   "$memtune" sweep --trainer transformers --config "$script.yaml" --steps 5 --warmup 3 --rounds 1 --time-limit "$limit" \
     --out "$folder/sweep" --json "$folder/sweep.json" -- "$python" "$script.py" '{config}'
 }

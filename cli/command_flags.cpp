@@ -4,6 +4,7 @@
 
 #include "cli/flags.h"
 #include "core/base/error.h"
+#include "core/sweep/command_line.h"
 
 namespace memtune::cli {
 
@@ -15,13 +16,19 @@ void check_flags_of_command(const CLI::App& command, const std::vector<std::stri
   }
 }
 
-attach::StepCounts step_counts(const ModelFlags& flags) {
+sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command) {
   constexpr int64_t kMostSteps = 100000;
-  attach::StepCounts steps;
-  steps.measured = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
+  sweep::CommandSweepSettings settings;
+  settings.model = sweep::shell_line(command);
+  settings.sweep.command = command;
+  settings.sweep.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
   if (flags.warmup == "0") throw UsageError("--warmup: a command's first step has no beginning; it takes at least 1");
-  steps.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 1, kMostSteps));
-  return steps;
+  settings.sweep.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 1, kMostSteps));
+  settings.limit = duration_flag("--timeout", flags.timeout);
+  if (!flags.memory_cap.empty()) settings.sweep.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
+  if (flags.out.empty()) throw UsageError("--out: the folder's name is empty");
+  settings.directory = flags.out;
+  return settings;
 }
 
 }  // namespace memtune::cli

@@ -1,4 +1,5 @@
-// What the commands that take a training command behind "--" share: which of their flags go with it, and its steps.
+// What the commands that take a training command behind "--" share: which of their flags go with it, and what those
+// say.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "cli/model_flags.h"
-#include "core/attach/shim.h"
+#include "core/sweep/command_sweep.h"
 
 namespace memtune::cli {
 
@@ -17,7 +18,7 @@ using CommandWordsBehind = std::optional<std::vector<std::string>>;
 // UsageError for a flag that was given and is not of `flags`: it is about memtune's own models.
 void check_flags_of_command(const CLI::App& command, const std::vector<std::string>& flags);
 
-// --warmup and --steps. Throws UsageError.
-attach::StepCounts step_counts(const ModelFlags& flags);
+// --warmup, --steps, --timeout, --memory-cap and --out; no variants. Throws UsageError.
+sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command);
 
 }  // namespace memtune::cli

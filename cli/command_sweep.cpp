@@ -15,20 +15,16 @@
 namespace memtune::cli {
 namespace {
 
-bool has(const std::vector<std::string>& command, const char* placeholder) {
-  return std::ranges::any_of(command,
-                             [&](const std::string& word) { return word.find(placeholder) != std::string::npos; });
-}
-
 // Where a trainer's settings go has to be said.
 void check_places(const CommandSweepFlags& flags) {
   if (flags.trainer.empty())
     throw UsageError("--config and --allow are about a trainer's settings: --trainer NAME says whose");
-  if (flags.config.empty() && !has(flags.command, sweep::kArgumentsPlaceholder))
-    throw UsageError("--trainer without --config puts settings where the command has {args}, and it has no such word");
+  if (flags.config.empty() && std::ranges::find(flags.command, sweep::kArgumentsWord) == flags.command.end())
+    throw UsageError(
+        "--trainer without --config puts settings where the command has {args}, a word of its own, and it has none");
   if (flags.config.empty()) return;
   if (!std::filesystem::is_regular_file(flags.config)) throw UsageError("--config: no such file: " + flags.config);
-  if (!has(flags.command, sweep::kConfigPlaceholder))
+  if (!sweep::has_placeholder(flags.command, sweep::kConfigPlaceholder))
     throw UsageError("--config: the command has no {config}, where the path of each variant's would stand");
 }
 
@@ -37,7 +33,7 @@ std::vector<std::string> with_arguments(const std::vector<std::string>& command,
                                         const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   for (const std::string& word : command)
-    if (word == sweep::kArgumentsPlaceholder)
+    if (word == sweep::kArgumentsWord)
       words.insert(words.end(), arguments.begin(), arguments.end());
     else
       words.push_back(word);
@@ -68,7 +64,6 @@ void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
     throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
   std::vector<sweep::VariantAxis> axes;
   for (const std::string& text : flags.tries) axes.push_back(sweep::parse_axis(text));
-  sweep.command = flags.command;
   sweep.trainer = flags.trainer;
   sweep.variants = sweep::expand(variants_of(flags, sweep), axes);
 }
@@ -97,7 +92,6 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
 int sweep_command(CommandSweepFlags flags) {
   check_answer(flags.answer);
   add_variants(flags, flags.settings.sweep);
-  flags.settings.model = sweep::shell_line(flags.command);
   Progress progress(flags.answer.console);
   const sweep::SweepResult result = sweep::sweep_commands(flags.settings, progress);
   progress.clear();

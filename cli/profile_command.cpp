@@ -1,5 +1,5 @@
 #include "cli/app.h"
-#include "cli/command_profile.h"
+#include "cli/command_flags.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
@@ -25,14 +25,14 @@ Without -- a strategy is run on a model of memtune's, always anew, and its trace
 
 With -- the words behind it are a command, started as they stand. Any that trains with PyTorch 2.4 or newer will do, one process or
 many. Nothing of it is changed: memtune watches its optimizer steps from outside, and after --warmup and --steps of them ends it as
-sys.exit() would. Of the flags --steps, --warmup, --timeout, --out, --json, -q and --no-color go with it; its stdin is empty, and
-what it prints goes to log.txt in the folder of --out. A step is one of the optimizer, with all that was accumulated for it; of
-several processes the slowest counts, and the highest peak. On CUDA two more steps are traced behind them.
+sys.exit() would. Of the flags --steps, --warmup, --timeout, --memory-cap, --out, --json, -q and --no-color go with it; its stdin
+is empty, and what it prints goes to trials/1-command/log.txt in the folder of --out. A step is one of the optimizer, with all that
+was accumulated for it; of several processes the slowest counts, and the highest peak. On CUDA two more steps are traced behind them.
 It cannot be measured where Python is told not to look: python -I, -S, -E, or an environment without PYTHONPATH.)";
 
 // Of the flags, those that a command behind "--" has a use for.
-const std::vector<std::string> kOfCommands = {"--steps", "--warmup", "--timeout", "--out",
-                                              "--json",  "--quiet",  "--no-color"};
+const std::vector<std::string> kOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap",
+                                              "--out",   "--json",   "--quiet",   "--no-color"};
 
 struct ProfileFlags {
   ModelFlags model;
@@ -52,41 +52,48 @@ void write_results(const ProfileFlags& flags, report::Report report) {
   }
 }
 
-int run_command(const ProfileFlags& flags) {
-  Progress progress(flags.model.console);
-  if (!flags.strategy.empty() && !flags.plan.empty())
-    throw UsageError("--strategy and --plan exclude each other: profile runs one");
-  check_output("--json", flags.json);
-  std::vector<plan::PlanFile> plans;
-  if (!flags.plan.empty()) plans.emplace_back(flags.plan);
-  sweep::SweepSettings settings = flags.model.settings();
-  settings.plans = plans;
-  if (plans.empty()) settings.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
-  settings.rounds = 1;  // there is nothing to take turns with
+// Always anew, and with nothing to take turns with.
+void set_turns(sweep::LoopSettings& settings) {
+  settings.rounds = 1;
   settings.reuse = sweep::Reuse::nothing;
-  const sweep::SweepResult result = sweep::run_sweep(settings, progress);
-  progress.clear();
-  if (!result.report.rows.empty()) write_results(flags, result.report);
-  if (result.interrupted) return kInterrupted;
-  if (result.report.recommendation.strategy.empty()) {
-    say(flags.model.console, "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
-    return kFailed;
-  }
-  say(flags.model.console, "next: memtune view " + flags.model.out);
-  return kDone;
 }
 
-CommandProfile command_profile(const ProfileFlags& flags, const std::vector<std::string>& command) {
+int finish(const ProfileFlags& flags, const sweep::SweepResult& result) {
+  if (!result.report.rows.empty()) write_results(flags, result.report);
+  if (result.interrupted) return kInterrupted;
+  const bool worked = !result.report.recommendation.strategy.empty();
+  say(flags.model.console, worked ? "next: memtune view " + flags.model.out
+                                  : "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
+  return worked ? kDone : kFailed;
+}
+
+int profile_strategy(const ProfileFlags& flags) {
+  if (!flags.strategy.empty() && !flags.plan.empty())
+    throw UsageError("--strategy and --plan exclude each other: profile runs one");
+  std::vector<plan::PlanFile> plans;
+  if (!flags.plan.empty()) plans.emplace_back(flags.plan);
+  check_output("--json", flags.json);
+  sweep::SweepSettings settings = flags.model.settings();
+  set_turns(settings);
+  settings.plans = plans;
+  if (plans.empty()) settings.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
+  Progress progress(flags.model.console);
+  const sweep::SweepResult result = sweep::run_sweep(settings, progress);
+  progress.clear();
+  return finish(flags, result);
+}
+
+// A sweep of one variant, whose words are taken as they stand.
+int profile_command(const ProfileFlags& flags, const std::vector<std::string>& command) {
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
-  if (flags.model.out.empty()) throw UsageError("--out: the folder's name is empty");
-  CommandProfile profile;
-  profile.command = command;
-  profile.steps = step_counts(flags.model);
-  profile.limit = duration_flag("--timeout", flags.model.timeout);
-  profile.out = flags.model.out;
-  profile.json = flags.json;
-  profile.console = flags.model.console;
-  return profile;
+  check_output("--json", flags.json);
+  sweep::CommandSweepSettings settings = command_settings(flags.model, command);
+  set_turns(settings);
+  settings.sweep.variants = {{"command", command, "", ""}};
+  Progress progress(flags.model.console);
+  const sweep::SweepResult result = sweep::sweep_commands(settings, progress);
+  progress.clear();
+  return finish(flags, result);
 }
 
 }  // namespace
@@ -108,9 +115,9 @@ void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind
   command->callback([flags, command, &action, behind] {
     if (behind) check_flags_of_command(*command, kOfCommands);
     if (behind)
-      action = [flags, behind] { return profile_command(command_profile(*flags, *behind)); };
+      action = [flags, behind] { return profile_command(*flags, *behind); };
     else
-      action = [flags] { return run_command(*flags); };
+      action = [flags] { return profile_strategy(*flags); };
   });
 }
 

@@ -173,15 +173,8 @@ CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::
   sweep.config = flags.config;
   sweep.allowed = flags.allowed;
   sweep.answer = answer_flags(flags);
+  sweep.settings = command_settings(flags.model, command);
   read_loop(flags, sweep.settings);
-  const attach::StepCounts steps = step_counts(flags.model);
-  sweep.settings.sweep.warmup = steps.warmup;
-  sweep.settings.sweep.steps = steps.measured;
-  if (!flags.model.memory_cap.empty())
-    sweep.settings.sweep.memory_cap_bytes = bytes_flag("--memory-cap", flags.model.memory_cap);
-  sweep.settings.limit = duration_flag("--timeout", flags.model.timeout);
-  if (flags.model.out.empty()) throw UsageError("--out: the folder's name is empty");
-  sweep.settings.directory = flags.model.out;
   return sweep;
 }
 

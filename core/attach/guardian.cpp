@@ -13,9 +13,15 @@
 
 #include "core/attach/descendants.h"
 #include "core/base/error.h"
+#include "core/process/child.h"
 
 namespace memtune::attach {
 namespace {
+
+using process::c_strings;
+using process::Pipe;
+using process::receive;
+using process::tell;
 
 constexpr char kAsk = 't', kEnd = 'k';
 constexpr int kTries = 5000, kBetweenTries_us = 2000;  // a process within a system call may take seconds to die
@@ -24,45 +30,6 @@ constexpr int kTries = 5000, kBetweenTries_us = 2000;  // a process within a sys
 struct Word {
   int error = 0, status = 0;
 };
-
-struct Pipe {
-  Descriptor read, write;
-  Pipe() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-    read = Descriptor(ends[0]);
-    write = Descriptor(ends[1]);
-  }
-};
-
-template <typename Value>
-bool receive(int file, Value& value) {
-  ssize_t count = 0;
-  do count = ::read(file, &value, sizeof value);
-  while (count < 0 && errno == EINTR);
-  return count == sizeof value;
-}
-
-template <typename Value>
-void tell(int file, const Value& value) {
-  [[maybe_unused]] const ssize_t told = ::write(file, &value, sizeof value);
-}
-
-std::vector<char*> c_strings(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-void usual_signals() {
-  struct sigaction usual {};
-  usual.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &usual, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
 
 struct Child {
   char* const* arguments;
@@ -73,7 +40,7 @@ struct Child {
 [[noreturn]] void become_command(const Child& child) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // should somebody kill the guardian
   ::setpgid(0, 0);
-  usual_signals();
+  process::forget_signals();
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const bool placed = nothing >= 0 && ::dup2(nothing, STDIN_FILENO) >= 0 && ::dup2(child.log, STDOUT_FILENO) >= 0 &&
                       ::dup2(child.log, STDERR_FILENO) >= 0;

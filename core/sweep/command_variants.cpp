@@ -40,7 +40,7 @@ std::set<std::string> placeholders(const std::vector<CommandVariant>& variants) 
   for (const CommandVariant& variant : variants)
     for (const std::string& word : variant.command)
       for (auto found = next_placeholder(word, 0); found; found = next_placeholder(word, found->end))
-        if (variant.file_name.empty() || "{" + found->name + "}" != kConfigPlaceholder) names.insert(found->name);
+        if (variant.file_name.empty() || found->name != kConfigPlaceholder) names.insert(found->name);
   return names;
 }
 
@@ -124,6 +124,10 @@ std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, 
   return all;
 }
 
+bool has_placeholder(const std::vector<std::string>& command, const std::string& name) {
+  return placeholders({{"", command, "", ""}}).contains(name);
+}
+
 std::filesystem::path config_file(const CommandVariant& variant) {
   return std::filesystem::path("config") / variant.file_name;
 }
@@ -132,7 +136,7 @@ std::vector<std::string> with_config(const CommandVariant& variant, const std::s
   std::vector<std::string> words = variant.command;
   if (variant.file_name.empty()) return words;
   const std::string path = (std::filesystem::path(folder) / config_file(variant)).string();
-  for (std::string& word : words) word = replaced(word, {{"config", path}});
+  for (std::string& word : words) word = replaced(word, {{kConfigPlaceholder, path}});
   return words;
 }
 

@@ -10,8 +10,8 @@
 
 namespace memtune::sweep {
 
-inline constexpr const char* kConfigPlaceholder = "{config}";   // where its file is
-inline constexpr const char* kArgumentsPlaceholder = "{args}";  // its arguments, a word each
+inline constexpr const char* kConfigPlaceholder = "config";  // {config}: where its file is
+inline constexpr const char* kArgumentsWord = "{args}";      // its arguments, a word each
 
 struct CommandVariant {
   std::string name;
@@ -47,6 +47,9 @@ VariantAxis parse_axis(const std::string& text);  // UsageError
 // axis, an axis that no command has, and more variants than anybody waits for. ${NAME} is a shell's, and no
 // placeholder.
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes);
+
+// {NAME} stands in one of its words.
+bool has_placeholder(const std::vector<std::string>& command, const std::string& name);
 
 // Where its file lies in a trial's folder: apart from memtune's own, whose names it may have.
 std::filesystem::path config_file(const CommandVariant& variant);

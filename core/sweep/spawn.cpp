@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/config/trial_protocol.h"
+#include "core/process/child.h"
 
 namespace memtune::sweep {
 namespace {
@@ -22,13 +23,6 @@ Descriptor high_copy(int file) {
   const int copy = ::fcntl(file, F_DUPFD_CLOEXEC, config::kFrameDescriptor + 1);
   if (copy < 0) throw system_error("cannot copy a descriptor", errno);
   return Descriptor(copy);
-}
-
-std::vector<char*> c_strings(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 rlim_t memory_of_the_machine() {
@@ -57,40 +51,20 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   ::setrlimit(what, &limit);
 }
 
-// What must not reach the trial: the parent's handlers and what it blocks.
-void forget_signals() {
-  struct sigaction usual {};
-  usual.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &usual, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
 // Between fork and exec: system calls alone, no memory is asked for.
 [[noreturn]] void become_trial(const Child& child) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != child.parent) ::_exit(1);  // it died before it could be told
   ::setpgid(0, 0);
-  forget_signals();
+  process::forget_signals();
   lower_limit(RLIMIT_CORE, 0);
   lower_limit(RLIMIT_DATA, child.memory);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const bool placed = ::dup2(child.nothing, STDIN_FILENO) >= 0 && ::dup2(child.log, STDOUT_FILENO) >= 0 &&
                       ::dup2(child.log, STDERR_FILENO) >= 0 && ::dup2(child.frames, config::kFrameDescriptor) >= 0;
   if (placed) ::execve(child.program, child.arguments, child.environment);
-  const int error = errno;
-  [[maybe_unused]] const ssize_t told = ::write(child.trouble, &error, sizeof error);
+  process::tell(child.trouble, errno);
   ::_exit(1);
-}
-
-// 0: the program runs; the pipe is closed by that.
-int error_from(int pipe) {
-  int error = 0;
-  ssize_t count = 0;
-  do count = ::read(pipe, &error, sizeof error);
-  while (count < 0 && errno == EINTR);
-  return count == sizeof error ? error : 0;
 }
 
 }  // namespace
@@ -98,22 +72,20 @@ int error_from(int pipe) {
 pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames) {
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (nothing.get() < 0) throw system_error("cannot open /dev/null", errno);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  const Descriptor trouble_read(ends[0]);
-  Descriptor trouble_write = high_copy(Descriptor(ends[1]).get());
+  process::Pipe trouble;
+  trouble.write = high_copy(trouble.write.get());
   const Descriptor high_nothing = high_copy(nothing.get()), high_log = high_copy(log), high_frames = high_copy(frames);
-  std::vector<char*> arguments = c_strings(command), variables = c_strings(environment);
+  const std::vector<char*> arguments = process::c_strings(command), variables = process::c_strings(environment);
   const Child child{command.front().c_str(), arguments.data(), variables.data(),
                     high_nothing.get(),      high_log.get(),   high_frames.get(),
-                    trouble_write.get(),     ::getpid(),       memory_of_the_machine()};
+                    trouble.write.get(),     ::getpid(),       memory_of_the_machine()};
   const pid_t pid = ::fork();
   if (pid == 0) become_trial(child);
   if (pid < 0) throw system_error("cannot run " + command.front(), errno);
   ::setpgid(pid, pid);           // before anybody signals the group
-  trouble_write = Descriptor();  // the child's alone, so that it ends with exec
-  const int error = error_from(trouble_read.get());
-  if (error == 0) return pid;
+  trouble.write = Descriptor();  // the child's alone, so that it ends with exec
+  int error = 0;
+  if (!process::receive(trouble.read.get(), error)) return pid;
   ::waitpid(pid, nullptr, 0);
   throw system_error("cannot run " + command.front(), error);
 }

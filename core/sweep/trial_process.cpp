@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/process/child.h"
 #include "core/process/end.h"
 #include "core/process/interrupt.h"
 #include "core/process/log.h"
@@ -56,17 +57,6 @@ std::vector<std::string> words_of(const TrialCommand& command) {
   words.insert(words.begin(), find_trial_program().string());
   return words;
 }
-
-// Its read end, and the number of the other until it is handed on.
-struct Pipe {
-  Descriptor read, write;
-  Pipe() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-    read = Descriptor(ends[0]);
-    write = Descriptor(ends[1]);
-  }
-};
 
 // Ends of a process that this side brought about.
 enum class Stop { none, timeout, interrupt, answered };
@@ -112,7 +102,7 @@ class TrialProcess {
   }
 
  private:
-  static bool is_open(const Pipe& pipe) { return pipe.read.get() >= 0; }
+  static bool is_open(const process::Pipe& pipe) { return pipe.read.get() >= 0; }
 
   bool ended() {
     int status = 0;
@@ -131,7 +121,7 @@ class TrialProcess {
   }
 
   template <class Use>
-  static bool take(Pipe& pipe, const Use& use) {
+  static bool take(process::Pipe& pipe, const Use& use) {
     std::array<char, 1 << 16> bytes;
     const ssize_t count = ::read(pipe.read.get(), bytes.data(), bytes.size());
     if (count > 0) use({bytes.data(), static_cast<size_t>(count)});
@@ -159,7 +149,7 @@ class TrialProcess {
 
   FrameReader& reader_;
   process::ProcessLog log_;
-  Pipe frames_, said_;
+  process::Pipe frames_, said_;
   std::optional<int64_t> kills_before_;
   pid_t pid_ = 0;
   std::optional<int> status_;

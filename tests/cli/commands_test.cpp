@@ -210,7 +210,7 @@ TEST_CASE("what stands behind -- is a command, its flags are its own, and it nee
   const Ended ended = place.memtune("profile -q --json answer.json -- sh -c 'echo \"$1\"; exit 3' sh --batch");
   CHECK(ended.code == 1);
   CHECK(ended.out.find("✗ command  error: ended with exit code 3") != std::string::npos);
-  CHECK(slurp(place.folder.path / "memtune-profile/command/log.txt") == "--batch\n");
+  CHECK(slurp(place.folder.path / "memtune-profile/trials/1-command/log.txt") == "--batch\n");
   const json trial = json::parse(slurp(place.folder.path / "answer.json")).at("trials").at(0);
   CHECK(trial.at("outcome") == "error");
   CHECK(trial.at("step_ms").at("samples").empty());

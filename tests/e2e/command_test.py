@@ -54,7 +54,7 @@ class CommandTest(unittest.TestCase):
         """The whole answer; its one trial is trials[0]."""
         done = subprocess.run([MEMTUNE, "profile", "-q", "--json", "-", *flags, "--", *command],
                               cwd=self.folder, env=self.environment, text=True, capture_output=True, timeout=200)
-        log = self.folder / "memtune-profile/command/log.txt"
+        log = self.folder / "memtune-profile/trials/1-command/log.txt"
         self.assertEqual(done.returncode, code,
                          done.stdout[-2000:] + done.stderr[-2000:] + (log.read_text()[-2000:] if log.exists() else ""))
         self.assertEqual(self.private_folders(), [])
@@ -73,7 +73,7 @@ class CommandTest(unittest.TestCase):
         for sample, own in zip(trial["step_ms"]["samples"], self.seen("ms")[2:]):
             self.assertAlmostEqual(sample, own, delta=max(3, own * 0.1))
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
-        self.assertIn("the end of the script", (self.folder / "memtune-profile/command/log.txt").read_text())
+        self.assertIn("the end of the script", (self.folder / "memtune-profile/trials/1-command/log.txt").read_text())
         self.assertGreater(trial["peak_bytes"]["allocated"], 50 << 20)
         self.assertTrue(0 < trial["optimizer_ms"] < trial["step_ms"]["median"])
         self.assertTrue(trial["device"].startswith("CPU ("))
