@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/attach/shim.h"
+#include "core/attach/shim_folder.h"
 #include "core/base/file_system.h"
 #include "core/result/row.h"
 

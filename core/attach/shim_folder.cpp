@@ -1,9 +1,10 @@
+#include "core/attach/shim_folder.h"
+
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 
-#include "core/attach/shim.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 
@@ -36,7 +37,7 @@ ShimFolder::ShimFolder() {
   path_ = name;
   make_folders(path_ / "shim");
   make_folders(records());
-  write_file(path_ / "shim" / "sitecustomize.py", shim_source());
+  for (const ShimFile& file : shim_files()) write_file(path_ / "shim" / file.name, file.text);
 }
 
 ShimFolder::~ShimFolder() {

@@ -1,4 +1,4 @@
-// The Python file that tells of a training process's steps, and the private folder from which such processes load it
+// The Python files that tell of a training process's steps, and the private folder from which such processes load them
 // and into which they write.
 #pragma once
 
@@ -10,7 +10,12 @@
 
 namespace memtune::attach {
 
-std::string_view shim_source();  // made of shim.py by the build
+// Of shim/, which the build puts into the program.
+struct ShimFile {
+  std::string name;
+  std::string_view text;
+};
+std::vector<ShimFile> shim_files();
 
 // Steps of warm-up, measured, and traced behind them where there is a CUDA device.
 struct StepCounts {

@@ -1,0 +1,215 @@
+"""Measures the training that happens in a Python process, from one optimizer step to the next, and changes none of it.
+
+memtune lays this file as sitecustomize.py into a private folder, first on PYTHONPATH. It waits for PyTorch to be
+imported, then watches optimizers, backward, gradient scalers and saves; when enough steps were taken it ends the script
+as sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
+
+MEMTUNE_ATTACH        the folder that records go to: a file a process, a JSON object a line
+MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them where there is a CUDA device
+MEMTUNE_ATTACH_CUPTI  the library that traces; "": none
+MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may take; 0: all
+"""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+# --- into PyTorch, module by module as it is imported
+
+training = None
+
+
+def guarded(tell):
+    """What goes wrong in here is a note, never the script's trouble."""
+
+    def call(*arguments):
+        try:
+            return tell(*arguments)
+        except Exception as error:
+            try:
+                training.note("memtune's measuring failed: %s: %s" % (type(error).__name__, error))
+            except Exception:  # the folder is gone, or full
+                pass
+
+    return call
+
+
+def watch_optimizers(module):
+    module.register_optimizer_step_pre_hook(lambda optimizer, *_: guarded(training.begin_update)())
+    module.register_optimizer_step_post_hook(lambda optimizer, *_: guarded(training.end_update)(optimizer))
+
+
+def watch_backward(module):
+    import functools
+
+    original = module.backward
+
+    @functools.wraps(original)
+    def backward(tensors, grad_tensors=None, *arguments, **named):
+        guarded(training.begin_backward)(tensors, grad_tensors)
+        try:
+            return original(tensors, grad_tensors, *arguments, **named)
+        finally:
+            guarded(training.end_backward)()
+
+    module.backward = backward
+
+
+def watch_scaler(module):
+    """A scaler that met an overflow leaves the optimizer out, and what backward starts from is the loss times its scale."""
+    import functools
+
+    step, scale = module.GradScaler.step, module.GradScaler.scale
+
+    @functools.wraps(step)
+    def watched_step(self, optimizer, *arguments, **named):
+        before = training.calls
+        result = step(self, optimizer, *arguments, **named)
+        if training.calls == before:
+            guarded(training.skipped)(optimizer)
+        return result
+
+    @functools.wraps(scale)
+    def watched_scale(self, outputs):
+        result = scale(self, outputs)
+        if self.is_enabled() and hasattr(outputs, "detach"):
+            result._memtune_loss = guarded(training.reading)(outputs)
+        return result
+
+    module.GradScaler.step, module.GradScaler.scale = watched_step, watched_scale
+
+
+def cap_memory(module):
+    cap = int(os.environ.get("MEMTUNE_ATTACH_CAP", "0"))
+
+    def set_cap():
+        # Of the one device that a rank trains on: to ask another would take memory there.
+        local = os.environ.get("LOCAL_RANK", "")
+        device = int(local) % module.device_count() if local.isdigit() else module.current_device()
+        total = module.get_device_properties(device).total_memory
+        module.set_per_process_memory_fraction(min(1.0, cap / total), device)
+
+    if cap > 0:
+        module._lazy_call(guarded(set_cap))  # once CUDA is asked for
+
+
+def watch_saves(name):
+    def install(module):
+        import functools
+        import time
+
+        original = getattr(module, name)
+
+        @functools.wraps(original)
+        def save(data, target, *arguments, **named):
+            if training.saving:
+                return original(data, target, *arguments, **named)
+            training.saving, began = True, time.perf_counter()
+            try:
+                result = original(data, target, *arguments, **named)
+                guarded(training.saved)(time.perf_counter() - began, size_of(target))
+                return result
+            finally:
+                training.saving = False
+
+        setattr(module, name, save)
+
+    return install
+
+
+def size_of(target):
+    try:
+        return os.path.getsize(target) if isinstance(target, (str, os.PathLike)) else target.tell()
+    except (OSError, AttributeError, ValueError):
+        return 0
+
+
+def watch_exceptions():
+    previous = sys.excepthook
+
+    def hook(kind, value, trace):
+        guarded(training.exception)(kind, value)
+        previous(kind, value, trace)
+
+    sys.excepthook = hook
+
+
+class Watcher:
+    """A finder that lets a module be found as ever, and adds to it once it has run."""
+
+    modules = {
+        "torch.cuda": cap_memory,
+        "torch.optim.optimizer": watch_optimizers,
+        "torch.autograd": watch_backward,
+        "torch.amp.grad_scaler": watch_scaler,
+        "torch.serialization": watch_saves("save"),
+        "safetensors.torch": watch_saves("save_file"),
+    }
+
+    def __init__(self):
+        self.left = dict(self.modules)
+
+    def find_spec(self, name, path, target=None):
+        watch = self.left.pop(name, None)
+        if watch is None:
+            return None
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            guarded(self.begin)()
+            if training is not None:
+                guarded(watch)(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+    @staticmethod
+    def begin():
+        global training
+        if training is None:
+            begun = load("memtune_training").Training()
+            open(os.path.join(begun.folder, "torch"), "a").close()
+            training = begun
+            watch_exceptions()
+
+
+def load(name):
+    """Of this folder, which nothing of the script's may be found in."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(name, os.path.join(HERE, name + ".py"))
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_next(name):
+    """The environment's own sitecustomize, which this one stands before."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
+    spec = PathFinder.find_spec(name, sys.path)
+    if spec is None or spec.loader is None:
+        return
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+if os.environ.get("MEMTUNE_ATTACH") and __name__ == "sitecustomize":
+    try:
+        open(os.path.join(os.environ["MEMTUNE_ATTACH"], "python"), "a").close()
+        sys.meta_path.insert(0, Watcher())
+    except OSError:  # the folder is gone: nobody measures any more
+        pass
+    run_next(__name__)
