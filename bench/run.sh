@@ -12,6 +12,7 @@
 #   qlora     an adapter over 4 bits, on 24 GiB             Llama 3.1 8B, B1 T4096          FOLDER/qlora
 #   context   logits whole, in chunks, or never             Llama 3.2 1B, B1 T32768         FOLDER/context
 #   commands  training scripts beside their own clocks      commands/*.py, 0.9 B            FOLDER/commands
+#   ranks     two GPUs under FSDP2, likewise                commands/fsdp2.py               FOLDER/commands
 #   all       memtune, peers and disk
 #
 # A part writes JSON into its folder and prints the table of all that lies there. MEMTUNE names the tool (default:
@@ -111,24 +112,37 @@ context_part() {
   done
 }
 
-commands_part() {  # by themselves, under profile, and the Trainer's settings within LIMIT
-  folder=$out/commands limit=${LIMIT:-5m}
+commands_part() {  # every memory setting of a trainer, beside the scripts' own clocks; then the best one by hand
+  local name trainer script
+  for name in ${COMMANDS:-hf_trainer trl_sft trl_sft_lora torchtune_loop}; do
+    case $name in
+      hf_trainer) trainer=transformers script=hf_trainer ;;
+      trl_sft*) trainer=trl script=trl_sft ;;
+      torchtune_loop) trainer=torchtune script=torchtune_loop ;;
+    esac
+    command_sweep "$name" --trainer $trainer --config "$here/commands/$name.yaml" -- \
+      "$python" "$here/commands/$script.py" '{config}'
+  done
+}
+
+ranks_part() {
+  command_sweep fsdp2 --try 'how=;--checkpoint;--no-reshard' -- "$python" -m torch.distributed.run --nproc-per-node 2 \
+    "$here/commands/fsdp2.py" '{how}'
+}
+
+command_sweep() {  # NAME FLAGS... -- COMMAND...
+  folder=$out/commands/$1
   mkdir -p "$folder"
-  script=$here/commands/hf_trainer
-  (cd "$folder" && "$python" "$script.py" "$script.yaml") | tail -1 | tee "$folder/alone.json"
-  "$memtune" profile --steps "${STEPS:-8}" --warmup 3 --out "$folder/profile" --json "$folder/profile.json" \
-    -- "$python" "$script.py" "$script.yaml"
-  tail -1 "$folder/profile/trials/1-command/log.txt"
-  "$memtune" sweep --trainer transformers --config "$script.yaml" --steps 5 --warmup 3 --rounds 1 --time-limit "$limit" \
-    --out "$folder/sweep" --json "$folder/sweep.json" -- "$python" "$script.py" '{config}'
+  (cd "$folder" && "$memtune" sweep --steps "${STEPS:-5}" --warmup 3 --rounds 1 ${LIMIT:+--time-limit $LIMIT} --out sweep \
+    --json sweep.json "${@:2}" && "$python" "$here/commands/check.py" sweep sweep.json --hand | tee table.md)
 }
 
 case $part in
-  memtune | peers | disk | long | qlora | context | commands) "${part}_part" ;;
+  memtune | peers | disk | long | qlora | context | commands | ranks) "${part}_part" ;;
   second) other_part vit vit 128 224 cross_entropy ;;
   experts) other_part moe moe 4 4096 next_token ;;
   scaling) MEMTUNE=$memtune "$python" "$here/scaling.py" "$out/scaling" | tee "$out/scaling.md" ;;
   states) MEMTUNE=$memtune "$python" "$here/training_state.py" "$out/states" --device "$device" ;;
   all) for part in memtune peers disk; do "$0" "$part" "$out"; done ;;
-  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling, states, qlora, context, commands or all" >&2; exit 2 ;;
+  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling, states, qlora, context, commands, ranks or all" >&2; exit 2 ;;
 esac

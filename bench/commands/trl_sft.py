@@ -1,13 +1,9 @@
-"""A training script as people have them, nothing of memtune in it: TRL's SFTTrainer over a Llama of 0.9 B parameters,
-random weights, on made-up tokens; --lora True trains an adapter of peft.
+"""A training script as people have them: TRL's SFTTrainer; with lora: true it trains an adapter of peft.
 
     python trl_sft.py [ARGS.yaml] [--activation_offloading True ...]     # SFTConfig
     python trl_sft.py --tiny True --max_steps 8 --use_cpu True
-
-Prints what hf_trainer.py prints.
 """
 
-import sys
 from dataclasses import dataclass, field
 
 import datasets
@@ -16,7 +12,7 @@ import torch
 import transformers
 import trl
 
-from hf_trainer import Clock, Model
+from common import Clock, Model, arguments, for_trainer
 
 
 @dataclass
@@ -42,21 +38,11 @@ def tokenizer() -> transformers.PreTrainedTokenizerFast:
 
 
 def main():
-    transformers.logging.set_verbosity_error()
-    parser = transformers.HfArgumentParser((Model, Adapter, trl.SFTConfig))
-    common = ["--output_dir", "sft_out", "--per_device_train_batch_size", "4", "--max_steps", "14", "--report_to", "none",
-              "--save_strategy", "no", "--logging_steps", "1", "--optim", "adamw_torch_fused", "--disable_tqdm", "True"]
-    arguments = sys.argv[1:]
-    if arguments and arguments[0].endswith((".yaml", ".yml")):
-        size, adapter, training = parser.parse_yaml_file(arguments[0])
-    else:
-        size, adapter, training = parser.parse_args_into_dataclasses(common + arguments)
-    length = 64 if size.tiny else size.length
-    training.max_length, training.dataset_kwargs = length, {"skip_prepare_dataset": True}  # they are tokens already
-    model = size.build()
-    clock = Clock()
-    trainer = trl.SFTTrainer(model=model, args=training, processing_class=tokenizer(), callbacks=[clock],
-                             train_dataset=rows(model.config.vocab_size, length), peft_config=adapter.config())
+    size, adapter, training = arguments((Model, Adapter, trl.SFTConfig), "sft_out")
+    training.max_length, training.dataset_kwargs = size.tokens, {"skip_prepare_dataset": True}  # they are tokens already
+    model, clock = size.build(), Clock()
+    trainer = trl.SFTTrainer(model=model, args=training, processing_class=tokenizer(), callbacks=[for_trainer(clock)],
+                             train_dataset=rows(model.config.vocab_size, size.tokens), peft_config=adapter.config())
     try:
         trainer.train()
     finally:
