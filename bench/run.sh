@@ -114,13 +114,14 @@ context_part() {
 
 commands_part() {  # every memory setting of a trainer, beside the scripts' own clocks; then the best one by hand
   local name trainer script
-  for name in ${COMMANDS:-hf_trainer trl_sft trl_sft_lora torchtune_loop}; do
+  for name in ${COMMANDS:-hf_trainer.yaml trl_sft.yaml trl_sft_lora.yaml torchtune_loop.yaml axolotl_sft.yml}; do
     case $name in
-      hf_trainer) trainer=transformers script=hf_trainer ;;
+      hf_trainer.*) trainer=transformers script=hf_trainer ;;
       trl_sft*) trainer=trl script=trl_sft ;;
-      torchtune_loop) trainer=torchtune script=torchtune_loop ;;
+      torchtune_loop.*) trainer=torchtune script=torchtune_loop ;;
+      axolotl_sft.*) trainer=axolotl script=axolotl_sft ;;
     esac
-    command_sweep "$name" --trainer $trainer --config "$here/commands/$name.yaml" -- \
+    command_sweep "${name%.*}" --trainer $trainer --config "$here/commands/$name" -- \
       "$python" "$here/commands/$script.py" '{config}'
   done
 }

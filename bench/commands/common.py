@@ -53,22 +53,36 @@ class Tokens(Dataset):
         return {"input_ids": tokens, "labels": tokens}
 
 
+def tokenizer():
+    import tokenizers
+    import transformers
+
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<pad>": 0, "<eos>": 1, "<unk>": 2}, unk_token="<unk>"))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>")
+
+
 class Clock:
-    """Milliseconds from one optimizer step to the next, printed at the end with the most memory that was allocated."""
+    """Milliseconds from one optimizer step to the next, printed at the end with the most memory that was allocated. That
+    is read at each step: a trainer may reset PyTorch's own peak."""
 
     def __init__(self):
-        self.ends = []
+        self.ends, self.peak = [], 0
 
     def step(self):
         if torch.cuda.is_available():
             torch.cuda.synchronize()
+        self.read_peak()
         self.ends.append(time.perf_counter())
 
+    def read_peak(self):
+        if torch.cuda.is_available():
+            self.peak = max(self.peak, torch.cuda.max_memory_allocated())
+
     def tell(self):
+        self.read_peak()
         took = [1000 * (b - a) for a, b in zip(self.ends, self.ends[1:])]
-        peak = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
         print(json.dumps({"own_clock_ms": took, "median_ms": statistics.median(took[2:]) if len(took) > 2 else None,
-                          "max_memory_allocated": peak}), flush=True)
+                          "max_memory_allocated": self.peak}), flush=True)
 
 
 def for_trainer(clock: Clock):

@@ -7,12 +7,10 @@
 from dataclasses import dataclass, field
 
 import datasets
-import tokenizers
 import torch
-import transformers
 import trl
 
-from common import Clock, Model, arguments, for_trainer
+from common import Clock, Model, arguments, for_trainer, tokenizer
 
 
 @dataclass
@@ -30,11 +28,6 @@ def rows(vocabulary: int, length: int) -> datasets.Dataset:
     tokens = torch.randint(3, vocabulary, (256, length), generator=torch.Generator().manual_seed(0))
     table = datasets.table.InMemoryTable.from_pydict({"input_ids": tokens.tolist()})
     return datasets.Dataset(table, fingerprint="made-up")
-
-
-def tokenizer() -> transformers.PreTrainedTokenizerFast:
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<pad>": 0, "<eos>": 1, "<unk>": 2}, unk_token="<unk>"))
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>")
 
 
 def main():
