@@ -16,6 +16,8 @@
 namespace memtune::result {
 namespace {
 
+constexpr double kTellsNothing = 10;  // times the low end of an interval is its high one
+
 const std::array<std::string, 2> kGoals = {"throughput", "memory"};
 
 // "none at batch 2, seq 1024".
@@ -130,6 +132,7 @@ class Recommender {
       const std::vector<Round>& rounds = row.measurement.rounds;
       if (rounds.size() < 2 || base.measurement.strategy != rounds.front().base || !same_axes(base, row)) continue;
       const Ratio ratio = ratio_of(row.measurement, base.measurement, Confidence::percent99);
+      if (ratio.high > kTellsNothing * ratio.low) return " of " + std::to_string(rounds.size()) + " rounds";
       return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × " + base.measurement.strategy + ")";
     }
     return "";

@@ -224,7 +224,9 @@ TEST_CASE("a signal to this process ends the command as interrupted") {
 TEST_CASE("the command's environment has what the shim needs, and keeps what was there") {
   Stage stage;
   const test::Variable path("PYTHONPATH", "/mine:/too");
-  stage.run("echo \"$PYTHONPATH|$MEMTUNE_ATTACH_STEPS\"; ls ${PYTHONPATH%%:*}; [ -d $MEMTUNE_ATTACH ] && echo there");
+  stage.run(
+      "echo \"$PYTHONPATH|$MEMTUNE_ATTACH_STEPS\"; cd ${PYTHONPATH%%:*}; ls sitecustomize.py; [ -d $MEMTUNE_ATTACH ] "
+      "&& echo there");
   const std::string log = stage.log();
   CHECK(log.find("/shim:/mine:/too|2+5+2\nsitecustomize.py\nthere\n") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(log.substr(0, log.find("/shim"))));

@@ -57,6 +57,13 @@ TEST_CASE("none wins where nothing is measurably faster, and that is said with t
   CHECK(recommend(rows, 8 * (int64_t{1} << 30), Goal::throughput).strategy == "maybe");  // none does not fit
 }
 
+TEST_CASE("an interval that tells nothing is not told, but how few rounds there were") {
+  const std::vector<Row> rows = {measured("none", {{100, 100}, {100, 100}}, 9),
+                                 measured("maybe", {{60, 100}, {101, 100}}, 5)};
+  CHECK(recommend(rows, 0, Goal::throughput)
+            .reason.starts_with("as fast as maybe within the noise of 2 rounds, and changes less; one of 2"));
+}
+
 TEST_CASE("what looks faster with 95 % may be luck among several: to be chosen it has to be so with 99 %") {
   const Row none = measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9);
   const Row luck = measured("luck", {{94, 100}, {90, 100}, {92, 100}}, 5);

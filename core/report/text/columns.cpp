@@ -118,8 +118,9 @@ class Columns {
     const Row* base = reference_row(report_, row);
     if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
     const result::Ratio ratio = ratio_of(row.measurement, base->measurement);
-    return {fixed(ratio.value, 2) +
-            (has_interval(&row) && base != &row ? " ± " + fixed((ratio.high - ratio.low) / 2, 2) : "")};
+    const double half = (ratio.high - ratio.low) / 2;
+    if (!has_interval(&row) || base == &row) return {fixed(ratio.value, 2)};
+    return {fixed(ratio.value, 2) + " ± " + (half < 1 ? fixed(half, 2) : ">1")};
   }
 
   void add_memory() {
