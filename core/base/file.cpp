@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
@@ -235,8 +236,14 @@ void OutputFile::finish() {
   sync_folder_of(system_, path_);
 }
 
-FileLock::FileLock(const fs::path& path, FileSystem& system) : file_(open(system, path, O_RDWR | O_CREAT, "lock")) {
-  const int locked = uninterrupted([&] { return system.lock(file_.get()); });
+FileLock::FileLock(const fs::path& path, FileSystem& system, std::chrono::milliseconds patience)
+    : file_(open(system, path, O_RDWR | O_CREAT, "lock")) {
+  constexpr std::chrono::milliseconds kBetweenTries{20};
+  int locked = 0;
+  while ((locked = uninterrupted([&] { return system.lock(file_.get()); })) == -EWOULDBLOCK && patience.count() > 0) {
+    std::this_thread::sleep_for(kBetweenTries);
+    patience -= kBetweenTries;
+  }
   if (locked < 0 && locked != -EWOULDBLOCK) throw_io_error("lock", path, -locked);
   const std::string holder = holder_in(system, file_.get(), path);
   if (locked < 0) {

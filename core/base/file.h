@@ -2,6 +2,7 @@
 // an IoError with path and errno text. `system` is for tests.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -95,9 +96,10 @@ class OutputFile {
 // owner's process id for the message to whoever comes second.
 class FileLock {
  public:
-  // Throws UsageError naming the holder's process id when another process holds it, and when the file holds something
-  // else: it is somebody's.
-  explicit FileLock(const std::filesystem::path& path, FileSystem& system = system_files());
+  // Throws UsageError naming the holder's process id when another process holds it for all of `patience`, and when the
+  // file holds something else: it is somebody's. Of a memtune that was killed what it had started ends a moment later.
+  explicit FileLock(const std::filesystem::path& path, FileSystem& system = system_files(),
+                    std::chrono::milliseconds patience = {});
 
  private:
   // The file stays: removing it would let a third process lock a new file of that name beside a waiting second one.

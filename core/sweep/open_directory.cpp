@@ -1,10 +1,12 @@
 #include "core/sweep/open_directory.h"
 
+#include <chrono>
+
 namespace memtune::sweep {
 
 OpenDirectory::OpenDirectory(const std::filesystem::path& path, FileSystem& files)
     : directory_(path, files), made_(make_folders(path, files)) {
-  lock_ = std::make_unique<FileLock>(path / "lock", directory_.files());
+  lock_ = std::make_unique<FileLock>(path / "lock", directory_.files(), std::chrono::seconds(3));
   directory_.check_format();
   directory_.remove_temporaries();
 }

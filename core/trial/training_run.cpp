@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
-#include <thread>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -33,16 +32,9 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// One process at a time writes states. Of a memtune that was killed the process that trains ends a moment later.
+// One process at a time writes states.
 FileLock lock(const state::StateFolder& folder) {
-  constexpr std::chrono::seconds kPatience{10};
-  const auto patience = Clock::now() + kPatience;
-  while (true) try {
-      return FileLock(folder.root() / "lock", folder.files());
-    } catch (const UsageError&) {
-      if (Clock::now() >= patience) throw;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+  return FileLock(folder.root() / "lock", folder.files(), std::chrono::seconds(10));
 }
 
 class TrainingRun {

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -186,6 +188,19 @@ TEST_CASE("a lock in use names the process that holds it") {
   const std::string message = "'" + path.string() + "' is locked by process " + std::to_string(::getpid()) +
                               "; wait until it ends or use another folder";
   CHECK_THROWS_WITH_AS(FileLock{path}, message.c_str(), UsageError);
+}
+
+TEST_CASE("who is patient has the lock once it is free") {
+  const ScratchFolder folder;
+  const fs::path path = folder.path / "lock";
+  auto held = std::make_unique<FileLock>(path);
+  CHECK_THROWS_AS((FileLock{path, system_files(), std::chrono::milliseconds(50)}), UsageError);
+  std::thread holder([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    held.reset();
+  });
+  CHECK_NOTHROW((FileLock{path, system_files(), std::chrono::seconds(20)}));
+  holder.join();
 }
 
 TEST_CASE("a lock is free again after its end or a kill of its process") {
