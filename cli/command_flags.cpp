@@ -8,11 +8,10 @@
 
 namespace memtune::cli {
 
-void check_flags_of_command(const CLI::App& command, const std::vector<std::string>& flags) {
+void check_flags_of_command(const CLI::App& command, const std::vector<std::string>& flags, const std::string& why) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_lnames().empty() ? option->get_name() : "--" + option->get_lnames().front();
-    if (option->count() > 0 && std::ranges::find(flags, name) == flags.end())
-      throw UsageError(name + " is for models of memtune's own; a command behind -- brings what it trains");
+    if (option->count() > 0 && std::ranges::find(flags, name) == flags.end()) throw UsageError(name + why);
   }
 }
 

@@ -15,8 +15,10 @@ namespace memtune::cli {
 // The words behind "--"; nothing: there was no "--".
 using CommandWordsBehind = std::optional<std::vector<std::string>>;
 
-// UsageError for a flag that was given and is not of `flags`: it is about memtune's own models.
-void check_flags_of_command(const CLI::App& command, const std::vector<std::string>& flags);
+// UsageError for a flag that was given and is not of `flags`: `why` it is not for commands, behind its name.
+void check_flags_of_command(
+    const CLI::App& command, const std::vector<std::string>& flags,
+    const std::string& why = " is for models of memtune's own; a command behind -- brings what it trains");
 
 // --warmup, --steps, --timeout, --memory-cap and --out; no variants. Throws UsageError.
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command);

@@ -151,7 +151,9 @@ void add_doctor(CLI::App& app, Action& action, const CommandWordsBehind& behind)
   add_console_flags(*command, flags->console);
   command->footer("-- COMMAND...");
   command->callback([flags, command, &action, behind] {
-    if (behind) check_flags_of_command(*command, {"--json", "--quiet", "--no-color"});
+    if (behind)
+      check_flags_of_command(*command, {"--json", "--quiet", "--no-color"},
+                             " is about the machine: memtune doctor looks at that without -- and a command");
     if (behind)
       action = [flags, behind] { return look_at_command(*flags, *behind); };
     else

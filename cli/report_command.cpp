@@ -34,7 +34,10 @@ struct ReportFlags {
 };
 
 trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const result::Measurement& trial) {
-  if (trial.trace.empty()) throw UsageError(trial.strategy + " has no trace: it ended in " + to_string(trial.outcome));
+  if (trial.trace.empty())
+    throw UsageError(trial.strategy + " has no trace" +
+                     (trial.outcome == result::Outcome::ok ? ": its steps were not traced"
+                                                           : ": it ended in " + to_string(trial.outcome)));
   trace::ReadTrace read = trace::read_trace(run.directory / trial.trace);
   if (read.cut())
     say(flags.console,

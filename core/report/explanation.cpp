@@ -28,6 +28,13 @@ std::string for_people(const std::string& written) {
   return written.substr(0, 10) + " " + written.substr(11, 5) + " UTC";
 }
 
+std::string peak_meaning(const Report& report) {
+  if (report.emulated) return "the most bytes that tensors held, counted by an allocator on the processor";
+  if (has_resident_peaks(report))
+    return "the most resident memory of a process, the interpreter and libraries included";
+  return "the most bytes that tensors held in a step, by the caching allocator";
+}
+
 }  // namespace
 
 std::vector<Term> meanings(const std::vector<Column>& columns) {
@@ -46,9 +53,7 @@ std::vector<Term> method(const Report& report) {
   terms.push_back(
       {"Trials", "each a process of its own that trains real steps; times and peaks are of steps after warm-up"});
   terms.push_back({"Step time", "the median of whole steps; ± is half of the 95 % bootstrap interval of that median"});
-  terms.push_back({"Peak", report.emulated
-                               ? "the most bytes that tensors held, counted by an allocator on the processor"
-                               : "the most bytes that tensors held in a step, by the caching allocator"});
+  terms.push_back({"Peak", peak_meaning(report)});
   terms.push_back(
       {"Hidden", "the share of the time of copies during which the device also computed; exposed is the rest"});
   if (is_of_commands(report))

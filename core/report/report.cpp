@@ -19,6 +19,8 @@ bool is_of_commands(const Report& report) {
   return std::ranges::any_of(report.rows, [](const Row& row) { return !row.command.empty(); });
 }
 
+bool has_resident_peaks(const Report& report) { return is_of_commands(report) && report.device.starts_with("CPU"); }
+
 Report printable(Report report) {
   const auto clean = [](auto&... texts) { ((texts = memtune::printable(texts)), ...); };
   clean(report.version, report.model, report.device, report.settings, report.reference);

@@ -38,6 +38,9 @@ const result::Row* reference_row(const Report& report, const result::Row& row);
 // Whether its rows are variants of a training command, whose losses are compared, not trials of memtune's own.
 bool is_of_commands(const Report& report);
 
+// Whether its peaks are of all that a process holds: there is no allocator of a device to ask.
+bool has_resident_peaks(const Report& report);
+
 // The same with nothing in its texts that a terminal would act on: a run's folder may come from anybody. Every printer
 // of text begins with it.
 Report printable(Report report);

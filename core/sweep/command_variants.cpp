@@ -73,6 +73,9 @@ std::vector<Values> combinations(const std::vector<VariantAxis>& axes) {
   return all;
 }
 
+// Where the path of a variant's file will stand: no word that is typed, and no value, has such a byte.
+constexpr char kConfigMark = '\0';
+
 // Values are not looked into: what one of them has in braces stays.
 std::string replaced(const std::string& word, const Values& values) {
   std::string text;
@@ -93,8 +96,10 @@ CommandVariant variant_of(const CommandVariant& of, const Values& values) {
   for (const auto& [name, value] : values) parts.push_back(name + "=" + value);
   variant.name = parts.empty() ? "command" : join(parts, ", ");
   variant.command.clear();
+  Values all = values;
+  if (!of.file_name.empty()) all.emplace_back(kConfigPlaceholder, std::string(1, kConfigMark));
   for (const std::string& word : of.command)
-    if (std::string text = replaced(word, values); !text.empty() || word.empty()) variant.command.push_back(text);
+    if (std::string text = replaced(word, all); !text.empty() || word.empty()) variant.command.push_back(text);
   return variant;
 }
 
@@ -105,6 +110,8 @@ VariantAxis parse_axis(const std::string& text) {
   VariantAxis axis{trim(text.substr(0, equals)), {}};
   if (equals == std::string::npos || !is_name(axis.name))
     throw UsageError("--try '" + text + "': write 'name=one;another', where the command has {name}");
+  if (text.find_first_of("\n\r") != std::string::npos)
+    throw UsageError("--try " + axis.name + ": a value is one line; what has several can stand in a file");
   for (const std::string& value : split(text.substr(equals + 1), ';')) {
     if (std::ranges::count(axis.values, trim(value)) > 0)
       throw UsageError("--try '" + text + "' has '" + trim(value) + "' twice");
@@ -118,6 +125,10 @@ std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, 
   std::vector<CommandVariant> all;
   for (const CommandVariant& variant : variants)
     for (const Values& values : combinations(axes)) all.push_back(variant_of(variant, values));
+  std::set<std::string> names;  // by which trials are told from each other
+  for (const CommandVariant& variant : all)
+    if (!names.insert(variant.name).second)
+      throw UsageError("two variants have the name '" + variant.name + "': their values have commas and names in them");
   if (all.size() > kMostVariants)
     throw UsageError("these are " + std::to_string(all.size()) + " variants; more than " +
                      std::to_string(kMostVariants) + " are not tried in one sweep");
@@ -136,7 +147,7 @@ std::vector<std::string> with_config(const CommandVariant& variant, const std::s
   std::vector<std::string> words = variant.command;
   if (variant.file_name.empty()) return words;
   const std::string path = (std::filesystem::path(folder) / config_file(variant)).string();
-  for (std::string& word : words) word = replaced(word, {{kConfigPlaceholder, path}});
+  for (std::string& word : words) word = join(split(word, kConfigMark), path);
   return words;
 }
 

@@ -15,7 +15,7 @@ inline constexpr const char* kArgumentsWord = "{args}";      // its arguments, a
 
 struct CommandVariant {
   std::string name;
-  std::vector<std::string> command;  // program and arguments; {config} stands for the path of its file
+  std::vector<std::string> command;  // program and arguments; of expand(), a mark stands for the path of its file
   std::string file_name, file_text;  // written into the trial's folder; "": it has none
 };
 
@@ -44,8 +44,8 @@ VariantAxis parse_axis(const std::string& text);  // UsageError
 
 // Each of `variants` with each combination of values, the first of every axis first, named "a=1, b=2" behind its own
 // name. A word that is nothing but a placeholder for "" goes. UsageError for a placeholder in the commands without an
-// axis, an axis that no command has, and more variants than anybody waits for. ${NAME} is a shell's, and no
-// placeholder.
+// axis, an axis that no command has, two variants of one name, and more of them than anybody waits for. ${NAME} is a
+// shell's, and no placeholder.
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes);
 
 // {NAME} stands in one of its words.
@@ -54,7 +54,7 @@ bool has_placeholder(const std::vector<std::string>& command, const std::string&
 // Where its file lies in a trial's folder: apart from memtune's own, whose names it may have.
 std::filesystem::path config_file(const CommandVariant& variant);
 
-// Its words, with its file where it lies in `folder`.
+// The words of one that expand() made, with its file where it lies in `folder`.
 std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder);
 
 }  // namespace memtune::sweep

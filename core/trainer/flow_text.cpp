@@ -88,6 +88,7 @@ class FlowReader {
   char next() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
   void skip_blank() {
+    if (at_ == 0 && text_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
     while (at_ < text_.size()) {
       const bool begins = at_ == 0 || std::string_view(" \t\r\n").find(text_[at_ - 1]) != std::string_view::npos;
       if (text_[at_] == '#' && begins)

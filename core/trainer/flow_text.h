@@ -10,6 +10,8 @@
 
 namespace memtune::trainer {
 
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // that a file may begin with
+
 // What cannot be known from the text alone (an alias, a tag, an anchor, text of several lines, brackets that do not
 // match) comes back as that text.
 nlohmann::json read_value(std::string_view text);

@@ -108,6 +108,7 @@ OwnSettings::OwnSettings(const SpaceProfile& profile, std::string text, std::str
     throw UsageError("this trainer's config is a program: {args} in the command takes the settings, without --config");
   if (!name_.empty() && std::ranges::count(profile.forms, form_of(name_)) == 0)
     throw UsageError(name_ + ": a config of this trainer is a file ending in ." + join(profile.forms, " or ."));
+  if (text_.find('\0') != std::string::npos) throw UsageError(name_ + " has a zero byte: it is no UTF-8 text");
   take_flags(command, profile.arguments, command_);
   command_.merge(settings_in(command, profile.argument));
   if (json_) config::parse_json_object(name_, text_);

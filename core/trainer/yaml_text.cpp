@@ -32,16 +32,36 @@ void append(std::string& text, const Lines& lines) {
 
 size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
-// The key that a line begins with; nothing where it begins with something else.
+bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
+
+// Behind the key that a line begins with, which may be quoted; npos: it begins with something else.
+size_t colon_of(const std::string& line) {
+  const size_t first = line.find_first_not_of(" \t");
+  if (first == std::string::npos) return first;
+  const char quote = line[first] == '"' || line[first] == '\'' ? line[first] : '\0';
+  size_t at = first + (quote != 0 ? 1 : 0);
+  while (quote != 0 && at < line.size() && line[at] != quote) at += quote == '"' && line[at] == '\\' ? 2 : 1;
+  if (quote != 0) at = line.find_first_not_of(" \t", at + 1);
+  if (quote != 0 && (at == std::string::npos || line[at] != ':')) return std::string::npos;
+  for (at = line.find(':', at); at != std::string::npos; at = line.find(':', at + 1))
+    if (at + 1 == line.size() || is_blank(line[at + 1])) return at;
+  return at;
+}
+
+// Nothing where the line begins with something else.
 std::optional<std::string> key_of(const std::string& line) {
-  const size_t end = line.find(':');
-  if (end == 0 || end == std::string::npos) return {};
-  if (end + 1 < line.size() && line[end + 1] != ' ' && line[end + 1] != '\t' && line[end + 1] != '\r') return {};
-  std::string key = trim(line.substr(0, end));
-  const bool quoted = key.size() > 1 && (key.front() == '"' || key.front() == '\'') && key.front() == key.back();
-  if (quoted) key = key.substr(1, key.size() - 2);
-  if (key.find_first_of(" \t\"'[]{}#&*!|>%@`,") != std::string::npos) return {};
-  return key;
+  const size_t colon = colon_of(line);
+  if (colon == 0 || colon == std::string::npos) return {};
+  const std::string key = trim(line.substr(0, colon));
+  if (key.empty()) return {};
+  if (key.front() == '"' || key.front() == '\'') {
+    const json text = read_value(key);
+    return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
+  }
+  const bool plain = std::string_view("[]{}#&*!|>%@`,").find(key.front()) == std::string_view::npos &&
+                     !key.starts_with("- ") && !key.starts_with("---") && !key.starts_with("? ") &&
+                     key.find(" #") == std::string::npos;
+  return plain ? std::optional(key) : std::nullopt;
 }
 
 bool is_told_by_the_way(const std::string& line) {
@@ -91,7 +111,7 @@ YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name
 // What stands behind the key in its own line, and where a comment begins there.
 struct FirstLine {
   explicit FirstLine(const std::string& line) {
-    const size_t colon = line.find(':');
+    const size_t colon = colon_of(line);
     head = line.substr(0, colon + 1);
     size_t end = line.size();
     for (size_t at = colon + 1, quote = 0; at < line.size(); ++at) {
@@ -130,7 +150,7 @@ YamlDocument inside(const YamlEntry& entry, const std::string& name) {
 
 // A value in its own line and those behind it, as flow text.
 std::string flow_of(const YamlEntry& entry) {
-  std::string text = entry.lines.front().substr(entry.lines.front().find(':') + 1);
+  std::string text = entry.lines.front().substr(colon_of(entry.lines.front()) + 1);
   for (size_t i = 1; i < entry.lines.size(); ++i) text += "\n" + entry.lines[i];
   return text;
 }
@@ -231,7 +251,7 @@ void put(YamlDocument& document, size_t indent, Path path, const std::optional<j
 }  // namespace
 
 std::string YamlDocument::text() const {
-  std::string text;
+  std::string text = mark;
   for (const YamlEntry& entry : entries) {
     append(text, entry.above);
     append(text, entry.lines);
@@ -240,7 +260,12 @@ std::string YamlDocument::text() const {
   return text;
 }
 
-YamlDocument parse_yaml(const std::string& text, const std::string& name) { return parse_at(lines_of(text), 0, name); }
+YamlDocument parse_yaml(const std::string& text, const std::string& name) {
+  const size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  YamlDocument document = parse_at(lines_of(text.substr(mark)), 0, name);
+  document.mark = text.substr(0, mark);
+  return document;
+}
 
 YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std::string& name) {
   if (std::ranges::count(document.entries, key, &YamlEntry::key) > 1)

@@ -20,6 +20,7 @@ struct YamlEntry {
 };
 
 struct YamlDocument {
+  std::string mark;  // kByteOrderMark, or ""
   std::vector<YamlEntry> entries;
   Lines below;  // comments behind the last
 

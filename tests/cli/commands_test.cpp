@@ -363,6 +363,15 @@ TEST_CASE("a dry run tells how much would be run, and what memory a step takes a
       ended.err);
 }
 
+TEST_CASE("a trial that worked and has no trace says so, where a trace is to be shown") {
+  const Workspace place;
+  std::ofstream(place.folder.path / "train.sh") << memtune::tests::kTrain << "train $$ 1 1 7; finished $$\n";
+  CHECK(place.memtune("profile -q -- sh train.sh").code == 0);
+  const Ended ended = place.memtune("report memtune-profile --format perfetto");
+  CHECK(ended.code == 2);
+  CHECK(ended.err == "memtune: command has no trace: its steps were not traced\n");
+}
+
 TEST_CASE("doctor tells what of a command can be measured, and why nothing can") {
   const Workspace place;
   std::ofstream(place.folder.path / "train.sh") << memtune::tests::kTrain << "train $$ 1 1 3; finished $$\n";

@@ -188,7 +188,7 @@ TEST_CASE("a variant that the time limit ends has not failed") {
 
 TEST_CASE("a variant has its file, and is told where that lies") {
   Bench bench("cat $1 >seen; echo $MEMTUNE_ATTACH_STEPS $MEMTUNE_ATTACH_CAP >>told; train $$ 20 1 7; finished $$");
-  bench.settings.sweep.variants = {{"own", {"sh", bench.file(), "{config}"}, "mine.yaml", "a: 1\n"}};
+  bench.settings.sweep.variants = expand({{"own", {"sh", bench.file(), "{config}"}, "mine.yaml", "a: 1\n"}}, {});
   bench.settings.sweep.memory_cap_bytes = 4096;
   bench.settings.sweep.skipped = {{"offload", "does nothing here"}};
   bench.settings.rounds = 2;

@@ -74,9 +74,26 @@ TEST_CASE("a variant with a file is told where that lies, and axes go through ea
   CHECK(all[2].name == "offload, x=1");
   CHECK(all[2].file_text == "a: 2");
   CHECK(with_config(all[2], "run/trials/1") == Words{"train", "run/trials/1/config/mine.yaml", "1"});
-  CHECK(with_config({"own", {"sh", "${config} {config}"}, "a.yaml", ""}, "t") ==
-        Words{"sh", "${config} t/config/a.yaml"});
+  const auto shell = expand({{"own", {"sh", "${config} {config}"}, "a.yaml", ""}}, {});
+  CHECK(with_config(shell[0], "t") == Words{"sh", "${config} t/config/a.yaml"});
   CHECK_THROWS_AS(variants({"train", "{config}"}, {}), UsageError);
+}
+
+TEST_CASE("a value that says {config} is not the path of the variant's file, in a finished run neither") {
+  const auto all = expand({{"own", {"train", "{x}", "--config={config}"}, "a.yaml", ""}}, {parse_axis("x={config}")});
+  CHECK(with_config(all[0], "t") == Words{"train", "{config}", "--config=t/config/a.yaml"});
+  CommandSweep sweep;
+  sweep.variants = all;
+  const CommandSweep read = nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandSweep>();
+  CHECK(with_config(read.variants[0], "t") == with_config(all[0], "t"));
+}
+
+TEST_CASE("variants that could not be told from each other are refused, and values of several lines") {
+  CHECK_THROWS_WITH_AS(variants({"{a}", "{b}"}, {"a=1;1, b=2", "b=2, b=3;3"}),
+                       "two variants have the name 'a=1, b=2, b=3': their values have commas and names in them",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(parse_axis("a=1\n2"), "--try a: a value is one line; what has several can stand in a file",
+                       UsageError);
 }
 
 TEST_CASE("what sweep.json has of them is read back") {

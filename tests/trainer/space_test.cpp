@@ -200,6 +200,7 @@ TEST_CASE("what is no config of the trainer is refused in one line") {
         "x.yaml: gradient_checkpointing must be true or false, not \"maybe\"");
   CHECK(refused("trl", "gradient_checkpointing_kwargs: 3\n", "x.yaml") ==
         "x.yaml: gradient_checkpointing_kwargs must be a mapping, not 3");
+  CHECK(refused("trl", std::string("a: 1\0", 5), "x.yaml") == "x.yaml has a zero byte: it is no UTF-8 text");
   CHECK(refused("torchtune", "batch_size: ${rows}\n", "x.yaml") == "taken");
   CHECK(refused("axolotl", "micro_batch_size: 2.5\n", "x.yaml") ==
         "x.yaml: micro_batch_size must be a whole number, not 2.5");

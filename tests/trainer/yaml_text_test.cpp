@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/trainer/flow_text.h"
 
 using nlohmann::json;
 using namespace memtune;
@@ -54,6 +55,25 @@ TEST_CASE("a document may begin with its mark, whatever stands behind that") {
     CAPTURE(start);
     CHECK(put(std::string(start) + "a: 1\n", {"a"}, 2) == std::string(start) + "a: 2\n");
   }
+}
+
+TEST_CASE("a key may be quoted, have blanks in it and before its colon, and stays as it is written") {
+  for (const char* key : {"\"optim\" ", "'optim'", "optim ", "\"op\\u0074im\""})
+    CHECK(put(std::string(key) + ": x  # why\n", {"optim"}, "y") == std::string(key) + ": y  # why\n");
+  CHECK(put("my key: 1\nhttp://x: 2\nit's: 3\n", {"my key"}, 4) == "my key: 4\nhttp://x: 2\nit's: 3\n");
+  CHECK(put("\"a: b\": {c: 1}\n", {"a: b", "c"}, 2) == "\"a: b\": {c: 2}\n");
+  CHECK(read("a:\n  \"b:c\" :\n  - 1\n", {"a"}) == json{{"b:c", {1}}});
+  for (const char* none : {"\"open: 1\n", "\"a\" b: 1\n", "a # b: 1\n", "? a: 1\n", "--- a: 1\n", "\t: 1\n"})
+    CHECK_THROWS_AS(put(none, {"x"}, 1), UsageError);
+}
+
+TEST_CASE("a byte order mark is no part of the first key, and stays") {
+  CHECK(put("\xEF\xBB\xBF"
+            "a: 1\n",
+            {"a"}, 2) ==
+        "\xEF\xBB\xBF"
+        "a: 2\n");
+  CHECK(put_in_flow("\xEF\xBB\xBF{\"a\": 1}", Keys{"a"}, json(2), true) == "\xEF\xBB\xBF{\"a\": 2}");
 }
 
 TEST_CASE("a new member comes behind the last of its mapping, at its indentation") {

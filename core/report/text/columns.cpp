@@ -128,7 +128,7 @@ class Columns {
     add(
         peak.head(), Column::kAlways, false,
         [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; },
-        "the most that tensors held at once");
+        has_resident_peaks(report_) ? "the most resident memory of a process" : "the most that tensors held at once");
     add(
         std::string("−") + peak.byte_unit(), 5, false,
         [&](const Row& row) {

@@ -5,6 +5,7 @@
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/report/text/markdown.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -85,6 +86,18 @@ TEST_CASE("80 columns get the columns that decide, and nothing is wrapped") {
  note: the gradients of none differ from run to run; those marked ≈ differ from
        them by no more than that
 )");
+}
+
+TEST_CASE("the peak of a command is what its process holds on a CPU, and what its tensors hold on a GPU") {
+  Report report;
+  report.rows = {worked("command", 250, 1, 2 * kGiB)};
+  report.rows[0].command = {"python", "train.py"};
+  report.device = "CPU (2 cores)";
+  CHECK(has(table(report, {false, 140}), "peak GiB: the most resident memory of a process"));
+  CHECK(has(markdown(report),
+            "- **Peak**: the most resident memory of a process, the interpreter and libraries included"));
+  report.device = "NVIDIA H200";
+  CHECK(has(table(report, {false, 140}), "peak GiB: the most that tensors held at once"));
 }
 
 TEST_CASE("no line is wider than the terminal") {
