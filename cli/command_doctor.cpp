@@ -1,40 +1,17 @@
 #include "cli/command_doctor.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
-#include <filesystem>
 
 #include "core/attach/command.h"
-#include "core/base/error.h"
-#include "core/base/file.h"
+#include "core/base/private_folder.h"
 #include "core/process/interrupt.h"
 
 namespace memtune::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 using sweep::DoctorCheck;
 
 constexpr int kLeastMajor = 2, kLeastMinor = 4;  // of PyTorch, that are tried
-
-class PrivateFolder {
- public:
-  PrivateFolder() {
-    std::string name = (fs::temp_directory_path() / "memtune-doctor-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw_io_error("make", name, errno);
-    path = name;
-  }
-  ~PrivateFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-
-  fs::path path;
-};
 
 bool is_too_old(const std::string& version) {
   int major = 0, minor = 0;
@@ -76,11 +53,11 @@ DoctorCheck check_losses(const result::Measurement& m) {
 }  // namespace
 
 std::vector<DoctorCheck> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
-  const PrivateFolder folder;
+  const PrivateFolder folder("doctor");
   attach::CommandSettings settings;
   settings.command = command;
   settings.steps = {1, 1, 1};
-  settings.folder = folder.path;
+  settings.folder = folder.path();
   settings.limit = limit;
   const process::InterruptScope interrupts;
   const attach::CommandResult result = attach::measure_command(settings);

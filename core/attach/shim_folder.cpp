@@ -1,10 +1,5 @@
 #include "core/attach/shim_folder.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-
 #include "core/base/error.h"
 #include "core/base/file.h"
 
@@ -32,22 +27,17 @@ std::string text_of(const StepCounts& steps) {
 }  // namespace
 
 ShimFolder::ShimFolder() {
-  std::string name = (fs::temp_directory_path() / "memtune-attach-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw_io_error("make", name, errno);
-  path_ = name;
-  make_folders(path_ / "shim");
+  if (path().string().find(':') != std::string::npos)
+    throw UsageError("TMPDIR: PYTHONPATH, by which Python finds memtune's measuring, names no folder with a colon: " +
+                     path().parent_path().string());
+  make_folders(path() / "shim");
   make_folders(records());
-  for (const ShimFile& file : shim_files()) write_file(path_ / "shim" / file.name, file.text);
-}
-
-ShimFolder::~ShimFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  for (const ShimFile& file : shim_files()) write_file(path() / "shim" / file.name, file.text);
 }
 
 std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_t memory_cap_bytes) const {
   std::vector<std::string> variables;
-  std::string python_path = (path_ / "shim").string();
+  std::string python_path = (path() / "shim").string();
   const std::string tracer = tracer_path();
   bool injects = false;
   for (char** variable = environ; *variable; ++variable) {

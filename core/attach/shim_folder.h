@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/private_folder.h"
+
 namespace memtune::attach {
 
 // Of shim/, which the build puts into the program.
@@ -25,19 +27,16 @@ struct StepCounts {
 // Made for one command, gone with this.
 class ShimFolder {
  public:
-  ShimFolder();  // IoError
-  ~ShimFolder();
-  ShimFolder(const ShimFolder&) = delete;
-  ShimFolder& operator=(const ShimFolder&) = delete;
+  ShimFolder();  // IoError; UsageError where PYTHONPATH cannot name it
 
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path records() const { return path_ / "records"; }
+  const std::filesystem::path& path() const { return folder_.path(); }
+  std::filesystem::path records() const { return path() / "records"; }
 
   // That of this process, with what the shim is to be found by and told.
   std::vector<std::string> environment(const StepCounts& steps, int64_t memory_cap_bytes) const;
 
  private:
-  std::filesystem::path path_;
+  PrivateFolder folder_{"attach"};
 };
 
 }  // namespace memtune::attach
