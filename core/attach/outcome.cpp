@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
+#include <vector>
 
 #include "core/attach/figures.h"
 #include "core/base/bytes.h"
@@ -35,9 +36,11 @@ int signal_in(const std::string& text) {
   return signal > 0 && signal < NSIG ? signal : 0;
 }
 
-// The first line that has any.
-std::string first_words(const std::string& text) {
-  for (const std::string& line : split(text, '\n'))
+// The first line that has any; of a traceback that a worker's parent tells, the last.
+std::string words_of(const std::string& text) {
+  std::vector<std::string> lines = split(text, '\n');
+  if (text.find("Traceback (most recent call last)") != std::string::npos) std::ranges::reverse(lines);
+  for (const std::string& line : lines)
     if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; }))
       return trim(line).substr(0, 300);
   return "";
@@ -53,10 +56,10 @@ class Judge {
     if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
     if (ending_.stop == Stop::timeout)
       return {Outcome::timeout, "no end within " + seconds(ending_.limit) + ", " + where() + hint()};
+    if (ended_well() && measured_steps() > 0) return check_losses();
     if (const auto failure = by_exception()) return *failure;
     if (!ended_well()) return by_status();
-    if (measured_steps() == 0) return {Outcome::error, "it ended by itself (exit code 0) " + where() + hint()};
-    return check_losses();
+    return {Outcome::error, "it ended by itself (exit code 0) " + where() + hint()};
   }
 
   void add_notes(std::vector<std::string>& notes) const {
@@ -129,7 +132,7 @@ class Judge {
     if (!first) return {};
     if (const int signal = signal_in(first->exception_text))
       return process::classify_end(signal, ending_.memory_kills, where(), "of a process that the command started");
-    const std::string line = first_words(first->exception_text);
+    const std::string line = words_of(first->exception_text);
     return Failure{outcome_of(*first), first->exception_type + ": " + line + " (" + where() + ")"};
   }
 

@@ -108,6 +108,17 @@ TEST_CASE("an exception is the reason, and one for lack of memory has its own ou
   CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == Outcome::disk_full);
 }
 
+TEST_CASE("a worker's traceback is told by its last line, and a helper's exception is no failure of the training") {
+  const std::string raised =
+      "printf '%s\\n' '{\"record\": \"exception\", \"type\": \"ProcessRaisedException\", \"text\": \""
+      "-- Process 1 terminated\\n\\nTraceback (most recent call last):\\n f()\\nKeyError: 3\\n\"}' "
+      ">>$MEMTUNE_ATTACH/9.jsonl; ";
+  const CommandResult failed = Stage().run("train 10 0 1 3; " + raised + "exit 1");
+  CHECK(failed.row.measurement.reason == "ProcessRaisedException: KeyError: 3 (after step 3 of 7)");
+  CHECK(Stage().run("train 10 0 1 4; " + raised).row.measurement.outcome == Outcome::ok);
+  CHECK(Stage().run(raised).row.measurement.reason.starts_with("ProcessRaisedException: KeyError: 3"));
+}
+
 TEST_CASE("of several ranks' exceptions the first is the reason") {
   const auto exception = [](int pid, int time_s, const char* text) {
     return "echo '{\"record\": \"exception\", \"time_s\": " + std::to_string(time_s) +
@@ -210,6 +221,14 @@ TEST_CASE("a program that is not there is a mistake of whoever typed it") {
   stage.settings.command = {"no-such-program-anywhere"};
   CHECK_THROWS_WITH_AS(measure_command(stage.settings),
                        "cannot run 'no-such-program-anywhere': No such file or directory", UsageError);
+}
+
+TEST_CASE("temporary files in a folder that PYTHONPATH cannot name are refused") {
+  Stage stage;
+  std::filesystem::create_directory(stage.folder.path / "a:b");
+  const test::Variable place("TMPDIR", (stage.folder.path / "a:b").string());
+  CHECK_THROWS_AS(stage.run("true"), UsageError);
+  CHECK(std::filesystem::is_empty(stage.folder.path / "a:b"));
 }
 
 TEST_CASE("a signal to this process ends the command as interrupted") {

@@ -9,14 +9,14 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
 
 import commands
+import loops
+from measured import MEMTUNE, Measured
 
-MEMTUNE = ""
 STEPS = 7  # 2 of warm-up, 5 measured
 
 
@@ -31,38 +31,7 @@ def processes_with(word):
     return found
 
 
-class CommandTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="memtune-command-")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        (self.folder / "tmp").mkdir()
-        self.environment = dict(os.environ, TMPDIR=str(self.folder / "tmp"), OMP_NUM_THREADS="1")
-
-    def script(self, text):
-        (self.folder / "train.py").write_text(text)
-        return [sys.executable, "train.py", str(self.folder / "seen")]
-
-    def seen(self, key, rank=""):
-        lines = [json.loads(line) for line in (self.folder / f"seen{rank}").read_text().splitlines()]
-        return [line[key] for line in lines if key in line]
-
-    def private_folders(self):
-        return list((self.folder / "tmp").glob("memtune-*"))
-
-    def profile(self, *command, flags=("--timeout", "120"), code=0):
-        """The whole answer; its one trial is trials[0]."""
-        done = subprocess.run([MEMTUNE, "profile", "-q", "--json", "-", *flags, "--", *command],
-                              cwd=self.folder, env=self.environment, text=True, capture_output=True, timeout=200)
-        log = self.folder / "memtune-profile/trials/1-command/log.txt"
-        self.assertEqual(done.returncode, code,
-                         done.stdout[-2000:] + done.stderr[-2000:] + (log.read_text()[-2000:] if log.exists() else ""))
-        self.assertEqual(self.private_folders(), [])
-        return json.loads(done.stdout)
-
-    def trial(self, *command, **named):
-        return self.profile(*command, **named)["trials"][0]
-
+class CommandTest(Measured):
     def test_a_plain_loop_is_told_as_it_was_and_ends_as_by_exit(self):
         command = self.script(commands.PLAIN)
         answer = self.profile(*command)
@@ -108,6 +77,39 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertGreater(trial["step_ms"]["median"], 20)
         self.assertTrue(0 < trial["optimizer_ms"] < 10, trial["optimizer_ms"])
+
+    def test_of_a_closure_that_is_called_again_the_first_loss_counts(self):
+        trial = self.trial(*self.script(loops.LBFGS))
+        self.assertEqual(trial["loss"][:-1], self.seen("loss"))
+        self.assertEqual(len(trial["loss"]), STEPS)
+
+    def test_a_script_may_close_all_files_save_by_keywords_and_go_elsewhere(self):
+        self.environment["TMPDIR"] = "tmp"  # as it is told from here
+        trial = self.trial(*self.script(commands.CLOSES_FILES))
+        self.assertEqual((trial["outcome"], len(trial["loss"])), ("ok", STEPS))
+        self.assertEqual(self.seen("written"), [0])
+        self.assertEqual(trial["saves"][0]["bytes"], self.seen("bytes")[0])
+
+    def test_an_exception_is_told_though_the_script_has_a_hook_of_its_own(self):
+        trial = self.trial(*self.script(commands.OWN_HOOK), code=1)
+        self.assertEqual(trial["outcome"], "device_oom")
+        self.assertEqual(trial["reason"], "OutOfMemoryError: CUDA out of memory in 'caf?' (before its first optimizer step)")
+
+    def test_a_script_ends_though_nothing_can_be_recorded_any_more(self):
+        trial = self.trial(*self.script(commands.REMOVES_RECORDS), flags=("--timeout", "30"), code=1)
+        self.assertEqual(trial["outcome"], "error")
+        self.assertTrue(trial["reason"].startswith("it ended by itself"), trial["reason"])
+        self.assertEqual(self.seen("ended"), [STEPS - 1])
+
+    def test_nothing_gets_into_a_graph_that_is_captured(self):
+        answer = self.profile(*self.script(commands.CAPTURES), code=1)
+        self.assertEqual(self.seen("touched"), [False])
+        self.assertIn("what a CUDA graph has captured is not seen when it is replayed", answer["notes"])
+
+    def test_the_peak_is_not_that_of_what_started_it(self):
+        start = "import os, sys; held = b'x' * (1 << 30); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+        trial = self.trial(sys.executable, "-c", start, *self.script(commands.PLAIN)[1:])
+        self.assertLess(trial["peak_bytes"]["allocated"], 900 << 20)
 
     def test_a_device_is_not_waited_for_before_the_last_step(self):
         answer = self.profile(*self.script(commands.PLAYED_DEVICE))
@@ -241,7 +243,4 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    MEMTUNE = os.path.abspath(sys.argv.pop(1))
     unittest.main()

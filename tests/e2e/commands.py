@@ -252,6 +252,71 @@ if __name__ == "__main__":
     multiprocessing.start_processes(work, (os.path.dirname(sys.argv[1]),), nprocs=2, start_method="fork")
 """
 
+# Saves by keywords; then closes whatever it has open, and opens files that have those numbers.
+CLOSES_FILES = PRELUDE + """
+os.chdir("/")
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+mine = []
+try:
+    for step in range(40):
+        optimizer.zero_grad()
+        model(batch()).square().mean().backward()
+        optimizer.step()
+        if step == 1:
+            torch.save(obj=model.state_dict(), f=sys.argv[1] + ".pt")
+            tell(bytes=os.path.getsize(sys.argv[1] + ".pt"))
+        if step == 2:
+            name = seen.name
+            os.closerange(3, 1000)
+            mine = [open(sys.argv[1] + ".%d" % i, "wb", buffering=0) for i in range(40)]
+finally:
+    written = sum(os.path.getsize(file.name) for file in mine)
+    seen = open(name, "a", buffering=1)
+    tell(written=written)
+"""
+
+OWN_HOOK = PRELUDE + """
+sys.excepthook = lambda *_: print("unwell")
+raise torch.OutOfMemoryError("CUDA out of memory in 'caf\\udce9'")
+"""
+
+# As a full disk does it.
+REMOVES_RECORDS = PRELUDE + """
+import shutil
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+try:
+    for step in range(10 ** 9):
+        optimizer.zero_grad()
+        model(batch()).square().mean().backward()
+        if step == 3:
+            shutil.rmtree(os.environ["MEMTUNE_ATTACH"])
+        optimizer.step()
+finally:
+    tell(ended=step)
+"""
+
+# A step that a CUDA graph captures, played: nothing may touch the device then.
+CAPTURES = PRELUDE + """
+touched = False
+
+
+class Event:
+    def __init__(self, enable_timing):
+        global touched
+        touched = True
+
+
+torch.cuda.Event = Event
+torch.cuda.is_initialized = torch.cuda.is_current_stream_capturing = lambda: True
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(batch()).square().mean().backward()
+optimizer.step()
+tell(touched=touched)
+"""
+
 NO_OPTIMIZER = PRELUDE + """
 model = network()
 for step in range(40):

@@ -11,18 +11,19 @@ class Training:
         self.warmup, self.steps, self.traced = (int(n) for n in os.environ["MEMTUNE_ATTACH_STEPS"].split("+"))
         self.folder = os.environ["MEMTUNE_ATTACH"]
         self.over = False
+        self.raised = None  # what ended the script, once that was told
         self.reset()
 
     def reset(self):
         """Of a process that was forked off, too: its parent's steps are not its own."""
         self.pid = os.getpid()
-        self.file = None
         self.step = 0  # that have ended
         self.first = None  # the optimizer whose steps divide time
         self.calls = 0  # of any optimizer's step
         self.backwards = self.counted_backwards = self.depth = 0
         self.last = None  # moment at which the running step began
         self.losses, self.updates, self.update_began = [], [], None
+        self.losses_before_update = None  # how many, while an optimizer steps
         self.saves_s = 0
         self.saving = False
         self.pending = []  # steps whose device has not come so far
@@ -34,10 +35,13 @@ class Training:
     def write(self, **record):
         import json
 
-        if self.file is None:
-            path = os.path.join(self.folder, "%d.jsonl" % self.pid)
-            self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
-        os.write(self.file, (json.dumps(record) + "\n").encode())
+        # Opened each time: a script may close all descriptors, and the next file of its own has this one's number.
+        path = os.path.join(self.folder, "%d.jsonl" % os.getpid())
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            os.write(file, (json.dumps(record) + "\n").encode())
+        finally:
+            os.close(file)
 
     def note(self, text):
         self.write(record="note", text=text)
@@ -45,8 +49,12 @@ class Training:
     def exception(self, kind, value):
         import time
 
+        self.raised = value
         if not self.over and issubclass(kind, Exception):
-            self.write(record="exception", time_s=time.time(), type=kind.__name__, text=str(value)[:2000])
+            text = str(value).encode("utf-8", "replace").decode()
+            if len(text) > 2000:  # of a traceback the end tells
+                text = text[:500] + "\n" + text[-1500:]
+            self.write(record="exception", time_s=time.time(), type=kind.__name__, text=text)
 
     def write_process(self):
         import torch
@@ -115,6 +123,8 @@ class Training:
         root = tensors if not isinstance(tensors, (list, tuple)) else tensors[0] if len(tensors) == 1 else None
         if root is None or grad_tensors is not None:
             return
+        if self.losses_before_update not in (None, len(self.losses)):  # a closure that its optimizer calls again
+            return
         if self.dtype is None:
             self.dtype = least_precise(root)
         loss = getattr(root, "_memtune_loss", None)
@@ -129,12 +139,13 @@ class Training:
         self.check_fork()
         # An optimizer for each parameter would pay more for the clock than for the update.
         self.update_began = self.now() if len(self.updates) < 8 else None
+        self.losses_before_update = len(self.losses)
 
     def end_update(self, optimizer):
         self.calls += 1
         if self.update_began is not None:
             self.updates.append((self.update_began, self.now()))
-        self.update_began = None
+        self.update_began = self.losses_before_update = None
         if self.ends_step(optimizer):
             self.end_step(False)
 
@@ -170,8 +181,6 @@ class Training:
         import torch
 
         cuda = torch.cuda.is_initialized()
-        if cuda and torch.cuda.is_current_stream_capturing():
-            return
         end = self.now()
         self.step += 1
         if self.step == 1:
@@ -265,15 +274,17 @@ class Training:
             self.note("kernels and copies cannot be traced: " + error.value.decode(errors="replace"))
 
     def finish(self):
-        self.flush(True)
-        if self.tracer is not None:
-            self.end_trace()
-        self.write(record="done")
-        self.over = True
         import atexit
 
+        self.over = True
         atexit.register(leave_process_group)
-        raise SystemExit(0)
+        try:
+            self.flush(True)
+            if self.tracer is not None:
+                self.end_trace()
+            self.write(record="done")
+        finally:  # though nothing can be written any more
+            raise SystemExit(0)
 
 
 def least_precise(loss):

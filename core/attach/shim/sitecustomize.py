@@ -26,6 +26,8 @@ def guarded(tell):
 
     def call(*arguments):
         try:
+            if is_capturing():
+                return training.note("what a CUDA graph has captured is not seen when it is replayed")
             return tell(*arguments)
         except Exception as error:
             try:
@@ -34,6 +36,13 @@ def guarded(tell):
                 pass
 
     return call
+
+
+def is_capturing():
+    """Nothing of ours may get into a CUDA graph."""
+    cuda = sys.modules.get("torch.cuda")
+    asks = getattr(cuda, "is_current_stream_capturing", None)
+    return training is not None and asks is not None and cuda.is_initialized() and asks()
 
 
 def watch_optimizers(module):
@@ -103,12 +112,13 @@ def watch_saves(name):
         original = getattr(module, name)
 
         @functools.wraps(original)
-        def save(data, target, *arguments, **named):
+        def save(*arguments, **named):
             if training.saving:
-                return original(data, target, *arguments, **named)
+                return original(*arguments, **named)
             training.saving, began = True, time.perf_counter()
             try:
-                result = original(data, target, *arguments, **named)
+                result = original(*arguments, **named)
+                target = arguments[1] if len(arguments) > 1 else named.get("f", named.get("filename"))
                 guarded(training.saved)(time.perf_counter() - began, size_of(target))
                 return result
             finally:
@@ -134,6 +144,16 @@ def watch_exceptions():
         previous(kind, value, trace)
 
     sys.excepthook = hook
+
+    def at_exit():
+        """The script may have put a hook of its own into that place."""
+        value = getattr(sys, "last_value", None)
+        if value is not None and value is not training.raised:
+            guarded(training.exception)(type(value), value)
+
+    import atexit
+
+    atexit.register(at_exit)
 
 
 class Watcher:
