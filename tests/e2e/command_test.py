@@ -96,7 +96,7 @@ class CommandTest(Measured):
         self.assertEqual(trial["reason"], "OutOfMemoryError: CUDA out of memory in 'caf?' (before its first optimizer step)")
 
     def test_a_script_ends_though_nothing_can_be_recorded_any_more(self):
-        trial = self.trial(*self.script(commands.REMOVES_RECORDS), flags=("--timeout", "30"), code=1)
+        trial = self.trial(*self.script(commands.REMOVES_RECORDS), code=1)
         self.assertEqual(trial["outcome"], "error")
         self.assertTrue(trial["reason"].startswith("it ended by itself"), trial["reason"])
         self.assertEqual(self.seen("ended"), [STEPS - 1])

@@ -290,7 +290,7 @@ try:
     for step in range(10 ** 9):
         optimizer.zero_grad()
         model(batch()).square().mean().backward()
-        if step == 3:
+        if step == 1:
             shutil.rmtree(os.environ["MEMTUNE_ATTACH"])
         optimizer.step()
 finally:
@@ -308,10 +308,10 @@ class Event:
         touched = True
 
 
-torch.cuda.Event = Event
-torch.cuda.is_initialized = torch.cuda.is_current_stream_capturing = lambda: True
 model = network()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.cuda.Event = Event
+torch.cuda.is_initialized = torch.cuda.is_current_stream_capturing = lambda: True
 model(batch()).square().mean().backward()
 optimizer.step()
 tell(touched=touched)
