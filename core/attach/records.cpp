@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMostBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
+constexpr int64_t kMostSaved = int64_t{1} << 50;   // by one save, so that sums are numbers
 
 std::optional<double> number_in(const json& line, const char* key) {
   const auto found = line.find(key);
@@ -64,7 +65,8 @@ void read_line(const std::string& text, TrainingRecords& to) try {
   const std::string kind = line.at("record");
   if (kind == "process") read_process(line, to);
   if (kind == "step") to.steps.push_back(read_step(line));
-  if (kind == "save") to.saves.push_back({whole(line.at("step"), 0), line.at("ms"), whole(line.at("bytes"), 0)});
+  if (kind == "save")
+    to.saves.push_back({whole(line.at("step"), 0), line.at("ms"), whole(line.at("bytes"), 0, kMostSaved)});
   if (kind == "note" && to.notes.size() < 20) to.notes.push_back(line.at("text"));
   if (kind == "done") to.done = true;
   if (kind == "exception") {

@@ -45,6 +45,8 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
                            "\n",
                            R"({"record": "trace", "file": "../../etc/passwd", "steps": 2})"
                            "\n",
+                           R"({"record": "save", "step": 1, "ms": 2, "bytes": 4611686018427387904})"
+                           "\n",
                            R"({"record": "done"})"
                            "\n"})
     add_line(place.path / "1.jsonl", line);
@@ -57,6 +59,7 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
   CHECK(folder.processes()[0].steps.empty());
   CHECK(folder.processes()[0].done);
   CHECK(folder.processes()[0].trace.empty());
+  CHECK(folder.processes()[0].saves.empty());
   CHECK_FALSE(folder.processes()[1].done);
 }
 

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "core/attach/outcome.h"
+#include "core/attach/records.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -52,6 +54,8 @@
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
 #include "core/trainer/flow_text.h"
+#include "core/trainer/own_settings.h"
+#include "core/trainer/space_profile.h"
 #include "core/trainer/yaml_text.h"
 
 using namespace memtune;
@@ -287,6 +291,49 @@ void read_yaml_text(const std::string& text) {
   if (parse_json(trainer::put_in_flow(text, path, json(7), true)).at("a").at("b") != json(7)) std::abort();
 }
 
+// What a hostile or killed process left, of one rank and of a second one behind a form feed, as it came in.
+void read_records(const std::string& input) {
+  const size_t second = std::min(input.find('\f'), input.size()), half = second / 2;
+  const fs::path records = folder().path() / "records";
+  fs::create_directory(records);
+  attach::RecordFolder reader(records);
+  folder().file("records/1.jsonl", input.substr(0, half));
+  folder().file("records/2.jsonl", "");
+  reader.poll();
+  folder().file("records/1.jsonl", input.substr(0, second));
+  folder().file("records/2.jsonl", input.substr(std::min(second + 1, input.size())));
+  reader.poll();
+  attach::CommandSettings settings;
+  settings.folder = folder().path();
+  const bool ended = input.size() % 2 == 0;
+  attach::Ending ending;
+  ending.stop = ended ? attach::Stop::none : attach::Stop::timeout;
+  if (ended) ending.status = 0;
+  attach::make_result(settings, reader, ending);
+}
+
+// A person's config, and behind "%%" the words of the command, a line each: what a choice sets is set, in a config that
+// is read again.
+void read_own_config(const std::string& input) {
+  static const trainer::SpaceProfile yaml = trainer::read_space_profile("trl"),
+                                     json = trainer::read_space_profile("deepspeed");
+  const size_t end = std::min(input.find("%%\n"), input.size());
+  const std::string text = input.substr(0, end);
+  const std::vector<std::string> words = split(input.substr(std::min(end + 3, input.size())), '\n');
+  const trainer::SpaceProfile& profile = text.starts_with('{') ? json : yaml;
+  const std::string name = text.starts_with('{') ? "x.json" : "x.yaml";
+  const trainer::OwnSettings own(profile, text, name, words, profile.releases);
+  if (own.with({}) != text) std::abort();
+  for (const trainer::Axis& axis : profile.axes)
+    for (const trainer::SpaceChoice& choice : axis.choices) try {
+        own.arguments(choice.changes);
+        const trainer::OwnSettings changed(profile, own.with(choice.changes), name, {}, profile.releases);
+        for (const auto& [key, value] : choice.changes)
+          if (changed.value(key) != own.value(key, choice.changes)) std::abort();
+      } catch (const UsageError&) {
+      }
+}
+
 const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", read_trace},
                                                                       {"plan", read_plan},
                                                                       {"plan_file", read_plan_file},
@@ -310,7 +357,9 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"pickle", read_pickle},
                                                                       {"transformers", read_transformers},
                                                                       {"adapter", read_adapter},
-                                                                      {"yaml", read_yaml_text}};
+                                                                      {"yaml", read_yaml_text},
+                                                                      {"records", read_records},
+                                                                      {"own_config", read_own_config}};
 
 void (*chosen)(const std::string&) = nullptr;
 

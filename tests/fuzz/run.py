@@ -115,7 +115,19 @@ def seeds():
                 "tensors": [{"name": "x", "dtype": "F32", "shape": [2, 4], "file": 0, "xxh3": "11"}]}
     yaml = [b"x: 1  # why\n\na:\n  # c\n  b: 1\n  d:\n    e: 'f'\nl:\n- 1\nt: |\n  a: 1\n", b"a: {b: [1, 'x'], \"c\": {d: null}}  # y\n",
             b'{\n  "a": {"b": 1.5, "c": [true, {}]},\n  "d": null\n}\n', b"---\na: &x {c: 1,\n  d: *y}\n<<: *z\n# end\n"]
+    records = [{"record": "process", "pid": 7, "rank": 1, "world": 2, "cuda": False, "device": "", "torch": "2.11", "python": "3"},
+               *({"record": "step", "step": i, "phase": phase, "skipped": i == 1, "ms": i, "optimizer_ms": 0.5, "save_ms": 0,
+                  "loss": [1.5, None], "allocated": 9, "reserved": 9, "device": 9} for i, phase in
+                 enumerate(["warmup", "measured", "measured", "traced"], 1)),
+               *({"record": "save", "step": 1, "ms": 2, "bytes": size} for size in (9, 1 << 62, 1 << 62)), {"record": "note", "text": "n"},
+               {"record": "trace", "file": "7.mttrace", "steps": 2}, {"record": "done"},
+               {"record": "exception", "time_s": 1.5, "type": "KeyError", "text": "Signal 9 (SIGKILL)"}]
+    lines = "".join(json.dumps(record) + "\n" for record in records).encode()
+    own = [b"# mine\noptim: 'adamw_torch'\ngradient_checkpointing_kwargs: {use_reentrant: false}\n%%\n--torch_compile\ntrue\n",
+           b'{"zero_optimization": {"stage": 2},\n "activation_checkpointing": {}}', b"per_device_train_batch_size: 4\n"]
     return {
+        "records": [lines, lines[:300] + b"\f" + lines, b"\f" + lines],
+        "own_config": own,
         "yaml": yaml,
         "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
