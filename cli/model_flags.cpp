@@ -276,8 +276,9 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }
 
-SweepSettings ModelFlags::settings() const {
+SweepSettings ModelFlags::settings(const sweep::LoopSettings& loop) const {
   SweepSettings settings;
+  static_cast<sweep::LoopSettings&>(settings) = loop;
   settings.request.training = training_settings(*this);
   settings.batches = integers_flag("--batch", batches);
   settings.sequences = integers_flag("--seq", sequences);

@@ -25,9 +25,8 @@ struct ModelFlags {
 
   void add_to(CLI::App& command, const std::string& default_out);
 
-  // Everything but strategies, budget and goal. Its notes say what was chosen without being asked for. Throws
-  // UsageError.
-  sweep::SweepSettings settings() const;
+  // `loop` and everything but strategies. Its notes say what was chosen without being asked for. Throws UsageError.
+  sweep::SweepSettings settings(const sweep::LoopSettings& loop = {}) const;
 };
 
 // `device` as given, checked; "": cuda where a driver and the CUDA half of the build are there, else cpu.

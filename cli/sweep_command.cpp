@@ -154,8 +154,7 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
       flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMost);
   ModelFlags model = flags.model;
   if (finds_batch(flags)) model.batches.clear();
-  sweep::SweepSettings settings = model.settings();
-  read_loop(flags, settings);
+  sweep::SweepSettings settings = model.settings(loop);
   set_global_batch(flags, settings);
   settings.strategies = specs;
   settings.plans = plans;
