@@ -21,31 +21,12 @@ TEST_CASE("flash-varlen computes what sdpa does under a mask of the documents, w
     }
 }
 
-TEST_CASE("the window is part of it") {
-  const PackedPlace whole("cuda", "null"), windowed("cuda", "32");
-  const Trained all = train(whole.request("flash-varlen", "bfloat16"));
-  CHECK(most_apart(train(windowed.request("flash-varlen", "bfloat16")), all) > 0.1);
-}
+TEST_CASE("the window is part of it") { check_window_counts("cuda"); }
 
-TEST_CASE("under autocast queries, keys and values are cast for it") {
-  const PackedPlace place("cuda", "null");
-  config::TrialRequest flash = place.request("flash-varlen", "float32"), sdpa = place.request("sdpa", "float32");
-  flash.training.autocast = sdpa.training.autocast = "bfloat16";
-  const Trained found = train(flash), expected = train(sdpa);
-  CHECK(apart(found.loss, expected.loss) < 2e-3);
-  CHECK(most_apart(found, expected) < 0.05);
-}
+TEST_CASE("under autocast queries, keys and values are cast for it") { check_autocast_casts("cuda", 0.05); }
 
 TEST_CASE("flash-varlen has the same bits whether its values are kept, made again or moved") {
-  const PackedPlace place("cuda", "32");
-  const config::TrialRequest none = place.request("flash-varlen", "bfloat16");
-  const Trained kept = train(none);
-  check_equal(train(none), kept);
-  for (const char* strategy : {"checkpoint:full", "checkpoint:cheap", "checkpoint:op", "offload:stream", "offload:sync",
-                               "checkpoint:full,inputs=host"}) {
-    CAPTURE(strategy);
-    check_equal(train(planned(none, strategy)), kept);
-  }
+  check_equal_under_strategies("cuda");
 }
 
 }  // namespace memtune::tests

@@ -2,12 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include "core/autograd/autocast.h"
 #include "core/autograd/hooks.h"
 #include "core/config/op_traits.h"
 #include "core/quantized/nf4.h"
+#include "tests/quantized/linear_layer.h"
 
 namespace memtune::quantized {
 namespace {
@@ -27,18 +27,6 @@ at::Tensor call(const at::Tensor& input, const Nf4& weight, int64_t rows, int64_
   return stack.at(0).toTensor();
 }
 
-struct Nothing final : autograd::Ticket {
-  at::Tensor unpack() override { return {}; }
-};
-
-struct CountSaves final : autograd::Packer {
-  std::unique_ptr<autograd::Ticket> pack(const at::Tensor&) override {
-    ++saves;
-    return std::make_unique<Nothing>();
-  }
-  int saves = 0;
-};
-
 }  // namespace
 
 TEST_CASE("result and gradients are those of a linear layer with the unpacked weight") {
@@ -46,29 +34,18 @@ TEST_CASE("result and gradients are those of a linear layer with the unpacked we
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const Nf4 packed = pack_nf4(at::randn({48, 64}).to(type), Magnitudes::quantized);
     const at::Tensor weight = unpack_nf4(packed, {48, 64}, type);
-    const at::Tensor x = at::randn({2, 3, 64}).to(type), factor = at::randn({2, 3, 48}).to(type);
-    std::vector<at::Tensor> results, gradients, of_bias;
-    for (const bool quantized : {true, false}) {
-      const at::Tensor input = x.clone().requires_grad_();
-      const at::Tensor bias = at::ones({48}, x.options()).requires_grad_();
-      results.push_back(quantized ? call(input, packed, 48, 64, bias) : at::linear(input, weight, bias));
-      autograd::backward((results.back() * factor).sum());
-      gradients.push_back(input.grad());
-      of_bias.push_back(bias.grad());
-    }
-    CHECK(at::equal(results[0], results[1]));
-    CHECK(at::equal(gradients[0], gradients[1]));
-    CHECK(at::equal(of_bias[0], of_bias[1]));
+    tests::check_is_linear(at::randn({2, 3, 64}).to(type), weight,
+                           [&](const at::Tensor& x, const at::Tensor& bias) { return call(x, packed, 48, 64, bias); });
   }
 }
 
 TEST_CASE("nothing is saved for backward, and an input that needs no gradient leaves no node") {
   const Nf4 packed = pack_nf4(at::randn({8, 64}), Magnitudes::plain);
-  CountSaves count;
-  const autograd::HookScope hooks(&count);
+  tests::KeepSaves keep;
+  const autograd::HookScope hooks(&keep);
   CHECK(call(at::randn({2, 64}).requires_grad_(), packed, 8, 64).requires_grad());
   CHECK_FALSE(call(at::randn({2, 64}), packed, 8, 64).requires_grad());
-  CHECK(count.saves == 0);
+  CHECK(keep.saves.empty());
 }
 
 TEST_CASE("under autocast it computes in autocast's type and answers in its input's") {

@@ -114,4 +114,33 @@ inline void check_equal(const Trained& found, const Trained& expected) {
   for (size_t i = 0; i < found.gradients.size(); ++i) CHECK(at::equal(found.gradients[i], expected.gradients[i]));
 }
 
+// What holds of flash-varlen's kernel wherever it runs.
+
+inline void check_window_counts(const char* device) {
+  const PackedPlace whole(device, "null"), windowed(device, "32");
+  const Trained all = train(whole.request("flash-varlen", "bfloat16"));
+  CHECK(most_apart(train(windowed.request("flash-varlen", "bfloat16")), all) > 0.1);
+}
+
+inline void check_autocast_casts(const char* device, double most) {
+  const PackedPlace place(device, "null");
+  config::TrialRequest flash = place.request("flash-varlen", "float32"), sdpa = place.request("sdpa", "float32");
+  flash.training.autocast = sdpa.training.autocast = "bfloat16";
+  const Trained found = train(flash), expected = train(sdpa);
+  CHECK(apart(found.loss, expected.loss) < 2e-3);
+  CHECK(most_apart(found, expected) < most);
+}
+
+inline void check_equal_under_strategies(const char* device) {
+  const PackedPlace place(device, "32");
+  const config::TrialRequest none = place.request("flash-varlen", "bfloat16");
+  const Trained kept = train(none);
+  check_equal(train(none), kept);
+  for (const char* strategy : {"checkpoint:full", "checkpoint:cheap", "checkpoint:op", "offload:stream", "offload:sync",
+                               "checkpoint:full,inputs=host"}) {
+    CAPTURE(strategy);
+    check_equal(train(planned(none, strategy)), kept);
+  }
+}
+
 }  // namespace memtune::tests

@@ -92,28 +92,14 @@ TEST_CASE("flash-varlen is given what makes it sdpa under a mask of the document
   }
 }
 
-TEST_CASE("a window hides what lies before it, on a CPU") {
-  const PackedPlace whole("cpu", "null"), windowed("cpu", "32");
-  const Trained all = train(whole.request("flash-varlen", "bfloat16"));
-  CHECK(most_apart(train(windowed.request("flash-varlen", "bfloat16")), all) > 0.1);
-}
+TEST_CASE("a window hides what lies before it, on a CPU") { check_window_counts("cpu"); }
 
 TEST_CASE("under autocast queries, keys and values are cast for flash-varlen, on a CPU") {
-  const PackedPlace place("cpu", "null");
-  config::TrialRequest flash = place.request("flash-varlen", "float32"), sdpa = place.request("sdpa", "float32");
-  flash.training.autocast = sdpa.training.autocast = "bfloat16";
-  CHECK(most_apart(train(flash), train(sdpa)) < 0.03);
+  check_autocast_casts("cpu", 0.03);
 }
 
 TEST_CASE("flash-varlen has the same bits whether its values are kept, made again or moved, on a CPU") {
-  const PackedPlace place("cpu", "32");
-  const config::TrialRequest none = place.request("flash-varlen", "bfloat16");
-  const Trained kept = train(none);
-  for (const char* strategy : {"checkpoint:full", "checkpoint:cheap", "checkpoint:op", "offload:stream", "offload:sync",
-                               "checkpoint:full,inputs=host"}) {
-    CAPTURE(strategy);
-    check_equal(train(planned(none, strategy)), kept);
-  }
+  check_equal_under_strategies("cpu");
 }
 
 TEST_CASE("checkpoint:op and checkpoint:cheap keep what flash-varlen makes, checkpoint:full makes it again") {
