@@ -4,11 +4,14 @@
 #include <filesystem>
 
 #include "cli/app.h"
+#include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/config/strategy.h"
+#include "core/result/ranking.h"
 #include "core/sweep/command_line.h"
 #include "core/trainer/space.h"
 
@@ -56,9 +59,28 @@ std::vector<sweep::CommandVariant> variants_of(const CommandSweepFlags& flags, s
   for (const trainer::Skipped& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
   std::vector<sweep::CommandVariant> variants;
   for (const trainer::Variant& variant : space.variants)
-    variants.push_back(
-        {variant.name, with_arguments(flags.command, variant.arguments), space.file_name, variant.config});
+    variants.push_back({variant.name, with_arguments(flags.command, variant.arguments), space.file_name, variant.config,
+                        space.variants.front().name, variant.parts, variant.like});
   return variants;
+}
+
+// What a sweep of a model in the folder measured, at the batch that it recommends.
+std::vector<sweep::NativeFigures> native_figures(const CommandSweepFlags& flags) {
+  std::vector<sweep::NativeFigures> figures;
+  if (flags.like.empty()) return figures;
+  if (flags.trainer.empty()) throw UsageError("--like is about a trainer's settings: --trainer NAME says whose");
+  const report::Report report = open_run(flags.like).report;
+  if (report::is_of_commands(report))
+    throw UsageError("--like: " + flags.like +
+                     " is a sweep of a command; it takes one of a model, memtune sweep --model");
+  const result::Recommendation& at = report.recommendation;
+  for (const result::Row& row : report.rows)
+    if (row.batch == at.batch && row.sequence == at.sequence) {
+      const bool worked = result::usable(row.measurement);
+      figures.push_back({config::canonical_name(row.measurement.strategy), worked ? row.measurement.step_ms.median : 0,
+                         static_cast<double>(result::peak(row))});
+    }
+  return figures;
 }
 
 void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
@@ -93,6 +115,7 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
 
 int sweep_command(CommandSweepFlags flags) {
   check_answer(flags.answer);
+  flags.settings.native = native_figures(flags);
   add_variants(flags, flags.settings.sweep);
   Progress progress(flags.answer.console);
   const sweep::SweepResult result = sweep::sweep_commands(flags.settings, progress);

@@ -14,7 +14,7 @@ inline const std::vector<std::string> kMayChange = {"optimizer"};
 
 struct CommandSweepFlags {
   std::vector<std::string> command, tries;
-  std::string trainer, config;           // "": none
+  std::string trainer, config, like;     // "": none
   std::vector<std::string> allowed;      // of kMayChange
   sweep::CommandSweepSettings settings;  // all but its variants
   AnswerFlags answer;

@@ -27,6 +27,7 @@ void list_trials(const sweep::SweepRecord& record) {
     text += trial.strategy;
     if (trial.batch) text += "  batch " + std::to_string(*trial.batch);
     if (trial.sequence) text += "  sequence " + std::to_string(*trial.sequence);
+    for (const std::string& note : trial.notes) text += "  # " + note;
     text += "\n";
   }
   write_output("-", text);

@@ -47,7 +47,7 @@ With -- the words behind it are a training command that is not memtune's. It is 
 --try's values, which stand for {name} in it, or for each memory setting of --trainer, as a config made from your own
 that {config} is the path of (without --config as words for {args}); measured as memtune profile does it, --rounds
 times in turns. The first values of all, or your own config, are the variant that the others are compared with; one
-whose first losses are others is flagged, and not recommended. Of the flags --try, --trainer, --config, --allow, --rounds, --steps, --warmup, --timeout, --time-limit, --budget, --goal,
+whose first losses are others is flagged, and not recommended. Of the flags --try, --trainer, --config, --allow, --like, --rounds, --steps, --warmup, --timeout, --time-limit, --budget, --goal,
 --memory-cap, --retry, --dry-run, --out, --json, --csv, -q and --no-color go with it.
 
 The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked or none fits, 2
@@ -59,16 +59,16 @@ constexpr int64_t kMostSamples = 1'000'000;  // a step
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 // Of the flags, those that a command behind "--" has a use for.
-const std::vector<std::string> kOfCommands = {"--try",   "--trainer",    "--config",  "--allow",      "--rounds",
-                                              "--steps", "--warmup",     "--timeout", "--time-limit", "--budget",
-                                              "--goal",  "--memory-cap", "--retry",   "--dry-run",    "--out",
-                                              "--json",  "--csv",        "--quiet",   "--no-color"};
+const std::vector<std::string> kOfCommands = {"--try",    "--trainer", "--config",     "--allow",   "--like",
+                                              "--rounds", "--steps",   "--warmup",     "--timeout", "--time-limit",
+                                              "--budget", "--goal",    "--memory-cap", "--retry",   "--dry-run",
+                                              "--out",    "--json",    "--csv",        "--quiet",   "--no-color"};
 
 struct SweepFlags {
   ModelFlags model;
   std::vector<std::string> strategies, plans, tries, allowed;
   std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
-  std::string time_limit, trainer, config;
+  std::string time_limit, trainer, config, like;
   bool retry = false, dry_run = false, measure_saves = false;
 };
 
@@ -140,7 +140,8 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   check_answer(answer_flags(flags));
   for (const auto& [flag, given] :
        {std::pair("--try", !flags.tries.empty()), std::pair("--trainer", !flags.trainer.empty()),
-        std::pair("--config", !flags.config.empty()), std::pair("--allow", !flags.allowed.empty())})
+        std::pair("--config", !flags.config.empty()), std::pair("--allow", !flags.allowed.empty()),
+        std::pair("--like", !flags.like.empty())})
     if (given)
       throw UsageError(std::string(flag) + " is about a training command: it goes with -- and the command behind that");
   const std::vector<std::string> specs = strategies(flags);
@@ -170,6 +171,7 @@ CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::
   sweep.tries = flags.tries;
   sweep.trainer = flags.trainer;
   sweep.config = flags.config;
+  sweep.like = flags.like;
   sweep.allowed = flags.allowed;
   sweep.answer = answer_flags(flags);
   sweep.settings = command_settings(flags.model, command);
@@ -291,6 +293,10 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
       ->type_name("FILE");
   offer(add_list(*command, "--allow", flags->allowed, "what of training --trainer may change: optimizer"), kMayChange)
       ->type_name("WHAT");
+  command
+      ->add_option("--like", flags->like,
+                   "folder of a sweep of the model, whose figures say which settings to try first")
+      ->type_name("DIR");
   command->add_option("--budget", flags->budget, "device memory that the answer may use: 16GiB")->type_name("BYTES");
   offer(command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)"),
         {"throughput", "memory"})
@@ -317,7 +323,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
   put_under(kTrials, *command,
-            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--allow", "--retry", "--dry-run"});
+            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--allow", "--like", "--retry",
+             "--dry-run"});
   put_under(kMeasuring, *command, {"--rounds", "--time-limit", "--saves"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});
   command->footer("-- COMMAND...");

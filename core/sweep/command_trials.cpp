@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -87,14 +88,27 @@ trace::Origin CommandTrials::origin() const {
 }
 
 std::vector<TrialState> CommandTrials::next(std::span<const TrialState> tried) {
-  if (!tried.empty()) return {};
+  const CommandOrder order(settings_.sweep.variants, settings_.native, record_.budget_bytes, settings_.goal);
   std::vector<TrialState> trials;
-  for (const CommandVariant& variant : settings_.sweep.variants) {
-    TrialState& trial = trials.emplace_back();
-    trial.spec.strategy = variant.name;
-    trial.spec.key = key(variant);
+  if (tried.empty())
+    for (const PlacedVariant& placed : order.first()) trials.push_back(trial_of(placed));
+  if (combined_ || (tried.empty() && !settings_.dry_run)) return trials;
+  combined_ = true;
+  PlacedCombinations combinations = order.combined(tried);
+  for (PlacedVariant& placed : combinations.run) {
+    if (settings_.dry_run) placed.why = "behind the single changes, by what they show";
+    trials.push_back(trial_of(placed));
   }
+  std::ranges::move(combinations.skipped, std::back_inserter(record_.command->skipped));
   return trials;
+}
+
+TrialState CommandTrials::trial_of(const PlacedVariant& placed) const {
+  TrialState trial;
+  trial.spec.strategy = placed.variant->name;
+  trial.spec.key = key(*placed.variant);
+  if (settings_.dry_run && !placed.why.empty()) trial.spec.notes = {placed.why};
+  return trial;
 }
 
 const CommandVariant& CommandTrials::variant(const TrialState& trial) const {

@@ -18,7 +18,9 @@ class CommandTrials : public SweepSubject {
   bool describe() override;
   std::string device() const override;
   trace::Origin origin() const override;
-  std::vector<TrialState> next(std::span<const TrialState> tried) override;  // all of them, at once
+  // What changes one thing, then combinations; of a dry run all at once. Combinations that are left out go into the
+  // record.
+  std::vector<TrialState> next(std::span<const TrialState> tried) override;
   std::vector<std::string> notes() const override { return {}; }
   // Figures stand for themselves: losses are compared with those that are on record.
   bool reuse(const TrialState&, const result::Measurement&) override { return true; }
@@ -27,6 +29,7 @@ class CommandTrials : public SweepSubject {
   void judge(TrialState&) override {}  // reports do, once all that is compared is there
 
  private:
+  TrialState trial_of(const PlacedVariant& placed) const;
   const CommandVariant& variant(const TrialState& trial) const;
   std::string key(const CommandVariant& variant) const;
 
@@ -34,6 +37,7 @@ class CommandTrials : public SweepSubject {
   SweepListener& listener_;
   const RunDirectory& directory_;
   SweepRecord& record_;
+  bool combined_ = false;
 };
 
 }  // namespace memtune::sweep

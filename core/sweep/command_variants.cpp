@@ -95,6 +95,9 @@ CommandVariant variant_of(const CommandVariant& of, const Values& values) {
   if (!of.name.empty()) parts.push_back(of.name);
   for (const auto& [name, value] : values) parts.push_back(name + "=" + value);
   variant.name = parts.empty() ? "command" : join(parts, ", ");
+  const std::string behind = variant.name.substr(std::min(of.name.size(), variant.name.size()));
+  if (!of.own.empty()) variant.own += behind;
+  for (std::string& part : variant.parts) part += behind;
   variant.command.clear();
   Values all = values;
   if (!of.file_name.empty()) all.emplace_back(kConfigPlaceholder, std::string(1, kConfigMark));

@@ -29,7 +29,8 @@ bool Loop::run() {
   return subject_.describe() && run_proposals();
 }
 
-// False when a signal came. Proposals that bring nothing new are the last.
+// False when a signal came. Proposals that bring nothing new are the last. What is measured once is known better than
+// what was never tried: all first rounds come before any second.
 bool Loop::run_proposals() {
   std::vector<TrialState> proposed = subject_.next({});
   for (const auto& notes : {settings_.notes, subject_.notes()})
@@ -42,10 +43,11 @@ bool Loop::run_proposals() {
     if (settings_.dry_run) return true;
     tell_origin();
     directory_.write_record(record_);
-    if (!turns_.run(begin)) return false;
+    if (!turns_.run_first_round(begin)) return false;
     proposed = subject_.next(turns_.trials());
   } while (!proposed.empty() && begin < turns_.trials().size());
-  return true;
+  directory_.write_record(record_);
+  return turns_.run_later_rounds();
 }
 
 // What else an earlier run found out about a trial stays beside it.
@@ -61,8 +63,9 @@ void Loop::tell_plan(size_t begin) {
   size_t reused = 0, runs = 0;
   for (size_t i = 0; i < turns_.trials().size(); ++i) {
     const size_t missing = turns_.missing_rounds(turns_.trials()[i]);
+    const bool failed = i < begin && turns_.trials()[i].measurement.outcome != result::Outcome::ok;
     reused += missing == 0 ? 1 : 0;
-    runs += i < begin ? 0 : missing;
+    runs += failed ? 0 : missing;
   }
   listener_.planned(record_.trials, reused, runs);
 }

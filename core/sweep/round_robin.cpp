@@ -39,14 +39,19 @@ size_t RoundRobin::missing_rounds(const TrialState& trial) {
   return missing;
 }
 
-bool RoundRobin::run(size_t begin) {
-  for (size_t round = 0; round < rounds(); ++round)
-    for (size_t i = begin; i < trials_.size(); ++i) {
-      if (has_round(trials_[i], round)) continue;
-      const Turn turn = run_round(i, round);
-      if (turn == Turn::interrupted) return false;
-      if (turn == Turn::no_time) leave_out(trials_[i], round);
-    }
+bool RoundRobin::run_later_rounds() {
+  for (size_t round = 1; round < rounds(); ++round)
+    if (!run_round_of_all(0, round)) return false;
+  return true;
+}
+
+bool RoundRobin::run_round_of_all(size_t begin, size_t round) {
+  for (size_t i = begin; i < trials_.size(); ++i) {
+    if (has_round(trials_[i], round)) continue;
+    const Turn turn = run_round(i, round);
+    if (turn == Turn::interrupted) return false;
+    if (turn == Turn::no_time) leave_out(trials_[i], round);
+  }
   return true;
 }
 

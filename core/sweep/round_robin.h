@@ -31,9 +31,10 @@ class RoundRobin {
   const std::vector<TrialState>& trials() const { return trials_; }
   size_t missing_rounds(const TrialState& trial);
 
-  // All rounds of the trials from `begin` on, as far as there is time; false when a signal came. UsageError when the
-  // first trial of all is refused: so would be the others.
-  bool run(size_t begin);
+  // The first round of the trials from `begin` on, and later those that are missing of all, as far as there is time;
+  // false when a signal came. UsageError when the first trial of all is refused: so would be the others.
+  bool run_first_round(size_t begin) { return run_round_of_all(begin, 0); }
+  bool run_later_rounds();
 
   // Read when it is first asked for.
   Journal& journal();
@@ -44,6 +45,7 @@ class RoundRobin {
   bool can_reuse(const JournalEntry& known, const TrialState& trial);
   const TrialState* base_of(const TrialState& trial) const;
   bool has_round(const TrialState& trial, size_t round);
+  bool run_round_of_all(size_t begin, size_t round);
   Turn run_round(size_t trial, size_t round);
   Turn measure_base(const TrialState& trial, size_t round);
   Turn run_trial(size_t trial, size_t round);

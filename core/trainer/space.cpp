@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -39,7 +40,7 @@ class SpaceMaker {
 
   Space make() {
     known_[identity({})] = "own";
-    space_.variants.push_back({"own", own_.with({}), {}});
+    space_.variants.push_back({"own", own_.with({}), {}, {}, ""});
     for (const Axis& axis : profile_.axes)
       for (const SpaceChoice& choice : axis.choices) add_choice(axis, choice);
     if (!profile_.micro_batch.empty())
@@ -76,8 +77,32 @@ class SpaceMaker {
   void add(const std::string& name, const Changes& changes) {
     if (const auto reason = reason_against(name, changes)) return skip(name, *reason);
     const auto [same, is_new] = known_.emplace(identity(changes), name);
+    std::string& own_like = space_.variants.front().like;
+    if (same->second == "own" && own_like.empty()) own_like = like(name);
     if (!is_new) return skip(name, "the same as " + same->second);
-    space_.variants.push_back({name, own_.with(changes), own_.arguments(changes)});
+    space_.variants.push_back({name, own_.with(changes), own_.arguments(changes), parts(name), like(name)});
+  }
+
+  // Under the names that they are run by; what the user has already is none.
+  std::vector<std::string> parts(const std::string& name) const {
+    std::vector<std::string> parts;
+    const std::vector<std::string> all = split(name, '+');
+    if (all.size() < 2) return parts;
+    for (const std::string& part : all) {
+      const auto known = known_.find(identity(choices_.at(part)));
+      if (known != known_.end() && known->second != "own") parts.push_back(known->second);
+    }
+    return parts;
+  }
+
+  // Of a combination that is not named the only one of its parts'.
+  std::string like(const std::string& name) const {
+    if (const auto named = profile_.likes.find(name); named != profile_.likes.end()) return named->second;
+    std::set<std::string> found;
+    for (const std::string& part : split(name, '+'))
+      if (const auto of_part = profile_.likes.find(part); of_part != profile_.likes.end())
+        found.insert(of_part->second);
+    return found.size() == 1 ? *found.begin() : "";
   }
 
   void add_choice(const Axis& axis, const SpaceChoice& choice) {

@@ -119,6 +119,7 @@ SpaceProfile read_space_profile(const std::string& trainer) {
   object.read("dotted_arguments", profile.dotted);
   object.read("combinations", profile.combinations);
   profile.arguments = read_texts(object, "arguments");
+  profile.likes = read_texts(object, "like");
   profile.releases = read_texts(object, "releases");
   object.require({"settings", "axes"});
   for (const auto& [key, setting] : object.find("settings")->items())

@@ -59,7 +59,8 @@ struct SpaceProfile {
   std::map<std::string, SpaceKey> settings;  // by dotted path
   std::vector<Rename> renames;
   std::vector<Axis> axes;
-  std::string micro_batch, accumulation;  // keys; "": neither
+  std::string micro_batch, accumulation;     // keys; "": neither
+  std::map<std::string, std::string> likes;  // by choice or combination, memtune's own strategy that does nearly that
   std::vector<std::string> combinations;
   std::vector<Rule> rules;
 };

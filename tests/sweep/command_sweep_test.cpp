@@ -156,6 +156,36 @@ TEST_CASE("a variant whose losses are others is flagged in the table, on the pag
   CHECK(report::to_json_text(result.report).find("\"changed\": true") != std::string::npos);
 }
 
+TEST_CASE("combinations run once their parts are measured, in the order of what those showed, each first round first") {
+  Bench bench("[ $1 != 90 ] || { echo no such package; exit 3; }; " + std::string(kTrains));
+  std::vector<CommandVariant>& variants = bench.settings.sweep.variants;
+  const auto add = [&](const std::string& name, int ms, std::vector<std::string> parts) {
+    variants.push_back({name, {"sh", bench.file(), std::to_string(ms)}, "", "", "own", std::move(parts), ""});
+  };
+  variants.clear();
+  add("own", 40, {});
+  add("full+slow", 70, {"full", "slow"});
+  add("full+fast", 35, {"full", "fast"});
+  add("slow", 60, {});
+  add("full", 50, {});
+  add("fast", 30, {});
+  add("broken", 90, {});
+  add("full+broken", 95, {"full", "broken"});
+  bench.settings.rounds = 2;
+  const SweepResult result = bench.run();
+  CHECK(bench.starts() == "40\n60\n50\n30\n90\n35\n70\n40\n60\n50\n30\n35\n70\n");
+  CHECK(row(result, "full+broken").measurement.outcome == Outcome::skipped);
+  CHECK(row(result, "full+broken").measurement.reason.starts_with("broken alone ended in error: "));
+  const RunDirectory directory(bench.settings.directory);
+  CHECK(report::to_json_text(make_report(directory, directory.read_record())) == report::to_json_text(result.report));
+  bench.run();
+  CHECK(bench.starts() == "");
+  bench.settings.dry_run = true;
+  const std::vector<TrialSpec> listed = bench.run().record.trials;
+  CHECK(listed.size() == 8);
+  CHECK(listed.back().notes == std::vector<std::string>{"behind the single changes, by what they show"});
+}
+
 TEST_CASE("what the time limit leaves no room for is a row that says so, and the same sweep again runs it") {
   Bench bench("sleep 0.4; " + std::string(kTrains), "ms=20;10;30;40");
   bench.settings.rounds = 2;

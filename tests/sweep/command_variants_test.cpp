@@ -31,6 +31,14 @@ TEST_CASE("every combination is a variant, the first values first") {
   CHECK(all[3].command == Words{"train", "--gc=False", "8x8"});
 }
 
+TEST_CASE("parts of a combination are those with the same values") {
+  const auto all =
+      expand({{"full", {"train", "{lr}"}, "", "", "own"}, {"full+x", {"train", "{lr}"}, "", "", "own", {"full", "x"}}},
+             {parse_axis("lr=1;2")});
+  CHECK(all[1].own == "own, lr=2");
+  CHECK(all[3].parts == Words{"full, lr=2", "x, lr=2"});
+}
+
 TEST_CASE("without an axis the command is one variant") {
   const auto all = variants({"train", "--flag"}, {});
   REQUIRE(all.size() == 1);

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
+#include "core/config/strategy.h"
 
 using namespace memtune;
 using namespace memtune::trainer;
@@ -31,6 +32,11 @@ TEST_CASE("every choice sets described keys, every combination is of choices, ev
         for (const auto& change : choice.changes) CHECK_MESSAGE(profile.settings.contains(change.first), change.first);
         if (choice.range) CHECK(profile.releases.contains(choice.range->package));
       }
+    }
+    for (const auto& [name, like] : profile.likes) {
+      CHECK_MESSAGE((names.contains(name) || std::ranges::count(profile.combinations, name) == 1), name);
+      CHECK(config::canonical_name(like) == like);
+      CHECK(config::Strategy::of_name(like).has_value());
     }
     for (const std::string& combination : profile.combinations)
       for (const std::string& part : split(combination, '+')) CHECK_MESSAGE(names.contains(part), combination);

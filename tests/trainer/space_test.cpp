@@ -53,6 +53,18 @@ TEST_CASE("the user's own config comes first and unchanged, then single changes,
   CHECK(is_combined(space.variants.back()));
 }
 
+TEST_CASE("a combination says which variants are its parts, and each what of memtune's own it is like") {
+  const Space space = of("trl", kTrl);  // TRL checkpoints by itself
+  CHECK(space.variants.front().like == "checkpoint:full");
+  CHECK(find(space, "checkpoint-off")->like == "none");
+  CHECK(find(space, "checkpoint-off")->parts.empty());
+  CHECK(find(space, "compile")->like == "");
+  CHECK(find(space, "checkpoint-off+compile")->parts == std::vector<std::string>{"checkpoint-off", "compile"});
+  CHECK(find(space, "checkpoint-off+compile")->like == "none");
+  CHECK(find(space, "checkpoint-off+offload")->like == "offload:stream");
+  CHECK(find(space, "checkpoint-full+offload+compile")->parts == std::vector<std::string>{"offload", "compile"});
+}
+
 TEST_CASE("nested keys are merged, the rest of the text stays") {
   const Space space = of("trl", kTrl);
   CHECK(config(space, "checkpoint-every-2") ==
