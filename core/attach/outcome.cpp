@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/attach/figures.h"
+#include "core/attach/throughput.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -198,6 +199,7 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolder& r
   measurement.reason = failure.reason;
   judge.add_notes(made.notes);
   fill_figures(team, measurement);
+  fill_throughput(team, measurement, made.notes);
   fill_transfer(team, records, settings.folder / "trace.mttrace", settings.files ? *settings.files : system_files(),
                 measurement, made.notes);
   made.row.saves = save_figures(team, measurement);

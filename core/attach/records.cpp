@@ -23,6 +23,13 @@ std::optional<double> number_in(const json& line, const char* key) {
 
 int64_t whole_in(const json& line, const char* key) { return line.contains(key) ? whole(line.at(key), 0) : 0; }
 
+std::vector<int64_t> wholes_in(const json& line, const char* key) {
+  std::vector<int64_t> values;
+  if (line.contains(key))
+    for (const json& value : line.at(key)) values.push_back(whole(value, 0));
+  return values;
+}
+
 StepPhase parse_phase(const std::string& word) {
   if (word == "warmup") return StepPhase::warmup;
   if (word == "measured") return StepPhase::measured;
@@ -43,6 +50,10 @@ StepRecord read_step(const json& line) {
   step.device_bytes = whole_in(line, "device");
   for (const json& loss : line.at("loss"))
     step.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
+  step.batches = whole_in(line, "batches");
+  step.rows = wholes_in(line, "rows");
+  step.tokens = wholes_in(line, "tokens");
+  if (step.rows.size() != step.tokens.size()) throw UsageError("each backward has both");
   return step;
 }
 
@@ -55,6 +66,7 @@ void read_process(const json& line, TrainingRecords& to) {
   to.torch = line.at("torch");
   to.python = line.at("python");
   to.dtype = line.value("dtype", "");
+  if (line.contains("data") && !line.at("data").is_null()) to.data = whole(line.at("data"), 0);
 }
 
 // A file's name, never a way elsewhere.

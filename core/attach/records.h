@@ -23,6 +23,8 @@ struct StepRecord {
   bool skipped = false;                                               // by a gradient scaler that met an overflow
   int64_t allocated_bytes = 0, reserved_bytes = 0, device_bytes = 0;  // highest so far; 0: not known
   std::vector<double> losses;                                         // that backward started from
+  int64_t batches = 0;                                                // that left loaders during the step
+  std::vector<int64_t> rows, tokens;  // of the last one before each of its backwards; 0: not known
 };
 
 struct SaveRecord {
@@ -36,7 +38,8 @@ struct TrainingRecords {
   int64_t pid = 0, rank = 0, world = 1;
   bool cuda = false, done = false;  // done: it took all its steps and was asked to end
   std::string device, torch, python;
-  std::string dtype;  // least precise that its first step was seen to compute in; "": not told
+  std::optional<int64_t> data;  // checksum of its first batch; nothing: not taken
+  std::string dtype;            // least precise that its first step was seen to compute in; "": not told
   std::vector<StepRecord> steps;
   std::vector<SaveRecord> saves;
   std::vector<std::string> notes;

@@ -5,6 +5,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "core/result/ranking.h"
 #include "core/base/text.h"
 #include "core/report/words.h"
 #include "core/result/rounds.h"
@@ -88,7 +89,7 @@ std::string headline(const Report& report, const result::Row& row) {
   std::string peak = format_bytes(m.peak_bytes.allocated) + " at the peak";
   const result::Row* base = reference_row(report, row);
   if (base && base != &row && base->measurement.step_ms.median > 0) {
-    time += " (" + fixed(ratio_of(m, base->measurement).value, 2) + " × " + report.reference + ")";
+    time += " (" + fixed(result::Ranking(report.rows).ratio(row, *base).value, 2) + " × " + report.reference + ")";
     const int64_t more = m.peak_bytes.allocated - base->measurement.peak_bytes.allocated;
     if (more != 0)
       peak += " (" + format_bytes(std::abs(more)) + (more < 0 ? " less than " : " more than ") + report.reference + ")";

@@ -21,13 +21,33 @@ bool counts(std::span<const Row* const> rows, double Measurement::*rate) {
   return std::ranges::all_of(rows, [&](const Row* row) { return row->measurement.*rate > 0; });
 }
 
+constexpr double kSame = 1.02;     // of samples a step, which are counted
+constexpr double kPadding = 1.25;  // of tokens, by which larger batches may be longer
+
+bool within(std::span<const Row* const> rows, Work work, double times) {
+  const auto of = [&](const Row* row) { return amount(row->measurement, work); };
+  const auto [least, most] = std::ranges::minmax(rows, {}, of);
+  return of(most) <= times * of(least);
+}
+
+bool same_work(std::span<const Row* const> rows) {
+  if (!std::ranges::all_of(rows, [&](const Row* row) { return same_axes(*row, *rows.front()); })) return false;
+  if (rows.empty() || rows.front()->command.empty()) return true;  // axes say it
+  return within(rows, Work::sample, kSame) && within(rows, Work::token, kPadding);
+}
+
 Work common_work(std::span<const Row* const> rows) {
-  if (std::ranges::all_of(rows, [&](const Row* row) { return same_axes(*row, *rows.front()); })) return Work::step;
+  if (same_work(rows)) return Work::step;
   if (counts(rows, &Measurement::tokens_per_s)) return Work::token;
   return counts(rows, &Measurement::samples_per_s) ? Work::sample : Work::step;
 }
 
 }  // namespace
+
+double amount(const Measurement& m, Work work) {
+  if (work == Work::step) return 1;
+  return (work == Work::sample ? m.samples_per_s : m.tokens_per_s) * m.step_ms.median / 1000;
+}
 
 double work_time(const Measurement& m, Work work) {
   const double ms = work == Work::step     ? m.step_ms.median
@@ -58,11 +78,18 @@ const Row* Ranking::base_of(const Row& row) const {
 }
 
 Ratio Ranking::interval(const Row& row, Confidence confidence) const {
-  const Measurement& base = (usable(row.measurement) ? base_of(row) : &row)->measurement;
+  const Row& base_row = usable(row.measurement) ? *base_of(row) : row;
+  const Measurement& base = base_row.measurement;
   const double time = work_time(base, work_) * kWorks[static_cast<size_t>(work_)].per_ms;
   if (!usable(base)) return {time, time, time};
-  const Ratio ratio = ratio_of(row.measurement, base, confidence);
-  return {time * ratio.value, time * ratio.low, time * ratio.high};
+  const Ratio of_base = ratio(row, base_row, confidence);
+  return {time * of_base.value, time * of_base.low, time * of_base.high};
+}
+
+Ratio Ranking::ratio(const Row& row, const Row& base, Confidence confidence) const {
+  const Ratio steps = ratio_of(row.measurement, base.measurement, confidence);
+  const double times = amount(base.measurement, work_) / amount(row.measurement, work_);
+  return {times * steps.value, times * steps.low, times * steps.high};
 }
 
 bool Ranking::as_fast(const Row& a, const Row& b) const {

@@ -21,8 +21,12 @@ bool usable(const Measurement& measurement);
 // Usable, something else than the baseline (see did_nothing), and the same training as it (see compare_losses).
 bool can_be_chosen(const Measurement& measurement);
 
-// The work that can be compared over some rows: a step where all that are usable have the same batch and sequence, else
-// a token where all count tokens, else a sample, else a step.
+// What a step has of it, of rows that count it: samples or tokens; 1 of a step.
+double amount(const Measurement& measurement, Work work);
+
+// The work that can be compared over some rows: a step where all that are usable have the same batch and sequence, of
+// commands as many samples and tokens a step; else a token where all count tokens, else a sample, else a step. Of as
+// many samples larger batches may be padded to more tokens: that is no more work.
 class Ranking {
  public:
   explicit Ranking(std::span<const Row* const> rows);
@@ -35,6 +39,8 @@ class Ranking {
   // Of rounds, the baseline's time times the ratio to it.
   double time(const Row& row) const { return interval(row).value; }
   Ratio interval(const Row& row, Confidence = Confidence::percent95) const;  // in the same unit
+  // Of the times for the same work, over the rounds.
+  Ratio ratio(const Row& row, const Row& base, Confidence = Confidence::percent95) const;
   // No difference can be told, with 99 %.
   bool as_fast(const Row& a, const Row& b) const;
 

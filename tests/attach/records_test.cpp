@@ -38,6 +38,25 @@ TEST_CASE("records are taken in as they come, a line that is not whole yet waits
   CHECK_FALSE(folder.poll());
 }
 
+TEST_CASE("what a step was fed is read, and a line that does not agree with itself is passed over") {
+  const test::ScratchFolder place;
+  add_line(
+      place.path / "7.jsonl",
+      R"({"record": "process", "pid": 7, "rank": 0, "world": 1, "cuda": false, "device": "", "torch": "2.11", "python": "3.11", "data": 5})"
+      "\n"
+      R"({"record": "step", "step": 1, "phase": "measured", "loss": [], "batches": 2, "rows": [4, 4], "tokens": [0, 80]})"
+      "\n"
+      R"({"record": "step", "step": 2, "phase": "measured", "loss": [], "rows": [4], "tokens": []})"
+      "\n");
+  RecordFolder folder(place.path);
+  folder.poll();
+  const TrainingRecords& records = folder.processes()[0];
+  CHECK(records.data == 5);
+  REQUIRE(records.steps.size() == 1);
+  CHECK(records.steps[0].batches == 2);
+  CHECK(records.steps[0].tokens == std::vector<int64_t>{0, 80});
+}
+
 TEST_CASE("lines of the script's own, numbers that are none and other files are passed over") {
   const test::ScratchFolder place;
   for (const char* line : {"hello\n", "[1]\n", "{\"record\": \"step\"}\n", "{\"record\": 3}\n", "\n",

@@ -44,6 +44,7 @@ class CommandTest(Measured):
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
         self.assertIn("the end of the script", (self.folder / "memtune-profile/trials/1-command/log.txt").read_text())
         self.assertGreater(trial["peak_bytes"]["allocated"], 50 << 20)
+        self.assertEqual(self.fed(trial), (0, 0))  # no loader tells
         self.assertTrue(0 < trial["optimizer_ms"] < trial["step_ms"]["median"])
         self.assertTrue(trial["device"].startswith("CPU ("))
         measured = self.seen("loss")
@@ -129,6 +130,7 @@ class CommandTest(Measured):
         self.assertEqual(trial["outcome"], "ok")
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertEqual(trial["ranks"], [])
+        self.assertEqual(self.fed(trial), (100, 0))
         (save,) = trial["saves"]
         self.assertEqual((save["saves"], save["bytes"]), (len(self.seen("bytes")), self.seen("bytes")[0]))
         self.assertGreater(save["blocked_ms"], 0)
@@ -137,6 +139,7 @@ class CommandTest(Measured):
         trial = self.trial(*self.script(commands.TRAINER))
         self.assertEqual(trial["outcome"], "ok")
         self.assertEqual(len(trial["loss"]), STEPS)
+        self.assertEqual(self.fed(trial), (2 * 4, 2 * 4 * 32))
         parts = self.seen("part")
         for step, loss in enumerate(trial["loss"]):
             self.assertEqual(loss, sum(parts[2 * step:2 * step + 2]))
@@ -154,6 +157,7 @@ class CommandTest(Measured):
             self.assertEqual(len(rank["step_ms"]["samples"]), 5)
         self.assertEqual(trial["step_ms"]["samples"],
                          [max(times) for times in zip(*(rank["step_ms"]["samples"] for rank in trial["ranks"]))])
+        self.assertEqual(self.fed(trial), (16, 0))
         self.assertEqual(trial["peak_bytes"]["allocated"], max(rank["peak_bytes"]["allocated"] for rank in trial["ranks"]))
 
     def test_ranks_that_were_forked_off_name_themselves(self):

@@ -223,9 +223,11 @@ distributed.init_process_group("gloo")
 rank = distributed.get_rank()
 model = torch.nn.parallel.DistributedDataParallel(network())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(40):
+data = torch.utils.data.TensorDataset(torch.randn(400, 16, generator=torch.Generator().manual_seed(0)))
+sampler = torch.utils.data.DistributedSampler(data)
+for (rows,) in torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler):
     optimizer.zero_grad()
-    loss = model(batch()).square().mean()
+    loss = model(rows).square().mean()
     loss.backward()
     time.sleep(0.03 * rank)
     tell(loss=loss.item())

@@ -46,3 +46,8 @@ class Measured(unittest.TestCase):
 
     def trial(self, *command, **named):
         return self.profile(*command, **named)["trials"][0]
+
+    def fed(self, trial):
+        """Samples and tokens a step."""
+        return tuple(round(trial[rate] * trial["step_ms"]["median"] / 1000, 6)
+                     for rate in ("samples_per_s", "tokens_per_s"))

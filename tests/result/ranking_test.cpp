@@ -50,6 +50,23 @@ TEST_CASE("with several batch sizes and no tokens a sample is the same work") {
   CHECK(order(rows) == std::vector<std::string>{"none, batch 2", "none, batch 1"});
 }
 
+TEST_CASE("of the same axes steps of other samples are other work; padding of larger batches is none") {
+  std::vector<Row> rows = {row("own", 100), row("batch-x2", 150)};
+  for (Row& row : rows) row.command = {"train"};
+  rows[0].measurement.samples_per_s = 40, rows[0].measurement.tokens_per_s = 4000;
+  rows[1].measurement.samples_per_s = 8 / 0.15, rows[1].measurement.tokens_per_s = 8 * 100 / 0.15;
+  Round& round = rows[1].measurement.rounds.emplace_back();
+  round.step_ms = rows[1].measurement.step_ms, round.base = "own", round.base_ms = 100;
+  const Ranking ranking(rows);
+  CHECK(ranking.work() == Work::token);
+  CHECK(ranking.time(rows[1]) == doctest::Approx(187.5));
+  CHECK(ranking.ratio(rows[1], rows[0]).value == doctest::Approx(0.75));
+  CHECK(ranking.faster(rows[1], rows[0]));
+  rows[1].measurement.samples_per_s = 4 / 0.15, rows[1].measurement.tokens_per_s = 4 * 120 / 0.15;
+  CHECK(Ranking(rows).work() == Work::step);
+  CHECK(Ranking(rows).ratio(rows[1], rows[0]).value == doctest::Approx(1.5));
+}
+
 TEST_CASE("tokens count only where all have them, and what failed has no say") {
   std::vector<Row> rows = two_lengths();
   rows[0].measurement.tokens_per_s = 0;

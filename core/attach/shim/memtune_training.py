@@ -12,6 +12,7 @@ class Training:
         self.folder = os.environ["MEMTUNE_ATTACH"]
         self.over = False
         self.raised = None  # what ended the script, once that was told
+        self.batches = None
         self.reset()
 
     def reset(self):
@@ -29,6 +30,8 @@ class Training:
         self.pending = []  # steps whose device has not come so far
         self.dtype = None
         self.tracer = None
+        if self.batches:
+            self.batches.reset()
 
     # --- records
 
@@ -63,7 +66,8 @@ class Training:
         cuda = torch.cuda.is_initialized()
         self.write(record="process", pid=self.pid, rank=rank, world=world, python=sys.version.split()[0],
                    torch=str(torch.__version__), cuda=cuda, dtype=self.dtype or "",
-                   device=torch.cuda.get_device_name() if cuda else "")
+                   device=torch.cuda.get_device_name() if cuda else "",
+                   data=self.batches.data if self.batches else None)
 
     @staticmethod
     def rank_and_world():
@@ -120,6 +124,8 @@ class Training:
         if self.depth > 1 or self.over:  # a checkpointed block's own backward
             return
         self.backwards += 1
+        if self.batches:
+            self.batches.sizes.append(self.batches.last)
         root = tensors if not isinstance(tensors, (list, tuple)) else tensors[0] if len(tensors) == 1 else None
         if root is None or grad_tensors is not None:
             return
@@ -189,6 +195,8 @@ class Training:
                       phase="warmup" if self.step <= self.warmup
                       else "measured" if self.step <= self.warmup + self.steps else "traced")
         record.update(self.memory(cuda))
+        if self.batches:
+            record.update(self.batches.of_step())
         self.pending.append((record, self.last, end, self.losses, self.updates))
         self.losses, self.updates, self.saves_s = [], [], 0
         last = self.warmup + self.steps

@@ -136,6 +136,10 @@ def size_of(target):
         return 0
 
 
+def watch_batches(module):
+    training.batches = load("memtune_batches").Batches(module)
+
+
 def watch_exceptions():
     previous = sys.excepthook
 
@@ -164,6 +168,7 @@ class Watcher:
         "torch.optim.optimizer": watch_optimizers,
         "torch.autograd": watch_backward,
         "torch.amp.grad_scaler": watch_scaler,
+        "torch.utils.data.dataloader": watch_batches,
         "torch.serialization": watch_saves("save"),
         "safetensors.torch": watch_saves("save_file"),
     }

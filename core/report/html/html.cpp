@@ -97,7 +97,7 @@ class Page {
     const Row* base = reference_row(report_, row);
     if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
       const std::string of = "of " + report_.reference;
-      put_figure(fixed(ratio_of(m, base->measurement).value, 2) + " ×", "the time " + of);
+      put_figure(fixed(result::Ranking(report_.rows).ratio(row, *base).value, 2) + " ×", "the time " + of);
       put_figure(fixed(static_cast<double>(m.peak_bytes.allocated) /
                            static_cast<double>(base->measurement.peak_bytes.allocated),
                        2) +

@@ -20,7 +20,7 @@ using result::Row;
 
 class Columns {
  public:
-  Columns(const Report& report, std::span<const Row* const> rows) : report_(report), rows_(rows) {}
+  Columns(const Report& report, std::span<const Row* const> rows) : report_(report), rows_(rows), ranking_(rows) {}
 
   std::vector<Column> make() {
     add(" ", Column::kAlways, true, [](const Row& row) {
@@ -96,19 +96,20 @@ class Columns {
     add_time_for_work();
     add(
         "× " + reference_label(report_), 7, false, [&](const Row& row) { return ratio(row); },
-        "step time over " + report_.reference + "'s" +
+        (is_of_commands(report_) && ranking_.work() != result::Work::step ? "time for the same work over "
+                                                                          : "step time over ") +
+            report_.reference + "'s" +
             (std::ranges::any_of(rows_, &has_interval) ? "; ± half of the 95 % interval over the rounds" : ""));
   }
 
   // What rows are sorted by, where that is not the step.
   void add_time_for_work() {
-    const result::Ranking ranking(rows_);
-    if (ranking.work() == result::Work::step) return;
+    if (ranking_.work() == result::Work::step) return;
     double least = std::numeric_limits<double>::infinity();
-    for (const Row* row : rows_) least = std::min(least, ranking.time(*row));
+    for (const Row* row : rows_) least = std::min(least, ranking_.time(*row));
     add(
-        ranking.title(), Column::kAlways, false,
-        [&](const Row& row) { return Cell{fixed(ranking.time(row), digits_for(least))}; },
+        ranking_.title(), Column::kAlways, false,
+        [&](const Row& row) { return Cell{fixed(ranking_.time(row), digits_for(least))}; },
         "time for the same work, which rows are sorted by");
   }
 
@@ -117,7 +118,7 @@ class Columns {
   Cell ratio(const Row& row) const {
     const Row* base = reference_row(report_, row);
     if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
-    const result::Ratio ratio = ratio_of(row.measurement, base->measurement);
+    const result::Ratio ratio = ranking_.ratio(row, *base);
     const double half = (ratio.high - ratio.low) / 2;
     if (!has_interval(&row) || base == &row) return {fixed(ratio.value, 2)};
     return {fixed(ratio.value, 2) + " ± " + (half < 1 ? fixed(half, 2) : ">1")};
@@ -166,6 +167,7 @@ class Columns {
 
   const Report& report_;
   std::span<const Row* const> rows_;
+  result::Ranking ranking_;
   std::vector<Column> columns_;
 };
 

@@ -1,0 +1,89 @@
+// Samples and tokens a second, from what left the loaders during each step.
+#include "core/attach/throughput.h"
+
+#include <doctest/doctest.h>
+
+using namespace memtune;
+using namespace memtune::attach;
+
+namespace {
+
+struct Step {
+  int64_t batches;
+  std::vector<int64_t> rows;  // of each backward
+};
+
+// Tokens: 100 a row.
+TrainingRecords rank(int64_t number, const std::vector<Step>& steps) {
+  TrainingRecords records;
+  records.rank = number;
+  for (const Step& each : steps) {
+    StepRecord& step = records.steps.emplace_back();
+    step.number = static_cast<int64_t>(records.steps.size());
+    step.phase = StepPhase::measured;
+    step.batches = each.batches;
+    step.rows = each.rows;
+    for (const int64_t rows : each.rows) step.tokens.push_back(100 * rows);
+  }
+  return records;
+}
+
+struct Told {
+  double samples, tokens;
+  std::vector<std::string> notes;
+};
+
+// At 500 ms a step.
+Told told(const std::vector<TrainingRecords>& ranks) {
+  result::Measurement measurement;
+  measurement.step_ms.median = 500;
+  std::vector<std::string> notes;
+  fill_throughput(team_of(ranks), measurement, notes);
+  return {measurement.samples_per_s, measurement.tokens_per_s, notes};
+}
+
+}  // namespace
+
+TEST_CASE("a step has as many batches as backwards, whenever they left the loader") {
+  CHECK(told({rank(0, {{2, {4, 4}}, {2, {4, 4}}})}).samples == 16);
+  for (const std::vector<int64_t>& left : {std::vector<int64_t>{2, 0, 2, 0, 2}, {0, 2, 0, 2, 0}, {1, 1, 101, 1, 1}}) {
+    std::vector<Step> steps;
+    for (const int64_t batches : left) steps.push_back({batches, {4}});
+    CHECK(told({rank(0, steps)}).samples == 8);
+    CHECK(told({rank(0, steps)}).tokens == 800);
+  }
+}
+
+TEST_CASE("backwards of parts of one batch are one batch's") {
+  const Step split = {1, {32, 32, 32, 32}};
+  CHECK(told({rank(0, {split, split, split})}).samples == 64);
+  CHECK(told({rank(0, {split, {101, {32, 32, 32, 32}}, split})}).samples == 64);
+}
+
+TEST_CASE("of sizes that vary the median counts, and without a batch nothing is known") {
+  CHECK(told({rank(0, {{1, {4}}, {1, {4}}, {1, {1}}})}).samples == 8);
+  CHECK(told({rank(0, {{0, {4}}, {0, {4}}})}).samples == 0);
+}
+
+TEST_CASE("ranks add up, and nothing is claimed where one does not tell or several are fed the same") {
+  std::vector<TrainingRecords> both = {rank(0, {{1, {4}}}), rank(1, {{1, {6}}})};
+  both[0].data = 7, both[1].data = 8;
+  CHECK(told(both).samples == 20);
+  CHECK(told(both).notes.empty());
+  both[1].data = 7;
+  CHECK(told(both).samples == 0);
+  CHECK(told(both).notes ==
+        std::vector<std::string>{"ranks were fed the same batches: how many samples a step has is not known"});
+  both[1] = rank(1, {{1, {}}});
+  CHECK(told(both).samples == 0);
+}
+
+TEST_CASE("tokens are told where every batch has some, rows where they are known") {
+  std::vector<TrainingRecords> one = {rank(0, {{1, {4}}, {1, {4}}})};
+  one[0].steps[1].tokens[0] = 0;
+  CHECK(told(one).samples == 8);
+  CHECK(told(one).tokens == 0);
+  one[0].steps[1].rows[0] = 0;
+  CHECK(told(one).samples == 0);
+  CHECK(told({rank(0, {{1, {}}})}).samples == 0);
+}
