@@ -5,9 +5,9 @@
 
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
-#include "core/result/ranking.h"
 #include "core/base/text.h"
 #include "core/report/words.h"
+#include "core/result/ranking.h"
 #include "core/result/rounds.h"
 
 namespace memtune::report {

@@ -32,6 +32,7 @@ Report printable(Report report) {
   for (Row& row : report.rows) {
     result::Measurement& m = row.measurement;
     clean(m.strategy, m.reason, m.device, m.plan, m.trace, m.gradients.worst, m.gradients.against, m.losses.against);
+    clean(row.config);
     for (std::string& word : row.command) clean(word);
     for (result::SaveMeasurement& save : row.saves) clean(save.mode, save.reason, save.no_slowdown);
   }

@@ -22,6 +22,7 @@ struct Row {
   std::vector<SaveMeasurement> saves = {};  // of states under its plan, a way each; empty: not measured
   int64_t passes = 1;                       // forward and backward, of a step
   std::vector<std::string> command = {};    // that was measured, where it is no trial of memtune's own
+  std::string config = {};                  // path of the config that was made for it; "": none
   bool base = false;                        // of a sweep of commands the one as it is; of others `none` is
 };
 

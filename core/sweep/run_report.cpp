@@ -103,6 +103,8 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
     const auto variant = std::ranges::find(sweep.variants, name, &CommandVariant::name);
     if (trial != record.trials.end() && variant != sweep.variants.end())
       row.command = with_config(*variant, (directory / trial->folder).string());
+    if (!row.command.empty() && !variant->file_name.empty())
+      row.config = (directory / trial->folder / config_file(*variant)).string();
     row.base = variant == sweep.variants.begin();
     const result::Row* base = report::reference_row(report, row);
     if (base && base != &row && worked(row))
@@ -149,7 +151,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
       const int64_t passes = spec.batch && record.global_batch > 0 ? record.global_batch / *spec.batch
                                                                    : record.request.training.accumulate;
       report.rows.push_back(
-          {std::move(*measurement), false, false, spec.batch, spec.sequence, spec.saves, passes, {}, false});
+          {std::move(*measurement), false, false, spec.batch, spec.sequence, spec.saves, passes, {}, {}, false});
     }
   }
   size_t most_rounds = 0;

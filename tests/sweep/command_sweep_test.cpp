@@ -226,6 +226,7 @@ TEST_CASE("a variant has its file, and is told where that lies") {
   CHECK(test::slurp(bench.folder.path / "seen") == "a: 1\n");
   CHECK(test::slurp(bench.folder.path / "told") == "2+5+2 4096\n2+5+0 4096\n");  // only the first round is traced
   CHECK(row(result, "own").command.back() == (bench.settings.directory / "trials/1-own/config/mine.yaml").string());
+  CHECK(row(result, "own").config == row(result, "own").command.back());
   CHECK(row(result, "offload").measurement.outcome == Outcome::skipped);
   CHECK(row(result, "offload").measurement.reason == "does nothing here");
   CHECK(result.report.budget_bytes == 4096);

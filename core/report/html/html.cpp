@@ -10,6 +10,7 @@
 #include "core/report/chart/pareto_chart.h"
 #include "core/report/chart/svg.h"
 #include "core/report/explanation.h"
+#include "core/report/gain.h"
 #include "core/report/html/html_style.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
@@ -83,6 +84,8 @@ class Page {
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";
+    if (const std::string gained = gain_text(report_); !gained.empty())
+      text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";
     for (const Row& row : report_.rows) {
       if (row.recommended) put_figures(row);
     }

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/report/gain.h"
 #include "core/report/saving.h"
 #include "core/report/words.h"
 #include "core/result/save_interval.h"
@@ -31,6 +32,7 @@ nlohmann::json trial(const Row& row) {
   if (!row.saves.empty()) json["saves"] = row.saves;
   if (row.passes > 1) json["passes"] = row.passes;
   if (!row.command.empty()) json["command"] = row.command;
+  if (!row.config.empty()) json["config"] = row.config;
   return json;
 }
 
@@ -74,6 +76,12 @@ std::string to_json_text(const Report& report) {
   const result::Recommendation& advice = report.recommendation;
   nlohmann::json recommendation = {{"strategy", advice.strategy}, {"reason", advice.reason}, {"fits", advice.fits}};
   put_axes(recommendation, advice.batch, advice.sequence);
+  if (const auto gained = gain(report))
+    recommendation["gain"] = {{"over", gained->over->measurement.strategy},
+                              {"time_ratio", gained->time.value},
+                              {"time_ratio_low", gained->time.low},
+                              {"time_ratio_high", gained->time.high},
+                              {"peak_bytes", gained->peak_bytes}};
   nlohmann::json json = {{"trials", trials},
                          {"recommendation", recommendation},
                          {"findings", findings},
@@ -101,6 +109,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
     read_axes(trial, row.batch, row.sequence);
     if (trial.contains("passes")) row.passes = whole(trial.at("passes"), 1);
     row.command = trial.value("command", std::vector<std::string>());
+    row.config = trial.value("config", "");
     report.rows.push_back(std::move(row));
   }
   const nlohmann::json& advice = json.at("recommendation");

@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/report/explanation.h"
+#include "core/report/gain.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
@@ -101,6 +102,8 @@ class Markdown {
   void put_verdict() {
     const Verdict said = verdict(report_);
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
+    if (const std::string gained = gain_text(report_); !gained.empty())
+      text_ += "\n**Gained:** " + plain(gained) + "\n";
     for (const Row* row : fine_) {
       if (row->recommended) text_ += "\n" + plain(headline(report_, *row)) + "\n";
     }

@@ -5,6 +5,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/explanation.h"
+#include "core/report/gain.h"
 #include "core/report/ranks.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
@@ -133,6 +134,7 @@ class Table {
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
+    if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, Paint::good);
   }
 
   void put_saving() {
