@@ -52,7 +52,8 @@ struct Round {
 struct Peak {
   int64_t allocated = 0;  // bytes held by tensors, highest in the measured steps
   int64_t reserved = 0;   // bytes the allocator holds from the device; on CPU the same as allocated
-  int64_t device = 0;     // bytes used on the whole device, by every process; 0: not known
+  int64_t device = 0;     // bytes used on the whole device, by every process; of a command by its own, libraries
+                          // included, where the driver tells; 0: not known
 };
 
 // A step's copies. hidden: share of copy time under kernels; exposed_ms: copy time under none, per step.

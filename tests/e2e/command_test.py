@@ -221,6 +221,29 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
                            *script, "{config}", "{lr}")
         self.assertEqual(again["trials"], answer["trials"])
 
+    def test_combinations_follow_their_parts_and_the_gain_is_told(self):
+        script = self.script(commands.SHARDED)
+        (self.folder / "mine.yaml").write_text("distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n")
+        words = ("--rounds", "1", "--steps", "2", "--warmup", "1", "--trainer", "accelerate", "--config", "mine.yaml", "--",
+                 *script, "{config}")
+        answer = self.sweep(*words)
+        self.assertEqual(self.seen("started"),
+                         ["own", "checkpoint-full", "no-reshard", "parameters-on-host", "compile",
+                          "checkpoint-full-no-reshard", "checkpoint-full-parameters-on-host"])
+        trials = {trial["strategy"]: trial for trial in answer["trials"]}
+        left = trials["checkpoint-full+compile"]
+        self.assertEqual(left["outcome"], "skipped")
+        self.assertTrue(left["reason"].startswith("compile alone ended in error: ModuleNotFoundError: No module named"))
+        gain = answer["recommendation"]["gain"]
+        self.assertEqual(gain["over"], "own")
+        self.assertLess(gain["time_ratio"], 0.9)
+        chosen = trials[answer["recommendation"]["strategy"]]
+        self.assertIn("fsdp_reshard_after_forward: false", (self.folder / chosen["config"]).read_text())
+        told = subprocess.run([MEMTUNE, "report"], cwd=self.folder, env=self.environment, text=True, capture_output=True)
+        self.assertIn("less time a step than own", " ".join(told.stdout.split()))
+        self.assertEqual(self.sweep(*words)["trials"], answer["trials"])
+        self.assertEqual(len(self.seen("started")), 7)
+
     def test_a_script_that_fails_or_will_not_end(self):
         trial = self.trial(*self.script(commands.FAILS), code=1)
         self.assertEqual((trial["outcome"], trial["reason"]), ("error", "KeyError: 'no such column' (after step 3 of 7)"))

@@ -76,6 +76,21 @@ for step in range(40):
     optimizer.zero_grad()
 """
 
+# Plays what settings of FSDP do to a step's time; one needs what is not installed.
+SHARDED = PRELUDE + """
+config = open(sys.argv[2]).read()
+tell(started=sys.argv[2].split("/")[-3].split("-", 1)[1])
+if "INDUCTOR" in config:
+    raise ModuleNotFoundError("No module named 'triton'")
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    model(torch.ones(8, 16)).square().mean().backward()
+    time.sleep(0.25 if "fsdp_offload_params: true" in config else 0.02 if "reshard_after_forward: false" in config else 0.12)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
 # The second and the fifth step overflow: the scaler leaves the optimizer out.
 SCALER = PRELUDE + """
 model = network()

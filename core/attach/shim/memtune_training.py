@@ -12,7 +12,7 @@ class Training:
         self.folder = os.environ["MEMTUNE_ATTACH"]
         self.over = False
         self.raised = None  # what ended the script, once that was told
-        self.batches = None
+        self.batches = self.device_memory = None
         self.reset()
 
     def reset(self):
@@ -219,12 +219,24 @@ class Training:
             stats = torch.cuda.memory_stats()
             figures = {"allocated": stats["allocated_bytes.all.peak"], "reserved": stats["reserved_bytes.all.peak"]}
             if self.step == self.warmup + self.steps:
-                free, total = torch.cuda.mem_get_info()
-                figures["device"] = total - free
+                figures["device"] = self.device_bytes(stats.get("reserved_bytes.all.current", 0))
         except Exception as error:  # an allocator of its own that does not count
             if self.step == 1:
                 self.note("PyTorch's allocator tells no peaks: %s" % error)
         return figures
+
+    def device_bytes(self, reserved):
+        import torch
+
+        try:
+            used = self.device_memory.of_process(torch.cuda._get_nvml_device_index(None), reserved)
+        except Exception:  # no NVML, or a device that it has under no number
+            used = None
+        if used is None:
+            self.note("memory of the device is what every process on it holds: the driver does not tell this one's")
+            free, total = torch.cuda.mem_get_info()
+            used = total - free
+        return used
 
     @staticmethod
     def resident_peak():

@@ -90,6 +90,14 @@ def watch_scaler(module):
     module.GradScaler.step, module.GradScaler.scale = watched_step, watched_scale
 
 
+def watch_cuda(module):
+    try:
+        training.device_memory = load("memtune_device_memory").DeviceMemory()
+    except (OSError, AttributeError):  # no driver, or an old one
+        pass
+    cap_memory(module)
+
+
 def cap_memory(module):
     cap = int(os.environ.get("MEMTUNE_ATTACH_CAP", "0"))
 
@@ -164,7 +172,7 @@ class Watcher:
     """A finder that lets a module be found as ever, and adds to it once it has run."""
 
     modules = {
-        "torch.cuda": cap_memory,
+        "torch.cuda": watch_cuda,
         "torch.optim.optimizer": watch_optimizers,
         "torch.autograd": watch_backward,
         "torch.amp.grad_scaler": watch_scaler,

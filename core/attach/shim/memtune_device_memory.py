@@ -1,0 +1,60 @@
+"""The device memory of this process by NVML: with what PyTorch's allocator does not know (context, NCCL, cuBLAS)."""
+
+import ctypes
+import os
+
+UNKNOWN = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
+FIRST_PID_NAMESPACE = 0xEFFFFFFC  # inode of the host's: there the driver's numbers are this process's
+
+
+class ProcessInfo(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instances", ctypes.c_uint * 2)]
+
+
+class MemoryInfo(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class DeviceMemory:
+    def __init__(self, nvml=None):
+        """Before CUDA is initialised: what devices hold now is not this process's. OSError where there is no driver."""
+        self.nvml = nvml or ctypes.CDLL("libnvidia-ml.so.1")
+        self.call("nvmlInit_v2")
+        count = ctypes.c_uint()
+        self.call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        self.before = [self.held(self.handle(index)) for index in range(count.value)]
+
+    def call(self, name, *arguments):
+        error = getattr(self.nvml, name)(*arguments)
+        if error != 0:
+            raise OSError("%s: error %d" % (name, error))
+
+    def handle(self, index):
+        device = ctypes.c_void_p()
+        self.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(device))
+        return device
+
+    def held(self, device):
+        memory = MemoryInfo()
+        self.call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory))
+        return memory.used
+
+    def own(self, device):
+        """As the driver counts it for this process; where its numbers of processes are others, for the only one."""
+        count, infos = ctypes.c_uint(256), (ProcessInfo * 256)()
+        try:
+            self.call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(count), infos)
+        except (OSError, AttributeError):  # an old driver
+            return None
+        infos = infos[:count.value]
+        if os.stat("/proc/self/ns/pid").st_ino == FIRST_PID_NAMESPACE:
+            infos = [info for info in infos if info.pid == os.getpid()]
+        return infos[0].used if len(infos) == 1 and infos[0].used != UNKNOWN else None
+
+    def of_process(self, index, reserved):
+        """Bytes that the driver counts, else that came since; None where neither can be: PyTorch's `reserved` are in them."""
+        device = self.handle(index)
+        for used in (self.own(device), self.held(device) - self.before[index]):
+            if used is not None and used >= reserved:
+                return used
+        return None
