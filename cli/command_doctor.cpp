@@ -39,8 +39,8 @@ DoctorCheck check_device(const result::Measurement& m) {
   return {"device", "ok", m.device, ""};
 }
 
-DoctorCheck check_trace(const result::Measurement& m) {
-  if (m.trace.empty())
+DoctorCheck check_trace(const attach::CommandResult& result) {
+  if (!result.device_traced)
     return {"copies and kernels", "warn", "not traced", "memtune doctor says whether CUPTI is there"};
   return {"copies and kernels", "ok", "traced", ""};
 }
@@ -66,7 +66,7 @@ std::vector<DoctorCheck> check_command(const std::vector<std::string>& command, 
   if (!result.torch.empty()) {
     checks.push_back(check_torch(result.torch));
     checks.push_back(check_device(m));
-    if (!m.device.starts_with("CPU")) checks.push_back(check_trace(m));
+    if (!m.device.starts_with("CPU")) checks.push_back(check_trace(result));
     checks.push_back(check_losses(m));
   }
   for (const std::string& note : result.notes)

@@ -27,7 +27,8 @@ With -- the words behind it are a command, started as they stand. Any that train
 many. Nothing of it is changed: memtune watches its optimizer steps from outside, and after --warmup and --steps of them ends it as
 sys.exit() would. Of the flags --steps, --warmup, --timeout, --memory-cap, --out, --json, -q and --no-color go with it; its stdin
 is empty, and what it prints goes to trials/1-command/log.txt in the folder of --out. A step is one of the optimizer, with all that
-was accumulated for it; of several processes the slowest counts, and the highest peak. On CUDA two more steps are traced behind them.
+was accumulated for it; of several processes the slowest counts, and the highest peak. Two more steps are traced behind
+them: forward, backward and updates, the blocks of the model by name, on CUDA kernels and copies; of all processes in one timeline.
 It cannot be measured where Python is told not to look: python -I, -S, -E, or an environment without PYTHONPATH.)";
 
 // Of the flags, those that a command behind "--" has a use for.

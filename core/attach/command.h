@@ -34,7 +34,8 @@ struct CommandSettings {
 struct CommandResult {
   result::Row row;  // its trace is a file name within the folder
   std::vector<std::string> notes;
-  std::string torch;  // version; "": no step was taken
+  std::string torch;           // version; "": no step was taken
+  bool device_traced = false;  // kernels and copies of some rank are in its trace
 };
 
 // Waits for the command to end. Throws UsageError when there is no such program, IoError when it cannot be measured at

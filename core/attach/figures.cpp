@@ -5,10 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "core/base/error.h"
-#include "core/result/overlap.h"
-#include "core/trace/file.h"
-
 namespace memtune::attach {
 namespace {
 
@@ -94,13 +90,6 @@ std::string device_of(const Team& team) {
   return count + team.ranks.front()->device;
 }
 
-const TrainingRecords& slowest_rank(const Team& team) {
-  const auto time = [](const TrainingRecords* rank) {
-    return median_of(values_of(times_of(*rank, StepPhase::measured)));
-  };
-  return **std::ranges::max_element(team.ranks, {}, time);
-}
-
 }  // namespace
 
 Team team_of(std::span<const TrainingRecords> processes) {
@@ -138,6 +127,13 @@ void fill_figures(const Team& team, Measurement& to) {
   if (traced_ms > 0 && to.step_ms.median > 0) to.profiler_overhead = traced_ms / to.step_ms.median - 1;
 }
 
+const TrainingRecords& slowest_rank(const Team& team) {
+  const auto time = [](const TrainingRecords* rank) {
+    return median_of(values_of(times_of(*rank, StepPhase::measured)));
+  };
+  return **std::ranges::max_element(team.ranks, {}, time);
+}
+
 std::vector<result::SaveMeasurement> save_figures(const Team& team, const Measurement& measurement) {
   if (team.ranks.empty() || team.ranks.front()->saves.empty()) return {};
   std::map<int64_t, SaveRecord> states;  // a step's files are one state
@@ -159,28 +155,6 @@ std::vector<result::SaveMeasurement> save_figures(const Team& team, const Measur
   figures.step_ms = measurement.step_ms.median;
   figures.no_slowdown = "the command's own saves are seen, not what they do to later steps";
   return {figures};
-}
-
-void fill_transfer(const Team& team, const RecordFolder& records, const std::filesystem::path& target,
-                   FileSystem& files, Measurement& to, std::vector<std::string>& notes) {
-  if (team.ranks.empty()) return;
-  const TrainingRecords& rank = slowest_rank(team);
-  if (rank.trace.empty()) return;
-  try {
-    OwnFolder folder(records.path());
-    trace::Trace trace = trace::read_trace(records.path() / rank.trace).trace;
-    trace.strategy = to.strategy;
-    trace.device = to.device;
-    for (trace::Track& track : trace.tracks) track.rank = static_cast<int32_t>(rank.rank);
-    to.transfer = result::measure_overlap(trace, static_cast<int>(rank.traced_steps));
-    if (trace.lost_records > 0)
-      notes.push_back("CUPTI lost " + std::to_string(trace.lost_records) +
-                      " records: copies and kernels are not all there");
-    trace::write_trace(target, trace, files);
-    to.trace = target.filename().string();
-  } catch (const Error& error) {
-    notes.push_back("the traced steps cannot be read: " + std::string(error.what()));
-  }
 }
 
 }  // namespace memtune::attach

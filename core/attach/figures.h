@@ -17,15 +17,13 @@ struct Team {
 };
 Team team_of(std::span<const TrainingRecords> processes);
 
-// All but outcome, reason and copies.
+// By its measured steps; the team has ranks.
+const TrainingRecords& slowest_rank(const Team& team);
+
+// All but outcome, reason and what traces tell.
 void fill_figures(const Team& team, result::Measurement& to);
 
 // Of torch.save and its kin; nothing when there was none.
 std::vector<result::SaveMeasurement> save_figures(const Team& team, const result::Measurement& measurement);
-
-// Copies of the slowest rank's traced steps, out of its trace, which is written to `target` too; notes say what is
-// missing.
-void fill_transfer(const Team& team, const RecordFolder& records, const std::filesystem::path& target,
-                   FileSystem& files, result::Measurement& to, std::vector<std::string>& notes);
 
 }  // namespace memtune::attach

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/attach/figures.h"
+#include "core/attach/merged_trace.h"
 #include "core/attach/throughput.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
@@ -200,8 +201,10 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolder& r
   judge.add_notes(made.notes);
   fill_figures(team, measurement);
   fill_throughput(team, measurement, made.notes);
-  fill_transfer(team, records, settings.folder / "trace.mttrace", settings.files ? *settings.files : system_files(),
-                measurement, made.notes);
+  fill_traced(team, records.path(), settings.folder / "trace.mttrace",
+              settings.files ? *settings.files : system_files(), measurement, made.notes);
+  made.device_traced = std::ranges::any_of(
+      team.ranks, [](const TrainingRecords* rank) { return rank->trace && !rank->trace->file.empty(); });
   made.row.saves = save_figures(team, measurement);
   for (const result::SaveMeasurement& save : made.row.saves) made.notes.push_back(text_of(save));
   if (!team.ranks.empty()) made.torch = team.ranks.front()->torch;

@@ -1,8 +1,10 @@
 #include "core/attach/records.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -13,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int64_t kLatest = int64_t{1} << 60;      // ns: differences and sums of a few stay numbers
 constexpr int64_t kMostBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
 constexpr int64_t kMostSaved = int64_t{1} << 50;   // by one save, so that sums are numbers
 
@@ -69,8 +72,55 @@ void read_process(const json& line, TrainingRecords& to) {
   if (line.contains("data") && !line.at("data").is_null()) to.data = whole(line.at("data"), 0);
 }
 
+template <typename Enum>
+Enum parse_word(std::initializer_list<std::pair<const char*, Enum>> words, const std::string& word) {
+  for (const auto& [name, value] : words)
+    if (word == name) return value;
+  throw UsageError("unknown word");
+}
+
+trace::RegionKind parse_region_kind(const std::string& word) {
+  using enum trace::RegionKind;
+  return parse_word<trace::RegionKind>(
+      {{"step", step}, {"phase", phase}, {"before_blocks", before_blocks}, {"block", block}, {"head", head}}, word);
+}
+
+trace::Pass parse_pass(const std::string& word) {
+  using enum trace::Pass;
+  return parse_word<trace::Pass>(
+      {{"forward", forward}, {"backward", backward}, {"recompute", recompute}, {"optimizer", optimizer}}, word);
+}
+
+int64_t time_in(const json& line) {
+  const int64_t ns = whole(line, 0);
+  if (ns > kLatest) throw UsageError("a time that no clock tells");
+  return ns;
+}
+
+RegionRecord read_region(const json& line, size_t blocks) {
+  RegionRecord record;
+  record.region = {parse_region_kind(line.at(0)), parse_pass(line.at(1)), whole_int(line.at(2))};
+  record.start_ns = time_in(line.at(3));
+  record.end_ns = time_in(line.at(4));
+  const bool block = record.region.kind == trace::RegionKind::block;
+  const int64_t least = block ? 0 : trace::kNoBlock, most = block ? static_cast<int64_t>(blocks) - 1 : trace::kNoBlock;
+  if (record.region.block < least || record.region.block > most || record.end_ns < record.start_ns)
+    throw UsageError("no region");
+  return record;
+}
+
 // A file's name, never a way elsewhere.
 std::string plain_name(std::string name) { return name.find('/') == std::string::npos ? name : ""; }
+
+TraceRecord read_trace_record(const json& line) {
+  TraceRecord record;
+  record.file = plain_name(line.at("file"));
+  record.steps = whole(line.at("steps"), 1);
+  record.start_ns = time_in(line.at("start_ns"));
+  line.at("blocks").get_to(record.blocks);
+  for (const json& region : line.at("regions")) record.regions.push_back(read_region(region, record.blocks.size()));
+  return record;
+}
 
 void read_line(const std::string& text, TrainingRecords& to) try {
   const json line = parse_json(text);
@@ -86,10 +136,7 @@ void read_line(const std::string& text, TrainingRecords& to) try {
     to.exception_text = line.at("text");
     to.exception_s = number_in(line, "time_s").value_or(0);
   }
-  if (kind == "trace") {
-    to.trace = plain_name(line.at("file"));
-    to.traced_steps = whole(line.at("steps"), 1);
-  }
+  if (kind == "trace") to.trace = read_trace_record(line);
 } catch (const std::exception&) {  // cut off, or the script's own
 }
 

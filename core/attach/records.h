@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/own_folder.h"
+#include "core/trace/kinds.h"
 
 namespace memtune::attach {
 
@@ -33,6 +34,21 @@ struct SaveRecord {
   int64_t bytes = 0;
 };
 
+// Since the trace's start.
+struct RegionRecord {
+  trace::Region region;  // its block: index into TraceRecord::blocks
+  int64_t start_ns = 0, end_ns = 0;
+};
+
+// Of the traced steps.
+struct TraceRecord {
+  std::string file;  // of kernels and copies, its name within the folder; "": none
+  int64_t steps = 1;
+  int64_t start_ns = 0;  // of the trace, by the clock that all processes share
+  std::vector<std::string> blocks;
+  std::vector<RegionRecord> regions;
+};
+
 // Of one process.
 struct TrainingRecords {
   int64_t pid = 0, rank = 0, world = 1;
@@ -45,8 +61,7 @@ struct TrainingRecords {
   std::vector<std::string> notes;
   std::string exception_type, exception_text;  // that ended it; "": none did
   double exception_s = 0;                      // when, as the system's clock has it
-  std::string trace;                           // file name within the folder; "": none
-  int64_t traced_steps = 0;
+  std::optional<TraceRecord> trace;
 };
 
 class RecordFolder {

@@ -19,7 +19,7 @@ struct ShimFile {
 };
 std::vector<ShimFile> shim_files();
 
-// Steps of warm-up, measured, and traced behind them where there is a CUDA device.
+// Steps of warm-up, measured, and traced behind them.
 struct StepCounts {
   int warmup = 2, measured = 5, traced = 2;
 };

@@ -32,7 +32,8 @@ double ns_at(double gb_per_s, int64_t bytes) { return static_cast<double>(bytes)
 bool moves(const Subject& subject, EventKind kind) {
   if (!subject.moves_values()) return false;
   int64_t bytes = 0;
-  for (const Event& event : subject.trace.events) bytes += event.kind == kind ? event.bytes : 0;
+  for (const Event& event : subject.trace.events)
+    bytes += event.kind == kind && subject.trace.counts(event) ? event.bytes : 0;
   return bytes / static_cast<int64_t>(std::max<size_t>(1, subject.steps.size())) >= kOwnBytes;
 }
 
@@ -74,7 +75,7 @@ Lateness latest_region(const Subject& subject, const Intervals& late, EventKind 
   std::vector<std::pair<const trace::TracedValue*, int64_t>> regions;  // by the first value of each
   int64_t all = 0;
   for (const Event& event : subject.trace.events) {
-    if (event.kind != kind || !event.value) continue;
+    if (event.kind != kind || !event.value || !subject.trace.counts(event)) continue;
     const int64_t ns = trace::time_within(event, late);
     const trace::TracedValue& value = subject.trace.value(event.value);
     const auto same = [&](const auto& region) {
@@ -175,7 +176,8 @@ std::optional<Finding> small_copies(const Subject& subject) {
   int64_t bytes = 0, ns = 0;
   for (const Event& event : subject.trace.events) {
     const bool copy = event.kind == EventKind::copy_out || event.kind == EventKind::copy_in;
-    if (!copy || event.bytes <= 0 || event.bytes >= kSmallBytes || event.pageable) continue;
+    if (!copy || !subject.trace.counts(event)) continue;
+    if (event.bytes <= 0 || event.bytes >= kSmallBytes || event.pageable) continue;
     const double at_link = ns_at(std::max(1e-9, link_rate(subject, event.kind)), event.bytes);
     const auto took = static_cast<double>(event.end_ns - event.start_ns);
     if (at_link >= kSmallRate * took) continue;

@@ -45,8 +45,9 @@ Subject::Subject(const trace::Trace& trace, const result::Measurement& measureme
 
 bool Subject::moves_values() const {
   const result::TransferFigures& transfer = measurement.transfer;
-  const auto is_copy = [](const trace::Event& event) {
-    return event.kind == trace::EventKind::copy_out || event.kind == trace::EventKind::copy_in;
+  const auto is_copy = [&](const trace::Event& event) {
+    const bool copy = event.kind == trace::EventKind::copy_out || event.kind == trace::EventKind::copy_in;
+    return copy && trace.counts(event);
   };
   if (measurement.step_ms.median > 0) return transfer.out_bytes + transfer.in_bytes > 0;
   return std::ranges::any_of(trace.events, is_copy);
@@ -83,7 +84,7 @@ Evidence Subject::evidence(const trace::Intervals& set, trace::EventKind kind) c
   evidence.strategy = measurement.strategy;
   std::vector<std::pair<int64_t, uint32_t>> worst;  // less its time within, so that ties keep the order of events
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
-    if (trace.events[i].kind != kind) continue;
+    if (trace.events[i].kind != kind || !trace.counts(trace.events[i])) continue;
     if (const int64_t ns = trace::time_within(trace.events[i], set); ns > 0) worst.push_back({-ns, i});
   }
   const size_t shown = std::min(worst.size(), kEventsShown);

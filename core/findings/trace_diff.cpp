@@ -68,6 +68,7 @@ class Side {
     };
     for (const Event& event : trace_.events) {
       if (event.kind != trace::EventKind::region || event.region.kind == trace::RegionKind::step) continue;
+      if (!trace_.counts(event)) continue;
       add(event.region, trace_.names[event.name], event);
       if (event.region.kind == trace::RegionKind::block)
         add(trace::Region::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),

@@ -2,6 +2,7 @@
 // names it; it does nothing there until the shim of core/attach, in the same process, asks for some steps. Nothing
 // throws out.
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -38,6 +39,13 @@ __attribute__((visibility("default"))) int memtune_begin_trace(char* error, size
   return 0;
 } catch (const std::exception& problem) {
   return fail(problem, error, size);
+}
+
+// Now, since that trace's start; -1: there is none.
+__attribute__((visibility("default"))) int64_t memtune_trace_ns() try {
+  return session() ? session()->now_ns() : -1;
+} catch (const std::exception&) {
+  return -1;
 }
 
 // Waits for the device and writes what it did since as a trace file.

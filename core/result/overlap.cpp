@@ -14,7 +14,7 @@ using trace::Trace;
 
 int64_t bytes_of(const Trace& trace, EventKind kind) {
   int64_t bytes = 0;
-  for (const Event& event : trace.events) bytes += event.kind == kind ? event.bytes : 0;
+  for (const Event& event : trace.events) bytes += event.kind == kind && trace.counts(event) ? event.bytes : 0;
   return bytes;
 }
 

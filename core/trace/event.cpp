@@ -7,7 +7,7 @@ namespace {
 
 const char* name_of(TrackRole role) {
   switch (role) {
-    case TrackRole::steps: return "host steps";
+    case TrackRole::steps: return "steps";
     case TrackRole::phases: return "device phases";
     case TrackRole::blocks: return "device blocks";
     case TrackRole::compute: return "compute";
@@ -30,7 +30,15 @@ std::string to_string(const Track& track) {
   std::string name = name_of(track.role);
   if (track.role == TrackRole::stream || track.stream >= 0) name += name.empty() ? "stream" : " stream";
   if (track.stream >= 0) name += " " + std::to_string(track.stream);
-  return track.rank > 0 ? "rank " + std::to_string(track.rank) + ", " + name : name;
+  return name;
+}
+
+bool has_ranks(const Trace& trace) {
+  return std::ranges::any_of(trace.tracks, [&](const Track& track) { return track.rank != trace.tracks[0].rank; });
+}
+
+std::string name_of_track(const Trace& trace, const Track& track) {
+  return (has_ranks(trace) ? "rank " + std::to_string(track.rank) + ", " : "") + to_string(track);
 }
 
 std::string family(const Owner& owner) {
@@ -58,12 +66,13 @@ uint32_t Trace::name(const std::string& text) {
   return entry->second;
 }
 
-const Event* region_at(const Trace& trace, int64_t time_ns) {
+const Event* region_at(const Trace& trace, int64_t time_ns, int32_t rank) {
   const Event* innermost = nullptr;
   const auto span = [](const Event& event) { return event.end_ns - event.start_ns; };
   for (const Event& event : trace.events) {
     const bool around = event.start_ns <= time_ns && time_ns <= event.end_ns;
     if (event.kind != EventKind::region || !around || !on_device(trace.tracks[event.track].role)) continue;
+    if (rank >= 0 && trace.tracks[event.track].rank != rank) continue;
     if (!innermost || span(event) <= span(*innermost)) innermost = &event;
   }
   return innermost;

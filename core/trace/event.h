@@ -67,7 +67,7 @@ struct Track {
 
   bool operator==(const Track&) const = default;
 };
-std::string to_string(const Track& track);  // "compute stream 7", "copy out", "host ops"
+std::string to_string(const Track& track);  // "compute stream 7", "copy out", "host ops"; without its rank
 
 struct Trace {
   Origin origin;
@@ -82,15 +82,25 @@ struct Trace {
   std::vector<OwnedSample> owned;  // in order of time
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
   int64_t lost_records = 0;        // the profiler dropped that many; said in every report
+  int32_t measured_rank = -1;      // of several, the one whose steps figures are of; -1: there is but one
 
   std::unordered_map<std::string, uint32_t> name_index;  // of `names`; name() keeps it
 
   uint32_t track(const Track& wanted);     // finds or adds; tracks are few
   uint32_t name(const std::string& text);  // finds or adds, in constant time
   const TracedValue& value(ValueId id) const { return values[id.index()]; }
+
+  // Figures of a step are of one process's events: what others do at the time is beside it.
+  bool counts(const Event& event) const { return measured_rank < 0 || tracks[event.track].rank == measured_rank; }
 };
 
-// The innermost of the device's regions around the moment; null: there is none.
-const Event* region_at(const Trace& trace, int64_t time_ns);
+bool has_ranks(const Trace& trace);                                 // several
+std::string name_of_track(const Trace& trace, const Track& track);  // with its rank, where there are several
+
+// The innermost of the device's regions around the moment, of a rank; null: there is none.
+const Event* region_at(const Trace& trace, int64_t time_ns, int32_t rank);
+inline const Event* region_at(const Trace& trace, int64_t time_ns) {
+  return region_at(trace, time_ns, trace.measured_rank);
+}
 
 }  // namespace memtune::trace

@@ -83,7 +83,8 @@ void write_header(std::string& file, const Trace& trace) {
                        {"values", std::move(values)},
                        {"owners", std::move(owners)},
                        {"budget_bytes", trace.budget_bytes},
-                       {"lost_records", trace.lost_records}};
+                       {"lost_records", trace.lost_records},
+                       {"measured_rank", trace.measured_rank}};
   RecordWriter record(file, Record::header);
   record.payload() += header.dump(-1, ' ', false, Json::error_handler_t::replace);
   record.close();
@@ -220,6 +221,7 @@ class Reader {
 
   void read_tables(const Json& header) {
     header.at("origin").get_to(trace_.origin);
+    if (header.contains("measured_rank")) trace_.measured_rank = whole_int(header.at("measured_rank"));
     for (const Json& track : header.at("tracks"))
       trace_.tracks.push_back({known(parse_track_role(track.at("role").get_ref<const std::string&>())),
                                whole_int(track.at("stream")), whole_int(track.at("rank"))});

@@ -28,7 +28,7 @@ std::string to_string(EventKind kind);
 
 // What runs on a track; in the order in which people like to see them.
 enum class TrackRole : uint8_t {
-  steps,    // the host's regions of kind step
+  steps,    // regions of kind step: by the host, of other people's training by the device
   phases,   // the device's, of kind phase
   blocks,   // the device's, by part of the model
   compute,  // a stream of the device; so are the next two

@@ -1,18 +1,25 @@
 #include "core/trace/occupation.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace memtune::trace {
 namespace {
 
 std::vector<Interval> whole(const Trace& trace) {
-  if (trace.events.empty()) return {};
-  Interval all{trace.events.front().start_ns, trace.events.front().end_ns};
+  Interval all{INT64_MAX, INT64_MIN};
   for (const Event& event : trace.events) {
+    if (!trace.counts(event)) continue;
     all.start = std::min(all.start, event.start_ns);
-    all.end = std::max(all.end, event.end_ns);
+    all.end = std::max({all.end, event.start_ns, event.end_ns});
   }
-  return {all};
+  return all.start > all.end ? std::vector<Interval>() : std::vector{all};
+}
+
+bool has_work(const Trace& trace) {
+  return !time_of_kinds(trace, {EventKind::kernel, EventKind::memset, EventKind::copy_in, EventKind::copy_out,
+                                EventKind::copy_device, EventKind::wait})
+              .empty();
 }
 
 }  // namespace
@@ -20,7 +27,7 @@ std::vector<Interval> whole(const Trace& trace) {
 std::vector<Interval> find_steps(const Trace& trace) {
   std::vector<Interval> steps;
   for (const Event& event : trace.events) {
-    if (event.region.kind == RegionKind::step && event.end_ns > event.start_ns)
+    if (event.region.kind == RegionKind::step && event.end_ns > event.start_ns && trace.counts(event))
       steps.push_back({event.start_ns, event.end_ns});
   }
   if (steps.empty()) return whole(trace);
@@ -40,7 +47,7 @@ Occupation find_occupation(const Trace& trace, const std::vector<Interval>& step
   occupation.in = take(time_of_kinds(trace, {EventKind::copy_in}));
   occupation.out = take(time_of_kinds(trace, {EventKind::copy_out}));
   occupation.wait = take(time_of_kinds(trace, {EventKind::wait, EventKind::copy_device}));
-  occupation.idle = std::move(left);
+  if (has_work(trace)) occupation.idle = std::move(left);
   return occupation;
 }
 

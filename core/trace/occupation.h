@@ -1,4 +1,5 @@
 // What the device did with each moment of the traced steps: five sets that share no moment and together are the steps.
+// Of a trace of several ranks all this is of Trace::measured_rank.
 // `in` and `out` add up to TransferFigures::exposed_ms, but for copies outside of steps.
 #pragma once
 
@@ -19,7 +20,7 @@ struct Occupation {
   Intervals in;       // a copy in, and no compute
   Intervals out;      // a copy out, and none of the former
   Intervals wait;     // a recorded wait or a copy within the device, and none of the former
-  Intervals idle;     // nothing
+  Intervals idle;     // nothing; empty too where only regions were recorded: nobody watched the device
 };
 Occupation find_occupation(const Trace& trace, const std::vector<Interval>& steps);
 
@@ -28,7 +29,7 @@ template <typename Wanted>
 Intervals time_of(const Trace& trace, Wanted wanted) {
   std::vector<Interval> intervals;
   for (const Event& event : trace.events) {
-    if (wanted(event)) intervals.push_back({event.start_ns, event.end_ns});
+    if (trace.counts(event) && wanted(event)) intervals.push_back({event.start_ns, event.end_ns});
   }
   return unite(std::move(intervals));
 }

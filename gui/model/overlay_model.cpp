@@ -52,7 +52,7 @@ void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& si
   const trace::Trace& trace = loaded.trace;
   for (const Event& event : trace.events) {
     const bool on_track = trace.tracks[event.track].role == trace::TrackRole::blocks;
-    if (event.kind != trace::EventKind::region || !on_track) continue;
+    if (event.kind != trace::EventKind::region || !on_track || !trace.counts(event)) continue;
     if (event.end_ns <= step.start || event.start_ns >= step.end) continue;
     side.blocks.push_back({ms_since(event.start_ns, step), ms_since(event.end_ns, step), kind_of_block(event.region),
                            trace.names[event.name]});

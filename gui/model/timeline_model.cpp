@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace memtune::gui {
 namespace {
@@ -20,7 +21,7 @@ std::string shown_name(const trace::Track& track) {
       {trace::TrackRole::values, "saved, used"},    {trace::TrackRole::ops, "host: ops"},
       {trace::TrackRole::reruns, "host (reruns)"}};
   const auto shown = kShown.find(track.role);
-  if (shown == kShown.end() || track.rank > 0) return to_string(track);
+  if (shown == kShown.end()) return to_string(track);
   return track.stream < 0 ? shown->second : shown->second + " (" + std::to_string(track.stream) + ")";
 }
 
@@ -73,12 +74,14 @@ void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineM
   std::vector<std::vector<SpanRow>> rows = make_rows(trace, order);
   std::vector<uint32_t> tracks(trace.tracks.size());
   std::iota(tracks.begin(), tracks.end(), 0U);
-  std::stable_sort(tracks.begin(), tracks.end(),
-                   [&](uint32_t a, uint32_t b) { return trace.tracks[a].role < trace.tracks[b].role; });
+  std::ranges::stable_sort(
+      tracks, {}, [&](uint32_t track) { return std::pair(trace.tracks[track].rank, trace.tracks[track].role); });
+  const bool ranks = has_ranks(trace);
   model.row_of_event.resize(trace.events.size());
   for (const uint32_t track : tracks) {
     if (rows[track].empty()) continue;
-    model.lanes.push_back({shown_name(trace.tracks[track]), track, model.rows.size(), rows[track].size()});
+    const std::string rank = ranks ? "rank " + std::to_string(trace.tracks[track].rank) + ": " : "";
+    model.lanes.push_back({rank + shown_name(trace.tracks[track]), track, model.rows.size(), rows[track].size()});
     for (SpanRow& row : rows[track]) {
       for (const uint32_t index : row.events) model.row_of_event[index] = static_cast<uint32_t>(model.rows.size());
       model.rows.push_back(std::move(row));

@@ -28,7 +28,7 @@ struct Lane {
 
 struct TimelineModel {
   trace::Interval whole{0, 1};
-  std::vector<Lane> lanes;  // from the top: steps, blocks, compute, copies, disk, values, the host
+  std::vector<Lane> lanes;  // from the top: steps, blocks, compute, copies, disk, values, the host; rank by rank
   std::vector<SpanRow> rows;
   std::vector<uint32_t> row_of_event;  // index into rows
   MemoryModel memory;

@@ -39,7 +39,8 @@ void value_facts(const trace::TracedValue& value) {
 
 // The part of the model, and of the step, that a kernel ran for; "" where it spans several.
 std::string part_of(const trace::Trace& trace, const trace::Event& event) {
-  const trace::Event* region = trace::region_at(trace, event.start_ns + (event.end_ns - event.start_ns) / 2);
+  const int64_t middle = event.start_ns + (event.end_ns - event.start_ns) / 2;
+  const trace::Event* region = trace::region_at(trace, middle, trace.tracks[event.track].rank);
   const bool within = region && region->start_ns <= event.start_ns && event.end_ns <= region->end_ns;
   return within ? trace.names[region->name] : "";
 }
@@ -47,7 +48,7 @@ std::string part_of(const trace::Trace& trace, const trace::Event& event) {
 void event_facts(const trace::Trace& trace, const trace::Event& event) {
   const int64_t length = event.end_ns - event.start_ns;
   fact("kind", to_string(event.kind));
-  fact("lane", to_string(trace.tracks[event.track]));
+  fact("lane", name_of_track(trace, trace.tracks[event.track]));
   if (event.kind == trace::EventKind::kernel) fact("part", part_of(trace, event));
   fact("at", format_time(static_cast<double>(event.start_ns), 1000));
   if (length > 0) fact("took", format_time(static_cast<double>(length)));

@@ -62,7 +62,7 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
   for (const char* line : {"hello\n", "[1]\n", "{\"record\": \"step\"}\n", "{\"record\": 3}\n", "\n",
                            R"({"record": "step", "step": -1, "phase": "measured", "loss": []})"
                            "\n",
-                           R"({"record": "trace", "file": "../../etc/passwd", "steps": 2})"
+                           R"({"record": "trace", "file": "../../etc/passwd", "steps": 2, "start_ns": 0, "blocks": [], "regions": []})"
                            "\n",
                            R"({"record": "save", "step": 1, "ms": 2, "bytes": 4611686018427387904})"
                            "\n",
@@ -77,7 +77,8 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
   REQUIRE(folder.processes().size() == 3);
   CHECK(folder.processes()[0].steps.empty());
   CHECK(folder.processes()[0].done);
-  CHECK(folder.processes()[0].trace.empty());
+  REQUIRE(folder.processes()[0].trace.has_value());
+  CHECK(folder.processes()[0].trace->file.empty());
   CHECK(folder.processes()[0].saves.empty());
   CHECK_FALSE(folder.processes()[1].done);
 }
@@ -93,4 +94,33 @@ TEST_CASE("how far Python came is known, and a folder that was removed ends noth
   folder.poll();
   CHECK(folder.python_began());
   CHECK_FALSE(folder.torch_began());
+}
+
+TEST_CASE("regions of traced steps are read, and a trace with one that cannot be is none") {
+  const test::ScratchFolder place;
+  const auto trace_with = [&](const std::string& name, const std::string& region) {
+    add_line(place.path / name, R"({"record": "trace", "file": "", "steps": 2, "start_ns": 70, "blocks": ["a", "b"], )"
+                                R"("regions": [["block", "recompute", 1, 5, 8], )" +
+                                    region + "]}\n");
+  };
+  trace_with("0.jsonl", R"(["step", "forward", -1, 5, 9])");
+  int file = 1;
+  for (const char* bad :
+       {R"(["block", "forward", 2, 5, 9])", R"(["block", "forward", -1, 5, 9])", R"(["head", "forward", 0, 5, 9])",
+        R"(["step", "forward", -1, 9, 5])", R"(["step", "sideways", -1, 5, 9])", R"(["none", "forward", -1, 5, 9])",
+        R"(["step", "forward", -1, 5, 4611686018427387904])", R"(["step", "forward", -1, -5, 9])", R"(["step"])"})
+    trace_with(std::to_string(file++) + ".jsonl", bad);
+  RecordFolder folder(place.path);
+  folder.poll();
+  REQUIRE(folder.processes().size() == 10);
+  int read = 0;
+  for (const TrainingRecords& each : folder.processes()) {
+    if (!each.trace) continue;
+    ++read;
+    CHECK(each.trace->start_ns == 70);
+    REQUIRE(each.trace->regions.size() == 2);
+    CHECK(each.trace->regions[0].region == trace::Region::of_block(1, trace::Pass::recompute));
+    CHECK(each.trace->regions[1].end_ns == 9);
+  }
+  CHECK(read == 1);
 }

@@ -17,7 +17,7 @@ import commands
 import loops
 from measured import MEMTUNE, Measured
 
-STEPS = 7  # 2 of warm-up, 5 measured
+STEPS = 9  # 2 of warm-up, 5 measured, 2 traced
 
 
 def processes_with(word):
@@ -39,7 +39,8 @@ class CommandTest(Measured):
         self.assertEqual(trial["outcome"], "ok")
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertEqual(len(trial["loss"]), STEPS)
-        for sample, own in zip(trial["step_ms"]["samples"], self.seen("ms")[2:]):
+        # By the script's clock the last of them also has what memtune does before the traced steps.
+        for sample, own in zip(trial["step_ms"]["samples"][:-1], self.seen("ms")[2:]):
             self.assertAlmostEqual(sample, own, delta=max(3, own * 0.1))
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
         self.assertIn("the end of the script", (self.folder / "memtune-profile/trials/1-command/log.txt").read_text())
@@ -121,7 +122,10 @@ class CommandTest(Measured):
             self.assertTrue(10 <= sample < 15, sample)  # by the device's clock
         self.assertTrue(0 < trial["optimizer_ms"] < 5)
         self.assertEqual(trial["peak_bytes"], {"allocated": 1006, "reserved": 2006, "device": 2 << 30})
-        self.assertLessEqual(len(self.seen("synchronized")), 2)
+        self.assertLessEqual(len(self.seen("synchronized")), 4)  # before the traced steps and behind them
+        steps = [lane for lane in self.slices() if lane["name"].startswith("step #")]
+        for step, ms in zip(steps, self.seen("ms")[-2:]):
+            self.assertAlmostEqual(step["dur"], ms * 500, delta=1500)  # by the device's clock too, half the host's
         self.assertTrue(any(note.startswith("kernels and copies cannot be traced: ") for note in answer["notes"])
                         or not Path(MEMTUNE).with_name("libmemtune_injection.so").exists(), answer["notes"])
 
@@ -145,6 +149,16 @@ class CommandTest(Measured):
             self.assertEqual(loss, sum(parts[2 * step:2 * step + 2]))
         for loss, logged in zip(trial["loss"], self.seen("logged")):
             self.assertAlmostEqual(loss, logged, delta=1e-3)
+        names = [each["name"] for each in self.slices()]
+        blocks = ["model.layers.0", "model.layers.1"]
+        forward = ["before the blocks", *blocks, "head"]
+        backward = [name for block in reversed(blocks) for name in (f"{block} recompute", f"{block} backward")]
+        batch = ["forward", *forward, "backward", "head backward", *backward, "before the blocks backward"]
+        step = batch + batch + ["optimizer"]
+        # A block's backward that begins before its recomputation is told as two.
+        order = [name for i, name in enumerate(names) if not (
+            name.endswith(".0 backward") or name.endswith(".1 backward")) or names[i + 1] != name.replace("backward", "recompute")]
+        self.assertEqual(order, ["step #0", *step, "step #1", *step])
 
     def test_both_ranks_of_torchrun_are_told_and_the_slowest_counts(self):
         python = self.script(commands.PARALLEL)
@@ -159,6 +173,15 @@ class CommandTest(Measured):
                          [max(times) for times in zip(*(rank["step_ms"]["samples"] for rank in trial["ranks"]))])
         self.assertEqual(self.fed(trial), (16, 0))
         self.assertEqual(trial["peak_bytes"]["allocated"], max(rank["peak_bytes"]["allocated"] for rank in trial["ranks"]))
+        slices = self.slices()
+        self.assertEqual(len({each["pid"] for each in slices}), 4)  # host and device of two ranks
+        ends = {}
+        for each in slices:
+            if each["name"] == "backward":
+                ends.setdefault(each["pid"], []).append(each["ts"] + each["dur"])
+        # Gradients are exchanged in it: it cannot end on one rank before it has begun on the other.
+        for ours, theirs in zip(*ends.values()):
+            self.assertAlmostEqual(ours, theirs, delta=25000)
 
     def test_ranks_that_were_forked_off_name_themselves(self):
         trial = self.trial(*self.script(commands.SPAWN))

@@ -52,7 +52,7 @@ for step in range(40):
         total += loss.item()
     optimizer.step()
     optimizer.zero_grad()
-    tell(loss=total) if step < 7 else None
+    tell(loss=total) if step < 9 else None
 """
 
 # Reads its settings from a config, as trainers do, and from flags: python train.py SEEN CONFIG LR.
@@ -389,11 +389,12 @@ torch.cuda.get_device_name = lambda: "NVIDIA Played"
 torch.cuda.mem_get_info = lambda: (1 << 30, 3 << 30)
 torch.cuda.memory_stats = lambda: {"allocated_bytes.all.peak": 1000 + step, "reserved_bytes.all.peak": 2000 + step}
 for step in range(40):
+    began = time.perf_counter()
     optimizer.zero_grad()
     loss = model(batch()).square().mean()
     time.sleep(0.02)
     loss.backward()
-    tell(loss=loss.item())
+    tell(loss=loss.item(), ms=(time.perf_counter() - began) * 1e3)
     optimizer.step()
 """
 

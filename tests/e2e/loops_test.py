@@ -9,7 +9,7 @@ import unittest
 import loops
 from measured import Measured
 
-STEPS = 7  # 2 of warm-up, 5 measured
+STEPS = 9  # 2 of warm-up, 5 measured, 2 traced
 
 
 class LoopsTest(Measured):

@@ -51,3 +51,10 @@ class Measured(unittest.TestCase):
         """Samples and tokens a step."""
         return tuple(round(trial[rate] * trial["step_ms"]["median"] / 1000, 6)
                      for rate in ("samples_per_s", "tokens_per_s"))
+
+    def slices(self):
+        """Of the command's trace, in order of time."""
+        run = str(self.folder / "memtune-profile")
+        text = subprocess.run([MEMTUNE, "report", "-q", run, "--format", "perfetto", "-o", "-"], check=True, text=True,
+                              capture_output=True).stdout
+        return [each for each in json.loads(text)["traceEvents"] if each["ph"] == "X"]

@@ -22,6 +22,16 @@ TEST_CASE("lanes come in the order in which a step is read, whatever the order o
                                  "disk read", "saved, used"});
 }
 
+TEST_CASE("ranks that trained together come one below the other, and lanes say whose they are") {
+  trace::Trace trace;
+  for (const int rank : {1, 0}) {
+    test::add_event(trace, trace::EventKind::kernel, {trace::TrackRole::compute, 7, rank}, "k", 0, 10);
+    test::add_event(trace, trace::EventKind::region, {trace::TrackRole::steps, -1, rank}, "step", 0, 10);
+  }
+  CHECK(lane_names(gui::make_timeline(trace)) ==
+        std::vector<std::string>{"rank 0: steps", "rank 0: compute (7)", "rank 1: steps", "rank 1: compute (7)"});
+}
+
 TEST_CASE("a span inside another lies in a row below it, and both know their row") {
   const trace::Trace trace = test::small_trace(1);
   const auto model = gui::make_timeline(trace);

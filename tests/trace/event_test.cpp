@@ -50,8 +50,13 @@ TEST_CASE("tracks have names for people") {
   CHECK(to_string(Track{TrackRole::copy_out}) == "copy out");
   CHECK(to_string(Track{TrackRole::stream, 5}) == "stream 5");
   CHECK(to_string(Track{TrackRole::stream}) == "stream");
-  CHECK(to_string(Track{TrackRole::steps}) == "host steps");
-  CHECK(to_string(Track{TrackRole::copy_in, 21, 3}) == "rank 3, copy in stream 21");
+  CHECK(to_string(Track{TrackRole::steps}) == "steps");
+  Trace trace;
+  trace.tracks = {{TrackRole::compute, 7, 3}};
+  CHECK(name_of_track(trace, trace.tracks[0]) == "compute stream 7");
+  trace.tracks.push_back({TrackRole::copy_in, 21, 0});
+  CHECK(name_of_track(trace, trace.tracks[0]) == "rank 3, compute stream 7");
+  CHECK(name_of_track(trace, trace.tracks[1]) == "rank 0, copy in stream 21");
 }
 
 TEST_CASE("every kind of event has its own word") {

@@ -45,7 +45,7 @@ static bool operator==(const Trace& a, const Trace& b) {
   return a.origin == b.origin && a.strategy == b.strategy && a.device == b.device && a.tracks == b.tracks &&
          a.names == b.names && a.events == b.events && a.memory == b.memory && a.values == b.values &&
          a.owners == b.owners && a.owned == b.owned && a.budget_bytes == b.budget_bytes &&
-         a.lost_records == b.lost_records;
+         a.lost_records == b.lost_records && a.measured_rank == b.measured_rank;
 }
 }  // namespace memtune::trace
 
@@ -74,6 +74,7 @@ Trace small() {
   trace.strategy = "offload:stream";
   trace.device = "NVIDIA H200";
   trace.lost_records = 3;
+  trace.measured_rank = 2;
   trace.origin = {"2026-11-22T07:30:00Z", "memtune sweep", "model.pt", "0.1.0", "2.11.0", "580.65", "16 cores"};
   const uint32_t compute = trace.track({TrackRole::compute, 7}), host = trace.track({TrackRole::steps, -1, 2});
   trace.events = {{EventKind::kernel, compute, trace.name("gemm"), 10, 20, 0, 1},

@@ -39,6 +39,15 @@ TEST_CASE("a moment belongs to the first of compute, in, out and wait; the rest 
   CHECK(total(found.idle) == 27);
 }
 
+TEST_CASE("a device that nobody watched is not idle, but one between two kernels is") {
+  Trace trace;
+  trace.events = {event(EventKind::region, 0, 40)};
+  trace.events[0].region.kind = RegionKind::step;
+  CHECK(find_occupation(trace, find_steps(trace)).idle.empty());
+  trace.events.push_back(event(EventKind::kernel, 50, 60));
+  CHECK(total(find_occupation(trace, find_steps(trace)).idle) == 40);
+}
+
 TEST_CASE("what lies outside of steps is nobody's") {
   Trace trace;
   trace.events = {event(EventKind::kernel, 0, 40)};

@@ -3,6 +3,8 @@
 import os
 import sys
 
+import memtune_timeline
+
 
 class Training:
     """What this process trains. Its file is made with its first record, so that a process that trains nothing has none."""
@@ -29,7 +31,7 @@ class Training:
         self.saving = False
         self.pending = []  # steps whose device has not come so far
         self.dtype = None
-        self.tracer = None
+        self.timeline = None  # while steps are traced
         if self.batches:
             self.batches.reset()
 
@@ -126,6 +128,8 @@ class Training:
         self.backwards += 1
         if self.batches:
             self.batches.sizes.append(self.batches.last)
+        if self.timeline is not None:
+            self.timeline.begin_backward()
         root = tensors if not isinstance(tensors, (list, tuple)) else tensors[0] if len(tensors) == 1 else None
         if root is None or grad_tensors is not None:
             return
@@ -138,11 +142,15 @@ class Training:
 
     def end_backward(self):
         self.depth -= 1
+        if self.timeline is not None and self.depth == 0:
+            self.timeline.end_backward(self.update_began is not None)
         if self.update_began is not None and self.depth == 0:
             self.update_began = self.now()  # a closure: what came before is no update
 
     def begin_update(self):
         self.check_fork()
+        if self.timeline is not None:
+            self.timeline.begin_update()
         # An optimizer for each parameter would pay more for the clock than for the update.
         self.update_began = self.now() if len(self.updates) < 8 else None
         self.losses_before_update = len(self.losses)
@@ -152,6 +160,8 @@ class Training:
         if self.update_began is not None:
             self.updates.append((self.update_began, self.now()))
         self.update_began = self.losses_before_update = None
+        if self.timeline is not None:
+            self.timeline.end_update()
         if self.ends_step(optimizer):
             self.end_step(False)
 
@@ -200,13 +210,17 @@ class Training:
         self.pending.append((record, self.last, end, self.losses, self.updates))
         self.losses, self.updates, self.saves_s = [], [], 0
         last = self.warmup + self.steps
-        if self.step == last and cuda and self.traced and os.environ.get("MEMTUNE_ATTACH_CUPTI"):
+        if self.timeline is not None:
+            self.timeline.end_step(end)
+        elif self.step == last and self.traced:
             self.flush(True)
-            self.begin_trace()
-        if self.step >= (last + self.traced if self.tracer else last):
+            self.timeline = memtune_timeline.Timeline(self, cuda)
+        if self.step >= (last + self.traced if self.timeline is not None else last):
             self.finish()
         self.flush(not cuda)
         self.last = self.now()
+        if self.timeline is not None:
+            self.timeline.begin_step(self.last)
 
     def memory(self, cuda):
         import torch
@@ -268,31 +282,6 @@ class Training:
             self.write(**record)
             self.pending.pop(0)
 
-    # --- kernels and copies
-
-    def begin_trace(self):
-        import ctypes
-
-        error = ctypes.create_string_buffer(400)
-        try:
-            tracer = ctypes.CDLL(os.environ["MEMTUNE_ATTACH_CUPTI"])
-            if tracer.memtune_begin_trace(error, len(error)) == 0:
-                self.tracer = tracer
-        except (OSError, AttributeError) as problem:
-            error.value = str(problem).encode()[:399]
-        if self.tracer is None:
-            self.note("kernels and copies cannot be traced: " + error.value.decode(errors="replace"))
-
-    def end_trace(self):
-        import ctypes
-
-        error = ctypes.create_string_buffer(400)
-        name = "%d.mttrace" % self.pid
-        if self.tracer.memtune_end_trace(os.path.join(self.folder, name).encode(), error, len(error)) == 0:
-            self.write(record="trace", file=name, steps=self.traced)
-        else:
-            self.note("kernels and copies cannot be traced: " + error.value.decode(errors="replace"))
-
     def finish(self):
         import atexit
 
@@ -300,8 +289,8 @@ class Training:
         atexit.register(leave_process_group)
         try:
             self.flush(True)
-            if self.tracer is not None:
-                self.end_trace()
+            if self.timeline is not None:
+                self.timeline.end(self.traced)
             self.write(record="done")
         finally:  # though nothing can be written any more
             raise SystemExit(0)

@@ -5,8 +5,8 @@ imported, then watches optimizers, backward, gradient scalers and saves; when en
 as sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
 
 MEMTUNE_ATTACH        the folder that records go to: a file a process, a JSON object a line
-MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them where there is a CUDA device
-MEMTUNE_ATTACH_CUPTI  the library that traces; "": none
+MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them
+MEMTUNE_ATTACH_CUPTI  the library that traces kernels and copies; "": none
 MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may take; 0: all
 """
 
@@ -208,6 +208,7 @@ class Watcher:
     def begin():
         global training
         if training is None:
+            load("memtune_parts"), load("memtune_timeline")
             begun = load("memtune_training").Training()
             open(os.path.join(begun.folder, "torch"), "a").close()
             training = begun

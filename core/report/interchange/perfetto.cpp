@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 
 #include "core/report/interchange/perfetto_slice.h"
@@ -10,7 +11,7 @@
 namespace memtune::report {
 namespace {
 
-constexpr int kDeviceProcess = 1, kHostProcess = 2;
+constexpr int kDeviceProcess = 1, kHostProcess = 2;  // of the first rank, and so on
 
 // Nanoseconds as microseconds, exactly: a double would lose digits in long traces.
 std::string microseconds(int64_t ns) {
@@ -38,12 +39,19 @@ class OpenSlices {
 
 class Writer {
  public:
-  explicit Writer(const trace::Trace& trace) : trace_(trace), threads_of_(trace.events.size()) {}
+  explicit Writer(const trace::Trace& trace) : trace_(trace), threads_of_(trace.events.size()) {
+    for (const trace::Track& track : trace.tracks) ranks_.try_emplace(track.rank, static_cast<int>(ranks_.size()));
+    if (ranks_.empty()) ranks_[0] = 0;
+  }
 
   std::string write() {
     put_head();
-    meta("process_name", kDeviceProcess, 0, R"("name":)" + quoted(trace_.device.empty() ? "device" : trace_.device));
-    meta("process_name", kHostProcess, 0, R"("name":"host")");
+    for (const auto& [rank, index] : ranks_) {
+      const std::string whose = ranks_.size() > 1 ? "rank " + std::to_string(rank) + ": " : "";
+      const std::string device = trace_.device.empty() ? "device" : trace_.device;
+      meta("process_name", kDeviceProcess + 2 * index, 0, R"("name":)" + quoted(whose + device));
+      meta("process_name", kHostProcess + 2 * index, 0, R"("name":)" + quoted(whose + "host"));
+    }
     for (uint32_t track = 0; track < trace_.tracks.size(); ++track) put_track(track, events_of_track(track));
     put_trips();
     for (const trace::MemorySample& sample : trace_.memory)
@@ -107,9 +115,10 @@ class Writer {
   static std::string place(int process, int thread) {
     return R"("pid":)" + std::to_string(process) + R"(,"tid":)" + std::to_string(thread);
   }
-  int process_of(const trace::Event& event) const {
-    return on_device(trace_.tracks[event.track].role) ? kDeviceProcess : kHostProcess;
+  int process_of(const trace::Track& track) const {
+    return (on_device(track.role) ? kDeviceProcess : kHostProcess) + 2 * ranks_.at(track.rank);
   }
+  int process_of(const trace::Event& event) const { return process_of(trace_.tracks[event.track]); }
 
   // Indices, in order of time; the longer first, as it is the outer one.
   std::vector<size_t> events_of_track(uint32_t track) const {
@@ -125,7 +134,7 @@ class Writer {
   }
 
   int open_thread(uint32_t track) {
-    const int process = on_device(trace_.tracks[track].role) ? kDeviceProcess : kHostProcess;
+    const int process = process_of(trace_.tracks[track]);
     const int thread = ++threads_;
     meta("thread_name", process, thread, R"("name":)" + quoted(to_string(trace_.tracks[track])));
     meta("thread_sort_index", process, thread, R"("sort_index":)" + std::to_string(thread));
@@ -152,7 +161,8 @@ class Writer {
 
   void put_event(const trace::Event& event, int thread, int64_t stream) {
     const bool step = event.region.kind == trace::RegionKind::step;
-    const std::string name = step ? "step #" + std::to_string(steps_++) : slice_name(trace_, event);
+    const std::string name =
+        step ? "step #" + std::to_string(steps_[trace_.tracks[event.track].rank]++) : slice_name(trace_, event);
     const std::string what = R"("cat":")" + std::string(slice_category(event)) + R"(","name":)" + quoted(name) + "," +
                              place(process_of(event), thread) + R"(,"args":{)" +
                              slice_arguments(trace_, event, stream) + "}";
@@ -202,7 +212,8 @@ class Writer {
   std::vector<Record> records_;
   std::string text_;
   bool first_ = true;
-  int threads_ = 0, steps_ = 0, arrows_ = 0;
+  std::map<int32_t, int> ranks_, steps_;  // by rank: how many are before it, its steps so far
+  int threads_ = 0, arrows_ = 0;
 };
 
 }  // namespace

@@ -85,6 +85,26 @@ TEST_CASE("tracks have names, the host's in a process of their own") {
   CHECK(records(trace, "M")[0]["args"]["name"] == "NVIDIA H200");
 }
 
+TEST_CASE("ranks that trained together have processes of their own, and steps of their own") {
+  trace::Trace trace;
+  trace.device = "2 × NVIDIA H200";
+  trace.names = {"step"};
+  for (const int rank : {0, 1}) {
+    const uint32_t track = trace.track({trace::TrackRole::steps, -1, rank});
+    trace.events.push_back({EventKind::region, track, 0, 0, 10, 0, 0});
+    trace.events.back().region.kind = trace::RegionKind::step;
+  }
+  const std::vector<json> steps = records(trace, "X");
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0]["pid"] != steps[1]["pid"]);
+  CHECK(steps[0]["name"] == "step #0");
+  CHECK(steps[1]["name"] == "step #0");
+  const std::vector<json> names = records(trace, "M");
+  CHECK(names[0]["args"]["name"] == "rank 0: 2 × NVIDIA H200");
+  CHECK(names[3]["args"]["name"] == "rank 1: host");
+  CHECK(names[3]["pid"] == steps[1]["pid"]);
+}
+
 TEST_CASE("nested slices share a track, in the order in which they open") {
   std::vector<json> slices = records(one_track({{EventKind::op, 0, 0, 10, 20, 0, 0},
                                                 {EventKind::region, 0, 0, 0, 100, 0, 0},

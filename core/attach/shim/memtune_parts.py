@@ -1,0 +1,204 @@
+"""Which part of the model runs, in the traced steps: its blocks, what is before them, and the head behind them.
+
+Told by hooks of modules and tensors that are there for these steps alone and return nothing: no value and no graph is
+another. A model that is compiled has none, as it would be compiled again with them.
+"""
+
+import functools
+import sys
+
+MOST = 50000  # regions
+
+
+def harmless(method):
+    """What goes wrong ends the parts, with a note."""
+
+    @functools.wraps(method)
+    def call(self, *arguments):
+        try:
+            if not self.over:
+                method(self, *arguments)
+        except Exception as error:
+            self.over = True  # its hooks go later: this may be one of them
+            self.training.note("the timeline has not all parts of the model: %s: %s" % (type(error).__name__, error))
+
+    return call
+
+
+class Parts:
+    """Of a timeline, to which they are added."""
+
+    def __init__(self, timeline):
+        self.timeline, self.training = timeline, timeline.training
+        self.over = False
+        self.names, self.handles = [], []  # of blocks; of hooks
+        self.part = None  # that runs: kind, pass, block and its begin
+        self.resumed = None  # kind, pass, block that a recomputation is in the midst of
+        self.watch_blocks()
+
+    def stop(self):
+        self.over = True
+        handles, self.handles = self.handles, []
+        for handle in handles:
+            handle.remove()
+
+    @harmless
+    def watch_blocks(self):
+        root, blocks = find_blocks()
+        if not blocks:
+            return
+        if is_compiled(root):
+            self.training.note("the model is compiled: its timeline has no parts of it, as hooks would compile it again")
+            return
+        self.names = [name for name, _ in blocks]
+        self.handles.append(root.register_forward_pre_hook(self.enter_model))
+        for block, (_, module) in enumerate(blocks):
+            self.handles.append(module.register_forward_pre_hook(functools.partial(self.enter, block), with_kwargs=True))
+            # Also of one that ends early: recomputation does once it has made the last value that is wanted.
+            self.handles.append(module.register_forward_hook(functools.partial(self.leave, block), always_call=True))
+
+    @harmless
+    def go_to(self, part, at=None):
+        """The part that ran ends, another begins."""
+        if part is None and self.part is None:
+            return
+        at = at or self.timeline.moment()
+        if self.part is not None:
+            if len(self.timeline.regions) >= MOST:
+                raise RuntimeError("they are more than %d" % MOST)
+            self.timeline.add(*self.part, at)
+        self.part = part and (*part, at)
+
+    @harmless
+    def begin_backward(self, at):
+        self.go_to(("head", "backward", -1) if self.names else None, at)
+
+    @harmless
+    def enter_model(self, module, arguments):
+        if self.training.depth == 0:
+            self.go_to(("before_blocks", "forward", -1))
+
+    @harmless
+    def enter(self, block, module, arguments, named):
+        if self.training.depth > 0:
+            self.resumed = self.part and self.part[:3]
+        self.go_to(("block", "recompute" if self.training.depth > 0 else "forward", block))
+        self.watch_tensor((arguments, tuple(named.values())), functools.partial(self.leave_backward, block))
+
+    @harmless
+    def leave(self, block, module, arguments, result):
+        if self.training.depth > 0:
+            self.go_to(self.resumed)
+        else:
+            self.go_to(("head", "forward", -1) if block == len(self.names) - 1 else None)
+        self.watch_tensor(result, functools.partial(self.enter_backward, block))
+
+    @harmless
+    def enter_backward(self, block, gradient):
+        self.go_to(("block", "backward", block))
+
+    @harmless
+    def leave_backward(self, block, gradient):
+        if self.part is not None and self.part[:3] == ("block", "backward", block):
+            self.go_to(("before_blocks", "backward", -1) if block == 0 else None)
+
+    def watch_tensor(self, values, tell):
+        tensor = first_differentiable(values)
+        if tensor is not None:
+            self.handles.append(tensor.register_hook(tell))
+
+
+def first_differentiable(values):
+    import torch
+
+    if isinstance(values, torch.Tensor):
+        return values if values.requires_grad else None
+    if isinstance(values, dict):
+        values = tuple(values.values())
+    if isinstance(values, (tuple, list)):
+        return next((found for found in map(first_differentiable, values) if found is not None), None)
+    return None
+
+
+# --- the model, of which nobody tells: it is among the objects that there are
+
+
+def children_of(module):
+    return {name: child for name, child in (module.__dict__.get("_modules") or {}).items() if child is not None}
+
+
+def find_roots():
+    """Modules that are in no other and train something."""
+    import gc
+
+    import torch
+
+    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
+    inner = {id(child) for module in modules for child in children_of(module).values()}
+    return [module for module in modules if id(module) not in inner and trains(module)]
+
+
+def trains(module):
+    try:
+        return any(parameter.requires_grad for parameter in module.parameters())
+    except Exception:  # one that is being made
+        return False
+
+
+def containers_of(module, path=()):
+    """The outermost that repeat a class: their path and themselves."""
+    import torch
+
+    kinds = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
+    if isinstance(module, kinds) and repeats(module) > 1:
+        return [(path, module)] if trains(module) else []
+    return [found for name, child in children_of(module).items() for found in containers_of(child, path + (name,))]
+
+
+def classes_of(module):
+    return [type(child) for child in children_of(module).values()]
+
+
+def repeats(module):
+    classes = classes_of(module)
+    return max((classes.count(each) for each in set(classes)), default=0)
+
+
+def find_blocks():
+    """The model, and its blocks with their names: what the container has that repeats a class most, and others of it."""
+    best = None
+    for root in find_roots():
+        found = containers_of(root)
+        for _, container in found:
+            size = (repeats(container), sum(each.numel() for each in container.parameters()))
+            if best is None or size > best[0]:
+                best = (size, root, found, max(classes_of(container), key=classes_of(container).count))
+    if best is None:
+        return None, []
+    _, root, found, repeated = best
+    return root, [(name_of(root, path + (name,)), unwrapped(child)) for path, container in found
+                  if repeated in classes_of(container) for name, child in children_of(container).items()]
+
+
+WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+
+
+def unwrapped(module):
+    """What a wrapper that checkpoints it calls again."""
+    inner = [child for name, child in children_of(module).items() if name in WRAPPED]
+    return unwrapped(inner[0]) if inner else module
+
+
+def name_of(root, path):
+    """Without what wraps the model and its blocks."""
+    if path[0] == "module" and len(children_of(root)) == 1:
+        path = path[1:]
+    return ".".join(each for each in path if each not in WRAPPED)
+
+
+def is_compiled(root):
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None and dynamo.counters.get("frames", {}).get("total", 0) > 0:
+        return True
+    return any(type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+               for module in root.modules())

@@ -1,0 +1,171 @@
+"""Where the traced steps of a process are at which moment: steps, their passes and parts of the model, as regions; and
+its kernels and copies, where CUPTI is there. Moments are Training.now()'s.
+"""
+
+import functools
+import os
+import time
+
+import memtune_parts
+
+
+def harmless(method):
+    """What goes wrong ends the whole with a note."""
+
+    @functools.wraps(method)
+    def call(self, *arguments):
+        try:
+            if not self.over:
+                method(self, *arguments)
+        except Exception as error:
+            self.over = True
+            self.training.note("the traced steps have no timeline: %s: %s" % (type(error).__name__, error))
+
+    return call
+
+
+class Timeline:
+    """Begun with the device idle, ended with it idle."""
+
+    def __init__(self, training, cuda):
+        self.training, self.cuda = training, cuda
+        self.over = False
+        self.regions = []  # kind, pass, block, moment of its begin and end
+        self.step_began = None
+        self.phase = None  # that runs: its pass, None behind one, and its begin
+        self.parts = memtune_parts.Parts(self)
+        self.start_ns, self.anchor, self.anchor_ns = time.monotonic_ns(), None, 0
+        self.tracer = self.begin_tracer() if cuda else None
+        self.set_clock()
+
+    # --- clocks
+
+    def now_ns(self):
+        """Since the trace's start."""
+        if self.tracer is None:
+            return time.monotonic_ns() - self.start_ns
+        return self.tracer.memtune_trace_ns()
+
+    @harmless
+    def set_clock(self):
+        """One moment that both clocks tell; on an idle device it comes as soon as it is asked for."""
+        import torch
+
+        if self.cuda:  # once before: the first is slow
+            self.training.now()
+            torch.cuda.synchronize()
+        before = self.now_ns()
+        self.anchor = self.training.now()
+        if self.cuda:
+            torch.cuda.synchronize()
+        self.anchor_ns = (before + self.now_ns()) // 2
+        self.start_ns = time.monotonic_ns() - self.now_ns()
+
+    def moment(self):
+        import torch
+
+        if self.cuda and torch.cuda.is_current_stream_capturing():
+            return time.perf_counter(), None
+        return self.training.now()
+
+    def ns_of(self, moment):
+        return self.anchor_ns + round(self.training.ms_between(self.anchor, moment) * 1e6)
+
+    # --- steps and their passes
+
+    def add(self, kind, running, block, begin, end):
+        self.regions.append((kind, running, block, begin, end))
+
+    @harmless
+    def begin_step(self, at):
+        self.step_began, self.phase = at, ("backward" if self.training.depth > 0 else "forward", at)
+
+    @harmless
+    def end_step(self, at):
+        self.add("step", "forward", -1, self.step_began, at)
+        if self.training.depth > 0:  # an optimizer in backward
+            self.add("phase", "backward", -1, self.phase[1], at)
+        else:
+            self.parts.go_to(None, at)
+        self.phase = None
+
+    @harmless
+    def begin_backward(self):
+        at = self.moment()
+        if self.phase is not None:
+            self.add("phase", "forward", -1, self.phase[1], at)
+        self.phase = ("backward", at)
+        self.parts.begin_backward(at)
+
+    @harmless
+    def end_backward(self, in_update):
+        at = self.moment()
+        if self.phase is not None and self.phase[0] == "backward":
+            self.add("phase", "backward", -1, self.phase[1], at)
+        self.phase = ("optimizer" if in_update else None, at)
+        self.parts.go_to(None, at)
+
+    @harmless
+    def begin_update(self):
+        if self.phase is not None and self.phase[0] == "backward":  # parameter by parameter, within it
+            return
+        at = self.moment()
+        self.parts.go_to(None, at)
+        last = self.regions[-1] if self.regions else None
+        again = last is not None and last[1] == "optimizer" and self.phase is not None and self.phase[0] is None
+        self.phase = ("optimizer", self.regions.pop()[3] if again else at)
+
+    @harmless
+    def end_update(self):
+        if self.phase is None or self.phase[0] != "optimizer":
+            return
+        at = self.moment()
+        self.add("phase", "optimizer", -1, self.phase[1], at)
+        self.phase = (None, at)
+
+    # --- the end
+
+    def end(self, steps):
+        """With the device idle."""
+        self.parts.stop()
+        rows = self.rows()
+        self.training.write(record="trace", file=self.end_tracer(), steps=steps, start_ns=self.start_ns,
+                            blocks=self.parts.names, regions=rows)
+
+    def rows(self):
+        try:
+            rows = [[*region[:3], self.ns_of(region[3]), self.ns_of(region[4])] for region in self.regions]
+            return [row for row in rows if 0 <= row[3] < row[4]] if not self.over else []
+        except Exception as error:
+            self.training.note("the traced steps have no timeline: %s: %s" % (type(error).__name__, error))
+            return []
+
+    # --- kernels and copies
+
+    def begin_tracer(self):
+        import ctypes
+
+        path, error = os.environ.get("MEMTUNE_ATTACH_CUPTI"), ctypes.create_string_buffer(400)
+        if not path:
+            return None
+        try:
+            tracer = ctypes.CDLL(path)
+            tracer.memtune_trace_ns.restype = ctypes.c_int64
+            if tracer.memtune_begin_trace(error, len(error)) == 0:
+                return tracer
+        except (OSError, AttributeError) as problem:
+            error.value = str(problem).encode()[:399]
+        self.training.note("kernels and copies cannot be traced: " + error.value.decode(errors="replace"))
+        return None
+
+    def end_tracer(self):
+        """The name of its file."""
+        import ctypes
+
+        if self.tracer is None:
+            return ""
+        name, error = "%d.mttrace" % self.training.pid, ctypes.create_string_buffer(400)
+        if self.tracer.memtune_end_trace(os.path.join(self.training.folder, name).encode(), error, len(error)) == 0:
+            return name
+        self.training.note("kernels and copies cannot be traced: " + error.value.decode(errors="replace"))
+        return ""

@@ -1,0 +1,137 @@
+// What ranks recorded of their traced steps becomes one trace, on one clock, whose figures are the slowest rank's.
+#include "core/attach/merged_trace.h"
+
+#include <doctest/doctest.h>
+
+#include "core/result/overlap.h"
+#include "core/trace/file.h"
+#include "core/trace/occupation.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace memtune::attach;
+using namespace memtune::trace;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+TrainingRecords traced_rank(int64_t number, double step_ms, int64_t start_ms, const std::string& file = "") {
+  TrainingRecords records;
+  records.rank = number;
+  StepRecord step;
+  step.phase = StepPhase::measured;
+  step.ms = step_ms;
+  records.steps = {step};
+  records.trace.emplace();
+  records.trace->file = file;
+  records.trace->start_ns = start_ms * kMs;
+  records.trace->blocks = {"model.layers.0", "model.layers.1"};
+  records.trace->regions = {{Region::of_block(1), 2 * kMs, 3 * kMs},
+                            {Region::phase(Pass::forward), 1 * kMs, 4 * kMs},
+                            {Region::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
+                            {{RegionKind::head, Pass::backward}, 4 * kMs, 5 * kMs},
+                            {{RegionKind::step}, 1 * kMs, 9 * kMs}};
+  return records;
+}
+
+// A kernel of 1-4 ms, and a copy out of `bytes` of which 2 ms lie under it and `late_ms` behind.
+void write_device(const std::filesystem::path& path, int64_t bytes, int64_t late_ms) {
+  Trace trace;
+  const uint32_t compute = trace.track({TrackRole::compute, 7}), out = trace.track({TrackRole::copy_out, 20});
+  trace.events = {{EventKind::kernel, compute, trace.name("ncclDevKernel_AllGather"), 1 * kMs, 4 * kMs},
+                  {EventKind::copy_out, out, trace.name("copy out"), 2 * kMs, (4 + late_ms) * kMs, bytes}};
+  write_trace(path, trace);
+}
+
+struct Merged {
+  test::ScratchFolder folder;
+  result::Measurement measurement;
+  std::vector<std::string> notes;
+
+  Trace of(const std::vector<TrainingRecords>& ranks) {
+    const std::filesystem::path target = folder.path / "trace.mttrace";
+    fill_traced(team_of(ranks), folder.path, target, system_files(), measurement, notes);
+    return measurement.trace.empty() ? Trace() : read_trace(target).trace;
+  }
+};
+
+const Event& named(const Trace& trace, const std::string& name, int32_t rank) {
+  for (const Event& event : trace.events)
+    if (trace.names[event.name] == name && trace.tracks[event.track].rank == rank) return event;
+  FAIL("there is no " << name);
+  return trace.events[0];
+}
+
+}  // namespace
+
+TEST_CASE("regions of a command are named and placed as those of a trial") {
+  Merged merged;
+  const Trace trace = merged.of({traced_rank(0, 10, 50)});
+  CHECK(trace.tracks == std::vector<Track>{{TrackRole::steps}, {TrackRole::phases}, {TrackRole::blocks}});
+  CHECK(trace.names ==
+        std::vector<std::string>{"step", "forward", "model.layers.1", "model.layers.0 recompute", "head backward"});
+  CHECK(trace.events[2].region == Region::of_block(1));
+  CHECK(trace.events[2].start_ns == 2 * kMs);
+  CHECK(trace.measured_rank == -1);
+  CHECK(merged.measurement.trace == "trace.mttrace");
+}
+
+TEST_CASE("ranks whose traces began at different times are on one clock, each on its own tracks") {
+  Merged merged;
+  write_device(merged.folder.path / "1.mttrace", 100, 1);
+  const Trace trace = merged.of({traced_rank(0, 10, 53), traced_rank(1, 12, 50, "1.mttrace")});
+  CHECK(named(trace, "step", 1).start_ns == 1 * kMs);
+  CHECK(named(trace, "step", 0).start_ns == 4 * kMs);
+  CHECK(named(trace, "model.layers.1", 0).end_ns == 6 * kMs);
+  CHECK(named(trace, "ncclDevKernel_AllGather", 1).start_ns == 1 * kMs);
+  CHECK(has_ranks(trace));
+}
+
+TEST_CASE("figures of a merged trace are the slowest rank's alone") {
+  Merged merged;
+  write_device(merged.folder.path / "0.mttrace", 700, 3);
+  write_device(merged.folder.path / "1.mttrace", 100, 1);
+  const Trace trace = merged.of({traced_rank(0, 10, 50, "0.mttrace"), traced_rank(1, 12, 50, "1.mttrace")});
+  CHECK(trace.measured_rank == 1);
+  CHECK(merged.measurement.transfer.out_bytes == 100);
+  CHECK(merged.measurement.transfer.exposed_ms == doctest::Approx(1));
+  CHECK(result::measure_overlap(trace, 1).out_bytes == 100);
+  REQUIRE(find_steps(trace).size() == 1);
+  const Occupation occupation = find_occupation(trace, find_steps(trace));
+  CHECK(total(occupation.compute) == 3 * kMs);
+  CHECK(total(occupation.out) == 1 * kMs);
+  CHECK(total(occupation.idle) == 4 * kMs);
+  const Event* region = region_at(trace, 2 * kMs + 1);
+  REQUIRE(region != nullptr);
+  CHECK(trace.tracks[region->track].rank == 1);
+  CHECK(trace.tracks[region_at(trace, 2 * kMs + 1, 0)->track].rank == 0);
+}
+
+TEST_CASE("a rank that was not traced leaves the figures to the slowest that was") {
+  Merged merged;
+  TrainingRecords slow = traced_rank(1, 20, 0);
+  slow.trace.reset();
+  write_device(merged.folder.path / "0.mttrace", 700, 3);
+  const Trace trace = merged.of({traced_rank(0, 10, 50, "0.mttrace"), slow});
+  CHECK(merged.measurement.transfer.out_bytes == 700);
+  CHECK(trace.events.size() == 7);
+  CHECK_FALSE(has_ranks(trace));
+}
+
+TEST_CASE("kernels that cannot be read are a note, and the steps are there all the same") {
+  Merged merged;
+  const Trace trace = merged.of({traced_rank(0, 10, 50, "gone.mttrace")});
+  REQUIRE(merged.notes.size() == 1);
+  CHECK(merged.notes[0].starts_with("kernels and copies of rank 0 cannot be read: "));
+  CHECK(find_steps(trace).size() == 1);
+}
+
+TEST_CASE("a command of which nothing was traced has no trace") {
+  Merged merged;
+  TrainingRecords rank = traced_rank(0, 10, 50);
+  rank.trace.reset();
+  merged.of({rank});
+  CHECK(merged.measurement.trace.empty());
+  CHECK(merged.notes.empty());
+}

@@ -1,0 +1,280 @@
+"""Steps, passes and parts of a model as the shim tells them, on training that goes every way PyTorch has.
+
+    python3 timeline_test.py SHIM_FOLDER [unittest arguments]
+
+Needs torch.
+"""
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+    def forward(self, hidden, mask=None):
+        return (hidden + self.down(torch.relu(self.up(hidden))),)
+
+
+class Model(torch.nn.Module):
+    """How blocks are run: as they are, "keyword", or checkpointed, "reentrant" or "not reentrant"."""
+
+    def __init__(self, way="plain"):
+        super().__init__()
+        self.way = way
+        self.embedding, self.head = torch.nn.Linear(4, 8), torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 1))
+        self.layers = torch.nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, data):
+        hidden = self.embedding(data)
+        for block in self.layers:
+            if self.way == "keyword":
+                (hidden,) = block(hidden=hidden, mask=None)
+            elif self.way == "plain":
+                (hidden,) = block(hidden)
+            else:
+                (hidden,) = checkpoint(block, hidden, use_reentrant=self.way == "reentrant")
+        return self.head(hidden).square().mean()
+
+
+FORWARD = ["before_blocks", "block 0", "block 1", "block 2", "head"]
+BACKWARD = ["head backward", "block 2 backward", "block 1 backward", "block 0 backward", "before_blocks backward"]
+
+
+class TimelineTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="memtune-timeline-")
+        self.addCleanup(folder.cleanup)
+        os.environ.update(MEMTUNE_ATTACH=folder.name, MEMTUNE_ATTACH_STEPS="0+1+2", MEMTUNE_ATTACH_CUPTI="")
+        self.folder = Path(folder.name)
+        self.training = memtune_training.Training()
+        gc.collect()  # models of the cases before
+
+    def step(self, optimizer, *losses):
+        """As sitecustomize.py tells of it."""
+        for loss in losses:
+            value = loss()
+            self.training.begin_backward(value, None)
+            value.backward()
+            self.training.end_backward()
+        self.training.begin_update()
+        optimizer.step()
+        self.training.end_update(optimizer)
+
+    def train(self, model, *losses, optimizer=None):
+        """The trace of two steps behind one, and what the three made of the weights."""
+        optimizer = optimizer or torch.optim.SGD([each for each in model.parameters() if each.requires_grad], lr=0.1)
+        with self.assertRaises(SystemExit):
+            for _ in range(4):
+                self.step(optimizer, *losses)
+                optimizer.zero_grad()
+        records = [json.loads(line) for line in next(self.folder.glob("*.jsonl")).read_text().splitlines()]
+        self.notes = [record["text"] for record in records if record["record"] == "note"]
+        (trace,) = (record for record in records if record["record"] == "trace")
+        return trace
+
+    def parts(self, trace, step=0):
+        """Names of a step's parts in their order, each once where neighbours are the same."""
+        steps = [region for region in trace["regions"] if region[0] == "step"]
+        self.assertEqual(len(steps), 2)
+        _, _, _, begin, end = steps[step]
+        names, last = [], begin
+        for kind, running, block, start, stop in sorted(trace["regions"], key=lambda region: region[3]):
+            if kind in ("step", "phase") or not begin <= start < end:
+                continue
+            self.assertGreaterEqual(start, last, "parts overlap")
+            last = stop
+            name = (f"block {block}" if kind == "block" else kind) + ("" if running == "forward" else " " + running)
+            if names[-1:] != [name]:
+                names.append(name)
+        return names
+
+    def phases(self, trace):
+        return [region[1] for region in sorted(trace["regions"], key=lambda each: each[3]) if region[0] == "phase"]
+
+    def check(self, model, *expected, losses=1):
+        data = torch.randn(5, 4)
+        trace = self.train(model, *[lambda: model(data)] * losses)
+        self.assertEqual(self.notes, [])
+        for step in (0, 1):
+            self.assertEqual(self.parts(trace, step), list(expected))
+        return trace
+
+    def test_blocks_of_a_model_are_told_with_their_names(self):
+        trace = self.check(Model(), *FORWARD, *BACKWARD)
+        self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
+        self.assertEqual(self.phases(trace), ["forward", "backward", "optimizer"] * 2)
+
+    def test_arguments_by_keyword_are_arguments(self):
+        self.check(Model("keyword"), *FORWARD, *BACKWARD)
+
+    def test_accumulated_batches_have_their_own_passes(self):
+        trace = self.check(Model(), *FORWARD, *BACKWARD, *FORWARD, *BACKWARD, losses=2)
+        self.assertEqual(self.phases(trace), ["forward", "backward", "forward", "backward", "optimizer"] * 2)
+
+    def test_a_checkpointed_block_is_recomputed_within_its_backward(self):
+        again = [name for block in (2, 1, 0) for name in (f"block {block} backward", f"block {block} recompute",
+                                                          f"block {block} backward")]
+        self.check(Model("not reentrant"), *FORWARD, "head backward", *again, "before_blocks backward")
+
+    def test_one_that_a_wrapper_checkpoints_is_too_and_the_wrapper_is_no_part_of_its_name(self):
+        from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+        model = Model()
+        for block in range(3):
+            model.layers[block] = checkpoint_wrapper(model.layers[block])
+        again = [name for block in (2, 1, 0) for name in (f"block {block} backward", f"block {block} recompute",
+                                                          f"block {block} backward")]
+        trace = self.check(model, *FORWARD, "head backward", *again, "before_blocks backward")
+        self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
+
+    def test_a_reentrant_one_is_recomputed_before_it(self):
+        trace = self.train(model := Model("reentrant"), lambda: model(torch.ones(5, 4)))
+        blocks = [name for name in self.parts(trace) if name.startswith("block ") and name[-1:].isalpha()]
+        self.assertEqual(blocks, [f"block {block} {running}" for block in (2, 1, 0) for running in ("recompute", "backward")])
+
+    def test_an_optimizer_in_backward_ends_a_step_within_it(self):
+        model = Model()
+        optimizers = {each: torch.optim.SGD([each], lr=0.1) for each in model.parameters()}
+
+        def update(parameter):
+            self.training.begin_update()
+            optimizers[parameter].step()
+            self.training.end_update(optimizers[parameter])
+
+        for parameter in model.parameters():
+            parameter.register_post_accumulate_grad_hook(update)
+
+        class Nothing:
+            def step(self):
+                pass
+
+            zero_grad = step
+
+        self.training.begin_update = lambda begin=self.training.begin_update: self.training.depth and begin()
+        self.training.end_update = lambda one, end=self.training.end_update: self.training.depth and end(one)
+        trace = self.train(model, lambda: model(torch.ones(5, 4)), optimizer=Nothing())
+        self.assertNotIn("optimizer", self.phases(trace))
+        self.assertEqual([region[0] for region in trace["regions"]].count("step"), 2)
+
+    def test_frozen_blocks_have_no_backward_of_their_own(self):
+        model = Model()
+        for part in (model.embedding, model.layers[0]):
+            part.requires_grad_(False)
+        trace = self.train(model, lambda: model(torch.ones(5, 4)))
+        self.assertEqual(self.parts(trace), [*FORWARD, *BACKWARD[:3]])
+
+    def test_nothing_is_left_and_nothing_is_changed(self):
+        data, models = torch.randn(5, 4), []
+        for _ in range(2):
+            torch.manual_seed(7)
+            models.append(Model("not reentrant"))
+        self.train(models[0], lambda: models[0](data))
+        other = torch.optim.SGD(models[1].parameters(), lr=0.1)
+        for _ in range(3):
+            models[1](data).backward()
+            other.step()
+            other.zero_grad()
+        for ours, plain in zip(models[0].parameters(), models[1].parameters()):
+            self.assertTrue(torch.equal(ours, plain))
+        for module in models[0].modules():
+            self.assertFalse(module._forward_hooks or module._forward_pre_hooks or module._forward_hooks_always_called)
+
+    def test_measured_steps_have_no_hooks(self):
+        model = Model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        self.training.steps = 2
+        self.step(optimizer, lambda: model(torch.ones(5, 4)))
+        self.assertIsNone(self.training.timeline)
+        self.assertFalse(any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()))
+
+    def test_wrappers_are_no_part_of_a_name_and_what_trains_nothing_is_not_looked_at(self):
+        class Wrapper(torch.nn.Module):
+            def __init__(self, module):
+                super().__init__()
+                self.module = module
+
+            def forward(self, data):
+                return self.module(data)
+
+        frozen = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(50))).requires_grad_(False)
+        trace = self.check(Wrapper(Model()), *FORWARD, *BACKWARD)
+        self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
+        self.assertFalse(any(module._forward_hooks for module in frozen.modules()))
+
+    def test_a_compiled_model_has_no_parts_and_says_so(self):
+        model = Model()
+        model.layers[1].compile(backend="eager")
+        self.addCleanup(lambda: torch._dynamo.utils.counters.clear())
+        trace = self.train(model, lambda: model(torch.ones(5, 4)))
+        self.assertEqual(trace["blocks"], [])
+        self.assertEqual(self.phases(trace), ["forward", "backward", "optimizer"] * 2)
+        self.assertEqual(len(self.notes), 1)
+        self.assertIn("compiled", self.notes[0])
+
+    def test_a_block_that_throws_does_so_to_the_script_alone(self):
+        model, calls = Model(), []
+        plain = model.layers[1].forward
+
+        def forward(hidden):
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyError("the script's own")
+            return plain(hidden)
+
+        def loss():
+            try:
+                return model(torch.ones(5, 4))
+            except KeyError:
+                return model(torch.ones(5, 4))
+
+        model.layers[1].forward = forward
+        trace = self.train(model, loss)
+        self.assertEqual(self.parts(trace, 1), [*FORWARD, *BACKWARD])
+        self.assertEqual(self.notes, [])
+
+    def test_what_fails_in_a_hook_is_a_note_and_the_steps_are_told(self):
+        model, broken = Model(), memtune_parts.first_differentiable
+        self.addCleanup(setattr, memtune_parts, "first_differentiable", broken)
+        memtune_parts.first_differentiable = lambda values: 1 // 0
+        trace = self.train(model, lambda: model(torch.ones(5, 4)))
+        self.assertEqual(len(self.notes), 1)
+        self.assertIn("ZeroDivisionError", self.notes[0])
+        self.assertEqual(self.phases(trace), ["forward", "backward", "optimizer"] * 2)
+        self.assertFalse(any(module._forward_hooks for module in model.modules()))
+
+    def test_times_are_those_of_the_script(self):
+        model, moments = Model(), []
+
+        def loss():
+            time.sleep(0.03)
+            value = model(torch.ones(5, 4))
+            moments.append(time.monotonic_ns())
+            return value
+
+        trace = self.train(model, loss)
+        begins = [region[3] + trace["start_ns"] for region in trace["regions"] if region[1] == "backward" and region[0] == "phase"]
+        for begin, moment in zip(begins, moments[1:]):
+            self.assertTrue(0 <= begin - moment < 20_000_000, begin - moment)
+        for region in trace["regions"]:
+            if region[0] == "step":
+                self.assertGreater(region[4] - region[3], 30_000_000)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    sys.path.insert(0, os.path.abspath(sys.argv.pop(1)))
+    import memtune_parts
+    import memtune_training
+    unittest.main()
