@@ -247,8 +247,6 @@ TEST_CASE("the command's environment has what the shim needs, and keeps what was
       "echo \"$PYTHONPATH|$MEMTUNE_ATTACH_STEPS\"; cd ${PYTHONPATH%%:*}; ls sitecustomize.py; [ -d $MEMTUNE_ATTACH ] "
       "&& echo there");
   const std::string log = stage.log();
-  CHECK(log.find("/shim:/mine:/"
-                 "too|2+5+2\nmemtune_parts.py\nmemtune_timeline.py\nmemtune_training.py\nsitecustomize.py\nthere\n") !=
-        std::string::npos);
+  CHECK(log.find("/shim:/mine:/too|2+5+2\nsitecustomize.py\nthere\n") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(log.substr(0, log.find("/shim"))));
 }
