@@ -227,7 +227,8 @@ model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
     vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2))
 arguments = transformers.TrainingArguments(
     output_dir=sys.argv[1] + ".out", per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=20, report_to=[],
-    save_strategy="no", logging_steps=1, disable_tqdm=True, use_cpu=True, gradient_checkpointing=True)
+    save_strategy="no", logging_steps=1, disable_tqdm=True, use_cpu=True, gradient_checkpointing=True,
+    gradient_checkpointing_kwargs={"use_reentrant": False})
 Trainer(model=model, args=arguments, train_dataset=Data(), callbacks=[Tells()]).train()
 """
 

@@ -4,9 +4,11 @@
 
 Needs torch.
 """
+import copy
 import gc
 import json
 import os
+import pickle
 import sys
 import tempfile
 import time
@@ -190,6 +192,20 @@ class TimelineTest(unittest.TestCase):
         for module in models[0].modules():
             self.assertFalse(module._forward_hooks or module._forward_pre_hooks or module._forward_hooks_always_called)
 
+    def test_a_copy_of_the_model_that_the_script_makes_trains_on_and_tells_nothing(self):
+        model, copies = Model(), []
+
+        def loss():
+            copies.append(copy.deepcopy(model))
+            copies.append(pickle.loads(pickle.dumps(model)))
+            for each in copies[-2:]:
+                each(torch.ones(5, 4)).backward()
+            return model(torch.ones(5, 4))
+
+        trace = self.train(model, loss)
+        self.assertEqual(self.notes, [])
+        self.assertEqual(self.parts(trace), [*FORWARD, *BACKWARD])
+
     def test_measured_steps_have_no_hooks(self):
         model = Model()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -207,8 +223,16 @@ class TimelineTest(unittest.TestCase):
             def forward(self, data):
                 return self.module(data)
 
+        class Sharded(torch.nn.Module):
+            def __init__(self, module):
+                super().__init__()
+                self._fsdp_wrapped_module = module
+
+            def forward(self, data):
+                return self._fsdp_wrapped_module(data)
+
         frozen = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(50))).requires_grad_(False)
-        trace = self.check(Wrapper(Model()), *FORWARD, *BACKWARD)
+        trace = self.check(Wrapper(Sharded(Model())), *FORWARD, *BACKWARD)
         self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
         self.assertFalse(any(module._forward_hooks for module in frozen.modules()))
 

@@ -25,6 +25,19 @@ def harmless(method):
     return call
 
 
+class Hook:
+    """In a copy of the model, or in its file, it does nothing."""
+
+    def __init__(self, tell, *block):
+        self.tell, self.block = tell, block
+
+    def __call__(self, *arguments):
+        self.tell(*self.block, *arguments)
+
+    def __reduce__(self):
+        return functools.partial, (sys.audit, "a hook of memtune's")
+
+
 class Parts:
     """Of a timeline, to which they are added."""
 
@@ -51,11 +64,11 @@ class Parts:
             self.training.note("the model is compiled: its timeline has no parts of it, as hooks would compile it again")
             return
         self.names = [name for name, _ in blocks]
-        self.handles.append(root.register_forward_pre_hook(self.enter_model))
+        self.handles.append(root.register_forward_pre_hook(Hook(self.enter_model)))
         for block, (_, module) in enumerate(blocks):
-            self.handles.append(module.register_forward_pre_hook(functools.partial(self.enter, block), with_kwargs=True))
+            self.handles.append(module.register_forward_pre_hook(Hook(self.enter, block), with_kwargs=True))
             # Also of one that ends early: recomputation does once it has made the last value that is wanted.
-            self.handles.append(module.register_forward_hook(functools.partial(self.leave, block), always_call=True))
+            self.handles.append(module.register_forward_hook(Hook(self.leave, block), always_call=True))
 
     @harmless
     def go_to(self, part, at=None):
@@ -83,7 +96,7 @@ class Parts:
         if self.training.depth > 0:
             self.resumed = self.part and self.part[:3]
         self.go_to(("block", "recompute" if self.training.depth > 0 else "forward", block))
-        self.watch_tensor((arguments, tuple(named.values())), functools.partial(self.leave_backward, block))
+        self.watch_tensor((arguments, tuple(named.values())), Hook(self.leave_backward, block))
 
     @harmless
     def leave(self, block, module, arguments, result):
@@ -91,7 +104,7 @@ class Parts:
             self.go_to(self.resumed)
         else:
             self.go_to(("head", "forward", -1) if block == len(self.names) - 1 else None)
-        self.watch_tensor(result, functools.partial(self.enter_backward, block))
+        self.watch_tensor(result, Hook(self.enter_backward, block))
 
     @harmless
     def enter_backward(self, block, gradient):
@@ -128,14 +141,14 @@ def children_of(module):
 
 
 def find_roots():
-    """Modules that are in no other and train something."""
+    """Modules that are in no other."""
     import gc
 
     import torch
 
     modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
     inner = {id(child) for module in modules for child in children_of(module).values()}
-    return [module for module in modules if id(module) not in inner and trains(module)]
+    return [module for module in modules if id(module) not in inner]
 
 
 def trains(module):

@@ -128,17 +128,22 @@ class Timeline:
     def end(self, steps):
         """With the device idle."""
         self.parts.stop()
-        rows = self.rows()
+        rows = self.rows() if not self.over else []
         self.training.write(record="trace", file=self.end_tracer(), steps=steps, start_ns=self.start_ns,
                             blocks=self.parts.names, regions=rows)
 
     def rows(self):
-        try:
-            rows = [[*region[:3], self.ns_of(region[3]), self.ns_of(region[4])] for region in self.regions]
-            return [row for row in rows if 0 <= row[3] < row[4]] if not self.over else []
-        except Exception as error:
-            self.training.note("the traced steps have no timeline: %s: %s" % (type(error).__name__, error))
-            return []
+        rows, problem = [], None
+        for kind, running, block, begin, end in self.regions:
+            try:
+                times = self.ns_of(begin), self.ns_of(end)
+                if 0 <= times[0] < times[1]:
+                    rows.append([kind, running, block, *times])
+            except Exception as error:  # moments of several devices have no common clock
+                problem = error
+        if problem is not None:
+            self.training.note("the traced steps' timeline is not whole: %s" % problem)
+        return rows
 
     # --- kernels and copies
 
