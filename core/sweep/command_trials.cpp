@@ -30,14 +30,23 @@ constexpr uintmax_t kMostHashed = uintmax_t{64} << 20;  // of a file: what is la
 
 // As execvp() finds it; "": it does not.
 std::string find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
+  std::error_code error;
+  if (name.find('/') != std::string::npos)
+    return fs::is_regular_file(name, error) && ::access(name.c_str(), X_OK) == 0 ? name : "";
   const char* path = std::getenv("PATH");
   for (const std::string& folder : split(path ? path : "/bin:/usr/bin", ':')) {
     const std::string program = (fs::path(folder.empty() ? "." : folder) / name).string();
-    std::error_code none;
-    if (fs::is_regular_file(program, none) && ::access(program.c_str(), X_OK) == 0) return program;
+    if (fs::is_regular_file(program, error) && ::access(program.c_str(), X_OK) == 0) return program;
   }
   return "";
+}
+
+void check_program(const std::vector<std::string>& command) {
+  const std::string name = command.empty() ? "" : command.front();
+  if (!name.empty() && !find_program(name).empty()) return;
+  std::error_code error;
+  const bool is_there = name.find('/') != std::string::npos && fs::exists(name, error);
+  throw UsageError("cannot run '" + name + "': " + (is_there ? "it is no file that may be run" : "no such program"));
 }
 
 std::string hash_if_small(const fs::path& path) {
@@ -162,10 +171,7 @@ MeasuredRound CommandTrials::measure(const TrialState& trial, bool first, std::c
 }
 
 SweepResult sweep_commands(const CommandSweepSettings& settings, SweepListener& listener) {
-  for (const CommandVariant& variant : settings.sweep.variants)
-    if (variant.command.empty() || find_program(variant.command.front()).empty())
-      throw UsageError("cannot run '" + (variant.command.empty() ? "" : variant.command.front()) +
-                       "': no such program");
+  for (const CommandVariant& variant : settings.sweep.variants) check_program(variant.command);
   const process::InterruptScope interrupts;
   OpenDirectory open(settings.directory, files_of(settings));
   SweepResult result;

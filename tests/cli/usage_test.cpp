@@ -61,6 +61,8 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"sweep --trainer trl --allow loss -- true {args}", "--allow: "},
       {"sweep --time-limit soon -- true", "--time-limit: "},
       {"sweep -- no-such-program", "cannot run 'no-such-program': no such program"},
+      {"sweep -- ./bad.json", "cannot run './bad.json': it is no file that may be run"},
+      {"profile -- ./", "cannot run './': it is no file that may be run"},
       {"doctor --", "no command behind --; memtune doctor -- python train.py looks at one"},
       {"doctor --scratch . -- true",
        "--scratch is about the machine: memtune doctor looks at that without -- and a command"},
