@@ -1,4 +1,4 @@
-"""What a training is fed: rows and tokens of the batches as they leave a DataLoader's iterator, whatever fetched them ahead."""
+"""What a training is fed: rows and tokens of the batches as they leave the iterator of a DataLoader."""
 
 TOKENS = ("input_ids", "tokens", "input")  # keys whose integers of (rows, length) are tokens
 
@@ -45,7 +45,7 @@ class Batches:
 
 
 def size_of(batch):
-    """A tensor whose first dimension are the rows, and how many tokens it has; None and 0 where the batch does not tell."""
+    """A tensor whose first dimension are the rows, and how many tokens it has; None and 0: the batch does not tell."""
     from collections.abc import Mapping
 
     import torch

@@ -52,7 +52,7 @@ class DeviceMemory:
         return infos[0].used if len(infos) == 1 and infos[0].used != UNKNOWN else None
 
     def of_process(self, index, reserved):
-        """Bytes that the driver counts, else that came since; None where neither can be: PyTorch's `reserved` are in them."""
+        """Bytes that the driver counts, else that came since; None: neither has room for PyTorch's `reserved`."""
         device = self.handle(index)
         for used in (self.own(device), self.held(device) - self.before[index]):
             if used is not None and used >= reserved:
