@@ -6,6 +6,7 @@ hand: a table for bench/results, and exit code 1 where a step differs by over 1 
 
 import argparse
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -17,7 +18,7 @@ GIB = 1 << 30
 def own_figures(log: str, warmup: int, steps=None):
     """ms of the measured steps and peak in bytes, of the slowest rank's clock and the highest peak. A clock's first
     interval ends with the second step."""
-    clocks = [json.loads(line) for line in log.splitlines() if line.startswith('{"own_clock_ms"')]
+    clocks = [json.loads(text) for text in re.findall(r'{"own_clock_ms".*?}', log)]  # behind a progress bar, perhaps
     if not clocks:
         return None
     times = [clock["own_clock_ms"][warmup - 1:][:steps] for clock in clocks]

@@ -14,6 +14,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -51,6 +52,21 @@ class Model(torch.nn.Module):
 
 FORWARD = ["before_blocks", "block 0", "block 1", "block 2", "head"]
 BACKWARD = ["head backward", "block 2 backward", "block 1 backward", "block 0 backward", "before_blocks backward"]
+
+
+class PlayedEvent:
+    """Of a CUDA device whose time is the host's."""
+
+    made = 0
+
+    def __init__(self, enable_timing):
+        PlayedEvent.made += 1
+
+    def record(self):
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end):
+        return (end.at - self.at) * 1e3
 
 
 class TimelineTest(unittest.TestCase):
@@ -294,11 +310,32 @@ class TimelineTest(unittest.TestCase):
             if region[0] == "step":
                 self.assertGreater(region[4] - region[3], 30_000_000)
 
+    def test_moments_of_a_device_are_events_made_beforehand_and_of_another_device_new_ones(self):
+        device = 0
+        with mock.patch.multiple("torch.cuda", Event=PlayedEvent, is_initialized=lambda: True, synchronize=lambda: None,
+                                 is_current_stream_capturing=lambda: False, current_device=lambda: device):
+            timeline = memtune_timeline.Timeline(self.training, True)
+            made = PlayedEvent.made
+            begin = timeline.moment()
+            time.sleep(0.02)
+            end = timeline.moment()
+            self.assertEqual(PlayedEvent.made, made)
+            self.assertIsNot(begin[1], end[1])
+            self.assertAlmostEqual(timeline.ns_of(end) - timeline.ns_of(begin), (end[0] - begin[0]) * 1e9, delta=1e6)
+            self.assertGreaterEqual(timeline.ns_of(begin), 0)
+            device = 1
+            timeline.moment()
+            self.assertEqual(PlayedEvent.made, made + 1)
+            device, timeline.events = 0, []
+            timeline.moment()
+            self.assertEqual(PlayedEvent.made, made + 2)
+
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     sys.path.insert(0, os.path.abspath(sys.argv.pop(1)))
     import memtune_parts
+    import memtune_timeline
     import memtune_training
     unittest.main()

@@ -46,7 +46,6 @@ class Parts:
         self.over = False
         self.names, self.handles = [], []  # of blocks; of hooks
         self.part = None  # that runs: kind, pass, block and its begin
-        self.resumed = None  # kind, pass, block that a recomputation is in the midst of
         self.watch_blocks()
 
     def stop(self):
@@ -93,17 +92,17 @@ class Parts:
 
     @harmless
     def enter(self, block, module, arguments, named):
-        if self.training.depth > 0:
-            self.resumed = self.part and self.part[:3]
         self.go_to(("block", "recompute" if self.training.depth > 0 else "forward", block))
-        self.watch_tensor((arguments, tuple(named.values())), Hook(self.leave_backward, block))
+        if block == 0:
+            self.watch_tensor((arguments, tuple(named.values())), Hook(self.leave_blocks))
 
     @harmless
     def leave(self, block, module, arguments, result):
+        """A block lasts until the next begins: a moment for each is a moment less of the host."""
         if self.training.depth > 0:
-            self.go_to(self.resumed)
-        else:
-            self.go_to(("head", "forward", -1) if block == len(self.names) - 1 else None)
+            self.go_to(("block", "backward", block))
+        elif block == len(self.names) - 1:
+            self.go_to(("head", "forward", -1))
         self.watch_tensor(result, Hook(self.enter_backward, block))
 
     @harmless
@@ -111,9 +110,9 @@ class Parts:
         self.go_to(("block", "backward", block))
 
     @harmless
-    def leave_backward(self, block, gradient):
-        if self.part is not None and self.part[:3] == ("block", "backward", block):
-            self.go_to(("before_blocks", "backward", -1) if block == 0 else None)
+    def leave_blocks(self, gradient):
+        if self.part is not None and self.part[:3] == ("block", "backward", 0):
+            self.go_to(("before_blocks", "backward", -1))
 
     def watch_tensor(self, values, tell):
         tensor = first_differentiable(values)

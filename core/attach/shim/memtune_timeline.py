@@ -8,6 +8,8 @@ import time
 
 import memtune_parts
 
+EVENTS = 1000  # of a few traced steps
+
 
 def harmless(method):
     """What goes wrong ends the whole with a note."""
@@ -35,6 +37,7 @@ class Timeline:
         self.phase = None  # that runs: its pass, None behind one, and its begin
         self.parts = memtune_parts.Parts(self)
         self.start_ns, self.anchor, self.anchor_ns = time.monotonic_ns(), None, 0
+        self.events, self.device = [], None  # made beforehand, as that takes longer than to record one; on which device
         self.tracer = self.begin_tracer() if cuda else None
         self.set_clock()
 
@@ -51,8 +54,11 @@ class Timeline:
         """One moment that both clocks tell; on an idle device it comes as soon as it is asked for."""
         import torch
 
-        if self.cuda:  # once before: the first is slow
-            self.training.now()
+        if self.cuda:  # the first record makes an event
+            self.device = torch.cuda.current_device()
+            self.events = [torch.cuda.Event(enable_timing=True) for _ in range(EVENTS)]
+            for event in self.events:
+                event.record()
             torch.cuda.synchronize()
         before = self.now_ns()
         self.anchor = self.training.now()
@@ -64,9 +70,13 @@ class Timeline:
     def moment(self):
         import torch
 
-        if self.cuda and torch.cuda.is_current_stream_capturing():
+        if not self.cuda or torch.cuda.is_current_stream_capturing():
             return time.perf_counter(), None
-        return self.training.now()
+        if not self.events or torch.cuda.current_device() != self.device:
+            return self.training.now()
+        event = self.events.pop()
+        event.record()
+        return time.perf_counter(), event
 
     def ns_of(self, moment):
         return self.anchor_ns + round(self.training.ms_between(self.anchor, moment) * 1e6)
