@@ -55,8 +55,8 @@ std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& 
 // Where the strategy that a finding advises was tried beside `of` and did not work, that is told instead.
 void tell_what_failed(std::span<const result::Row> rows, const result::Row& of, std::vector<Finding>& findings);
 
-// Of the variants of a training command, whatever their traces: whose copies the device waits for, and which other is
-// faster within the same memory. Heaviest first.
+// Of the variants of a training command, whatever their traces: whose copies the device waits for, which other is
+// faster within the same memory, and which change nothing. Heaviest first.
 std::vector<Finding> of_variants(std::span<const result::Row> rows);
 
 }  // namespace memtune::findings

@@ -1,14 +1,17 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/findings/finding_rules.h"
+#include "core/result/ranking.h"
 
 namespace memtune::findings {
 namespace {
 
 constexpr double kSameMemory = 1.02;             // a little more is as good
+constexpr double kSamePeak = 0.001;              // of the allocator's, which repeats itself
 constexpr int64_t kOwnBytes = int64_t{1} << 20;  // a step: batches and losses, which every training copies
 
 // The fastest that worked, trains the same and needs no more memory; null where none is faster by more than noise.
@@ -30,10 +33,27 @@ std::string advice_for(const result::Row& row, std::span<const result::Row> rows
   return other->measurement.strategy + " takes no more memory, and " + ms_text(gained) + " less";
 }
 
-}  // namespace
+// Settings that a trainer takes, and that change nothing here. Resident memory, a CPU's peak, would not show it.
+void tell_without_effect(std::span<const result::Row> rows, std::vector<Finding>& findings) {
+  const auto base = std::ranges::find_if(rows, [](const result::Row& row) { return is_base(row) && worked(row); });
+  if (base == rows.end() || base->measurement.device.starts_with("CPU")) return;
+  const result::Ranking ranking(rows);
+  std::vector<std::string> names;
+  for (const result::Row& row : rows) {
+    const double apart = static_cast<double>(peak(row)) / static_cast<double>(peak(*base)) - 1;
+    if (&row != &*base && worked(row) && std::abs(apart) <= kSamePeak && ranking.as_fast(row, *base))
+      names.push_back(row.measurement.strategy);
+  }
+  if (names.empty()) return;
+  Finding finding;
+  finding.rule = "variant-without-effect";
+  finding.what = join(names, ", ") + (names.size() == 1 ? " takes" : " take") + " the time and the memory of " +
+                 base->measurement.strategy;
+  finding.evidence.strategy = names.front();
+  findings.push_back(std::move(finding));
+}
 
-std::vector<Finding> of_variants(std::span<const result::Row> rows) {
-  std::vector<Finding> findings;
+void tell_exposed_copies(std::span<const result::Row> rows, std::vector<Finding>& findings) {
   for (const result::Row& row : rows) {
     const result::TransferFigures& transfer = row.measurement.transfer;
     if (!worked(row) || transfer.out_bytes < kOwnBytes) continue;
@@ -49,6 +69,14 @@ std::vector<Finding> of_variants(std::span<const result::Row> rows) {
     finding.evidence.strategy = row.measurement.strategy;
     findings.push_back(std::move(finding));
   }
+}
+
+}  // namespace
+
+std::vector<Finding> of_variants(std::span<const result::Row> rows) {
+  std::vector<Finding> findings;
+  tell_exposed_copies(rows, findings);
+  tell_without_effect(rows, findings);
   std::ranges::stable_sort(findings, std::greater<>(), &Finding::weight);
   return findings;
 }

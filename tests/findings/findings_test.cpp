@@ -451,23 +451,29 @@ TEST_CASE("what was tried and failed is told, not advised") {
   CHECK(findings[0].instead.empty());
 }
 
+namespace {
+
+memtune::result::Row variant(const char* name, double step_ms, int64_t peak, double exposed_ms) {
+  memtune::result::Row made;
+  Measurement& measurement = made.measurement;
+  measurement.strategy = name;
+  measurement.step_ms.median = step_ms;
+  measurement.step_ms.low = step_ms - 1;
+  measurement.step_ms.high = step_ms + 1;
+  measurement.peak_bytes.allocated = peak;
+  measurement.transfer.out_bytes = exposed_ms > 0 ? kGiB : 0;
+  measurement.transfer.exposed_ms = exposed_ms;
+  measurement.transfer.hidden = 0.25;
+  return made;
+}
+
+}  // namespace
+
 TEST_CASE("of a trainer's variants the one that waits for its copies is told, beside a faster one of its memory") {
   using memtune::result::Outcome;
-  const auto row = [](const char* name, double step_ms, int64_t peak, double exposed_ms) {
-    memtune::result::Row made;
-    Measurement& measurement = made.measurement;
-    measurement.strategy = name;
-    measurement.step_ms.median = step_ms;
-    measurement.step_ms.low = step_ms - 1;
-    measurement.step_ms.high = step_ms + 1;
-    measurement.peak_bytes.allocated = peak;
-    measurement.transfer.out_bytes = exposed_ms > 0 ? kGiB : 0;
-    measurement.transfer.exposed_ms = exposed_ms;
-    measurement.transfer.hidden = 0.25;
-    return made;
-  };
-  std::vector<memtune::result::Row> rows = {row("own", 100, 20 * kGiB, 0), row("inputs-on-host", 180, 8 * kGiB, 17),
-                                            row("selective", 171, 8 * kGiB, 0), row("full", 175, 8 * kGiB, 0)};
+  std::vector<memtune::result::Row> rows = {variant("own", 100, 20 * kGiB, 0),
+                                            variant("inputs-on-host", 180, 8 * kGiB, 17),
+                                            variant("selective", 171, 8 * kGiB, 0), variant("full", 175, 8 * kGiB, 0)};
   std::vector<Finding> findings = of_variants(rows);
   REQUIRE(findings.size() == 1);
   CHECK(
@@ -486,5 +492,18 @@ TEST_CASE("of a trainer's variants the one that waits for its copies is told, be
   CHECK(of_variants(rows).empty());
   rows[1].measurement.transfer.exposed_ms = 17;
   rows[1].measurement.outcome = Outcome::device_oom;
+  CHECK(of_variants(rows).empty());
+}
+
+TEST_CASE("variants that take the time and the memory of the own one are told, of a device whose peaks repeat") {
+  std::vector<memtune::result::Row> rows = {variant("own", 160, 8 * kGiB, 0), variant("selective", 160.5, 8 * kGiB, 0),
+                                            variant("full", 160.5, 7 * kGiB, 0), variant("off", 128, 8 * kGiB, 0)};
+  rows[0].base = true;
+  for (memtune::result::Row& row : rows) row.command = {"python", "train.py"};
+  const std::vector<Finding> findings = of_variants(rows);
+  REQUIRE(findings.size() == 1);
+  CHECK(sentence(findings[0]) == "selective takes the time and the memory of own");
+  CHECK(findings[0].severity == Severity::note);
+  for (memtune::result::Row& row : rows) row.measurement.device = "CPU (4 cores)";
   CHECK(of_variants(rows).empty());
 }
