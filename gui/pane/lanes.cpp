@@ -148,6 +148,12 @@ ImU32 event_color(const trace::Event& event) {
   return kind_color(event.kind);
 }
 
+float names_width(const TimelineModel& model) {
+  float width = px(150);
+  for (const Lane& lane : model.lanes) width = std::max(width, ImGui::CalcTextSize(lane.name.c_str()).x + px(18));
+  return width;
+}
+
 void lay_out_lanes(const LoadedTrace& loaded, LaneFrame& frame) {
   const TimelineModel& model = loaded.timeline;
   float y = frame.top;

@@ -35,6 +35,8 @@ struct LaneFrame {
   }
 };
 
+// Pixels that the lanes' names take, all of one width.
+float names_width(const TimelineModel& model);
 // Heights and places of all rows from `frame.top` on.
 void lay_out_lanes(const LoadedTrace& loaded, LaneFrame& frame);
 float lanes_height(const TimelineModel& model);

@@ -7,7 +7,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kNamesWidth = 150, kRulerHeight = 24, kLeastHeight = 160, kLeastMark = 3;
+constexpr float kRulerHeight = 24, kLeastHeight = 160, kLeastMark = 3;
 
 void draw_stretches(const LaneFrame& frame, std::span<const Stretched> stretches, float top) {
   for (const Stretched& each : stretches) {
@@ -23,13 +23,13 @@ void draw_stretches(const LaneFrame& frame, std::span<const Stretched> stretches
 bool draw_overview(const LoadedTrace& loaded, std::span<const Stretched> stretches) {
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const bool empty = loaded.timeline.rows.empty() && loaded.timeline.memory.empty();
-  if (empty || room.y < px(kLeastHeight) || room.x < px(2 * kNamesWidth)) return false;
+  const float names = names_width(loaded.timeline);
+  if (empty || room.y < px(kLeastHeight) || room.x < 2 * names) return false;
   const bool clicked = ImGui::InvisibleButton("overview", room);
   const trace::Interval& whole = loaded.timeline.whole;
   LaneFrame frame;
   frame.list = ImGui::GetWindowDrawList();
-  frame.axis = {static_cast<double>(whole.start), static_cast<double>(whole.end), at.x + px(kNamesWidth),
-                at.x + room.x};
+  frame.axis = {static_cast<double>(whole.start), static_cast<double>(whole.end), at.x + names, at.x + room.x};
   frame.left = at.x;
   frame.bottom = at.y + room.y;
   frame.top = at.y + px(kRulerHeight);

@@ -16,7 +16,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kNamesWidth = 150, kDetailsWidth = 340, kRulerHeight = 24, kLeastMemoryHeight = 150;
+constexpr float kDetailsWidth = 340, kRulerHeight = 24, kLeastMemoryHeight = 150;
 
 void take_request(AppState& state, const LoadedTrace& loaded) {
   if (!state.show) return;
@@ -150,7 +150,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
 
   LaneFrame& frame = state.lanes = {};
   frame.list = ImGui::GetWindowDrawList();
-  frame.axis = {view.start_ns, view.end_ns, place.at.x + px(kNamesWidth), place.at.x + place.size.x};
+  frame.axis = {view.start_ns, view.end_ns, place.at.x + names_width(loaded.timeline), place.at.x + place.size.x};
   frame.left = place.at.x;
   frame.bottom = place.at.y + place.size.y;
   frame.ruler_top = place.at.y;

@@ -386,7 +386,7 @@ model = network()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 torch.cuda.Event, torch.cuda.synchronize = Event, synchronize
 torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing = lambda: True, lambda: False
-torch.cuda.get_device_name = lambda: "NVIDIA Played"
+torch.cuda.get_device_name, torch.cuda.current_device = lambda: "NVIDIA Played", lambda: 0
 torch.cuda.mem_get_info = lambda: (1 << 30, 3 << 30)
 torch.cuda.memory_stats = lambda: {"allocated_bytes.all.peak": 1000 + step, "reserved_bytes.all.peak": 2000 + step}
 for step in range(40):

@@ -63,8 +63,7 @@ class Perfetto(PerfettoTest):
     def test_every_track_of_the_trace_has_one_but_for_what_overlaps(self):
         names = [e["args"]["name"] for e in self.of("M") if e["name"] == "thread_name"]
         self.assertLessEqual({"compute stream 7", "copy out stream 20", "copy in stream 21", "disk write", "disk read",
-                              "device blocks", "device phases", "host ops", "host steps",
-                              "values"}, set(names))
+                              "device blocks", "device phases", "host ops", "steps", "values"}, set(names))
 
     def test_requests_that_overlap_are_on_two_tracks(self):
         names = [e["args"]["name"] for e in self.of("M") if e["name"] == "thread_name"]
