@@ -59,15 +59,16 @@ TEST_CASE("what a step was fed is read, and a line that does not agree with itse
 
 TEST_CASE("lines of the script's own, numbers that are none and other files are passed over") {
   const test::ScratchFolder place;
-  for (const char* line : {"hello\n", "[1]\n", "{\"record\": \"step\"}\n", "{\"record\": 3}\n", "\n",
-                           R"({"record": "step", "step": -1, "phase": "measured", "loss": []})"
-                           "\n",
-                           R"({"record": "trace", "file": "../../etc/passwd", "steps": 2, "start_ns": 0, "blocks": [], "regions": []})"
-                           "\n",
-                           R"({"record": "save", "step": 1, "ms": 2, "bytes": 4611686018427387904})"
-                           "\n",
-                           R"({"record": "done"})"
-                           "\n"})
+  for (const char* line :
+       {"hello\n", "[1]\n", "{\"record\": \"step\"}\n", "{\"record\": 3}\n", "\n",
+        R"({"record": "step", "step": -1, "phase": "measured", "loss": []})"
+        "\n",
+        R"({"record": "trace", "file": "../../etc/passwd", "steps": 2, "start_ns": 0, "blocks": [], "regions": []})"
+        "\n",
+        R"({"record": "save", "step": 1, "ms": 2, "bytes": 4611686018427387904})"
+        "\n",
+        R"({"record": "done"})"
+        "\n"})
     add_line(place.path / "1.jsonl", line);
   std::ofstream(place.path / "2.txt") << "x";
   REQUIRE(::mkfifo((place.path / "3.jsonl").c_str(), 0600) == 0);
