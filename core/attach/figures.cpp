@@ -50,7 +50,7 @@ double optimizer_ms(const TrainingRecords& rank) {
 result::Peak peak_of(const TrainingRecords& rank) {
   result::Peak peak;
   for (const StepRecord& step : rank.steps) {
-    if (step.phase == StepPhase::traced) continue;
+    if (step.phase > StepPhase::measured) continue;
     peak.allocated = std::max(peak.allocated, step.allocated_bytes);
     peak.reserved = std::max(peak.reserved, step.reserved_bytes);
     peak.device = std::max(peak.device, step.device_bytes);

@@ -52,8 +52,8 @@ class Merge {
     }
   }
 
-  // What the device did; a rank's tracks are its own, whatever its file says.
-  void add_device(const Trace& trace, int64_t rank, int64_t shift_ns) {
+  // What the device did since then; a rank's tracks are its own, whatever its file says.
+  void add_device(const Trace& trace, int64_t rank, int64_t since_ns, int64_t shift_ns) {
     std::vector<uint32_t> tracks, names;
     for (trace::Track track : trace.tracks) {
       track.rank = static_cast<int32_t>(rank);
@@ -61,6 +61,7 @@ class Merge {
     }
     for (const std::string& name : trace.names) names.push_back(to_.name(name));
     for (Event event : trace.events) {
+      if (event.end_ns <= since_ns) continue;
       event.track = tracks[event.track];
       event.name = names[event.name];
       event.start_ns += shift_ns;
@@ -74,6 +75,14 @@ class Merge {
  private:
   Trace& to_;
 };
+
+// Of the first step that was kept; 0: none is told.
+int64_t begin_of(const TraceRecord& record) {
+  int64_t begin_ns = 0;
+  for (const RegionRecord& each : record.regions)
+    if (each.region.kind == RegionKind::step && (begin_ns == 0 || each.start_ns < begin_ns)) begin_ns = each.start_ns;
+  return begin_ns;
+}
 
 Team traced_of(const Team& team) {
   Team traced = team;
@@ -91,7 +100,8 @@ Trace merge_traces(const Team& traced, const std::filesystem::path& folder, std:
     merge.add_regions(*rank, shift_ns);
     if (rank->trace->file.empty()) continue;
     try {
-      merge.add_device(trace::read_trace(folder / rank->trace->file).trace, rank->rank, shift_ns);
+      merge.add_device(trace::read_trace(folder / rank->trace->file).trace, rank->rank, begin_of(*rank->trace),
+                       shift_ns);
     } catch (const Error& error) {
       notes.push_back("kernels and copies of rank " + std::to_string(rank->rank) + " cannot be read: " + error.what());
     }

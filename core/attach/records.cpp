@@ -36,6 +36,7 @@ std::vector<int64_t> wholes_in(const json& line, const char* key) {
 StepPhase parse_phase(const std::string& word) {
   if (word == "warmup") return StepPhase::warmup;
   if (word == "measured") return StepPhase::measured;
+  if (word == "between") return StepPhase::between;
   if (word == "traced") return StepPhase::traced;
   throw UsageError("unknown phase");
 }

@@ -13,7 +13,7 @@
 
 namespace memtune::attach {
 
-enum class StepPhase { warmup, measured, traced };
+enum class StepPhase { warmup, measured, between, traced };  // between: in which tracing begins
 
 // From one optimizer step to the next.
 struct StepRecord {

@@ -19,7 +19,7 @@ struct ShimFile {
 };
 std::vector<ShimFile> shim_files();
 
-// Steps of warm-up, measured, and traced behind them.
+// Steps of warm-up, measured, and traced behind them; one between, in which tracing begins, counts nowhere.
 struct StepCounts {
   int warmup = 2, measured = 5, traced = 2;
 };

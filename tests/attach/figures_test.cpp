@@ -78,7 +78,7 @@ TEST_CASE("processes without steps are no ranks, and a second one of a rank is l
 
 TEST_CASE("traced steps tell what tracing costs, and are no samples") {
   const std::vector<TrainingRecords> all = {
-      rank(0, {step(3, StepPhase::measured, 100), step(4, StepPhase::traced, 104)})};
+      rank(0, {step(3, StepPhase::measured, 100), step(4, StepPhase::between, 300), step(5, StepPhase::traced, 104)})};
   result::Measurement measurement;
   fill_figures(team_of(all), measurement);
   CHECK(measurement.step_ms.samples == std::vector<double>{100});

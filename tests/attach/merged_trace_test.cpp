@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
 #include "core/trace/occupation.h"
@@ -86,6 +88,17 @@ TEST_CASE("ranks whose traces began at different times are on one clock, each on
   CHECK(named(trace, "model.layers.1", 0).end_ns == 6 * kMs);
   CHECK(named(trace, "ncclDevKernel_AllGather", 1).start_ns == 1 * kMs);
   CHECK(has_ranks(trace));
+}
+
+TEST_CASE("what the device did before the first step that is kept is left out") {
+  Merged merged;
+  write_device(merged.folder.path / "0.mttrace", 700, 3);  // both begin at 1 and 2 ms
+  TrainingRecords rank = traced_rank(0, 10, 50, "0.mttrace");
+  rank.trace->regions.back().start_ns = 5 * kMs;
+  const Trace trace = merged.of({rank});
+  const auto kernels = std::ranges::count(trace.events, EventKind::kernel, &Event::kind);
+  CHECK(kernels == 0);  // it ended at 4 ms
+  CHECK(named(trace, "copy out", 0).end_ns == 7 * kMs);
 }
 
 TEST_CASE("figures of a merged trace are the slowest rank's alone") {

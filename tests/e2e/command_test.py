@@ -17,7 +17,7 @@ import commands
 import loops
 from measured import MEMTUNE, Measured
 
-STEPS = 9  # 2 of warm-up, 5 measured, 2 traced
+STEPS = 10  # 2 of warm-up, 5 measured, 2 traced and one before them
 
 
 def processes_with(word):

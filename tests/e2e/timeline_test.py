@@ -90,10 +90,10 @@ class TimelineTest(unittest.TestCase):
         self.training.end_update(optimizer)
 
     def train(self, model, *losses, optimizer=None):
-        """The trace of two steps behind one, and what the three made of the weights."""
+        """The trace of two steps behind two."""
         optimizer = optimizer or torch.optim.SGD([each for each in model.parameters() if each.requires_grad], lr=0.1)
         with self.assertRaises(SystemExit):
-            for _ in range(4):
+            for _ in range(5):
                 self.step(optimizer, *losses)
                 optimizer.zero_grad()
         records = [json.loads(line) for line in next(self.folder.glob("*.jsonl")).read_text().splitlines()]
@@ -199,7 +199,7 @@ class TimelineTest(unittest.TestCase):
             models.append(Model("not reentrant"))
         self.train(models[0], lambda: models[0](data))
         other = torch.optim.SGD(models[1].parameters(), lr=0.1)
-        for _ in range(3):
+        for _ in range(4):
             models[1](data).backward()
             other.step()
             other.zero_grad()
@@ -304,7 +304,7 @@ class TimelineTest(unittest.TestCase):
 
         trace = self.train(model, loss)
         begins = [region[3] + trace["start_ns"] for region in trace["regions"] if region[1] == "backward" and region[0] == "phase"]
-        for begin, moment in zip(begins, moments[1:]):
+        for begin, moment in zip(begins, moments[2:], strict=True):
             self.assertTrue(0 <= begin - moment < 20_000_000, begin - moment)
         for region in trace["regions"]:
             if region[0] == "step":

@@ -100,6 +100,11 @@ class Timeline:
         self.phase = None
 
     @harmless
+    def forget(self):
+        """What was up to now: the first step begins with nothing issued ahead, and not when other ranks' does."""
+        self.regions = []
+
+    @harmless
     def begin_backward(self):
         at = self.moment()
         if self.phase is not None:

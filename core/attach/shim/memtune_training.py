@@ -201,21 +201,23 @@ class Training:
         self.step += 1
         if self.step == 1:
             self.write_process()
+        last = self.warmup + self.steps
         record = dict(record="step", step=self.step, skipped=skipped, save_ms=self.saves_s * 1e3,
-                      phase="warmup" if self.step <= self.warmup
-                      else "measured" if self.step <= self.warmup + self.steps else "traced")
+                      phase="warmup" if self.step <= self.warmup else "measured" if self.step <= last
+                      else "between" if self.step == last + 1 else "traced")
         record.update(self.memory(cuda))
         if self.batches:
             record.update(self.batches.of_step())
         self.pending.append((record, self.last, end, self.losses, self.updates))
         self.losses, self.updates, self.saves_s = [], [], 0
-        last = self.warmup + self.steps
         if self.timeline is not None:
             self.timeline.end_step(end)
+            if self.step == last + 1:
+                self.timeline.forget()
         elif self.step == last and self.traced:
             self.flush(True)
             self.timeline = memtune_timeline.Timeline(self, cuda)
-        if self.step >= (last + self.traced if self.timeline is not None else last):
+        if self.step >= (last + 1 + self.traced if self.timeline is not None else last):
             self.finish()
         self.flush(not cuda)
         self.last = self.now()

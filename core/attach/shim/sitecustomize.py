@@ -5,7 +5,7 @@ imported, then watches optimizers, backward, gradient scalers and saves; when en
 as sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
 
 MEMTUNE_ATTACH        the folder that records go to: a file a process, a JSON object a line
-MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them
+MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them but for one between
 MEMTUNE_ATTACH_CUPTI  the library that traces kernels and copies; "": none
 MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may take; 0: all
 """
