@@ -23,7 +23,7 @@ class LoopsTest(Measured):
         at = self.seen("at_ms")
         own = [end - begin for begin, end in zip(at, at[1:])][1:]
         self.assertEqual(len(trial["step_ms"]["samples"]), 5)
-        for sample, ms in zip(trial["step_ms"]["samples"], own):
+        for sample, ms in zip(trial["step_ms"]["samples"][:-1], own):  # in the last the script sees tracing begin
             self.assertAlmostEqual(sample, ms, delta=0.1 * ms)
         self.assertTrue(0 < trial["optimizer_ms"] < trial["step_ms"]["median"])
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
