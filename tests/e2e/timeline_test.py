@@ -262,6 +262,20 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(len(self.notes), 1)
         self.assertIn("compiled", self.notes[0])
 
+    def test_a_model_that_is_compiled_in_the_traced_steps_is_one_graph_without_hooks(self):
+        model = Model()
+        self.addCleanup(lambda: torch._dynamo.utils.counters.clear())
+
+        def loss():
+            if self.training.timeline is not None:
+                torch.compile(model, backend="eager", fullgraph=True)(torch.ones(5, 4))
+            return model(torch.ones(5, 4))
+
+        trace = self.train(model, loss)
+        self.assertEqual(self.notes, [])
+        self.assertEqual(torch._dynamo.utils.counters["stats"]["unique_graphs"], 1)
+        self.assertEqual(self.parts(trace), [*FORWARD, *BACKWARD])
+
     def test_a_block_that_throws_does_so_to_the_script_alone(self):
         model, calls = Model(), []
         plain = model.layers[1].forward

@@ -26,13 +26,16 @@ def harmless(method):
 
 
 class Hook:
-    """In a copy of the model, or in its file, it does nothing."""
+    """In a copy of the model, in its file, and in a graph that is compiled of it, it does nothing."""
 
     def __init__(self, tell, *block):
         self.tell, self.block = tell, block
 
     def __call__(self, *arguments):
-        self.tell(*self.block, *arguments)
+        import torch
+
+        if not torch.compiler.is_compiling():
+            self.tell(*self.block, *arguments)
 
     def __reduce__(self):
         return functools.partial, (sys.audit, "a hook of memtune's")
