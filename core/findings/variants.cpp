@@ -12,10 +12,13 @@ namespace {
 
 constexpr double kSameMemory = 1.02;             // a little more is as good
 constexpr double kSamePeak = 0.001;              // of the allocator's, which repeats itself
+constexpr double kSameTime = 0.02;               // few rounds tell of no interval: anything is within theirs
 constexpr int64_t kOwnBytes = int64_t{1} << 20;  // a step: batches and losses, which every training copies
 
-// The fastest that worked, trains the same and needs no more memory; null where none is faster by more than noise.
+// The fastest that worked, trains the same and needs no more memory; null where none is faster by more than noise, and
+// where steps are of different work.
 const result::Row* better_than(const result::Row& row, std::span<const result::Row> rows) {
+  if (result::Ranking(rows).work() != result::Work::step) return nullptr;
   const result::Row* best = nullptr;
   for (const result::Row& other : rows) {
     if (&other == &row || !worked(other) || other.measurement.losses.changed) continue;
@@ -41,7 +44,8 @@ void tell_without_effect(std::span<const result::Row> rows, std::vector<Finding>
   std::vector<std::string> names;
   for (const result::Row& row : rows) {
     const double apart = static_cast<double>(peak(row)) / static_cast<double>(peak(*base)) - 1;
-    if (&row != &*base && worked(row) && std::abs(apart) <= kSamePeak && ranking.as_fast(row, *base))
+    if (&row == &*base || !worked(row) || std::abs(apart) > kSamePeak) continue;
+    if (ranking.as_fast(row, *base) && std::abs(ranking.ratio(row, *base).value - 1) <= kSameTime)
       names.push_back(row.measurement.strategy);
   }
   if (names.empty()) return;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/config/strategy.h"
+#include "core/result/ranking.h"
 #include "tests/findings/made_up.h"
 
 using namespace memtune::findings;
@@ -506,4 +507,33 @@ TEST_CASE("variants that take the time and the memory of the own one are told, o
   CHECK(findings[0].severity == Severity::note);
   for (memtune::result::Row& row : rows) row.measurement.device = "CPU (4 cores)";
   CHECK(of_variants(rows).empty());
+}
+
+TEST_CASE("a variant is not said to take the time of the own one because two rounds tell of no interval") {
+  std::vector<memtune::result::Row> rows = {variant("own", 160, 8 * kGiB, 0), variant("slower", 176, 8 * kGiB, 0)};
+  rows[0].base = true;
+  for (memtune::result::Row& row : rows) {
+    row.command = {"python", "train.py"};
+    for (const double times : {0.99, 1.01}) {
+      memtune::result::Round round;
+      round.base = "own";
+      round.base_ms = 160;
+      round.step_ms = row.measurement.step_ms;
+      round.step_ms.median *= &row == &rows[0] ? 1 : times;
+      row.measurement.rounds.push_back(round);
+    }
+  }
+  REQUIRE(memtune::result::Ranking(rows).as_fast(rows[1], rows[0]));
+  CHECK(of_variants(rows).empty());
+}
+
+TEST_CASE("steps of fewer samples are not told to be faster ones") {
+  std::vector<memtune::result::Row> rows = {variant("offload, batch=8", 180, 8 * kGiB, 17),
+                                            variant("off, batch=4", 90, 6 * kGiB, 0)};
+  for (memtune::result::Row& row : rows) row.command = {"python", "train.py"};
+  rows[0].measurement.samples_per_s = 8 / 0.180, rows[1].measurement.samples_per_s = 4 / 0.090;
+  REQUIRE(of_variants(rows).size() == 1);
+  CHECK(of_variants(rows)[0].advice.empty());
+  rows[1].measurement.samples_per_s = 8 / 0.090;
+  CHECK_FALSE(of_variants(rows)[0].advice.empty());
 }
