@@ -32,6 +32,11 @@ double step_ms(const result::Measurement& m) {
 
 double peak_bytes(const result::Measurement& m) { return static_cast<double>(m.peak_bytes.allocated); }
 
+// What worked first and ended in error later has let its combinations run, and a later run of the sweep keeps them.
+bool broke(const TrialState* trial) {
+  return trial && trial->measurement.outcome == Outcome::error && trial->measurement.rounds.empty();
+}
+
 bool ran_out_of_memory(const TrialState* trial) {
   return trial &&
          (trial->measurement.outcome == Outcome::device_oom || trial->measurement.outcome == Outcome::host_oom);
@@ -146,8 +151,7 @@ PlacedCombinations CommandOrder::combined(std::span<const TrialState> tried) con
     if (variant.parts.empty()) continue;
     const TrialState* broken = nullptr;
     for (const std::string& part : variant.parts)
-      if (const TrialState* trial = find(tried, part); trial && trial->measurement.outcome == Outcome::error)
-        broken = broken ? broken : trial;
+      if (const TrialState* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
     if (broken) {
       placed.skipped.push_back(
           {variant.name, broken->spec.strategy + " alone ended in error: " + broken->measurement.reason});

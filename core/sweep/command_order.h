@@ -32,7 +32,7 @@ struct PlacedVariant {
 
 struct PlacedCombinations {
   std::vector<PlacedVariant> run;
-  std::vector<SkippedVariant> skipped;  // a part of it alone ended in error
+  std::vector<SkippedVariant> skipped;  // a part of it alone ended in error, in its first round
 };
 
 class CommandOrder {

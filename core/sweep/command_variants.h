@@ -18,7 +18,7 @@ struct CommandVariant {
   std::vector<std::string> command;     // program and arguments; of expand(), a mark stands for the path of its file
   std::string file_name, file_text;     // written into the trial's folder; "": it has none
   std::string own = {};                 // of a trainer's: the variant as the user has it, which may be this one
-  std::vector<std::string> parts = {};  // of a combination: the variants that make one of its changes each
+  std::vector<std::string> parts = {};  // of a combination what makes one of its changes each; not all are variants
   std::string like = {};                // memtune's own strategy that does nearly the same; "": none is known
 };
 

@@ -83,14 +83,15 @@ class SpaceMaker {
     space_.variants.push_back({name, own_.with(changes), own_.arguments(changes), parts(name), like(name)});
   }
 
-  // Under the names that they are run by; what the user has already is none.
+  // Under the names that they are run by, or would be; what the user has already is none.
   std::vector<std::string> parts(const std::string& name) const {
     std::vector<std::string> parts;
     const std::vector<std::string> all = split(name, '+');
     if (all.size() < 2) return parts;
     for (const std::string& part : all) {
       const auto known = known_.find(identity(choices_.at(part)));
-      if (known != known_.end() && known->second != "own") parts.push_back(known->second);
+      const std::string& run_by = known == known_.end() ? part : known->second;
+      if (run_by != "own") parts.push_back(run_by);
     }
     return parts;
   }

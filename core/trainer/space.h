@@ -13,7 +13,8 @@ struct Variant {
   std::string name;                    // of what it changes: "checkpoint-full+compile"; "own"
   std::string config;                  // the whole file; "" where there is no config file
   std::vector<std::string> arguments;  // the same as words of a command line, behind the user's own
-  std::vector<std::string> parts;      // of a combination the variants that make one of its changes each, "own" aside
+  std::vector<std::string> parts;      // of a combination what makes one of its changes each, "own" aside; a variant's
+                                       // name, or one of what is skipped as it does nothing alone
   std::string like;                    // memtune's own strategy that does nearly the same; "": none is known
 };
 

@@ -94,6 +94,15 @@ TEST_CASE("a combination with a part that ended in error alone is not run; one t
   CHECK(placed.skipped[0].reason == "liger alone ended in error: no such package");
 }
 
+TEST_CASE("a part that ended in error after its first round leaves out no combination: it has run by then") {
+  std::vector<TrialState> trials = measured();
+  trials[3].measurement.rounds.resize(1);
+  trials[3].measurement.outcome = Outcome::error;
+  const PlacedCombinations placed = CommandOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
+  CHECK(placed.run.size() == 4);
+  CHECK(placed.skipped.empty());
+}
+
 TEST_CASE("a native sweep of the model puts single changes in order, what is beaten there last") {
   const std::vector<CommandVariant> variants = {variant("own", {}, "checkpoint:full"),
                                                 variant("slow", {}, "offload:stream"),

@@ -65,6 +65,13 @@ TEST_CASE("a combination says which variants are its parts, and each what of mem
   CHECK(find(space, "checkpoint-full+offload+compile")->parts == std::vector<std::string>{"offload", "compile"});
 }
 
+TEST_CASE("what does nothing alone is a part of its combinations all the same") {
+  const Space space = of("transformers", "output_dir: out\n");
+  REQUIRE(find(space, "inputs-on-host") == nullptr);
+  CHECK(find(space, "checkpoint-full+inputs-on-host")->parts ==
+        std::vector<std::string>{"checkpoint-full", "inputs-on-host"});
+}
+
 TEST_CASE("nested keys are merged, the rest of the text stays") {
   const Space space = of("trl", kTrl);
   CHECK(config(space, "checkpoint-every-2") ==
