@@ -23,7 +23,8 @@ double median_size(const TrainingRecords& rank, std::vector<int64_t> StepRecord:
   return all.empty() || std::ranges::min(all) <= 0 ? 0 : median_of(std::move(all));
 }
 
-// Several backwards may be of parts of one batch. Of loaders that are asked ahead in bursts the mean tells.
+// Several backwards may be of parts of one batch, and one of several batches, by median and mean alike: loaders are
+// asked ahead in bursts, where the mean tells.
 double batches_a_step(const TrainingRecords& rank) {
   std::vector<double> backwards, left;
   for (const StepRecord& step : rank.steps) {
@@ -35,7 +36,9 @@ double batches_a_step(const TrainingRecords& rank) {
   for (const double count : left) mean += count / static_cast<double>(left.size());
   if (mean <= 0) return 0;
   const double usual = median_of(std::move(left)), of_a_step = median_of(std::move(backwards));
-  return of_a_step / std::max(1.0, std::round(of_a_step / (usual > 0 ? usual : mean)));
+  if (of_a_step <= 0) return 0;
+  const double each = std::round(std::min(usual, mean) / of_a_step);
+  return each > 1 ? each * of_a_step : of_a_step / std::max(1.0, std::round(of_a_step / (usual > 0 ? usual : mean)));
 }
 
 Fed fed(const TrainingRecords& rank) {

@@ -60,6 +60,13 @@ TEST_CASE("backwards of parts of one batch are one batch's") {
   CHECK(told({rank(0, {split, {101, {32, 32, 32, 32}}, split})}).samples == 64);
 }
 
+TEST_CASE("a backward of several batches is all of theirs") {
+  const Step joined = {4, {4}};
+  CHECK(told({rank(0, {joined, joined, joined})}).samples == 32);
+  CHECK(told({rank(0, {joined, {0, {4}}, {8, {4}}})}).samples == 32);
+  CHECK(told({rank(0, {{4, {4, 4}}, {4, {4, 4}}})}).tokens == 3200);
+}
+
 TEST_CASE("of sizes that vary the median counts, and without a batch nothing is known") {
   CHECK(told({rank(0, {{1, {4}}, {1, {4}}, {1, {1}}})}).samples == 8);
   CHECK(told({rank(0, {{0, {4}}, {0, {4}}})}).samples == 0);
