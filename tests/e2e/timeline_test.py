@@ -222,6 +222,12 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(self.notes, [])
         self.assertEqual(self.parts(trace), [*FORWARD, *BACKWARD])
 
+    def test_parts_are_of_the_model_that_is_trained_not_of_an_older_copy_of_it(self):
+        kept = Model()
+        kept.layers.append(Block())
+        self.check(Model(), *FORWARD, *BACKWARD)
+        self.assertFalse(any(module._forward_hooks for module in kept.modules()))
+
     def test_measured_steps_have_no_hooks(self):
         model = Model()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -59,7 +59,7 @@ class Parts:
 
     @harmless
     def watch_blocks(self):
-        root, blocks = find_blocks()
+        root, blocks = find_blocks(stepped_by(self.training.first()))
         if not blocks:
             return
         if is_compiled(root):
@@ -179,13 +179,20 @@ def repeats(module):
     return max((classes.count(each) for each in set(classes)), default=0)
 
 
-def find_blocks():
-    """The model, and its blocks with their names: what the container has that repeats a class most, and others of it."""
+def stepped_by(optimizer):
+    """Which parameters, by their id(). Of one that has copies of them, in another precision say, none of a model's."""
+    return {id(each) for group in getattr(optimizer, "param_groups", ()) for each in group["params"]}
+
+
+def find_blocks(stepped):
+    """The model, and its blocks with their names: what the container has that repeats a class most, and others of it.
+    One whose parameters are stepped comes before a copy of it, which nobody may run."""
     best = None
     for root in find_roots():
         found = containers_of(root)
         for _, container in found:
-            size = (repeats(container), sum(each.numel() for each in container.parameters()))
+            size = (any(id(each) in stepped for each in container.parameters()), repeats(container),
+                    sum(each.numel() for each in container.parameters()))
             if best is None or size > best[0]:
                 best = (size, root, found, max(classes_of(container), key=classes_of(container).count))
     if best is None:
