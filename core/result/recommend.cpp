@@ -121,9 +121,18 @@ class Recommender {
              (by_memory ? "takes less memory;" : "changes less;");
     }
     if (fitting_.size() > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(fitting_.size());
-    text += budget_ > 0 ? " within " + format_bytes(budget_) : " that worked";
+    if (others_train_differently())
+      text += fitting_.size() == 1 ? " that trains the same" : " that train the same";
+    else if (budget_ <= 0)
+      text += " that worked";
+    if (budget_ > 0) text += " within " + format_bytes(budget_);
     if (shorter_left_out_) text += " at the longest sequence" + std::string(budget_ > 0 ? " that fits" : "");
     return text;
+  }
+
+  bool others_train_differently() const {
+    return std::ranges::any_of(
+        rows_, [](const Row& row) { return usable(row.measurement) && row.measurement.losses.changed; });
   }
 
   // " (0.93 to 1.04 × none)": where rounds tell.

@@ -86,6 +86,7 @@ TEST_CASE("what trains differently is not chosen, however fast, and the answer s
   CHECK_FALSE(can_be_chosen(fast.measurement));
   const Recommendation advice = recommend(std::vector<Row>{base, fast}, 0, Goal::throughput);
   CHECK(advice.strategy == "own");
+  CHECK(advice.reason.starts_with("the only one that trains the same: "));
   CHECK(advice.reason.ends_with("; fast is faster, but trains differently"));
 }
 
