@@ -58,6 +58,7 @@ class Judge {
     if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
     if (ending_.stop == Stop::timeout)
       return {Outcome::timeout, "no end within " + seconds(ending_.limit) + ", " + where() + hint()};
+    if (measured_steps() == settings_.steps.measured) return check_losses();  // while steps were traced
     if (ended_well() && measured_steps() > 0) return check_losses();
     if (const auto failure = by_exception()) return *failure;
     if (!ended_well()) return by_status();
@@ -71,7 +72,7 @@ class Judge {
                       std::to_string(settings_.steps.measured) + " measured steps");
     if (ending_.stop == Stop::farewell)
       notes.push_back("it did not end by itself once its steps were taken, and was ended");
-    else if (all_done(records_) && ending_.stop == Stop::none && !ended_well())
+    else if (measured_steps() == settings_.steps.measured && ending_.stop == Stop::none && !ended_well())
       notes.push_back("after the measured steps it ended with " + status_text());
     if (team_.left_out > 0)
       notes.push_back(std::to_string(team_.left_out) + " more training processes of the command are left out");

@@ -129,6 +129,13 @@ std::vector<std::string> notes(const Report& report) {
     if (row->measurement.losses.changed)
       notes.push_back(label(*row) + " is other training than " + row->measurement.losses.against +
                       ", so it is not recommended: " + why_changed(row->measurement.losses));
+  for (const Row* row : rows)
+    if (const Row* base = reference_row(report, *row);
+        base && !row->command.empty() && has_other_samples(row->measurement, base->measurement))
+      notes.push_back("a step of " + label(*row) + " is of " +
+                      fixed(amount(row->measurement, result::Work::sample), 0) + " samples, that of " + label(*base) +
+                      " of " + fixed(amount(base->measurement, result::Work::sample), 0) +
+                      ": their losses are not compared");
   const auto nearly_equal = [](const Row* row) {
     return row->measurement.gradients.compared && !row->measurement.gradients.equal;
   };

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "core/result/ranking.h"
+
 namespace memtune::result {
 namespace {
 
@@ -50,8 +52,15 @@ std::string text_of(double loss) {
 
 }  // namespace
 
+bool has_other_samples(const Measurement& m, const Measurement& base) {
+  constexpr double kSame = 0.02;  // they are counted, but by time
+  const double samples = amount(m, Work::sample), expected = amount(base, Work::sample);
+  return samples > 0 && expected > 0 && std::abs(samples / expected - 1) > kSame;
+}
+
 Losses compare_losses(const Measurement& m, const Measurement& base) {
   Losses found;
+  if (has_other_samples(m, base)) return found;
   const double unit = std::max(rounding(m.dtype), rounding(base.dtype));
   double nearest = -1;
   for (size_t step = 0; step < common_steps(m, base) && !found.changed; ++step) {

@@ -95,6 +95,15 @@ TEST_CASE("a rank that fails fails the command, whatever the others did") {
   CHECK(result.row.measurement.reason.starts_with("ended with exit code 1 and no result after step 3 of 7"));
 }
 
+TEST_CASE("what goes wrong behind the measured steps is a note, and their figures stand") {
+  const CommandResult result = Stage().run(
+      "train 10 0 1 7; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"KeyError\", \"text\": \"x\"}' "
+      ">>$MEMTUNE_ATTACH/10.jsonl; exit 3");
+  CHECK(result.row.measurement.outcome == Outcome::ok);
+  CHECK(result.row.measurement.step_ms.samples == std::vector<double>{3, 4, 5, 6, 7});
+  CHECK(result.notes.front() == "after the measured steps it ended with exit code 3");
+}
+
 TEST_CASE("an exception is the reason, and one for lack of memory has its own outcome") {
   const auto outcome = [](const std::string& type, const std::string& text) {
     return Stage().run("train 10 0 1 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"" + type +

@@ -101,3 +101,15 @@ TEST_CASE("of variants that are as fast the base is the one that changes least")
   base.base = false;
   CHECK(recommend(std::vector<Row>{other, base}, 0, Goal::throughput).strategy == "other");
 }
+
+TEST_CASE("of steps of other numbers of samples no losses are compared") {
+  Measurement base = kRepeats, larger = with_losses("b", {{5, 4}});
+  base.samples_per_s = 400;
+  larger.samples_per_s = 404;
+  CHECK(compare_losses(larger, base).changed);
+  larger.samples_per_s = 800;
+  CHECK(has_other_samples(larger, base));
+  CHECK_FALSE(compare_losses(larger, base).compared);
+  base.samples_per_s = 0;  // not known
+  CHECK(compare_losses(larger, base).changed);
+}
