@@ -86,6 +86,9 @@ class TrainingRun {
     result_.first_step = saved_ = step();
     // What comes after it is of another course of the run. The newest first: at any moment the newest is one of those.
     for (size_t i = there.size(); i-- > 0 && there[i] > step();) folder_.remove(there[i]);
+    // Whoever was killed between its last save and the removal of older states left those, and there may be no save
+    // more.
+    folder_.keep_last(request_.keep_last);
   }
 
   void run_step(int i) {

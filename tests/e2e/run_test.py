@@ -71,6 +71,13 @@ class Killed(RunTest):
         self.assertEqual((self.folder / "parts/states/latest").read_text(), "step-00000090\n")
 
 
+class Kept(RunTest):
+    def test_a_run_that_has_nothing_left_to_do_keeps_no_more_states_than_it_is_told(self):
+        self.run_it("--save-every", "3", steps=9)
+        self.run_it("--save-every", "3", "--keep-last", "2", "--resume", steps=9)
+        self.assertEqual(self.states("memtune-training"), ["latest", "lock", "step-00000006", "step-00000009"])
+
+
 class Stopped(RunTest):
     def test_sigterm_saves_and_the_run_goes_on_from_there(self):
         whole = self.losses("--out", "whole")
