@@ -9,7 +9,7 @@
 
 namespace memtune::cli {
 
-// Starts it for three steps at most, in a folder that is gone afterwards. UsageError when there is no such program.
+// Starts it for four steps at most, in a folder that is gone afterwards. UsageError when there is no such program.
 std::vector<sweep::DoctorCheck> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
 }  // namespace memtune::cli

@@ -1,19 +1,18 @@
 #include "core/attach/command.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "core/attach/guardian.h"
 #include "core/attach/outcome.h"
 #include "core/attach/records.h"
-#include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/process/child.h"
 #include "core/process/end.h"
 #include "core/process/interrupt.h"
 #include "core/process/log.h"
@@ -35,12 +34,10 @@ class RunningCommand {
         records_(shim_.records()),
         kills_before_(process::count_memory_kills()),
         deadline_(Clock::now() + settings.limit) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-    said_ = Descriptor(ends[0]);
-    const Descriptor write(ends[1]);
-    guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes), write.get(),
+    process::Pipe said;
+    guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes), said.write.get(),
                       shim_.path());
+    said_ = std::move(said.read);
   }
 
   Ending wait() {

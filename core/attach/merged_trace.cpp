@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "core/base/error.h"
-#include "core/base/own_folder.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
 

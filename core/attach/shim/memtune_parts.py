@@ -10,19 +10,26 @@ import sys
 MOST = 50000  # regions
 
 
-def harmless(method):
-    """What goes wrong ends the parts, with a note."""
+def harmless(words):
+    """Of an object with `over` and `training`: what goes wrong ends it, with a note. Its hooks go later, as this may be
+    one of them."""
 
-    @functools.wraps(method)
-    def call(self, *arguments):
-        try:
-            if not self.over:
-                method(self, *arguments)
-        except Exception as error:
-            self.over = True  # its hooks go later: this may be one of them
-            self.training.note("the timeline has not all parts of the model: %s: %s" % (type(error).__name__, error))
+    def guard(method):
+        @functools.wraps(method)
+        def call(self, *arguments):
+            try:
+                if not self.over:
+                    method(self, *arguments)
+            except Exception as error:
+                self.over = True
+                self.training.note("%s: %s: %s" % (words, type(error).__name__, error))
 
-    return call
+        return call
+
+    return guard
+
+
+told = harmless("the timeline has not all parts of the model")
 
 
 class Hook:
@@ -57,13 +64,14 @@ class Parts:
         for handle in handles:
             handle.remove()
 
-    @harmless
+    @told
     def watch_blocks(self):
         root, blocks = find_blocks(stepped_by(self.training.first()))
         if not blocks:
             return
         if is_compiled(root):
-            self.training.note("the model is compiled: its timeline has no parts of it, as hooks would compile it again")
+            self.training.note("the model is compiled: its timeline has no parts of it, as hooks would compile it "
+                               "again")
             return
         self.names = [name for name, _ in blocks]
         self.handles.append(root.register_forward_pre_hook(Hook(self.enter_model)))
@@ -72,7 +80,7 @@ class Parts:
             # Also of one that ends early: recomputation does once it has made the last value that is wanted.
             self.handles.append(module.register_forward_hook(Hook(self.leave, block), always_call=True))
 
-    @harmless
+    @told
     def go_to(self, part, at=None):
         """The part that ran ends, another begins."""
         if part is None and self.part is None:
@@ -84,22 +92,22 @@ class Parts:
             self.timeline.add(*self.part, at)
         self.part = part and (*part, at)
 
-    @harmless
+    @told
     def begin_backward(self, at):
         self.go_to(("head", "backward", -1) if self.names else None, at)
 
-    @harmless
+    @told
     def enter_model(self, module, arguments):
         if self.training.depth == 0:
             self.go_to(("before_blocks", "forward", -1))
 
-    @harmless
+    @told
     def enter(self, block, module, arguments, named):
         self.go_to(("block", "recompute" if self.training.depth > 0 else "forward", block))
         if block == 0:
             self.watch_tensor((arguments, tuple(named.values())), Hook(self.leave_blocks))
 
-    @harmless
+    @told
     def leave(self, block, module, arguments, result):
         """A block lasts until the next begins: a moment for each is a moment less of the host."""
         if self.training.depth > 0:
@@ -108,11 +116,11 @@ class Parts:
             self.go_to(("head", "forward", -1))
         self.watch_tensor(result, Hook(self.enter_backward, block))
 
-    @harmless
+    @told
     def enter_backward(self, block, gradient):
         self.go_to(("block", "backward", block))
 
-    @harmless
+    @told
     def leave_blocks(self, gradient):
         if self.part is not None and self.part[:3] == ("block", "backward", 0):
             self.go_to(("before_blocks", "backward", -1))

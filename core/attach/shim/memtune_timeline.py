@@ -2,7 +2,6 @@
 its kernels and copies, where CUPTI is there. Moments are Training.now()'s.
 """
 
-import functools
 import os
 import time
 
@@ -11,19 +10,7 @@ import memtune_parts
 EVENTS = 1000  # of a few traced steps
 
 
-def harmless(method):
-    """What goes wrong ends the whole with a note."""
-
-    @functools.wraps(method)
-    def call(self, *arguments):
-        try:
-            if not self.over:
-                method(self, *arguments)
-        except Exception as error:
-            self.over = True
-            self.training.note("the traced steps have no timeline: %s: %s" % (type(error).__name__, error))
-
-    return call
+told = memtune_parts.harmless("the traced steps have no timeline")
 
 
 class Timeline:
@@ -49,7 +36,7 @@ class Timeline:
             return time.monotonic_ns() - self.start_ns
         return self.tracer.memtune_trace_ns()
 
-    @harmless
+    @told
     def set_clock(self):
         """One moment that both clocks tell; on an idle device it comes as soon as it is asked for."""
         import torch
@@ -86,11 +73,11 @@ class Timeline:
     def add(self, kind, running, block, begin, end):
         self.regions.append((kind, running, block, begin, end))
 
-    @harmless
+    @told
     def begin_step(self, at):
         self.step_began, self.phase = at, ("backward" if self.training.depth > 0 else "forward", at)
 
-    @harmless
+    @told
     def end_step(self, at):
         self.add("step", "forward", -1, self.step_began, at)
         if self.training.depth > 0:  # an optimizer in backward
@@ -99,12 +86,12 @@ class Timeline:
             self.parts.go_to(None, at)
         self.phase = None
 
-    @harmless
+    @told
     def forget(self):
         """What was up to now: the first step begins with nothing issued ahead, and not when other ranks' does."""
         self.regions = []
 
-    @harmless
+    @told
     def begin_backward(self):
         at = self.moment()
         if self.phase is not None:
@@ -112,7 +99,7 @@ class Timeline:
         self.phase = ("backward", at)
         self.parts.begin_backward(at)
 
-    @harmless
+    @told
     def end_backward(self, in_update):
         at = self.moment()
         if self.phase is not None and self.phase[0] == "backward":
@@ -120,7 +107,7 @@ class Timeline:
         self.phase = ("optimizer" if in_update else None, at)
         self.parts.go_to(None, at)
 
-    @harmless
+    @told
     def begin_update(self):
         if self.phase is not None and self.phase[0] == "backward":  # parameter by parameter, within it
             return
@@ -130,7 +117,7 @@ class Timeline:
         again = last is not None and last[1] == "optimizer" and self.phase is not None and self.phase[0] is None
         self.phase = ("optimizer", self.regions.pop()[3] if again else at)
 
-    @harmless
+    @told
     def end_update(self):
         if self.phase is None or self.phase[0] != "optimizer":
             return

@@ -3,6 +3,7 @@
 import os
 import sys
 
+import memtune_process
 import memtune_timeline
 
 
@@ -64,24 +65,12 @@ class Training:
     def write_process(self):
         import torch
 
-        rank, world = self.rank_and_world()
+        rank, world = memtune_process.rank_and_world()
         cuda = torch.cuda.is_initialized()
         self.write(record="process", pid=self.pid, rank=rank, world=world, python=sys.version.split()[0],
                    torch=str(torch.__version__), cuda=cuda, dtype=self.dtype or "",
                    device=torch.cuda.get_device_name() if cuda else "",
                    data=self.batches.data if self.batches else None)
-
-    @staticmethod
-    def rank_and_world():
-        import torch
-
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            return torch.distributed.get_rank(), torch.distributed.get_world_size()
-        for rank, world in (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-                            ("SLURM_PROCID", "SLURM_NTASKS")):
-            if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
-                return int(os.environ[rank]), int(os.environ[world])
-        return 0, 1
 
     # --- moments: of the host, and where there is a CUDA device of its stream, which nobody waits for
 
@@ -136,7 +125,7 @@ class Training:
         if self.losses_before_update not in (None, len(self.losses)):  # a closure that its optimizer calls again
             return
         if self.dtype is None:
-            self.dtype = least_precise(root)
+            self.dtype = memtune_process.least_precise(root)
         loss = getattr(root, "_memtune_loss", None)
         self.losses.append(loss if loss is not None else self.reading(root))
 
@@ -228,7 +217,7 @@ class Training:
         import torch
 
         if not cuda:
-            peak = self.resident_peak()
+            peak = memtune_process.resident_peak()
             return {"allocated": peak, "reserved": peak}
         figures = {}
         try:
@@ -254,17 +243,6 @@ class Training:
             used = total - free
         return used
 
-    @staticmethod
-    def resident_peak():
-        """Of this program alone: getrusage() also has what the process held before it became this program."""
-        try:
-            with open("/proc/self/status") as status:
-                return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1024
-        except (OSError, StopIteration):
-            import resource
-
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
     def flush(self, wait):
         """Writes the steps that the device has done."""
         import torch
@@ -288,7 +266,7 @@ class Training:
         import atexit
 
         self.over = True
-        atexit.register(leave_process_group)
+        atexit.register(memtune_process.leave_process_group)
         try:
             self.flush(True)
             if self.timeline is not None:
@@ -296,26 +274,3 @@ class Training:
             self.write(record="done")
         finally:  # though nothing can be written any more
             raise SystemExit(0)
-
-
-def least_precise(loss):
-    """Of the dtypes that the first backward passes: under autocast parameters do not tell."""
-    names, least = ("float32", "float16", "bfloat16"), ""
-    seen, waiting = set(), [loss.grad_fn]
-    while waiting and len(seen) < 5000:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        waiting.extend(each for each, _ in node.next_functions)
-        for passed in getattr(node, "_input_metadata", ()):
-            name = str(passed.dtype).split(".")[-1]
-            if name in names and (not least or names.index(name) > names.index(least)):
-                least = name
-    return least
-
-
-def leave_process_group():
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed and distributed.is_available() and distributed.is_initialized():
-        distributed.destroy_process_group()

@@ -208,7 +208,8 @@ class Watcher:
     def begin():
         global training
         if training is None:
-            load("memtune_parts"), load("memtune_timeline")
+            for name in ("memtune_process", "memtune_parts", "memtune_timeline"):  # what the next one imports
+                load(name)
             begun = load("memtune_training").Training()
             open(os.path.join(begun.folder, "torch"), "a").close()
             training = begun
