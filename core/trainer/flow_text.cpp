@@ -56,6 +56,8 @@ std::string unquoted(const std::string& text) {
   return inside;
 }
 
+bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r' || letter == '\n'; }
+
 struct Node;
 struct Member;
 
@@ -87,13 +89,14 @@ class FlowReader {
  private:
   char next() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
+  bool begins_comment() const { return text_[at_] == '#' && (at_ == 0 || is_blank(text_[at_ - 1])); }
+
   void skip_blank() {
     if (at_ == 0 && text_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
     while (at_ < text_.size()) {
-      const bool begins = at_ == 0 || std::string_view(" \t\r\n").find(text_[at_ - 1]) != std::string_view::npos;
-      if (text_[at_] == '#' && begins)
+      if (begins_comment())
         at_ = std::min(text_.find('\n', at_), text_.size());
-      else if (std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      else if (is_blank(text_[at_]))
         ++at_;
       else
         return;
@@ -157,12 +160,13 @@ class FlowReader {
     if (std::string_view("&*!|>%@`").find(next()) != std::string_view::npos) throw Unreadable();
     const size_t begin = at_;
     while (at_ < text_.size() && !ends_plain()) ++at_;
+    while (at_ > begin && is_blank(text_[at_ - 1])) --at_;  // they part it from a comment
     return plain(trim(text_.substr(begin, at_ - begin)));
   }
 
   bool ends_plain() const {
     const char letter = text_[at_], behind = at_ + 1 < text_.size() ? text_[at_ + 1] : ' ';
-    return std::string_view(",{}[]\n").find(letter) != std::string_view::npos ||
+    return std::string_view(",{}[]\n").find(letter) != std::string_view::npos || begins_comment() ||
            (letter == ':' && std::string_view(" \t\r\n,{}[]").find(behind) != std::string_view::npos);
   }
 

@@ -50,6 +50,15 @@ TEST_CASE("one line changes, with its comment") {
   CHECK(put(text, {"kwargs", "use_reentrant"}, false) == kOwn);
 }
 
+TEST_CASE("a comment within braces ends a value and stays behind it") {
+  const std::string braces = "a: {b: [x] # one\n\n }\n";
+  CHECK(read(braces, {"a", "b"}) == json{"x"});
+  CHECK(put(braces, {"a", "b"}, 7) == "a: {b: 7 # one\n\n }\n");
+  CHECK(read(put(braces, {"a", "b"}, 7), {"a", "b"}) == 7);
+  CHECK(put("a: {c: d # one\n}\n", {"a", "b"}, 7) == "a: {c: d, b: 7 # one\n}\n");
+  CHECK(read("a: {c: d#e # one\n}\n", {"a", "c"}) == "d#e");
+}
+
 TEST_CASE("a document may begin with its mark, whatever stands behind that") {
   for (const char* start : {"---\n", "---\r\n", "--- # mine\n", "---  \n"}) {
     CAPTURE(start);
