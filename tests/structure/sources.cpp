@@ -17,7 +17,7 @@ const std::vector<std::vector<std::string>> kLayers = {
     {"program", "optimizer"},
     {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan", "process"},
     {"report"},
-    {"trainer", "attach"},
+    {"trainer", "attach", "planner"},
     {"step"},
     {"trial"},
     {"sweep"},

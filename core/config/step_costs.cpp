@@ -1,0 +1,163 @@
+#include "core/config/step_costs.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/private_output.h"
+#include "core/config/json_object.h"
+
+namespace memtune::config {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr int kMostRuns = 1 << 24;
+
+// Thousands of entries: each is a row of numbers, in the order of `columns`.
+json rows_json(const json& columns, const json& rows) { return {{"columns", columns}, {"rows", rows}}; }
+
+// Rows of one table, whose numbers are asked for in order.
+class Row {
+ public:
+  Row(const json& row, std::string path, size_t columns) : row_(row), path_(std::move(path)) {
+    if (!row.is_array() || row.size() != columns)
+      throw UsageError(path_ + " must be a list of " + std::to_string(columns));
+  }
+  double number() {
+    const json& cell = next();
+    if (!cell.is_number()) throw UsageError(path_ + " must have numbers, not " + cell.dump());
+    return cell.get<double>();
+  }
+  int64_t integer(int64_t least = 0, int64_t most = std::numeric_limits<int64_t>::max()) {
+    return integer(next(), least, most);
+  }
+  int index(size_t count, int least = 0) { return static_cast<int>(integer(least, static_cast<int64_t>(count) - 1)); }
+  std::vector<int> indices(size_t count) {
+    const json& cell = next();
+    if (!cell.is_array()) throw UsageError(path_ + " must have a list, not " + cell.dump());
+    std::vector<int> list;
+    for (const json& one : cell) list.push_back(static_cast<int>(integer(one, 0, static_cast<int64_t>(count) - 1)));
+    return list;
+  }
+
+ private:
+  const json& next() { return row_[column_++]; }
+  int64_t integer(const json& cell, int64_t least, int64_t most) const {
+    if (!cell.is_number_integer() || cell.get<int64_t>() < least || cell.get<int64_t>() > most)
+      throw UsageError(path_ + " has " + cell.dump() + " where a whole number from " + std::to_string(least) + " to " +
+                       std::to_string(most) + " belongs");
+    return cell.get<int64_t>();
+  }
+
+  const json& row_;
+  std::string path_;
+  size_t column_ = 0;
+};
+
+const json& rows_of(JsonObject& costs, const char* key, size_t columns) {
+  const json* table = costs.find(key);
+  if (table == nullptr) throw UsageError(costs.path(key) + " is missing");
+  if (!table->is_object() || !table->contains("rows") || !(*table)["rows"].is_array() ||
+      (*table)["rows"].size() > size_t{kMostRuns})
+    throw UsageError(costs.path(key) + " must be a table with rows");
+  const json names = table->value("columns", json::array());
+  if (names.size() != columns) throw UsageError(costs.path(key) + ".columns must be " + std::to_string(columns));
+  return (*table)["rows"];
+}
+
+const json kValueColumns = {"run", "output", "bytes", "cast_of"};
+const json kRunColumns = {"op",    "ms",    "host_ms", "before_bytes", "own_bytes", "writes_outside",
+                          "reads", "makes", "writes",  "saves"};
+const json kSavedColumns = {"value", "run"};
+const json kMomentColumns = {"kind", "saved", "ms", "host_ms", "before_bytes", "peak_bytes"};
+
+}  // namespace
+
+void to_json(json& json, const StepCosts& costs) {
+  nlohmann::json values = nlohmann::json::array(), runs = values, saved = values, moments = values;
+  for (const auto& v : costs.values) values.push_back({v.run, v.output, v.bytes, v.cast_of});
+  for (const auto& r : costs.runs)
+    runs.push_back({r.op, r.ms, r.host_ms, r.before_bytes, r.own_bytes, int{r.writes_outside}, r.reads, r.makes,
+                    r.writes, r.saves});
+  for (const auto& s : costs.saved) saved.push_back({s.value, s.run});
+  for (const auto& m : costs.moments)
+    moments.push_back({static_cast<int>(m.kind), m.saved, m.ms, m.host_ms, m.before_bytes, m.peak_bytes});
+  json = {{"version", kVersion},
+          {"grain_bytes", costs.grain_bytes},
+          {"start_bytes", costs.start_bytes},
+          {"step_ms", costs.step_ms},
+          {"before_ms", costs.before_ms},
+          {"before_peak_bytes", costs.before_peak_bytes},
+          {"after_ms", costs.after_ms},
+          {"after_peak_bytes", costs.after_peak_bytes},
+          {"passes", costs.passes},
+          {"out_gb_per_s", costs.out_gb_per_s},
+          {"in_gb_per_s", costs.in_gb_per_s},
+          {"values", rows_json(kValueColumns, values)},
+          {"runs", rows_json(kRunColumns, runs)},
+          {"saved", rows_json(kSavedColumns, saved)},
+          {"moments", rows_json(kMomentColumns, moments)}};
+}
+
+void from_json(const json& json, StepCosts& costs) {
+  JsonObject object(json, "costs");
+  int version = 0;
+  object.require({"version"});
+  object.read("version", version, kVersion, kVersion);
+  object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
+  object.read("start_bytes", costs.start_bytes, 0);
+  object.read("step_ms", costs.step_ms);
+  object.read("before_ms", costs.before_ms);
+  object.read("before_peak_bytes", costs.before_peak_bytes, 0);
+  object.read("after_ms", costs.after_ms);
+  object.read("after_peak_bytes", costs.after_peak_bytes, 0);
+  object.read("passes", costs.passes, 1);
+  object.read("out_gb_per_s", costs.out_gb_per_s);
+  object.read("in_gb_per_s", costs.in_gb_per_s);
+  const auto& values = rows_of(object, "values", kValueColumns.size());
+  const auto& runs = rows_of(object, "runs", kRunColumns.size());
+  const auto& saved = rows_of(object, "saved", kSavedColumns.size());
+  const auto& moments = rows_of(object, "moments", kMomentColumns.size());
+  for (const auto& cells : values) {
+    Row row(cells, "costs.values", kValueColumns.size());
+    StepCosts::Value& value = costs.values.emplace_back();
+    value.run = row.index(runs.size(), -1);
+    value.output = static_cast<int>(row.integer(kPrivate, kMostRuns));
+    value.bytes = row.integer();
+    value.cast_of = row.index(values.size(), StepCosts::kNoCast);
+  }
+  for (const auto& cells : runs) {
+    Row row(cells, "costs.runs", kRunColumns.size());
+    StepCosts::Run& run = costs.runs.emplace_back();
+    run.op = static_cast<int>(row.integer(0, kMostRuns));
+    run.ms = row.number();
+    run.host_ms = row.number();
+    run.before_bytes = row.integer();
+    run.own_bytes = row.integer();
+    run.writes_outside = row.integer(0, 1) == 1;
+    run.reads = row.indices(values.size());
+    run.makes = row.indices(values.size());
+    run.writes = row.indices(values.size());
+    run.saves = row.indices(saved.size());
+  }
+  for (const auto& cells : saved) {
+    Row row(cells, "costs.saved", kSavedColumns.size());
+    StepCosts::Saved& one = costs.saved.emplace_back();
+    one.value = row.index(values.size());
+    one.run = row.index(runs.size());
+  }
+  for (const auto& cells : moments) {
+    Row row(cells, "costs.moments", kMomentColumns.size());
+    StepCosts::Moment& moment = costs.moments.emplace_back();
+    moment.kind = static_cast<StepCosts::Moment::Kind>(row.integer(0, 1));
+    moment.saved = row.index(saved.size());
+    moment.ms = row.number();
+    moment.host_ms = row.number();
+    moment.before_bytes = row.integer();
+    moment.peak_bytes = row.integer();
+  }
+}
+
+}  // namespace memtune::config

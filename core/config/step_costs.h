@@ -1,0 +1,87 @@
+// What one training step costs, op by op, and when which memory is needed: recorded by a trial, so that the step under
+// any other plan can be worked out without running it. Plain data; the file form is JSON.
+//
+//   runs       0      1      2    ...          forward, in order: what each reads, makes and has saved
+//   moments    unpack s7, end s7, unpack s6 …  backward, in order: saved tensors as they are asked for and let go
+//
+// Recorded with every value kept on the device. Bytes are the allocator's: allocated, and the most since the entry
+// before. Where gradients are accumulated it is the last pass, which finds them there.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace memtune::config {
+
+struct StepCosts {
+  // A memory that an op brought into being, or the content that an in-place op gave it.
+  struct Value {
+    int run = -1;       // index into `runs`, that made it; -1: it comes from outside of the step
+    int output = 0;     // of the op, lists flattened; kPrivate: saved for the op's own backward
+    int64_t bytes = 0;  // of its storage
+    // Of a private value that autocast made: it is the cast of that value. kNoCast: it is none; kCastOfOther: of what
+    // is no value (a parameter).
+    int cast_of = kNoCast;
+    bool operator==(const Value&) const = default;
+  };
+  static constexpr int kNoCast = -2, kCastOfOther = -1;
+
+  // One run of an op in the forward.
+  struct Run {
+    int op = 0;                    // number in ProgramFacts::ops
+    double ms = 0;                 // of the compute stream, until the next run begins
+    double host_ms = 0;            // of the host, the same way
+    int64_t before_bytes = 0;      // allocated when it begins
+    int64_t own_bytes = 0;         // above that at most while the op itself runs, outputs included
+    bool writes_outside = false;   // into what comes from outside of the step: cannot be run again
+    std::vector<int> reads = {};   // values, each once
+    std::vector<int> makes = {};   // values, in order; private ones too
+    std::vector<int> writes = {};  // values whose memory it writes into; what it has then is among `makes`
+    std::vector<int> saves = {};   // indices into `saved`, in order
+    bool operator==(const Run&) const = default;
+  };
+
+  // A tensor that autograd saved, of a value.
+  struct Saved {
+    int value = 0;
+    int run = 0;  // that saved it
+    bool operator==(const Saved&) const = default;
+  };
+
+  struct Moment {
+    enum class Kind {
+      unpack,  // backward asks for `saved`
+      end,     // `saved` is let go; its value, if it was the last that needed it, is freed behind this moment
+    };
+    Kind kind = Kind::unpack;
+    int saved = 0;
+    double ms = 0;             // of the compute stream until the next unpack or the end of backward; of kind unpack
+    double host_ms = 0;        // of the host, the same way
+    int64_t before_bytes = 0;  // allocated at it
+    int64_t peak_bytes = 0;    // allocated at most from it until the next moment
+    bool operator==(const Moment&) const = default;
+  };
+
+  int64_t grain_bytes = 1;                   // the allocator rounds up to multiples of it
+  int64_t start_bytes = 0;                   // allocated before the step
+  double step_ms = 0;                        // median of measured steps, optimizer included; nothing recorded in them
+  double before_ms = 0;                      // of backward, until the first unpack
+  int64_t before_peak_bytes = 0;             // from the end of forward until the first moment
+  double after_ms = 0;                       // behind backward: the optimizer
+  int64_t after_peak_bytes = 0;              // behind the last moment, until the step's end
+  int passes = 1;                            // forward and backward so often a step
+  double out_gb_per_s = 0, in_gb_per_s = 0;  // of the link, idle, 1e9 bytes; 0: not known
+  std::vector<Value> values;
+  std::vector<Run> runs;
+  std::vector<Saved> saved;
+  std::vector<Moment> moments;
+
+  bool operator==(const StepCosts&) const = default;
+};
+
+void to_json(nlohmann::json& json, const StepCosts& costs);
+void from_json(const nlohmann::json& json, StepCosts& costs);  // UsageError naming the field; every index is in range
+
+}  // namespace memtune::config
