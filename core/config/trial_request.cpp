@@ -189,6 +189,7 @@ void to_json(json& out, const TrialRequest& request) {
          {"plan", request.plan},
          {"reference", request.reference},
          {"trace", request.trace},
+         {"costs", request.costs},
          {"round", request.round},
          {"command", request.command}};
 }
@@ -206,6 +207,7 @@ void from_json(const json& json, TrialRequest& request) {
   if (const auto* plan = object.find("plan")) from_json(*plan, request.plan);
   object.read("reference", request.reference);
   object.read("trace", request.trace);
+  object.read("costs", request.costs);
   object.read("round", request.round, 0);
   object.read("command", request.command);
 }

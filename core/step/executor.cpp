@@ -50,6 +50,7 @@ void Executor::begin_step() {
   block_ = -1;
   recompute_.timer().clear();
   offload_.begin_step();
+  if (costs_) costs_->begin_pass();
 }
 
 // From here on only what autograd saved keeps values, and what they are made from, alive.
@@ -59,6 +60,7 @@ void Executor::end_forward() {
   running_.end();
   offload_.end_forward();
   memory_.end_forward();
+  if (costs_) costs_->end_forward();
 }
 
 // A step whose stash is small shows what the plan needs at most, and what each op needs while it runs.
@@ -108,6 +110,7 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   for (const int moved : op.moves_statistics)
     if (inputs.at(moved).isTensor()) overwrite(inputs[moved].toTensor());
   memory_.before_op();
+  if (costs_) costs_->begin_run(running_, values_);
 }
 
 // Whoever reads the storage from now on reads other bytes.
@@ -144,6 +147,7 @@ void Executor::after(const program::Op& op, const Stack& outputs) {
   const Elapsed host(host_time_);
   const OpPlan& plan = ops_[op.id];
   memory_.after_op(op.id);
+  if (costs_) costs_->end_run();
   replace_written(plan);
   add_outputs(plan, outputs);
   if (running_.instance) running_.instance->saves = running_.saves();
@@ -184,6 +188,7 @@ ValuePtr Executor::add_value(const at::Tensor& tensor, int op, int output, Place
     value = std::make_shared<SavedValue>(tensor.storage(), origin, place == Place::recompute ? Place::keep : place);
   }
   values_.add(ValueTable::storage_of(tensor), value);
+  if (costs_) costs_->made(value);
   return value;
 }
 
@@ -204,6 +209,7 @@ std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
 }
 
 void Executor::become(SavedTensor& saved, ValuePtr value) {
+  if (costs_) costs_->saved(saved, *value);
   saved.become(use(std::move(value), Use::By::backward));
   if (trace_) trace_->saved(saved.key());
 }
@@ -218,12 +224,13 @@ void Executor::resolve(const RunningOp::Waiting& waiting) {
 
 void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   const Place place = ops_[running_.op().id].saved();
-  if (place == Place::keep) return;
+  if (place == Place::keep && !costs_) return;
   // Autocast shares the copy of a parameter between its users: it is cast again, but no op's to move or to make.
   if (waiting.cast_parameter && (place != Place::recompute || waiting.cast_source < 0)) return;
   SavedTensor& saved = *waiting.saved;
   const at::Tensor tensor = saved.tensor();
   if (static_cast<int64_t>(tensor.storage().nbytes()) < plan_.saved_min_bytes) return;
+  if (costs_) return record_private(waiting, tensor);
   const auto add = [&](Place wanted, const InstancePtr& maker) {
     return add_value(tensor, running_.op().id, kPrivate, wanted, maker, 0);
   };
@@ -240,6 +247,16 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   if (trace_) trace_->saved({running_.op().id, kPrivate, static_cast<int64_t>(tensor.nbytes())});
 }
 
+// What a plan could move or make again is a value like any other, which stays.
+void Executor::record_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor) {
+  const ValuePtr value = add_value(tensor, running_.op().id, kPrivate, Place::keep, nullptr, 0);
+  if (waiting.cast_source >= 0) {
+    const at::Tensor& source = running_.input(waiting.cast_source);
+    costs_->cast(value, values_.covers(source) ? values_.find(ValueTable::storage_of(source)) : nullptr);
+  }
+  become(*waiting.saved, value);
+}
+
 // --- backward --------------------------------------------------------------------------------------------------------
 
 at::Tensor Executor::unpack(const SavedTensor& saved) {
@@ -247,6 +264,7 @@ at::Tensor Executor::unpack(const SavedTensor& saved) {
   saved.check_version();
   const ValueKey key = saved.key();
   if (trace_) trace_->used(key, saved.block());
+  if (costs_) costs_->unpack(saved);
   if (saved.stays()) return saved.tensor();
   offload_.begin_unpack();
   recompute_.enter_block(saved.block());
@@ -254,6 +272,10 @@ at::Tensor Executor::unpack(const SavedTensor& saved) {
   // While the head's and the loss's backward run, memory is needed most: only what was learned lets copies come back.
   if (offload_.learned() || key.op < 0 || !ops_[key.op].after_blocks) offload_.prefetch();
   return tensor;
+}
+
+void Executor::ended(const SavedTensor& saved) noexcept {
+  if (costs_) costs_->ended(saved);
 }
 
 }  // namespace memtune::step

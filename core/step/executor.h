@@ -14,6 +14,7 @@
 #include "core/checkpoint/recorder.h"
 #include "core/offload/offload.h"
 #include "core/program/interpreter.h"
+#include "core/step/cost_recorder.h"
 #include "core/step/op_memory.h"
 #include "core/step/op_plan.h"
 #include "core/step/running_op.h"
@@ -66,6 +67,8 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
 
   // Who is told of what becomes of values; null: nobody.
   void set_recorder(trace::Recorder* recorder);
+  // Who is told of the costs of steps, of a plan that keeps everything; null: nobody.
+  void set_cost_recorder(CostRecorder* recorder) { costs_ = recorder; }
   // Reads and writes of the disk from the one to the other.
   void start_recording() { tier_.start_recording(); }
   std::vector<tier::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
@@ -75,6 +78,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
  private:
   at::Tensor unpack(const SavedTensor& saved) override;
   void forget(const SavedTensor& saved) noexcept override { running_.forget(saved); }
+  void ended(const SavedTensor& saved) noexcept override;
 
   void enter(const OpPlan& op);
   void overwrite(const at::Tensor& tensor);
@@ -88,6 +92,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   void become(SavedTensor& saved, autograd::ValuePtr value);
   void resolve(const RunningOp::Waiting& waiting);
   void resolve_private(const RunningOp::Waiting& waiting);
+  void record_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor);
 
   const config::ProgramFacts& facts_;
   const config::Plan& plan_;
@@ -103,6 +108,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   bool head_begun_ = false;
   int block_ = -1;
   trace::Recorder* trace_ = nullptr;
+  CostRecorder* costs_ = nullptr;
   std::chrono::nanoseconds host_time_{0};
 };
 

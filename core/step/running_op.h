@@ -40,6 +40,7 @@ class RunningOp {
   const program::Op& op() const { return *op_; }
 
   bool reads(Storage storage) const;
+  const std::vector<Storage>& read() const { return read_; }  // by its arguments, in order
   const std::vector<Written>& written() const { return written_; }
   const Written* writes(Storage storage) const;                           // null: it does not
   bool writes_outside() const;                                            // into what comes from outside of the step

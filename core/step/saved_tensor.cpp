@@ -22,7 +22,10 @@ SavedTensor::SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block
 }
 
 SavedTensor::~SavedTensor() {
-  if (stays()) unpacker_.forget(*this);
+  if (stays())
+    unpacker_.forget(*this);
+  else
+    unpacker_.ended(*this);
 }
 
 ValueKey SavedTensor::key() const {

@@ -23,6 +23,7 @@ class SavedTensor final : public autograd::Ticket {
    public:
     virtual at::Tensor unpack(const SavedTensor& saved) = 0;
     virtual void forget(const SavedTensor& saved) noexcept = 0;  // it dies without having been resolved
+    virtual void ended(const SavedTensor& saved) noexcept = 0;   // it dies; its value is let go behind that
 
    protected:
     ~Unpacker() = default;

@@ -105,6 +105,8 @@ void PlanTrials::prepare(const TrialState& trial) {
   FileSystem& files = directory_.files();
   config::TrialRequest& request = requests_.at(trial.spec.key);
   request.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
+  if (request.plan.keeps_everything())
+    request.costs = absolute(std::filesystem::path(trial.spec.folder) / "costs.json");
   request.command = command_line();
   // One that cannot be read would be refused by every trial; whoever comes first makes it again.
   if (!is_whole(request.reference)) remove_file(request.reference, files);
@@ -119,6 +121,7 @@ MeasuredRound PlanTrials::measure(const TrialState& trial, bool first, std::chro
     config::TrialRequest request = requests_.at(trial.spec.key);
     request.round = 1;
     request.trace = "";
+    request.costs = "";
     write_file(directory_ / folder / name, text_of(request), directory_.files());
   }
   const Measurement measurement = complete(run_trial_process({{"run", absolute(folder / name)},

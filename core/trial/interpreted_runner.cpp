@@ -94,6 +94,19 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
                passes * executor_->copy_stall_ms()};
 }
 
+StepNotes* InterpretedRunner::start_costs() {
+  if (!request_.plan.keeps_everything()) return nullptr;
+  if (!executor_) make_executor();
+  cost_notes_.emplace(device(), *executor_);
+  return &*cost_notes_;
+}
+
+config::StepCosts InterpretedRunner::finish_costs() {
+  const config::StepCosts costs = cost_notes_->costs();
+  cost_notes_.reset();
+  return costs;
+}
+
 std::string InterpretedRunner::where() const {
   return session_.in_forward() ? "forward, " + session_.where() : "backward or optimizer";
 }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/program/embeddings.h"
+#include "core/trial/cost_notes.h"
 #include "core/trial/memory_owners.h"
 #include "core/trial/runner.h"
 #include "core/trial/session.h"
@@ -52,6 +53,9 @@ class InterpretedRunner final : public Runner {
   StepNotes* start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) override;
   void finish_trace(trace::Trace& trace, result::Measurement& to) override;
 
+  StepNotes* start_costs() override;
+  config::StepCosts finish_costs() override;
+
   std::string where() const override;
   std::vector<Owner> largest_owners() override;
 
@@ -64,6 +68,7 @@ class InterpretedRunner final : public Runner {
   std::optional<step::Executor> executor_;
   std::optional<MemoryOwners> owners_;  // both while steps are traced
   std::optional<StepTrace> step_trace_;
+  std::optional<CostNotes> cost_notes_;  // while costs are recorded
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0};
 };

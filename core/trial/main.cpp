@@ -43,7 +43,7 @@ Request read_request(const char* path) {
 
 // From then on the process writes where the request's results go, and into its scratch folder.
 void begin(const memtune::config::TrialRequest& request, std::vector<std::filesystem::path> folders = {}) {
-  for (const std::string& file : {request.trace, request.reference})
+  for (const std::string& file : {request.trace, request.costs, request.reference})
     if (!file.empty()) folders.push_back(std::filesystem::absolute(file).parent_path());
   if (!request.training.scratch.empty()) folders.emplace_back(request.training.scratch);
   if (!memtune::trial::write_only_beneath(folders))

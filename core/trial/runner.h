@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/config/step_costs.h"
 #include "core/config/trial_request.h"
 #include "core/device/device.h"
 #include "core/optimizer/optimizer.h"
@@ -83,6 +84,10 @@ class Runner {
     return nullptr;
   }
   virtual void finish_trace(trace::Trace& /*trace*/, result::Measurement& /*to*/) {}
+
+  // False: it cannot tell what a step costs op by op. The notes are the runner's until finish_costs().
+  virtual StepNotes* start_costs() { return nullptr; }
+  virtual config::StepCosts finish_costs() { return {}; }
 
   // After a step that threw: "forward, aten::linear at model.py:42".
   virtual std::string where() const { return ""; }

@@ -15,6 +15,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/limits.h"
 #include "core/base/text.h"
 #include "core/optimizer/in_backward.h"
@@ -33,6 +34,7 @@ using result::Measurement;
 using result::Outcome;
 
 constexpr int kNoisyRepetitions = 4;  // of a baseline that does not repeat itself
+constexpr int kCostSteps = 3;
 
 // "9.5e-07": std::to_string would print a small difference as 0.
 std::string short_number(double value) {
@@ -61,6 +63,7 @@ class Trial {
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
+      if (!request_.costs.empty()) record_costs();
       if (request_.round == 0 && request_.training.traced_steps > 0) trace_steps();
     } catch (const c10::OutOfMemoryError& error) {
       out_of_memory(error);
@@ -179,6 +182,24 @@ class Trial {
     result_.samples_per_s = static_cast<double>(work.samples) / seconds;
     result_.tokens_per_s = static_cast<double>(work.tokens) / seconds;
     runner_.add_figures(request_.training.steps, result_);
+  }
+
+  // For planners: what each op and each saved tensor of a step costs.
+  void record_costs() {
+    phase_ = "costs";
+    device_.set_cap(0);  // what was measured fits
+    StepNotes* notes = runner_.start_costs();
+    if (notes == nullptr) return;
+    for (int i = 0; i < kCostSteps; ++i) {
+      frames_.phase(phase_, i + 1, kCostSteps);
+      step(notes);
+    }
+    config::StepCosts costs = runner_.finish_costs();
+    costs.step_ms = result_.step_ms.median;
+    const profiler::Link link = profiler::probe_link(device_);
+    costs.out_gb_per_s = link.out_gb_per_s;
+    costs.in_gb_per_s = link.in_gb_per_s;
+    write_file(request_.costs, nlohmann::json(costs).dump() + "\n");
   }
 
   // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.

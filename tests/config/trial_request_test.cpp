@@ -25,6 +25,7 @@ TrialRequest example() {
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
   request.trace = "trace.bin";
+  request.costs = "costs.json";
   request.command = "memtune sweep";
   return request;
 }
@@ -50,6 +51,7 @@ TEST_CASE("a request survives its file, every field of it") {
   CHECK(request.plan.placements.size() == 1);
   CHECK(request.reference == "reference.bin");
   CHECK(request.trace == "trace.bin");
+  CHECK(request.costs == "costs.json");
   CHECK(request.command == "memtune sweep");
 }
 

@@ -16,7 +16,9 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/profile.h"
 #include "core/config/reference_file.h"
@@ -63,6 +65,7 @@ TEST_CASE("a trial that works says what it measured") {
   auto none = request();
   none.reference = folder.path / "reference.bin";
   none.trace = folder.path / "trace.mtt";
+  none.costs = folder.path / "costs.json";
   auto baseline = run(none);
   CHECK(baseline.outcome == Outcome::ok);
   CHECK(baseline.gradients.equal);  // its two runs have the same bits
@@ -71,6 +74,11 @@ TEST_CASE("a trial that works says what it measured") {
   CHECK(baseline.step_ms.samples.size() == 2);
   CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
   CHECK(baseline.transfer.out_bytes == 0);
+  const auto costs = parse_json(read_file(none.costs)).get<config::StepCosts>();
+  CHECK(costs.step_ms == baseline.step_ms.median);
+  int64_t most = costs.before_peak_bytes;
+  for (const auto& moment : costs.moments) most = std::max(most, moment.peak_bytes);
+  CHECK(most == baseline.peak_bytes.allocated);
   auto trace = trace::read_trace(none.trace);
   CHECK_FALSE(trace.cut());
   CHECK(trace.trace.events.size() > 100);

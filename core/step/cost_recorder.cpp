@@ -1,0 +1,212 @@
+#include "core/step/cost_recorder.h"
+
+#include <algorithm>
+
+namespace memtune::step {
+namespace {
+
+using autograd::SavedValue;
+using autograd::ValuePtr;
+using config::StepCosts;
+using Kind = StepCosts::Moment::Kind;
+
+constexpr int64_t kCudaGrain = 512;
+
+double ms_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+// Of one field over all steps.
+template <class Get>
+double median_of(const std::vector<const StepCosts*>& steps, Get get) {
+  std::vector<double> samples;
+  for (const StepCosts* step : steps) samples.push_back(get(*step));
+  std::nth_element(samples.begin(), samples.begin() + ptrdiff_t(samples.size() / 2), samples.end());
+  return samples[samples.size() / 2];
+}
+
+template <class Get>
+int64_t most_of(const std::vector<const StepCosts*>& steps, Get get) {
+  int64_t most = 0;
+  for (const StepCosts* step : steps) most = std::max<int64_t>(most, get(*step));
+  return most;
+}
+
+bool ran_alike(const StepCosts& a, const StepCosts& b) {
+  return a.values == b.values && a.saved == b.saved && a.runs.size() == b.runs.size() &&
+         std::ranges::equal(a.runs, b.runs, {}, &StepCosts::Run::op, &StepCosts::Run::op) &&
+         std::ranges::equal(a.moments, b.moments,
+                            [](const auto& x, const auto& y) { return x.kind == y.kind && x.saved == y.saved; });
+}
+
+}  // namespace
+
+void CostRecorder::begin_step() {
+  device_.reset_peak();
+  start_bytes_ = device_.memory().allocated;
+}
+
+// Where gradients are accumulated the last pass stays.
+void CostRecorder::begin_pass() {
+  const int passes = part_ == Part::backward ? now_.costs.passes + 1 : 1;
+  now_ = {};
+  now_.costs.passes = passes;
+  now_.costs.start_bytes = start_bytes_;
+  now_.costs.grain_bytes = device_.emulated() ? 1 : kCudaGrain;
+  values_.clear();
+  alive_.clear();
+  tensors_.clear();
+  ended_early_.clear();
+  part_ = Part::forward;
+  device_.reset_peak();
+}
+
+void CostRecorder::begin_run(const RunningOp& op, const ValueTable& values) {
+  StepCosts::Run run;
+  run.op = op.op().id;
+  run.before_bytes = device_.memory().allocated;
+  run.writes_outside = op.writes_outside();
+  const auto id_of = [&](const ValuePtr& value) {
+    const auto found = values_.find(value.get());
+    return found == values_.end() ? -1 : found->second;
+  };
+  for (const RunningOp::Storage storage : op.read())
+    if (const int id = id_of(values.find(storage)); id >= 0 && std::ranges::count(run.reads, id) == 0)
+      run.reads.push_back(id);
+  for (const RunningOp::Written& written : op.written())
+    if (const int id = id_of(written.value); id >= 0) run.writes.push_back(id);
+  now_.costs.runs.push_back(std::move(run));
+  now_.runs.push_back(mark());
+  device_.reset_peak();
+}
+
+void CostRecorder::end_run() {
+  StepCosts::Run& run = now_.costs.runs.back();
+  run.own_bytes = std::max<int64_t>(0, device_.memory().peak_allocated - run.before_bytes);
+}
+
+void CostRecorder::made(const ValuePtr& value) {
+  const auto id = static_cast<int>(now_.costs.values.size());
+  values_[value.get()] = id;
+  alive_.push_back(value);
+  const trace::ValueKey key = value->key();
+  const auto run = static_cast<int>(now_.costs.runs.size()) - 1;
+  now_.costs.values.push_back({key.op < 0 ? -1 : run, key.output, key.bytes});
+  if (key.op >= 0) now_.costs.runs.back().makes.push_back(id);
+}
+
+void CostRecorder::cast(const ValuePtr& value, const ValuePtr& source) {
+  const auto found = values_.find(source.get());
+  now_.costs.values[values_.at(value.get())].cast_of = found == values_.end() ? StepCosts::kCastOfOther : found->second;
+}
+
+void CostRecorder::saved(const SavedTensor& tensor, const SavedValue& value) {
+  const auto found = values_.find(&value);
+  if (found == values_.end()) return;
+  const auto id = static_cast<int>(now_.costs.saved.size());
+  now_.costs.saved.push_back({found->second, static_cast<int>(now_.costs.runs.size()) - 1});
+  now_.costs.runs.back().saves.push_back(id);
+  tensors_[&tensor] = id;
+}
+
+void CostRecorder::end_forward() {
+  part_ = Part::backward;
+  now_.runs.push_back(mark());
+  device_.reset_peak();
+  for (const SavedTensor* tensor : ended_early_) add_moment(Kind::end, *tensor);
+}
+
+// The most since the entry before belongs to that entry.
+void CostRecorder::see_peak() {
+  const int64_t peak = device_.memory().peak_allocated;
+  StepCosts& costs = now_.costs;
+  (costs.moments.empty() ? costs.before_peak_bytes : costs.moments.back().peak_bytes) = peak;
+  device_.reset_peak();
+}
+
+void CostRecorder::add_moment(Kind kind, const SavedTensor& tensor) {
+  const auto found = tensors_.find(&tensor);
+  if (found == tensors_.end()) return;
+  see_peak();
+  const int64_t allocated = device_.memory().allocated;
+  now_.costs.moments.push_back({kind, found->second, 0, 0, allocated, allocated});
+}
+
+void CostRecorder::unpack(const SavedTensor& tensor) {
+  if (part_ != Part::backward || !tensors_.contains(&tensor)) return;
+  add_moment(Kind::unpack, tensor);
+  now_.unpacks.push_back(mark());
+}
+
+void CostRecorder::ended(const SavedTensor& tensor) {
+  if (part_ == Part::forward) return ended_early_.push_back(&tensor);
+  if (part_ == Part::backward) add_moment(Kind::end, tensor);
+  tensors_.erase(&tensor);  // another may have its address
+}
+
+void CostRecorder::end_backward() {
+  if (part_ != Part::backward) return;
+  see_peak();
+  now_.unpacks.push_back(mark());
+  part_ = Part::behind;
+}
+
+void CostRecorder::end_step() {
+  if (part_ != Part::behind) return;
+  now_.end = mark();
+  device_.synchronize();
+  now_.costs.after_peak_bytes = device_.memory().peak_allocated;
+  take_times(now_);
+  steps_.push_back(std::move(now_.costs));
+  part_ = Part::none;
+  now_ = {};
+  values_.clear();
+  alive_.clear();
+  tensors_.clear();
+}
+
+void CostRecorder::take_times(Step& step) {
+  const auto ms = [](const Mark& from, const Mark& to) { return to.event->ms_since(*from.event); };
+  for (size_t i = 0; i < step.costs.runs.size(); ++i) {
+    step.costs.runs[i].ms = ms(step.runs[i], step.runs[i + 1]);
+    step.costs.runs[i].host_ms = ms_between(step.runs[i].host, step.runs[i + 1].host);
+  }
+  size_t i = 0;
+  for (StepCosts::Moment& moment : step.costs.moments) {
+    if (moment.kind != Kind::unpack) continue;
+    moment.ms = ms(step.unpacks[i], step.unpacks[i + 1]);
+    moment.host_ms = ms_between(step.unpacks[i].host, step.unpacks[i + 1].host);
+    ++i;
+  }
+  step.costs.before_ms = ms(step.runs.back(), step.unpacks.front());
+  step.costs.after_ms = ms(step.unpacks.back(), step.end);
+}
+
+StepCosts CostRecorder::costs() const {
+  StepCosts costs = steps_.back();
+  std::vector<const StepCosts*> alike;
+  for (const StepCosts& step : steps_)
+    if (ran_alike(step, costs)) alike.push_back(&step);
+  for (size_t i = 0; i < costs.runs.size(); ++i) {
+    const auto run = [i](const StepCosts& step) -> const StepCosts::Run& { return step.runs[i]; };
+    costs.runs[i].ms = median_of(alike, [&](const StepCosts& step) { return run(step).ms; });
+    costs.runs[i].host_ms = median_of(alike, [&](const StepCosts& step) { return run(step).host_ms; });
+    costs.runs[i].before_bytes = most_of(alike, [&](const StepCosts& step) { return run(step).before_bytes; });
+    costs.runs[i].own_bytes = most_of(alike, [&](const StepCosts& step) { return run(step).own_bytes; });
+  }
+  for (size_t i = 0; i < costs.moments.size(); ++i) {
+    const auto moment = [i](const StepCosts& step) -> const StepCosts::Moment& { return step.moments[i]; };
+    costs.moments[i].ms = median_of(alike, [&](const StepCosts& step) { return moment(step).ms; });
+    costs.moments[i].host_ms = median_of(alike, [&](const StepCosts& step) { return moment(step).host_ms; });
+    costs.moments[i].before_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).before_bytes; });
+    costs.moments[i].peak_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).peak_bytes; });
+  }
+  costs.before_ms = median_of(alike, [](const StepCosts& step) { return step.before_ms; });
+  costs.after_ms = median_of(alike, [](const StepCosts& step) { return step.after_ms; });
+  costs.start_bytes = most_of(alike, [](const StepCosts& step) { return step.start_bytes; });
+  costs.before_peak_bytes = most_of(alike, [](const StepCosts& step) { return step.before_peak_bytes; });
+  costs.after_peak_bytes = most_of(alike, [](const StepCosts& step) { return step.after_peak_bytes; });
+  return costs;
+}
+
+}  // namespace memtune::step

@@ -1,0 +1,62 @@
+// What a step costs goes through a file as it is, and a file that makes no sense is refused with the field.
+#include "core/config/step_costs.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/private_output.h"
+
+using nlohmann::json;
+using namespace memtune;
+using namespace memtune::config;
+
+namespace {
+
+StepCosts two_ops() {
+  StepCosts costs;
+  costs.grain_bytes = 512;
+  costs.start_bytes = 1000;
+  costs.step_ms = 9.5;
+  costs.values = {{0, 0, 64}, {1, kPrivate, 32, 0}};
+  costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
+  costs.saved = {{0, 1}, {1, 1}};
+  costs.moments = {{StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200},
+                   {StepCosts::Moment::Kind::end, 1, 0, 0, 1200, 1200}};
+  return costs;
+}
+
+// What is said of the costs with one place of them changed.
+std::string refusal(const std::string& place, const json& value) {
+  json written = two_ops();
+  written[json::json_pointer(place)] = value;
+  try {
+    written.get<StepCosts>();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+}  // namespace
+
+TEST_CASE("costs of a step come back from their file as they were") {
+  CHECK(json(two_ops()).get<StepCosts>() == two_ops());
+  CHECK(json::parse(json(two_ops()).dump()).get<StepCosts>() == two_ops());
+}
+
+TEST_CASE("costs that point to what is not there are refused with the field") {
+  CHECK(refusal("/start_bytes", 1000) == "taken");
+  CHECK(refusal("/values/rows/1/0", 2).find("costs.values has 2") == 0);
+  CHECK(refusal("/values/rows/1/3", 5).find("costs.values has 5") == 0);
+  CHECK(refusal("/runs/rows/1/6", json{7}).find("costs.runs has 7") == 0);
+  CHECK(refusal("/runs/rows/0/1", "x").find("costs.runs must have numbers") == 0);
+  CHECK(refusal("/saved/rows/0", json{1}).find("costs.saved must be a list of 2") == 0);
+  CHECK(refusal("/moments/rows/0/1", -1).find("costs.moments has -1") == 0);
+  CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments has 2") == 0);
+  CHECK(refusal("/runs", 3).find("costs.runs must be a table") == 0);
+  CHECK(refusal("/version", 2).find("costs.version") == 0);
+  CHECK(refusal("/grain_bytes", 0).find("costs.grain_bytes") == 0);
+}
