@@ -17,9 +17,9 @@
 #include "core/config/plan.h"
 #include "core/device/device.h"
 #include "core/device/stopwatch.h"
-#include "core/offload/learned_schedule.h"
 #include "core/offload/transfer.h"
 #include "core/tier/host_tier.h"
+#include "core/tier/learned_schedule.h"
 #include "core/trace/recorder.h"
 
 namespace memtune::offload {
@@ -112,7 +112,7 @@ class Offload {
   const int64_t batch_bytes_;
   const device::Stream out_, in_;
   tier::HostTier& tier_;
-  LearnedSchedule schedule_;
+  tier::LearnedSchedule schedule_;
   std::vector<Transfer*> order_;     // of send(); consumed from the end by prefetch; null: died
   std::vector<Transfer*> gathered_;  // oldest first, as those of the stash
   std::deque<Transfer*> stash_;

@@ -1,12 +1,20 @@
 // A step under any plan, on paper: what the engines would hold, move and run again, moment by moment, from the costs
 // that one trial recorded. It is what core/step, core/checkpoint and core/offload do, without tensors.
+//
+// Memory: what the recorded step had beside the modelled values stays as it was; the values are where the plan has them
+// at that moment. A plan that moves is played twice, as it is run: the first step is learned from. Time: the measured
+// step's, and beside it what is run again and what compute waits for copies; a link whose speed is not known is
+// infinitely fast. Not modelled: the disk's own speed and host budgets, the allocator's holes, copies that slow compute
+// down, the engines' own time on the host.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/config/plan.h"
 #include "core/config/program_facts.h"
 #include "core/config/step_costs.h"
+#include "core/planner/step_tables.h"
 
 namespace memtune::planner {
 
@@ -21,16 +29,27 @@ struct StepPrediction {
   int64_t host_peak_bytes = 0;          // that wait in host memory at most
 };
 
+// The recorded step's memory without the modelled values', entry by entry.
+struct StepBeside {
+  struct Entry {
+    int64_t before_bytes = 0, peak_bytes = 0;
+  };
+  std::vector<Entry> runs, moments;
+  int64_t before_peak_bytes = 0, after_peak_bytes = 0;
+};
+
+// Thread: any, several at once.
 class StepModel {
  public:
-  // Both outlive it. `facts` is of the program that `costs` were recorded of.
+  // `costs` outlive it; `facts` is of the program that they were recorded of.
   StepModel(const config::ProgramFacts& facts, const config::StepCosts& costs);
 
   StepPrediction predict(const config::Plan& plan) const;
 
  private:
-  const config::ProgramFacts& facts_;
   const config::StepCosts& costs_;
+  const StepTables tables_;
+  StepBeside beside_;
 };
 
 }  // namespace memtune::planner

@@ -1,8 +1,8 @@
-#include "core/offload/learned_schedule.h"
+#include "core/tier/learned_schedule.h"
 
 #include <algorithm>
 
-namespace memtune::offload {
+namespace memtune::tier {
 
 void LearnedSchedule::begin_learning() {
   learning_ = true;
@@ -52,4 +52,4 @@ void LearnedSchedule::hold_until_wanted(std::size_t transfer, int64_t bytes) {
   for (int i = now(); i < wanted(transfer); ++i) room_bytes_[i] -= bytes;
 }
 
-}  // namespace memtune::offload
+}  // namespace memtune::tier

@@ -1,12 +1,12 @@
 // What a step teaches, by numbers that can be checked by hand: one drawing of learned_schedule.h after the other.
-#include "core/offload/learned_schedule.h"
+#include "core/tier/learned_schedule.h"
 
 #include <doctest/doctest.h>
 
 #include <initializer_list>
 #include <map>
 
-namespace memtune::offload {
+namespace memtune::tier {
 namespace {
 
 // A step whose unpacks hold at most `held`, each until the next; `wanted`: unpack -> the transfer that it asks for.
@@ -140,4 +140,4 @@ TEST_CASE("learning again begins anew") {
 }
 
 }  // namespace
-}  // namespace memtune::offload
+}  // namespace memtune::tier

@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace memtune::offload {
+namespace memtune::tier {
 
 class LearnedSchedule {
  public:
@@ -60,4 +60,4 @@ class LearnedSchedule {
   std::vector<int64_t> room_bytes_;  // by unpack: that this step may still use until the next
 };
 
-}  // namespace memtune::offload
+}  // namespace memtune::tier

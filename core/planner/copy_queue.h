@@ -1,0 +1,90 @@
+// Copies out and back on paper: core/offload's decisions, one by one, on counted bytes and two clocks. A queue each way
+// takes a batch when it is issued or when the one before it has ended; speeds that are not known are infinite.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "core/config/plan.h"
+#include "core/planner/step_clock.h"
+#include "core/planner/step_memory.h"
+#include "core/tier/learned_schedule.h"
+
+namespace memtune::planner {
+
+class CopyQueue {
+ public:
+  struct Link {
+    double out_gb_per_s = 0, in_gb_per_s = 0;
+  };
+
+  // Everything passed must outlive the queue.
+  CopyQueue(const config::TransferSettings& settings, const Link& link, StepMemory& memory, StepClock& clock,
+            tier::LearnedSchedule& schedule)
+      : settings_(settings), link_(link), memory_(memory), clock_(clock), schedule_(schedule) {}
+
+  bool takes(int64_t bytes) const { return bytes > 0 && bytes >= settings_.min_bytes; }
+  // The number of the transfer; `block` of `held_bytes` is its source.
+  int send(int block, int64_t bytes, int64_t held_bytes, bool on_disk);
+  void end_block();
+  void begin_head();
+  void end_forward();
+  void begin_unpack();
+  void prefetch();
+  void make_room(int64_t bytes);
+  bool learned() const { return schedule_.learned(); }
+
+  // The block that the bytes are in, referred to once more.
+  int bring_back(int number);
+  void before_overwrite(int number);
+  void forget(int number);
+
+  int64_t out_bytes() const { return out_bytes_; }
+  int64_t in_bytes() const { return in_bytes_; }
+  int64_t host_peak_bytes() const { return host_peak_bytes_; }
+
+ private:
+  enum class State { gathered, stashed, away, coming_back, returned };
+  struct Transfer {
+    int64_t bytes = 0, held_bytes = 0;
+    bool on_disk = false;
+    int group = 0;
+    State state = State::gathered;
+    int source = StepMemory::kNone, target = StepMemory::kNone;
+    double out_done = 0, in_done = 0;
+    bool in_host = false;
+  };
+
+  bool by_blocks() const { return settings_.schedule == config::Schedule::block; }
+  bool gathers_more() const;
+  void start_gathered();
+  void start_out(std::span<const int> numbers);
+  void leave_gathered(int number);
+  int64_t stash_limit() const;
+  template <typename MayStay>
+  void retire(const MayStay& may_stay);
+  void unstash(int number);
+  void leave_device(Transfer& transfer);
+  void flush();
+  bool room_for(int number, int64_t pending_bytes);
+  void start_back(std::span<const int> numbers);
+  double copy(int64_t bytes, double gb_per_s, double& free_at);
+  void leave_host(Transfer& transfer);
+
+  const config::TransferSettings& settings_;
+  const Link link_;
+  StepMemory& memory_;
+  StepClock& clock_;
+  tier::LearnedSchedule& schedule_;
+  std::vector<Transfer> transfers_;
+  std::vector<int> order_;  // kNone: died
+  std::vector<int> gathered_;
+  std::deque<int> stash_;
+  int group_ = 0, group_wanted_ = 0;
+  int64_t gathered_bytes_ = 0, stash_bytes_ = 0, ahead_bytes_ = 0, largest_bytes_ = 0, op_bytes_ = 0, ceiling_ = 0;
+  double out_free_ = 0, in_free_ = 0;
+  int64_t out_bytes_ = 0, in_bytes_ = 0, host_bytes_ = 0, host_peak_bytes_ = 0;
+};
+
+}  // namespace memtune::planner

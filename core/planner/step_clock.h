@@ -1,0 +1,24 @@
+// Two clocks of a step on paper: of the compute stream, and of the host, which runs ahead of it. Milliseconds.
+#pragma once
+
+#include <algorithm>
+
+namespace memtune::planner {
+
+struct StepClock {
+  double compute = 0, host = 0;
+  double waited = 0;  // of compute, for copies
+
+  void run(double ms, double host_ms) {
+    compute += ms;
+    host += host_ms;
+  }
+  void wait_until(double then) {
+    waited += std::max(0.0, then - compute);
+    compute = std::max(compute, then);
+  }
+  // Whether the host sees what ends then as ended.
+  bool ended(double then) const { return then <= host; }
+};
+
+}  // namespace memtune::planner

@@ -1,0 +1,62 @@
+#include "core/planner/step_playback.h"
+
+namespace memtune::planner {
+
+using config::StepCosts;
+
+StepPlayback::StepPlayback(const StepTables& tables, const StepCosts& costs, const StepBeside& beside,
+                           const config::Plan& plan, tier::LearnedSchedule& schedule)
+    : costs_(costs),
+      beside_(beside),
+      scale_(tables.scale),
+      schedule_(schedule),
+      memory_(tables.storage_bytes),
+      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, schedule),
+      values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_) {
+  held_.runs.resize(costs.runs.size());
+  held_.moments.resize(costs.moments.size());
+}
+
+void StepPlayback::play() {
+  schedule_.begin_step();
+  forward();
+  forward_peak_ = memory_.peak();
+  backward();
+}
+
+void StepPlayback::forward() {
+  for (size_t i = 0; i < costs_.runs.size(); ++i) {
+    const int run = static_cast<int>(i);
+    memory_.set_beside(beside_.runs[i].before_bytes);
+    values_.before(run);
+    held_.runs[i] = {memory_.held_bytes(), memory_.held_bytes()};
+    memory_.reach(costs_.runs[i].own_bytes);
+    values_.after(run);
+  }
+  values_.end_forward();
+  held_.before_peak_bytes = memory_.held_bytes();
+  memory_.set_beside(beside_.before_peak_bytes);
+}
+
+void StepPlayback::backward() {
+  memory_.reach();
+  clock_.run(costs_.before_ms * scale_, costs_.before_ms * scale_);
+  for (size_t i = 0; i < costs_.moments.size(); ++i) {
+    const StepCosts::Moment& moment = costs_.moments[i];
+    memory_.set_beside(beside_.moments[i].before_bytes);
+    held_.moments[i].before_bytes = memory_.held_bytes();
+    if (moment.kind == StepCosts::Moment::Kind::unpack)
+      values_.unpack(moment.saved);
+    else
+      values_.end(moment.saved);
+    held_.moments[i].peak_bytes = memory_.held_bytes();
+    memory_.set_beside(beside_.moments[i].peak_bytes);
+    memory_.reach();
+    clock_.run(moment.ms * scale_, moment.host_ms * scale_);
+  }
+  held_.after_peak_bytes = memory_.held_bytes();
+  memory_.set_beside(beside_.after_peak_bytes);
+  memory_.reach();
+}
+
+}  // namespace memtune::planner

@@ -1,0 +1,42 @@
+// One pass of the recorded step played under a plan: every run of its forward, every moment of its backward.
+#pragma once
+
+#include "core/planner/copy_queue.h"
+#include "core/planner/step_memory.h"
+#include "core/planner/step_model.h"
+#include "core/planner/step_values.h"
+
+namespace memtune::planner {
+
+class StepPlayback {
+ public:
+  // Everything passed must outlive it. `schedule`: learned from, or learned.
+  StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
+               const config::Plan& plan, tier::LearnedSchedule& schedule);
+
+  void play();
+  const StepMemory& memory() const { return memory_; }
+  const StepClock& clock() const { return clock_; }
+  const StepValues& values() const { return values_; }
+  const CopyQueue& copies() const { return copies_; }
+  int64_t forward_peak() const { return forward_peak_; }
+  // What the values held at each entry.
+  const StepBeside& held() const { return held_; }
+
+ private:
+  void forward();
+  void backward();
+
+  const config::StepCosts& costs_;
+  const StepBeside& beside_;
+  const double scale_;
+  tier::LearnedSchedule& schedule_;
+  StepMemory memory_;
+  StepClock clock_;
+  CopyQueue copies_;
+  StepValues values_;
+  StepBeside held_;
+  int64_t forward_peak_ = 0;
+};
+
+}  // namespace memtune::planner

@@ -1,0 +1,115 @@
+#include "core/planner/step_tables.h"
+
+#include <algorithm>
+
+#include "core/base/private_output.h"
+
+namespace memtune::planner {
+namespace {
+
+using config::StepCosts;
+using List = std::vector<int> StepCosts::Run::*;
+
+Lists lists_of(const StepCosts& costs, List list) {
+  std::vector<std::vector<int>> lists;
+  for (const StepCosts::Run& run : costs.runs) lists.push_back(run.*list);
+  return Lists(lists);
+}
+
+int64_t rounded(int64_t bytes, int64_t grain) { return (bytes + grain - 1) / grain * grain; }
+
+// Plans place arguments; a list's tensors have numbers of their own.
+int argument_of(const config::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
+
+double kept_ms(const StepCosts& costs) {
+  double ms = costs.before_ms;
+  for (const auto& run : costs.runs) ms += run.ms;
+  for (const auto& moment : costs.moments) ms += moment.ms;
+  return costs.passes * ms + costs.after_ms;
+}
+
+// The storages whose last reader each run is; `made`: those that it made itself, which nobody reads.
+Lists ends(const StepCosts& costs, const std::vector<StepTables::Value>& values, size_t storages, bool made) {
+  std::vector<int> last(storages, -1), first(storages, -1);
+  const auto touch = [&](int value, int run) {
+    if (values[value].output == kPrivate || values[value].outside) return;
+    int& made_by = first[values[value].storage];
+    if (made_by < 0) made_by = run;
+    last[values[value].storage] = run;
+  };
+  for (int run = 0; run < static_cast<int>(costs.runs.size()); ++run) {
+    for (const int value : costs.runs[run].reads) touch(value, run);
+    for (const int value : costs.runs[run].makes) touch(value, run);
+  }
+  std::vector<std::vector<int>> lists(costs.runs.size());
+  for (size_t storage = 0; storage < storages; ++storage)
+    if (last[storage] >= 0 && (last[storage] == first[storage]) == made)
+      lists[last[storage]].push_back(static_cast<int>(storage));
+  return Lists(lists);
+}
+
+struct Storages {
+  std::vector<StepTables::Value> values;
+  std::vector<int64_t> bytes;
+};
+
+// What a run writes into and what it has then are listed in the same order.
+Storages find_storages(const config::ProgramFacts& facts, const StepCosts& costs) {
+  Storages all;
+  for (const StepCosts::Value& value : costs.values) {
+    const int64_t held = rounded(value.bytes, costs.grain_bytes);
+    const bool outside = value.run < 0;
+    const config::OpFacts* op = outside ? nullptr : &facts.ops.at(costs.runs[value.run].op);
+    all.values.push_back({static_cast<int>(all.values.size()), value.run, op ? op->block : -1,
+                          op ? argument_of(*op, value.output) : 0, static_cast<int>(all.bytes.size()), value.cast_of,
+                          value.bytes, held, outside});
+    all.bytes.push_back(outside ? 0 : held);
+  }
+  for (const StepCosts::Run& run : costs.runs)
+    for (size_t i = 0; i < std::min(run.writes.size(), run.makes.size()); ++i) {
+      StepTables::Value& then = all.values[run.makes[i]];
+      const StepTables::Value& before = all.values[run.writes[i]];
+      all.bytes[then.storage] = 0;
+      then.storage = before.storage;
+      then.outside = before.outside;
+      then.in_place = true;
+    }
+  return all;
+}
+
+}  // namespace
+
+Lists::Lists(const std::vector<std::vector<int>>& lists) {
+  for (const auto& list : lists) {
+    items_.insert(items_.end(), list.begin(), list.end());
+    begin_.push_back(static_cast<int>(items_.size()));
+  }
+}
+
+StepTables::StepTables(const config::ProgramFacts& facts, const StepCosts& costs)
+    : reads(lists_of(costs, &StepCosts::Run::reads)),
+      makes(lists_of(costs, &StepCosts::Run::makes)),
+      writes(lists_of(costs, &StepCosts::Run::writes)),
+      saves(lists_of(costs, &StepCosts::Run::saves)),
+      last_reads({}),
+      never_read({}) {
+  Storages all = find_storages(facts, costs);
+  values = std::move(all.values);
+  storage_bytes = std::move(all.bytes);
+  last_reads = ends(costs, values, storage_bytes.size(), false);
+  never_read = ends(costs, values, storage_bytes.size(), true);
+  const double kept = kept_ms(costs);
+  if (kept > 0 && costs.step_ms > 0) scale = costs.step_ms / kept;
+  op_bytes.resize(facts.ops.size());
+  for (const StepCosts::Run& run : costs.runs) {
+    const config::OpFacts& op = facts.ops.at(run.op);
+    runs.push_back({run.op, op.block, op.after_blocks, run.writes_outside, run.own_bytes, run.before_bytes,
+                    run.ms * scale, run.host_ms * scale});
+    op_bytes[run.op] = std::max(op_bytes[run.op], run.own_bytes);
+    int64_t made = 0;
+    for (const int value : run.makes) made += 2 * values[value].bytes;
+    if (run.ms > 0) cast_bytes_per_ms = std::max(cast_bytes_per_ms, static_cast<double>(made) / (run.ms * scale));
+  }
+}
+
+}  // namespace memtune::planner
