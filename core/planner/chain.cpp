@@ -32,8 +32,9 @@ class ChainWalk {
 
   // Waits until so much has left that `bytes` fit beside what stays; the time of that.
   double make_room(double bytes) {
-    const double need = std::max(0.0, resident_ + leaving_ + bytes - static_cast<double>(chain_.budget_bytes));
-    if (need > leaving_) cost_.fits = false;
+    const double room = static_cast<double>(chain_.budget_bytes) - resident_ - bytes;  // whole, as `leaving_` is not
+    if (room < 0) cost_.fits = false;
+    const double need = std::max(0.0, leaving_ - room);
     if (need == 0 || !cost_.fits) return 0;
     leaving_ -= need;
     return need / chain_.out_bytes_per_ms;

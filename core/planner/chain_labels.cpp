@@ -1,0 +1,132 @@
+#include "core/planner/chain_labels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+namespace memtune::planner {
+namespace {
+
+constexpr size_t kCompared = 48;                               // labels that one is compared with, from both ends
+constexpr double kResidentBuckets = 512, kQueueBuckets = 128;  // of the budget, and of the longest queue
+
+bool at_most(const ChainState& a, const ChainState& b) {
+  return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.host_bytes <= b.host_bytes &&
+         a.ms <= b.ms && a.ms + a.queue_ms <= b.ms + b.queue_ms && a.ms + a.residue_ms <= b.ms + b.residue_ms &&
+         a.ms + a.queue_ms + a.residue_ms <= b.ms + b.queue_ms + b.residue_ms;
+}
+
+uint64_t mixed(uint64_t value) {
+  value = (value ^ (value >> 31)) * 0x9e3779b97f4a7c15u;
+  return value ^ (value >> 29);
+}
+
+}  // namespace
+
+LabelSearch::LabelSearch(const ReducedChain& chain, const ChainBound& bound, double limit_ms, size_t cap)
+    : chain_(chain), bound_(bound), limit_ms_(limit_ms), cap_(cap), residue_floor_ms_(chain.size()) {
+  double behind_ms = 0;
+  int64_t largest = 0;
+  for (const ChainOption& option : chain.options(chain.size() - 1)) largest = std::max(largest, option.moved_bytes);
+  const double longest_ms = static_cast<double>(chain.chain().budget_bytes + largest) * chain.out_ms();
+  for (size_t i = chain.size(); i-- > 0;) {
+    residue_floor_ms_[i] = behind_ms - longest_ms;
+    behind_ms += chain.chain().blocks[i].backward_ms;
+  }
+}
+
+std::vector<std::vector<int>> LabelSearch::run() {
+  layers_.assign(chain_.size(), {});
+  extend({}, -1, 0, layers_[0]);
+  for (size_t i = 1; i < chain_.size(); ++i) {
+    thin(layers_[i - 1]);
+    for (size_t j = 0; j < layers_[i - 1].size(); ++j) extend(layers_[i - 1][j], static_cast<int>(j), i, layers_[i]);
+  }
+  std::vector<Label>& last = layers_.back();
+  std::ranges::sort(last, {}, &Label::bound_ms);
+  std::vector<std::vector<int>> choices;
+  for (size_t j = 0; j < std::min(last.size(), cap_); ++j) choices.push_back(choice_of(j));
+  return choices;
+}
+
+bool LabelSearch::has_room(const ChainState& before, size_t block, size_t option) const {
+  const ChainOption& one = chain_.options(block)[option];
+  const int64_t room = chain_.chain().budget_bytes - before.resident_bytes;
+  return one.forward_peak_bytes <= room && one.backward_peak_bytes + before.moved_bytes <= room &&
+         chain_.needed_behind(block, option) <= room - one.resident_bytes &&
+         chain_.fits(before.host_bytes + one.moved_bytes);
+}
+
+// Behind the last block it is the time itself.
+double LabelSearch::bound_of(const ChainState& state, size_t block, size_t option) const {
+  if (block + 1 < chain_.size()) return bound_.completed_ms(state, block, option);
+  const double back_ms = chain_.late_ms(chain_.options(block)[option], 0);
+  return state.ms + std::max(back_ms, state.queue_ms + state.residue_ms);
+}
+
+void LabelSearch::extend(const Label& label, int parent, size_t block, std::vector<Label>& next) {
+  for (size_t k = 0; k < chain_.options(block).size(); ++k) {
+    if (!has_room(label.state, block, k)) continue;
+    ChainState state = follow(chain_, label.state, block, chain_.options(block)[k]);
+    state.residue_ms = std::max(state.residue_ms, residue_floor_ms_[block]);
+    const double bound_ms = bound_of(state, block, k);
+    if (bound_ms < limit_ms_) next.push_back({bound_ms, state, parent, static_cast<int>(k)});
+  }
+}
+
+void LabelSearch::drop(const Label& label) { dropped_ms_ = std::min(dropped_ms_, label.bound_ms); }
+
+void LabelSearch::thin(std::vector<Label>& labels) {
+  if (labels.size() > 2 * cap_) keep_one_a_bucket(labels);
+  std::ranges::sort(labels, {}, &Label::bound_ms);
+  drop_dominated(labels);
+  for (size_t i = cap_; i < labels.size(); ++i) drop(labels[i]);
+  if (labels.size() > cap_) labels.resize(cap_);
+}
+
+void LabelSearch::keep_one_a_bucket(std::vector<Label>& labels) {
+  const double budget = std::max(1.0, static_cast<double>(chain_.chain().budget_bytes));
+  const double resident = kResidentBuckets / budget;
+  const double queue = chain_.out_ms() > 0 ? kQueueBuckets / (budget * chain_.out_ms()) : 0;
+  std::unordered_map<uint64_t, size_t> bucket_of;
+  std::vector<Label> kept;
+  for (const Label& label : labels) {
+    const auto r = static_cast<uint64_t>(static_cast<double>(label.state.resident_bytes) * resident);
+    const auto q = static_cast<uint64_t>(label.state.queue_ms * queue);
+    const uint64_t key = mixed(mixed(static_cast<uint64_t>(label.state.moved_bytes)) + (r << 20) + q);
+    const auto [at, is_new] = bucket_of.try_emplace(key, kept.size());
+    if (is_new) {
+      kept.push_back(label);
+    } else {
+      Label& other = kept[at->second];
+      drop(label.bound_ms < other.bound_ms ? std::exchange(other, label) : label);
+    }
+  }
+  labels = std::move(kept);
+}
+
+// In the order of their bounds: a label that is at most another in everything comes before it.
+void LabelSearch::drop_dominated(std::vector<Label>& labels) const {
+  size_t kept = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const auto rules = [&](size_t j) { return at_most(labels[j].state, labels[i].state); };
+    bool is_dominated = false;
+    for (size_t j = 0; j < std::min(kept, kCompared) && !is_dominated; ++j) is_dominated = rules(j);
+    for (size_t j = kept; j > kCompared && j + kCompared > kept && !is_dominated; --j) is_dominated = rules(j - 1);
+    if (!is_dominated) labels[kept++] = labels[i];
+  }
+  labels.resize(kept);
+}
+
+std::vector<int> LabelSearch::choice_of(size_t label) const {
+  std::vector<int> choice(chain_.size());
+  for (size_t i = chain_.size(); i-- > 0;) {
+    choice[i] = layers_[i][label].option;
+    label = static_cast<size_t>(layers_[i][label].parent);
+  }
+  return choice;
+}
+
+}  // namespace memtune::planner

@@ -1,0 +1,161 @@
+#include "core/planner/chain_solver.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/planner/chain_bound.h"
+#include "core/planner/chain_labels.h"
+#include "core/planner/chain_reduced.h"
+
+namespace memtune::planner {
+namespace {
+
+constexpr size_t kFirstLabels = 256, kLabels = 4096;  // a block: to find a limit, and below it
+constexpr double kAllChoices = 2e6;                   // so few are all looked at if need be
+constexpr size_t kReach = 6;                          // blocks between two that are changed at once
+constexpr double kMargin = 1e-10;                     // of rounding, relative
+
+// The choices found, each with its cost.
+class ChoicePool {
+ public:
+  ChoicePool(const Chain& chain, size_t most) : chain_(chain), most_(most) {}
+
+  bool add(const std::vector<int>& choice) {
+    ChainCost cost = simulate(chain_, choice);
+    if (!cost.fits || (plans_.size() >= most_ && cost.ms > worst_ms_)) return false;
+    plans_.push_back({choice, cost});
+    if (plans_.size() >= 2 * most_ + 64) tidy();
+    return true;
+  }
+
+  // The best `most`, each once.
+  const std::vector<ChainPlan>& tidy() {
+    std::ranges::sort(plans_, [](const ChainPlan& a, const ChainPlan& b) {
+      return std::pair(a.cost.ms, std::cref(a.choice).get()) < std::pair(b.cost.ms, std::cref(b.choice).get());
+    });
+    const auto again = std::ranges::unique(plans_, {}, &ChainPlan::choice);
+    plans_.erase(again.begin(), again.end());
+    if (plans_.size() > most_) plans_.resize(most_);
+    if (!plans_.empty()) worst_ms_ = plans_.back().cost.ms;
+    return plans_;
+  }
+
+  double best_ms() { return tidy().empty() ? std::numeric_limits<double>::infinity() : plans_.front().cost.ms; }
+
+ private:
+  const Chain& chain_;
+  size_t most_;
+  std::vector<ChainPlan> plans_;
+  double worst_ms_ = std::numeric_limits<double>::infinity();
+};
+
+class ChainSearch {
+ public:
+  ChainSearch(const Chain& chain, size_t most) : reduced_(chain), pool_(reduced_.chain(), most), most_(most) {}
+
+  void run() {
+    const std::optional<int64_t> least = reduced_.least_budget();
+    if (!least || *least > reduced_.chain().budget_bytes) return;
+    if (reduced_.size() == 0) {
+      pool_.add({});
+      lower_ms_ = 0;
+      return;
+    }
+    ChainBound bound(reduced_);
+    find(bound, kFirstLabels);
+    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
+    find(bound, kFirstLabels);
+    improve();
+    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
+    const double dropped_ms = find(bound, are_few() ? std::numeric_limits<size_t>::max() / 4 : kLabels);
+    improve();
+    lower_ms_ = std::min(std::max(bound.root_ms(), dropped_ms), pool_.best_ms()) * (1 - kMargin);
+  }
+
+  std::vector<ChainPlan> plans() {
+    std::vector<ChainPlan> plans = pool_.tidy();
+    for (ChainPlan& plan : plans) plan.choice = reduced_.original(plan.choice);
+    return plans;
+  }
+  double lower_ms() const { return lower_ms_; }
+
+ private:
+  bool are_few() const {
+    double choices = 1;
+    for (size_t i = 0; i < reduced_.size(); ++i) choices *= static_cast<double>(reduced_.options(i).size());
+    return choices <= kAllChoices;
+  }
+
+  // What of the choices it dropped is the least that they may take.
+  double find(const ChainBound& bound, size_t cap) {
+    const double best_ms = pool_.best_ms();
+    LabelSearch search(reduced_, bound, best_ms * (1 + (most_ > 1 ? 2e-3 : -kMargin)), cap);
+    for (const std::vector<int>& choice : search.run()) pool_.add(choice);
+    return search.dropped_ms();
+  }
+
+  // One block or two near each other at a time, until nothing is better.
+  void improve() {
+    for (double before = std::numeric_limits<double>::infinity(); pool_.best_ms() < before;) {
+      before = pool_.best_ms();
+      std::vector<int> choice = pool_.tidy().front().choice;
+      for (size_t i = 0; i < choice.size(); ++i) change(choice, i);
+    }
+  }
+
+  void change(std::vector<int>& choice, size_t block) {
+    each_other(choice, block, [&] {
+      pool_.add(choice);
+      for (size_t j = block + 1; j < std::min(choice.size(), block + 1 + kReach); ++j)
+        each_other(choice, j, [&] { pool_.add(choice); });
+    });
+  }
+
+  template <typename Visit>
+  void each_other(std::vector<int>& choice, size_t block, const Visit& visit) {
+    const int own = choice[block];
+    for (int k = 0; k < static_cast<int>(reduced_.options(block).size()); ++k) {
+      choice[block] = k;
+      if (k != own) visit();
+    }
+    choice[block] = own;
+  }
+
+  ReducedChain reduced_;
+  ChoicePool pool_;
+  size_t most_;
+  double lower_ms_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace
+
+std::optional<ChainPlan> solve(const Chain& chain) {
+  const std::vector<ChainPlan> plans = solve_best(chain, 1);
+  return plans.empty() ? std::nullopt : std::optional(plans.front());
+}
+
+std::vector<ChainPlan> solve_best(const Chain& chain, size_t most) {
+  ChainSearch search(chain, most);
+  search.run();
+  return search.plans();
+}
+
+double lower_bound_ms(const Chain& chain) {
+  ChainSearch search(chain, 1);
+  search.run();
+  return search.lower_ms();
+}
+
+std::optional<int64_t> least_budget(const Chain& chain) { return ReducedChain(chain).least_budget(); }
+
+std::optional<double> saved_ms(const Chain& chain, int64_t step_bytes) {
+  const std::optional<ChainPlan> before = solve(chain);
+  Chain more = chain;
+  more.budget_bytes += step_bytes;
+  const std::optional<ChainPlan> after = solve(more);
+  if (!before || !after) return std::nullopt;
+  return before->cost.ms - after->cost.ms;
+}
+
+}  // namespace memtune::planner

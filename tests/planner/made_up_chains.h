@@ -1,0 +1,71 @@
+// Chains for the tests of the solver: random ones, and some like a decoder's.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+
+#include "core/planner/chain.h"
+
+namespace memtune::planner {
+
+constexpr double kGiB = 1 << 30;
+
+// mt19937 is the same everywhere, the standard's distributions are not.
+class MadeUpChains {
+ public:
+  explicit MadeUpChains(uint32_t seed) : random_(seed) {}
+
+  double between(double low, double high) { return low + (high - low) * static_cast<double>(random_()) / 4294967296.0; }
+  int below(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
+
+  // Blocks and options that have little in common; some links are missing, slow in one direction, or fast.
+  Chain random(int blocks, int options) {
+    Chain chain;
+    const double speed = 50e6 * between(0.1, 3);
+    chain.out_bytes_per_ms = below(12) == 0 ? 0 : speed;
+    chain.in_bytes_per_ms = speed * between(0.3, 1.5);
+    for (int i = 0; i < blocks; ++i) {
+      ChainBlock block{between(2, 20), between(5, 40), {}};
+      const double bytes = between(0.1, 2) * kGiB;
+      for (int k = 0; k < options; ++k) block.options.push_back(random_option(bytes));
+      chain.blocks.push_back(block);
+    }
+    return chain;
+  }
+
+  // Of a decoder of 7 billion parameters: what a block saves, and the ways to keep, move or make again parts of it.
+  Chain decoder(int blocks, int options, double jitter) {
+    Chain chain{{}, 50e6, 50e6, 0, 0};
+    for (int i = 0; i < blocks; ++i) {
+      const double time = 1 + between(-jitter, jitter), size = 1 + between(-jitter, jitter);
+      ChainBlock block{9.5 * time, 19.5 * time, {}};
+      const double ways[8][3] = {{1.07, 0, 0}, {0, 1.07, 0},  {0.03, 0, 9.5}, {0, 0.03, 9.5},
+                                 {0.6, 0, 1},  {0, 0.6, 1.0}, {0.5, 0.57, 0}, {0.3, 0, 4}};
+      for (int k = 0; k < std::min(options, 8); ++k)
+        block.options.push_back({bytes(ways[k][0] * size), bytes(ways[k][1] * size), ways[k][2] * time,
+                                 bytes(1.2 * size), bytes(1.4 * size)});
+      chain.blocks.push_back(block);
+    }
+    chain.budget_bytes = bytes(1.07 * blocks + 1.4 * 2);
+    return chain;
+  }
+
+  static int64_t bytes(double gib) { return static_cast<int64_t>(gib * kGiB); }
+
+ private:
+  ChainOption random_option(double bytes) {
+    ChainOption option;
+    const double resident = between(0, 1), moved = below(2) ? between(0, 1 - resident) : 0;
+    option.resident_bytes = static_cast<int64_t>(bytes * resident);
+    option.moved_bytes = static_cast<int64_t>(bytes * moved);
+    option.recompute_ms = below(4) ? (1 - resident - moved) * between(2, 15) : 0;
+    option.forward_peak_bytes = static_cast<int64_t>(bytes * between(0.8, 1.6));
+    option.backward_peak_bytes = static_cast<int64_t>(bytes * between(1, 2));
+    return option;
+  }
+
+  std::mt19937 random_;
+};
+
+}  // namespace memtune::planner
