@@ -9,6 +9,8 @@ bool worked(const Row& row) { return row.measurement.outcome == Outcome::ok; }
 
 bool is_base(const Row& row) { return row.base || row.measurement.strategy == "none"; }
 
+bool is_planned(const Row& row) { return row.measurement.strategy.starts_with("plan:"); }
+
 int64_t peak(const Row& row) { return row.measurement.peak_bytes.allocated; }
 
 bool same_axes(const Row& a, const Row& b) { return a.batch == b.batch && a.sequence == b.sequence; }

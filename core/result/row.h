@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/result/measurement.h"
+#include "core/result/predicted.h"
 #include "core/result/save_measurement.h"
 
 namespace memtune::result {
@@ -24,10 +25,12 @@ struct Row {
   std::vector<std::string> command = {};    // that was measured, where it is no trial of memtune's own
   std::string config = {};                  // path of the config that was made for it; "": none
   bool base = false;                        // of a sweep of commands the one as it is; of others `none` is
+  std::optional<Predicted> predicted = {};  // before it ran
 };
 
 bool worked(const Row& row);
 bool is_base(const Row& row);                 // what others are to do better than
+bool is_planned(const Row& row);              // of a plan that was made for this model and machine: "plan:..."
 int64_t peak(const Row& row);                 // bytes allocated at most
 bool same_axes(const Row& a, const Row& b);   // batch and sequence
 bool same_trial(const Row& a, const Row& b);  // strategy, batch and sequence

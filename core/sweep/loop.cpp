@@ -54,8 +54,9 @@ bool Loop::run_proposals() {
 void Loop::add(std::vector<TrialState> proposed) {
   for (TrialState& trial : proposed) {
     const auto before = std::ranges::find(earlier_.trials, trial.spec.key, &TrialSpec::key);
-    if (before != earlier_.trials.end()) trial.spec.saves = before->saves, trial.spec.notes = before->notes;
-    turns_.add(std::move(trial));
+    const bool known = before != earlier_.trials.end();
+    if (known) trial.spec.saves = before->saves, trial.spec.notes = before->notes;
+    turns_.add(std::move(trial), known ? before->predicted : std::nullopt);
   }
 }
 

@@ -75,6 +75,7 @@ TrialState PlanTrials::trial_of(Proposal proposal) {
   TrialState trial;
   trial.setting = proposal.setting;
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
+  trial.spec.predicted = proposal.predicted;
   // An axis of one value is a setting like any other.
   if (settings_.batches.size() > 1 || settings_.global_batch > 0) trial.spec.batch = point.batch;
   if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;

@@ -11,6 +11,7 @@
 
 #include "core/config/plan.h"
 #include "core/result/measurement.h"
+#include "core/result/predicted.h"
 #include "core/sweep/candidates.h"
 #include "core/sweep/trial_process.h"
 
@@ -26,6 +27,7 @@ struct Proposal {
   std::string name;    // of the strategy or the plan
   size_t setting = 0;  // index into the sweep's settings
   config::Plan plan;   // made from that setting's facts
+  std::optional<result::Predicted> predicted = {};
 };
 
 // A proposal that has ended, well or not.

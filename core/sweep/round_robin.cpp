@@ -22,13 +22,16 @@ RoundRobin::RoundRobin(const LoopSettings& settings, SweepListener& listener, Op
       record_(record),
       time_(settings.time_limit) {}
 
-void RoundRobin::add(TrialState trial) {
+void RoundRobin::add(TrialState trial, const std::optional<result::Predicted>& earlier) {
   const auto same = [&](const TrialState& other) { return other.spec.key == trial.spec.key; };
   if (std::ranges::any_of(trials_, same)) return;
   const JournalEntry* known = journal().find(trial.spec.key);
   if (known) trial.spec.folder = known->folder;
   trial.reused = known && can_reuse(*known, trial);
-  if (trial.reused) trial.measurement = *directory_.read_measurement(known->folder);
+  if (trial.reused) {
+    trial.measurement = *directory_.read_measurement(known->folder);
+    trial.spec.predicted = earlier;  // what is told now may have been told by the measurement
+  }
   record_.trials.push_back(trial.spec);
   trials_.push_back(std::move(trial));
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ class RoundRobin {
   RoundRobin(const LoopSettings& settings, SweepListener& listener, OpenDirectory& open, SweepSubject& subject,
              SweepRecord& record);
 
-  // With what is here of it already. One of the same key is not added twice.
-  void add(TrialState trial);
+  // With what is here of it already. One of the same key is not added twice. `earlier`: what was predicted when it was
+  // measured, where it was.
+  void add(TrialState trial, const std::optional<result::Predicted>& earlier);
   const std::vector<TrialState>& trials() const { return trials_; }
   size_t missing_rounds(const TrialState& trial);
 

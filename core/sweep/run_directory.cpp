@@ -39,13 +39,15 @@ std::optional<int64_t> optional_from_json(const json& value) {
 }
 
 json to_json(const TrialSpec& spec) {
-  return {{"strategy", spec.strategy},
+  json value = {{"strategy", spec.strategy},
           {"batch", optional_to_json(spec.batch)},
           {"sequence", optional_to_json(spec.sequence)},
           {"key", spec.key},
           {"folder", spec.folder},
           {"saves", spec.saves},
           {"notes", spec.notes}};
+  if (spec.predicted) value["predicted"] = *spec.predicted;
+  return value;
 }
 
 TrialSpec spec_from_json(const json& value) {
@@ -55,6 +57,7 @@ TrialSpec spec_from_json(const json& value) {
     throw UsageError("'" + spec.folder + "' is no folder of a trial");
   if (value.contains("saves")) value.at("saves").get_to(spec.saves);
   if (value.contains("notes")) value.at("notes").get_to(spec.notes);
+  if (value.contains("predicted")) spec.predicted = value.at("predicted").get<result::Predicted>();
   return spec;
 }
 

@@ -25,6 +25,7 @@
 #include "core/base/own_folder.h"
 #include "core/config/trial_request.h"
 #include "core/report/report.h"
+#include "core/result/predicted.h"
 #include "core/result/recommend.h"
 #include "core/sweep/command_variants.h"
 #include "core/sweep/trial_process.h"
@@ -39,6 +40,7 @@ struct TrialSpec {
   std::string folder;                               // relative to the run directory
   std::vector<result::SaveMeasurement> saves = {};  // under its plan, or its own, where they were measured
   std::vector<std::string> notes = {};              // for people
+  std::optional<result::Predicted> predicted = {};  // before it ran
 };
 
 // sweep.json.

@@ -24,6 +24,13 @@ void read_axes(const nlohmann::json& json, std::optional<int64_t>& batch, std::o
   if (json.contains("sequence")) sequence = whole(json.at("sequence"));
 }
 
+nlohmann::json predicted(const Row& row) {
+  nlohmann::json json = *row.predicted;
+  if (const auto error = step_error(row)) json["step_error"] = *error;
+  if (const auto error = peak_error(row)) json["peak_error"] = *error;
+  return json;
+}
+
 nlohmann::json trial(const Row& row) {
   nlohmann::json json = row.measurement;
   json["pareto"] = row.pareto;
@@ -33,6 +40,7 @@ nlohmann::json trial(const Row& row) {
   if (row.passes > 1) json["passes"] = row.passes;
   if (!row.command.empty()) json["command"] = row.command;
   if (!row.config.empty()) json["config"] = row.config;
+  if (row.predicted) json["predicted"] = predicted(row);
   return json;
 }
 
@@ -110,6 +118,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
     if (trial.contains("passes")) row.passes = whole(trial.at("passes"), 1);
     row.command = trial.value("command", std::vector<std::string>());
     row.config = trial.value("config", "");
+    if (trial.contains("predicted")) row.predicted = trial.at("predicted").get<result::Predicted>();
     report.rows.push_back(std::move(row));
   }
   const nlohmann::json& advice = json.at("recommendation");

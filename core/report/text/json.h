@@ -6,7 +6,7 @@
 //    "notes": [..]}
 //
 // A trial is result::to_json(Measurement) with "pareto" and "recommended", "batch" and "sequence" where they are axes,
-// and "passes" where a step has several.
+// "passes" where a step has several, and "predicted" where it was.
 #pragma once
 
 #include <string>

@@ -57,6 +57,20 @@ TEST_CASE("how the answer came to be is told, and read again") {
   CHECK(from_json_text(before.dump(), "it").origin.command == "");
 }
 
+TEST_CASE("what was predicted stands beside the trial with its signed errors, and is read again") {
+  Report report = sample_report();
+  CHECK_FALSE(json::parse(to_json_text(report))["trials"][1].contains("predicted"));
+  report.rows[1].predicted = {400, 9 * kGiB};  // of 320 ms and 12 GiB
+  report.rows[0].predicted = {300, kGiB};      // did not work
+  const std::string text = to_json_text(report);
+  const json trials = json::parse(text)["trials"];
+  CHECK(trials[1]["predicted"] ==
+        json{{"step_ms", 400.0}, {"peak_bytes", 9 * kGiB}, {"step_error", 0.25}, {"peak_error", -0.25}});
+  CHECK(trials[0]["predicted"] == json{{"step_ms", 300.0}, {"peak_bytes", kGiB}});
+  CHECK(from_json_text(text, "it").rows[1].predicted == report.rows[1].predicted);
+  CHECK_FALSE(from_json_text(text, "it").rows[2].predicted);
+}
+
 TEST_CASE("marks and axes are added to the trial") {
   Report report = sample_report();
   report.rows[1].batch = 4;

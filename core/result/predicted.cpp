@@ -1,0 +1,62 @@
+#include "core/result/predicted.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/result/row.h"
+
+namespace memtune::result {
+namespace {
+
+std::optional<double> error(const Row& row, double predicted, double measured) {
+  if (!worked(row) || !(measured > 0)) return {};
+  return predicted / measured - 1;
+}
+
+struct Spread {
+  double median = 0, most = 0;
+};
+
+Spread spread_of(std::span<const Row> rows, std::optional<double> (*error_of)(const Row&)) {
+  std::vector<double> sizes;
+  for (const Row& row : rows)
+    if (const auto error = error_of(row)) sizes.push_back(std::abs(*error));
+  if (sizes.empty()) return {};
+  const double most = *std::ranges::max_element(sizes);
+  return {summarize(std::move(sizes)).median, most};
+}
+
+}  // namespace
+
+void to_json(nlohmann::json& json, const Predicted& predicted) {
+  json = {{"step_ms", predicted.step_ms}, {"peak_bytes", predicted.peak_bytes}};
+}
+
+void from_json(const nlohmann::json& json, Predicted& predicted) {
+  predicted.step_ms = json.at("step_ms");
+  if (!(predicted.step_ms >= 0) || !std::isfinite(predicted.step_ms))
+    throw UsageError("a predicted step of " + json.at("step_ms").dump() + " ms");
+  predicted.peak_bytes = whole(json.at("peak_bytes"), 0);
+}
+
+std::optional<double> step_error(const Row& row) {
+  if (!row.predicted) return {};
+  return error(row, row.predicted->step_ms, row.measurement.step_ms.median);
+}
+
+std::optional<double> peak_error(const Row& row) {
+  if (!row.predicted) return {};
+  return error(row, static_cast<double>(row.predicted->peak_bytes), static_cast<double>(peak(row)));
+}
+
+PredictionErrors prediction_errors(std::span<const Row> rows) {
+  const auto predicted = [](const Row& row) { return row.predicted && worked(row); };
+  const Spread step = spread_of(rows, step_error), peak = spread_of(rows, peak_error);
+  return {static_cast<size_t>(std::ranges::count_if(rows, predicted)), step.median, step.most, peak.median, peak.most};
+}
+
+}  // namespace memtune::result

@@ -1,0 +1,35 @@
+// What a trial was expected to measure, told before it ran, and how far off that was: predicted / measured - 1, so that
+// an error above 0 means that too much was expected. Pure functions over rows; errors are there where the trial worked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+
+namespace memtune::result {
+
+struct Row;
+
+struct Predicted {
+  double step_ms = 0;
+  int64_t peak_bytes = 0;  // allocated at most
+  bool operator==(const Predicted&) const = default;
+};
+
+void to_json(nlohmann::json& json, const Predicted& predicted);
+void from_json(const nlohmann::json& json, Predicted& predicted);  // UsageError for what is no time and no size
+
+std::optional<double> step_error(const Row& row);
+std::optional<double> peak_error(const Row& row);
+
+// Without their signs, over the trials that were predicted and worked.
+struct PredictionErrors {
+  size_t trials = 0;
+  double step_median = 0, step_most = 0;
+  double peak_median = 0, peak_most = 0;
+};
+PredictionErrors prediction_errors(std::span<const Row> rows);
+
+}  // namespace memtune::result

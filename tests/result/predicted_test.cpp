@@ -1,0 +1,73 @@
+// How far predictions were off, with figures that can be checked by hand.
+#include "core/result/predicted.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "tests/result/rows.h"
+
+using namespace memtune;
+using namespace memtune::result;
+
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+Row predicted(Row row, double ms, int64_t peak_bytes) {
+  row.predicted = Predicted{ms, peak_bytes};
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("an error is above 0 where too much was expected") {
+  const Row high = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
+  CHECK(*step_error(high) == doctest::Approx(0.1));
+  CHECK(*peak_error(high) == doctest::Approx(0.1));
+  const Row low = predicted(row("plan:16GiB", 100, 10), 98, 9 * kGiB);
+  CHECK(*step_error(low) == doctest::Approx(-0.02));
+  CHECK(*peak_error(low) == doctest::Approx(-0.1));
+}
+
+TEST_CASE("without a prediction, and of a trial that did not work, there is no error") {
+  CHECK_FALSE(step_error(row("none", 100)));
+  CHECK_FALSE(peak_error(row("none", 100)));
+  Row failed = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
+  failed.measurement.outcome = Outcome::device_oom;
+  CHECK_FALSE(step_error(failed));
+  CHECK_FALSE(peak_error(failed));
+  failed = predicted(row("plan:16GiB", 0, 0), 110, 11 * kGiB);
+  CHECK_FALSE(step_error(failed));
+  CHECK_FALSE(peak_error(failed));
+}
+
+TEST_CASE("over trials the errors count without their signs, in the median and at most") {
+  Row failed = predicted(row("plan:4GiB", 100, 10), 500, 11 * kGiB);
+  failed.measurement.outcome = Outcome::device_oom;
+  const std::vector<Row> rows = {row("none", 100, 10), predicted(row("plan:8GiB", 100, 10), 101, 9 * kGiB),
+                                 predicted(row("plan:6GiB", 100, 10), 96, 10 * kGiB),
+                                 predicted(row("plan:5GiB", 100, 10), 98, 12 * kGiB), failed};
+  const PredictionErrors errors = prediction_errors(rows);
+  CHECK(errors.trials == 3);
+  CHECK(errors.step_median == doctest::Approx(0.02));
+  CHECK(errors.step_most == doctest::Approx(0.04));
+  CHECK(errors.peak_median == doctest::Approx(0.1));
+  CHECK(errors.peak_most == doctest::Approx(0.2));
+  CHECK(prediction_errors(std::vector{row("none", 100)}).trials == 0);
+}
+
+TEST_CASE("a prediction is read as it was written, and nothing but a time and a size is one") {
+  const Predicted told = {268.125, 17 * kGiB + 1};
+  CHECK(nlohmann::json(told).get<Predicted>() == told);
+  for (const char* text : {R"({"step_ms": -1, "peak_bytes": 1})", R"({"step_ms": 1, "peak_bytes": -1})"})
+    CHECK_THROWS(nlohmann::json::parse(text).get<Predicted>());
+  CHECK_THROWS(nlohmann::json::parse(R"({"step_ms": 1})").get<Predicted>());
+}
+
+TEST_CASE("planned is what a name says that begins with plan:") {
+  CHECK(is_planned(row("plan:16GiB", 100)));
+  CHECK_FALSE(is_planned(row("plan", 100)));
+  CHECK_FALSE(is_planned(row("my-plan:16GiB", 100)));
+}

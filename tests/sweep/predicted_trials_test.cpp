@@ -1,0 +1,91 @@
+// What was predicted of a trial goes with it into the report, and stays what it was when the trial is not run again.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/plan/strategy.h"
+#include "core/sweep/sweep.h"
+#include "tests/sweep/sweep_bench.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using result::Predicted;
+
+namespace {
+
+// The baseline, then what moves everything, of which `predicted` is expected.
+class Foretelling : public Proposer {
+ public:
+  Foretelling(const std::vector<Setting>& settings, std::optional<Predicted> predicted)
+      : settings_(settings), predicted_(predicted) {}
+
+  std::vector<Proposal> next(std::span<const Tried> tried) override {
+    if (!tried.empty()) return {};
+    const auto plan = [&](const char* name) {
+      return plan::make_plan(config::Strategy::parse(name), settings_[0].facts.program);
+    };
+    return {{"none", 0, plan("none")}, {"offload:stream", 0, plan("offload:stream"), predicted_}};
+  }
+
+ private:
+  const std::vector<Setting>& settings_;
+  std::optional<Predicted> predicted_;
+};
+
+struct Bench : test::SweepBench {
+  Bench() : SweepBench({"none"}) {}
+
+  // Of the second trial.
+  std::optional<Predicted> sweep(std::optional<Predicted> predicted, const std::string& behaviour = "") {
+    const test::Variable rules("FAKE_TRIAL", behaviour);
+    const auto make = [&](const Candidates&, const std::vector<Setting>& points) {
+      return std::make_unique<Foretelling>(points, predicted);
+    };
+    const SweepResult result = run_sweep(settings, listener, make);
+    REQUIRE(result.report.rows.size() == 2);
+    CHECK_FALSE(result.report.rows[0].predicted);
+    return result.report.rows[1].predicted;
+  }
+
+  nlohmann::json second_trial() const {
+    return nlohmann::json::parse(read_file(settings.directory / "sweep.json"))["trials"][1];
+  }
+};
+
+constexpr Predicted kFirst = {268.5, 1000}, kSecond = {1, 2};
+
+}  // namespace
+
+TEST_CASE("a proposal's prediction is in the trial's row and in sweep.json") {
+  Bench bench;
+  CHECK(bench.sweep(kFirst) == kFirst);
+  CHECK(bench.second_trial()["predicted"] == nlohmann::json{{"step_ms", 268.5}, {"peak_bytes", 1000}});
+  const RunDirectory directory(bench.settings.directory);
+  CHECK(make_report(directory, directory.read_record()).rows[1].predicted == kFirst);
+}
+
+TEST_CASE("a trial that was not predicted has no such field") {
+  Bench bench;
+  CHECK_FALSE(bench.sweep({}));
+  CHECK_FALSE(bench.second_trial().contains("predicted"));
+}
+
+TEST_CASE("what is predicted of a trial that was measured already does not count") {
+  Bench bench;
+  bench.sweep(kFirst);
+  bench.starts();
+  CHECK(bench.sweep(kSecond) == kFirst);
+  CHECK(bench.sweep({}) == kFirst);
+  CHECK(bench.starts() == "");
+  Bench unpredicted;
+  unpredicted.sweep({});
+  CHECK_FALSE(unpredicted.sweep(kSecond));
+}
+
+TEST_CASE("of a trial that runs again the latest prediction counts") {
+  Bench bench;
+  bench.sweep(kFirst);
+  std::filesystem::remove(bench.settings.directory / "trials/2-offload-stream/measurement.json");
+  CHECK(bench.sweep(kSecond) == kSecond);
+}
