@@ -289,7 +289,12 @@ std::optional<json> read_yaml(const std::string& text, Path path, const std::str
 std::string put_in_yaml(const std::string& text, Path path, const std::optional<json>& value, const std::string& name) {
   YamlDocument document = parse_yaml(text, name);
   put(document, 0, path, value, name);
-  return document.text();
+  std::string written = document.text();
+  // What a person wrote may be YAML that lines do not tell from other YAML: then nothing is written.
+  if (read_yaml(written, path, name) != value)
+    throw UsageError(name + ": " + join(std::vector<std::string>(path.begin(), path.end()), ".") +
+                     " cannot be set where it stands: write it there by hand");
+  return written;
 }
 
 }  // namespace memtune::trainer

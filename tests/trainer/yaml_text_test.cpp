@@ -106,6 +106,10 @@ TEST_CASE("a value of many lines is replaced whole") {
   CHECK(put("a:\n- 1\n- 2\nb: 1\n", {"a"}, "x") == "a: x\nb: 1\n");
 }
 
+TEST_CASE("what would be read as something else once it is set is refused") {
+  CHECK_THROWS_AS(put("a: {c: [0],\n d:\n-\n }\n", {"a", "b"}, 7), UsageError);
+}
+
 TEST_CASE("what others may share, and what is no mapping, is not written into") {
   CHECK_THROWS_WITH_AS(put(kOwn, {"base"}, 1),
                        "x.yaml: base has the anchor &base, so that others may have its value: write it out where it is "
