@@ -1,0 +1,168 @@
+#include "core/planner/option_selection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace memtune::planner {
+namespace {
+
+constexpr double kNearlyEqual = 0.005;  // of the block's bytes and ms
+constexpr double kWorthwhile = 0.002;   // of what a block costs
+constexpr double kLeastCost = 0.01;     // so that what costs next to nothing is compared like the rest
+
+bool beats(const BlockOption& a, const BlockOption& b) {
+  return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.recompute_ms <= b.recompute_ms;
+}
+
+auto by_resident(const BlockOption& option) {
+  return std::tuple(-option.resident_bytes, option.moved_bytes, option.recompute_ms);
+}
+
+// Of equal ones the first stays.
+void remove_dominated(std::vector<BlockOption>& options) {
+  std::vector<BlockOption> rest;
+  for (size_t i = 0; i < options.size(); ++i) {
+    bool beaten = false;
+    for (size_t j = 0; j < options.size() && !beaten; ++j)
+      beaten = j != i && beats(options[j], options[i]) && (j < i || !beats(options[i], options[j]));
+    if (!beaten) rest.push_back(options[i]);
+  }
+  options = std::move(rest);
+}
+
+class Selection {
+ public:
+  Selection(std::vector<BlockOption> options, int most) : options_(std::move(options)), most_(most) {
+    for (const BlockOption& option : options_) {
+      most_bytes_ = std::max(most_bytes_, static_cast<double>(option.resident_bytes));
+      most_ms_ = std::max(most_ms_, option.recompute_ms);
+    }
+  }
+
+  std::vector<BlockOption> select() {
+    take_extremes();
+    remove_near();
+    set_prices();
+    while (count() < most_ && (take_most_useful() || take_farthest())) continue;
+    return sorted();
+  }
+
+ private:
+  int count() const { return static_cast<int>(taken_.size()); }
+
+  // The fastest without copies, and the smallest; of equally small ones the fastest.
+  void take_extremes() {
+    const auto fastest = [](const BlockOption& o) {
+      return std::tuple(o.recompute_ms, o.moved_bytes, o.resident_bytes);
+    };
+    const auto smallest = [](const BlockOption& o) {
+      return std::tuple(o.resident_bytes, o.recompute_ms, o.moved_bytes);
+    };
+    take(std::ranges::min_element(options_, {}, fastest));
+    if (!options_.empty()) take(std::ranges::min_element(options_, {}, smallest));
+  }
+
+  void take(std::vector<BlockOption>::iterator option) {
+    taken_.push_back(*option);
+    options_.erase(option);
+  }
+
+  bool near(const BlockOption& a, const BlockOption& b) const {
+    const auto close = [](double x, double y, double whole) { return std::abs(x - y) <= kNearlyEqual * whole; };
+    return close(static_cast<double>(a.resident_bytes), static_cast<double>(b.resident_bytes), most_bytes_) &&
+           close(static_cast<double>(a.moved_bytes), static_cast<double>(b.moved_bytes), most_bytes_) &&
+           close(a.recompute_ms, b.recompute_ms, most_ms_);
+  }
+
+  void remove_near() {
+    std::vector<BlockOption> rest;
+    for (BlockOption& option : options_) {
+      const auto is_near = [&](const BlockOption& other) { return near(option, other); };
+      if (std::ranges::none_of(taken_, is_near) && std::ranges::none_of(rest, is_near))
+        rest.push_back(std::move(option));
+    }
+    options_ = std::move(rest);
+  }
+
+  // In units of the block's own bytes and ms. A byte that moves is cheaper than one that stays; else nothing moves.
+  void set_prices() {
+    for (int power = -6; power <= 6; ++power)
+      for (const double share : {0.125, 0.25, 0.5, 0.75, 2.0})
+        prices_.push_back({std::exp2(power), share * std::exp2(power)});
+    least_ = best_ = std::vector<double>(prices_.size(), std::numeric_limits<double>::max());
+    for (const BlockOption& option : options_) lower(least_, option);
+    for (const BlockOption& option : taken_) lower(least_, option), lower(best_, option);
+  }
+
+  double cost(const BlockOption& option, size_t price) const {
+    const auto [resident, moved] = prices_[price];
+    const double bytes =
+        resident * static_cast<double>(option.resident_bytes) + moved * static_cast<double>(option.moved_bytes);
+    return kLeastCost + option.recompute_ms / most_ms_ + bytes / most_bytes_;
+  }
+
+  void lower(std::vector<double>& costs, const BlockOption& option) const {
+    for (size_t price = 0; price < prices_.size(); ++price) costs[price] = std::min(costs[price], cost(option, price));
+  }
+
+  // How much better it is than what was taken, a mean over all prices.
+  double gain(const BlockOption& option) const {
+    double gain = 0;
+    for (size_t price = 0; price < prices_.size(); ++price)
+      gain += std::max(0.0, best_[price] - cost(option, price)) / least_[price];
+    return gain / static_cast<double>(prices_.size());
+  }
+
+  // From the nearest of those taken.
+  double distance(const BlockOption& option) const {
+    double least = std::numeric_limits<double>::max();
+    for (const BlockOption& other : taken_) least = std::min(least, distance(option, other));
+    return least;
+  }
+
+  double distance(const BlockOption& a, const BlockOption& b) const {
+    const double bytes =
+        static_cast<double>(std::abs(a.resident_bytes - b.resident_bytes) + std::abs(a.moved_bytes - b.moved_bytes));
+    return bytes / most_bytes_ + std::abs(a.recompute_ms - b.recompute_ms) / most_ms_;
+  }
+
+  bool take_most_useful() {
+    const auto useful =
+        std::ranges::max_element(options_, {}, [this](const BlockOption& option) { return gain(option); });
+    if (useful == options_.end() || gain(*useful) < kWorthwhile) return false;
+    take(useful);
+    lower(best_, taken_.back());
+    return true;
+  }
+
+  // Between corners of the hull a block may have to stop half way.
+  bool take_farthest() {
+    if (options_.empty()) return false;
+    take(std::ranges::max_element(options_, {}, [this](const BlockOption& option) { return distance(option); }));
+    return true;
+  }
+
+  std::vector<BlockOption> sorted() {
+    std::ranges::sort(taken_, {}, by_resident);
+    return std::move(taken_);
+  }
+
+  std::vector<BlockOption> options_, taken_;
+  int most_;
+  double most_bytes_ = 1, most_ms_ = 1e-9;
+  std::vector<std::pair<double, double>> prices_;  // of resident and moved bytes
+  std::vector<double> least_, best_;               // by price: cost of the best of all, and of those taken
+};
+
+}  // namespace
+
+std::vector<BlockOption> select_options(std::vector<BlockOption> options, int most) {
+  remove_dominated(options);
+  return Selection(std::move(options), most).select();
+}
+
+}  // namespace memtune::planner
