@@ -7,7 +7,7 @@
 namespace memtune::planner {
 namespace {
 
-constexpr int kSteps = 600;
+constexpr int kSteps = 1000;
 
 double bytes(int64_t value) { return static_cast<double>(value); }
 
@@ -29,7 +29,7 @@ ChainState follow(const ReducedChain& chain, const ChainState& before, size_t bl
   ChainState state;
   state.resident_bytes = before.resident_bytes + option.resident_bytes;
   state.moved_bytes = option.moved_bytes;
-  state.host_bytes = chain.chain().host_budget_bytes > 0 ? before.host_bytes + option.moved_bytes : 0;
+  state.host_bytes = chain.has_host_limit() ? before.host_bytes + option.moved_bytes : 0;
   state.ms = before.ms + wait + own.forward_ms + late + behind_ms;
   state.queue_ms = std::max(0.0, before.queue_ms - wait - own.forward_ms) + bytes(option.moved_bytes) * out_ms;
   state.residue_ms = std::max(before.residue_ms - late - behind_ms, -room_back * out_ms);
@@ -144,7 +144,7 @@ ChainBound::Multipliers ChainBound::slope(const std::vector<int>& choice) const 
     moved += bytes(option(i).moved_bytes);
     forward_ms += blocks[i].forward_ms;
   }
-  slope.host = chain_.chain().host_budget_bytes > 0 ? (moved - host_budget_) * unit_ms_ : 0;
+  slope.host = chain_.has_host_limit() ? (moved - host_budget_) * unit_ms_ : 0;
   // Copies that end behind the last forward: from there on, only backward from the block that they keep waiting counts.
   for (size_t i = size; i-- > 1;) {
     const double behind_ms = i + 1 < size ? blocks[i + 1].backward_ms + option(i + 1).recompute_ms : 0;
@@ -173,16 +173,27 @@ ChainBound::Multipliers ChainBound::moved_along(const Multipliers& slope, double
   return next;
 }
 
+// Of what moves: a multiplier of nothing whose constraint has room stays.
+double ChainBound::square_of(const Multipliers& slope) const {
+  double square = slope.host > 0 || multipliers_.host > 0 ? slope.host * slope.host : 0;
+  const auto add = [&square](const std::vector<double>& from, const std::vector<double>& by) {
+    for (size_t i = 0; i < from.size(); ++i)
+      if (by[i] > 0 || from[i] > 0) square += by[i] * by[i];
+  };
+  add(multipliers_.forward_room, slope.forward_room);
+  add(multipliers_.backward_room, slope.backward_room);
+  add(multipliers_.forward_wait, slope.forward_wait);
+  add(multipliers_.backward_wait, slope.backward_wait);
+  return square;
+}
+
 // Subgradient ascent: steps as long as the slope says that the target is away, shorter when they stop helping.
 void ChainBound::raise(double target_ms) {
   Multipliers best = multipliers_;
   double best_ms = root_ms_, length = 1;
   for (int step = 0, useless = 0; step < kSteps && best_ms < target_ms; ++step) {
     const Multipliers along = slope(cheapest());
-    double square = along.host * along.host;
-    for (const std::vector<double>* one :
-         {&along.forward_room, &along.backward_room, &along.forward_wait, &along.backward_wait})
-      for (const double value : *one) square += value * value;
+    const double square = square_of(along);
     if (square == 0) break;
     set(moved_along(along, length * (target_ms - root_ms_) / square));
     useless = root_ms_ > best_ms ? 0 : useless + 1;

@@ -60,6 +60,7 @@ class ChainBound {
   double own_ms(size_t block, size_t option) const;
   std::vector<int> cheapest() const;
   Multipliers slope(const std::vector<int>& choice) const;
+  double square_of(const Multipliers& slope) const;
   Multipliers moved_along(const Multipliers& slope, double step) const;
 
   const ReducedChain& chain_;

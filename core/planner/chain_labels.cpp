@@ -54,9 +54,9 @@ std::vector<std::vector<int>> LabelSearch::run() {
 bool LabelSearch::has_room(const ChainState& before, size_t block, size_t option) const {
   const ChainOption& one = chain_.options(block)[option];
   const int64_t room = chain_.chain().budget_bytes - before.resident_bytes;
+  const int64_t host_left = chain_.host_limit() - (chain_.has_host_limit() ? before.host_bytes + one.moved_bytes : 0);
   return one.forward_peak_bytes <= room && one.backward_peak_bytes + before.moved_bytes <= room &&
-         chain_.needed_behind(block, option) <= room - one.resident_bytes &&
-         chain_.fits(before.host_bytes + one.moved_bytes);
+         chain_.fits_behind(block, option, room - one.resident_bytes, host_left);
 }
 
 // Behind the last block it is the time itself.

@@ -1,10 +1,13 @@
 #include "core/planner/chain_reduced.h"
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
+#include <utility>
 
 namespace memtune::planner {
 namespace {
+
+constexpr size_t kNeeds = 100'000;  // of all blocks, an option
 
 // Every field is a cost: less of it never makes a choice worse. Less recompute gives the copies of the block before
 // less time to hide under, but never by more than it saves.
@@ -29,7 +32,18 @@ ReducedChain::ReducedChain(const Chain& chain) : chain_(chain), original_(chain.
     in_ms_ = 1 / chain.in_bytes_per_ms;
   }
   for (size_t i = 0; i < size(); ++i) reduce(i);
-  find_needs();
+  lift_host_limit();
+  needs_.resize(size());
+  for (size_t i = size(); i-- > 0;) find_needs(i);
+  first_ = needs_with(0, 0);
+}
+
+// A limit that no choice reaches only makes work.
+void ReducedChain::lift_host_limit() {
+  int64_t most = 0;
+  for (const ChainBlock& block : chain_.blocks)
+    if (!block.options.empty()) most += std::ranges::max(block.options, {}, &ChainOption::moved_bytes).moved_bytes;
+  if (most <= chain_.host_budget_bytes) chain_.host_budget_bytes = 0;
 }
 
 void ReducedChain::reduce(size_t block) {
@@ -37,7 +51,7 @@ void ReducedChain::reduce(size_t block) {
   std::vector<ChainOption>& kept = chain_.blocks[block].options;
   kept.clear();
   for (size_t k = 0; k < all.size(); ++k) {
-    const bool moves = out_ms_ > 0 && fits(all[k].moved_bytes);
+    const bool moves = out_ms_ > 0 && all[k].moved_bytes <= host_limit();
     if ((all[k].moved_bytes > 0 && !moves) || is_dominated(all, k)) continue;
     kept.push_back(all[k]);
     original_[block].push_back(static_cast<int>(k));
@@ -48,33 +62,64 @@ double ReducedChain::late_ms(const ChainOption& option, double behind_ms) const 
   return std::max(0.0, static_cast<double>(option.moved_bytes) * in_ms_ - behind_ms);
 }
 
-void ReducedChain::find_needs() {
-  needed_.resize(size());
-  for (size_t i = size(); i-- > 0;) {
-    for (const ChainOption& option : options(i)) {
-      int64_t least = i + 1 < size() ? std::numeric_limits<int64_t>::max() : 0;
-      for (size_t k = 0; i + 1 < size() && k < options(i + 1).size(); ++k) {
-        const ChainOption& next = options(i + 1)[k];
-        if (needed_[i + 1][k] == std::numeric_limits<int64_t>::max()) continue;
-        least = std::min(least, std::max({next.forward_peak_bytes, next.backward_peak_bytes + option.moved_bytes,
-                                          next.resident_bytes + needed_[i + 1][k]}));
-      }
-      needed_[i].push_back(least);
+void ReducedChain::find_needs(size_t block) {
+  for (const ChainOption& option : options(block)) {
+    needs_[block].push_back(block + 1 < size() ? needs_with(block + 1, option.moved_bytes) : std::vector<Need>(1));
+    thin(needs_[block].back());
+  }
+}
+
+// Of `block` and those behind it, when the block before it moves so much: none that is beaten in both.
+std::vector<ReducedChain::Need> ReducedChain::needs_with(size_t block, int64_t moved_bytes) const {
+  std::vector<Need> all, kept;
+  for (size_t k = 0; block < size() && k < options(block).size(); ++k) {
+    const ChainOption& own = options(block)[k];
+    const int64_t peak = std::max(own.forward_peak_bytes, own.backward_peak_bytes + moved_bytes);
+    for (size_t j = 0; j < needs_[block][k].size(); ++j) {
+      const Need& behind = needs_[block][k][j];
+      const int64_t host = has_host_limit() ? behind.host_bytes + own.moved_bytes : 0;
+      if (host > host_limit()) break;
+      all.push_back(
+          {host, std::max(peak, own.resident_bytes + behind.budget_bytes), static_cast<int>(k), static_cast<int>(j)});
     }
   }
+  std::ranges::sort(all, {}, [](const Need& one) { return std::pair(one.host_bytes, one.budget_bytes); });
+  for (const Need& one : all)
+    if (kept.empty() || one.budget_bytes < kept.back().budget_bytes) kept.push_back(one);
+  return kept;
+}
+
+// Both ends stay: the fewest host bytes, and the least budget.
+void ReducedChain::thin(std::vector<Need>& needs) {
+  const size_t most = std::max<size_t>(2, kNeeds / size());
+  if (needs.size() <= most) return;
+  is_thinned_ = true;
+  for (size_t i = 0; i < most; ++i) needs[i] = needs[i * (needs.size() - 1) / (most - 1)];
+  needs.resize(most);
+}
+
+bool ReducedChain::fits_behind(size_t block, size_t option, int64_t room_bytes, int64_t host_bytes) const {
+  const std::vector<Need>& needs = needs_[block][option];
+  const auto past = std::ranges::upper_bound(needs, host_bytes, {}, &Need::host_bytes);
+  return past != needs.begin() && std::prev(past)->budget_bytes <= room_bytes;
 }
 
 std::optional<int64_t> ReducedChain::least_budget() const {
   if (size() == 0) return 0;
-  std::optional<int64_t> least;
-  for (size_t k = 0; k < options(0).size(); ++k) {
-    const ChainOption& option = options(0)[k];
-    if (needed_[0][k] == std::numeric_limits<int64_t>::max()) continue;
-    const int64_t needed =
-        std::max({option.forward_peak_bytes, option.backward_peak_bytes, option.resident_bytes + needed_[0][k]});
-    least = std::min(least.value_or(needed), needed);
+  return first_.empty() ? std::nullopt : std::optional(first_.back().budget_bytes);
+}
+
+std::optional<std::vector<int>> ReducedChain::least_choice() const {
+  std::vector<int> choice;
+  const std::vector<Need>* needs = &first_;
+  if (needs->empty() && size() > 0) return std::nullopt;
+  for (size_t i = 0, at = needs->size() - 1; i < size(); ++i) {
+    const Need& need = (*needs)[at];
+    choice.push_back(need.option);
+    needs = &needs_[i][static_cast<size_t>(need.option)];
+    at = static_cast<size_t>(need.index);
   }
-  return least;
+  return choice;
 }
 
 std::vector<int> ReducedChain::original(const std::vector<int>& choice) const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -24,25 +25,40 @@ class ReducedChain {
   double in_ms() const { return in_ms_; }
   double late_ms(const ChainOption& option, double behind_ms) const;
 
-  // The least budget of the blocks behind `block`, beside what it and those before it keep, when `option` is its.
-  int64_t needed_behind(size_t block, size_t option) const { return needed_[block][option]; }
-  // The least budget of all, whatever moves; nothing where a block has no option left.
+  // Whether the blocks behind `block` can be done within so much budget and host memory when `option` is its.
+  bool fits_behind(size_t block, size_t option, int64_t room_bytes, int64_t host_bytes) const;
+  // The choice of least budget; nothing where none fits whatever the budget. As fits_behind() it is exact unless
+  // is_thinned(): then host bytes were traded for budget in too many ways, and some were left out.
+  std::optional<std::vector<int>> least_choice() const;
   std::optional<int64_t> least_budget() const;
-  bool fits(int64_t moved_bytes) const {
-    return chain_.host_budget_bytes == 0 || moved_bytes <= chain_.host_budget_bytes;
-  }
+  bool is_thinned() const { return is_thinned_; }
+
+  bool has_host_limit() const { return chain_.host_budget_bytes > 0; }
+  int64_t host_limit() const { return has_host_limit() ? chain_.host_budget_bytes : kNoLimit; }
 
   // In the numbers of the chain that was given.
   std::vector<int> original(const std::vector<int>& choice) const;
 
  private:
+  // What the blocks behind one need at the least, beside what is kept before them; and how.
+  struct Need {
+    int64_t host_bytes = 0, budget_bytes = 0;
+    int option = 0, index = 0;  // of the next block, and of its needs
+  };
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
   void reduce(size_t block);
-  void find_needs();
+  void lift_host_limit();
+  void find_needs(size_t block);
+  std::vector<Need> needs_with(size_t block, int64_t moved_bytes) const;
+  void thin(std::vector<Need>& needs);
 
   Chain chain_;
   double out_ms_ = 0, in_ms_ = 0;
   std::vector<std::vector<int>> original_;
-  std::vector<std::vector<int64_t>> needed_;
+  std::vector<std::vector<std::vector<Need>>> needs_;  // a block, an option: more host bytes, less budget
+  std::vector<Need> first_;                            // the same of all blocks
+  bool is_thinned_ = false;
 };
 
 }  // namespace memtune::planner

@@ -11,10 +11,11 @@
 namespace memtune::planner {
 namespace {
 
-constexpr size_t kFirstLabels = 256, kLabels = 4096;  // a block: to find a limit, and below it
-constexpr double kAllChoices = 2e6;                   // so few are all looked at if need be
-constexpr size_t kReach = 6;                          // blocks between two that are changed at once
-constexpr double kMargin = 1e-10;                     // of rounding, relative
+constexpr size_t kFirstLabels = 256;  // a block, to find a limit
+constexpr size_t kLabels = 400'000;   // of all blocks, below the limit
+constexpr double kAllChoices = 2e6;   // so few are all looked at if need be
+constexpr size_t kPairs = 1024;       // of blocks that are changed at once
+constexpr double kMargin = 1e-10;     // of rounding, relative
 
 // The choices found, each with its cost.
 class ChoicePool {
@@ -55,10 +56,9 @@ class ChainSearch {
   ChainSearch(const Chain& chain, size_t most) : reduced_(chain), pool_(reduced_.chain(), most), most_(most) {}
 
   void run() {
-    const std::optional<int64_t> least = reduced_.least_budget();
-    if (!least || *least > reduced_.chain().budget_bytes) return;
+    const std::optional<std::vector<int>> least = reduced_.least_choice();
+    if (!least || !pool_.add(*least)) return;
     if (reduced_.size() == 0) {
-      pool_.add({});
       lower_ms_ = 0;
       return;
     }
@@ -68,9 +68,11 @@ class ChainSearch {
     find(bound, kFirstLabels);
     improve();
     bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
-    const double dropped_ms = find(bound, are_few() ? std::numeric_limits<size_t>::max() / 4 : kLabels);
+    const double dropped_ms =
+        find(bound, are_few() ? std::numeric_limits<size_t>::max() / 4 : kLabels / reduced_.size());
     improve();
-    lower_ms_ = std::min(std::max(bound.root_ms(), dropped_ms), pool_.best_ms()) * (1 - kMargin);
+    const double proven_ms = reduced_.is_thinned() ? bound.root_ms() : std::max(bound.root_ms(), dropped_ms);
+    lower_ms_ = std::min(proven_ms, pool_.best_ms()) * (1 - kMargin);
   }
 
   std::vector<ChainPlan> plans() {
@@ -107,7 +109,7 @@ class ChainSearch {
   void change(std::vector<int>& choice, size_t block) {
     each_other(choice, block, [&] {
       pool_.add(choice);
-      for (size_t j = block + 1; j < std::min(choice.size(), block + 1 + kReach); ++j)
+      for (size_t j = block + 1; j < std::min(choice.size(), block + 2 + kPairs / choice.size()); ++j)
         each_other(choice, j, [&] { pool_.add(choice); });
     });
   }

@@ -40,11 +40,10 @@ double least_ms(const Chain& chain) {
 Chain random_case(MadeUpChains& random, int most_blocks) {
   Chain chain = random.random(2 + random.below(most_blocks - 1), 3 + random.below(4));
   const std::optional<int64_t> least = least_budget(chain);
-  int64_t all = 0, moved = 0;
-  for (const ChainBlock& block : chain.blocks) {
-    all += std::ranges::max(block.options, {}, &ChainOption::resident_bytes).resident_bytes;
+  const int64_t all = MadeUpChains::resident_most(chain);
+  int64_t moved = 0;
+  for (const ChainBlock& block : chain.blocks)
     moved += std::ranges::max(block.options, {}, &ChainOption::moved_bytes).moved_bytes;
-  }
   const double share = random.below(3) == 0 ? random.between(0, 0.05) : random.between(0, 1);
   chain.budget_bytes = least.value_or(0) + static_cast<int64_t>(share * static_cast<double>(all));
   if (random.below(4) == 0)

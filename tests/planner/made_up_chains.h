@@ -51,6 +51,14 @@ class MadeUpChains {
     return chain;
   }
 
+  // What a chain keeps at most.
+  static int64_t resident_most(const Chain& chain) {
+    int64_t most = 0;
+    for (const ChainBlock& block : chain.blocks)
+      most += std::ranges::max(block.options, {}, &ChainOption::resident_bytes).resident_bytes;
+    return most;
+  }
+
   static int64_t bytes(double gib) { return static_cast<int64_t>(gib * kGiB); }
 
  private:

@@ -1,0 +1,76 @@
+// memtune-solve-chains: a line of JSON in, a line out. {"blocks", "options", "jitter", "share", "seed"} makes a chain
+// (tests/planner/made_up_chains.h) with that share of what keeps everything (random chains: jitter null, and
+// so much more than the least), and comes back with the chain
+// and what the solver says; with "choice", with what that choice costs.
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/planner/chain.h"
+#include "core/planner/chain_solver.h"
+#include "tests/planner/made_up_chains.h"
+
+using namespace memtune::planner;
+using nlohmann::json;
+
+namespace {
+
+Chain chain_of(const json& asked) {
+  MadeUpChains made(asked.at("seed").get<uint32_t>());
+  const int blocks = asked.at("blocks").get<int>(), options = asked.at("options").get<int>();
+  const bool is_random = asked.at("jitter").is_null();
+  Chain chain =
+      is_random ? made.random(blocks, options) : made.decoder(blocks, options, asked.at("jitter").get<double>());
+  const int64_t all = is_random ? made.resident_most(chain) : chain.budget_bytes;
+  chain.budget_bytes = static_cast<int64_t>(asked.at("share").get<double>() * static_cast<double>(all));
+  if (is_random) chain.budget_bytes += least_budget(chain).value();
+  return chain;
+}
+
+json printed(const Chain& chain) {
+  json blocks = json::array();
+  for (const ChainBlock& block : chain.blocks) {
+    json options = json::array();
+    for (const ChainOption& one : block.options)
+      options.push_back({{"resident", one.resident_bytes},
+                         {"moved", one.moved_bytes},
+                         {"recompute", one.recompute_ms},
+                         {"forward_peak", one.forward_peak_bytes},
+                         {"backward_peak", one.backward_peak_bytes}});
+    blocks.push_back({{"forward", block.forward_ms}, {"backward", block.backward_ms}, {"options", options}});
+  }
+  return {{"blocks", blocks},
+          {"out", chain.out_bytes_per_ms},
+          {"in", chain.in_bytes_per_ms},
+          {"budget", chain.budget_bytes}};
+}
+
+json answered(const json& asked) {
+  const Chain chain = chain_of(asked);
+  if (asked.contains("choice")) {
+    const ChainCost cost = simulate(chain, asked.at("choice").get<std::vector<int>>());
+    return {{"fits", cost.fits}, {"ms", cost.ms}};
+  }
+  json answer = {{"chain", printed(chain)}, {"bound", lower_bound_ms(chain)}, {"choice", nullptr}};
+  if (const std::optional<ChainPlan> plan = solve(chain)) {
+    answer["choice"] = plan->choice;
+    answer["ms"] = plan->cost.ms;
+  } else {
+    answer["bound"] = nullptr;
+  }
+  return answer;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    for (std::string line; std::getline(std::cin, line);) std::cout << answered(json::parse(line)) << std::endl;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 2;
+  }
+}
