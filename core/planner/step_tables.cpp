@@ -51,9 +51,16 @@ Lists ends(const StepCosts& costs, const std::vector<StepTables::Value>& values,
 struct Storages {
   std::vector<StepTables::Value> values;
   std::vector<int64_t> bytes;
+
+  // What `before` was is overwritten.
+  void put_into(const StepTables::Value& before, StepTables::Value& then) {
+    bytes[then.storage] = 0;
+    then.storage = before.storage;
+    then.in_place = true;
+  }
 };
 
-// What a run writes into and what it has then are listed in the same order.
+// What a run writes into and what it has then are listed in the same order; what lies outside is not made by it.
 Storages find_storages(const config::ProgramFacts& facts, const StepCosts& costs) {
   Storages all;
   for (const StepCosts::Value& value : costs.values) {
@@ -65,15 +72,12 @@ Storages find_storages(const config::ProgramFacts& facts, const StepCosts& costs
                           value.bytes, held, outside});
     all.bytes.push_back(outside ? 0 : held);
   }
-  for (const StepCosts::Run& run : costs.runs)
-    for (size_t i = 0; i < std::min(run.writes.size(), run.makes.size()); ++i) {
-      StepTables::Value& then = all.values[run.makes[i]];
-      const StepTables::Value& before = all.values[run.writes[i]];
-      all.bytes[then.storage] = 0;
-      then.storage = before.storage;
-      then.outside = before.outside;
-      then.in_place = true;
-    }
+  for (const StepCosts::Run& run : costs.runs) {
+    size_t made = 0;
+    for (const int written : run.writes)
+      if (!all.values[written].outside && made < run.makes.size())
+        all.put_into(all.values[written], all.values[run.makes[made++]]);
+  }
   return all;
 }
 

@@ -226,11 +226,11 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   const Place place = ops_[running_.op().id].saved();
   if (place == Place::keep && !costs_) return;
   // Autocast shares the copy of a parameter between its users: it is cast again, but no op's to move or to make.
-  if (waiting.cast_parameter && (place != Place::recompute || waiting.cast_source < 0)) return;
+  if (waiting.cast_parameter && ((place != Place::recompute && !costs_) || waiting.cast_source < 0)) return;
   SavedTensor& saved = *waiting.saved;
   const at::Tensor tensor = saved.tensor();
-  if (static_cast<int64_t>(tensor.storage().nbytes()) < plan_.saved_min_bytes) return;
   if (costs_) return record_private(waiting, tensor);
+  if (static_cast<int64_t>(tensor.storage().nbytes()) < plan_.saved_min_bytes) return;
   const auto add = [&](Place wanted, const InstancePtr& maker) {
     return add_value(tensor, running_.op().id, kPrivate, wanted, maker, 0);
   };

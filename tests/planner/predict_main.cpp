@@ -1,0 +1,63 @@
+// memtune-predict RUN: predicts each trial of a run folder from the costs that its trial of `none` recorded, beside
+// what was measured of it, one JSON object a line. Times are the model's own where nothing says otherwise.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/planner/step_model.h"
+
+using namespace memtune;
+using nlohmann::json;
+
+namespace {
+
+json read(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return json::parse(stream);
+}
+
+json beside(double predicted, double measured) {
+  return {{"predicted", predicted},
+          {"measured", measured},
+          {"error", measured != 0 ? predicted / measured - 1 : predicted}};
+}
+
+json compare(const planner::StepModel& model, const std::filesystem::path& trial) {
+  const config::Plan plan = read(trial / "plan.json");
+  const auto start = std::chrono::steady_clock::now();
+  const planner::StepPrediction predicted = model.predict(plan);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  const json measured = read(trial / "measurement.json");
+  const json transfer = measured.value("transfer", json::object());
+  const auto count = [](const json& object, const char* key) { return object.value(key, 0.0); };
+  return {{"strategy", plan.strategy},
+          {"predict_ms", took.count()},
+          {"peak_bytes", beside(double(predicted.peak_bytes), count(measured["peak_bytes"], "allocated"))},
+          {"recomputed_ops", beside(double(predicted.recomputed_ops), count(measured, "recomputed_ops"))},
+          {"recomputed_bytes", beside(double(predicted.recomputed_bytes), count(measured, "recomputed_bytes"))},
+          {"out_bytes", beside(double(predicted.out_bytes), count(transfer, "out_bytes"))},
+          {"in_bytes", beside(double(predicted.in_bytes), count(transfer, "in_bytes"))},
+          {"host_peak_bytes", beside(double(predicted.host_peak_bytes), count(measured, "host_peak_bytes"))},
+          {"step_ms", beside(predicted.step_ms, count(measured["step_ms"], "median"))}};
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  const std::filesystem::path run = arguments[1];
+  std::vector<std::filesystem::path> trials;
+  config::StepCosts costs;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "trials")) {
+    if (std::filesystem::exists(entry.path() / "measurement.json")) trials.push_back(entry.path());
+    if (std::filesystem::exists(entry.path() / "costs.json")) costs = read(entry.path() / "costs.json");
+  }
+  std::ranges::sort(trials);
+  const config::ProgramFacts facts = read(run / "sweep.json")["facts"];
+  const planner::StepModel model(facts, costs);
+  for (const auto& trial : trials) std::puts(compare(model, trial).dump().c_str());
+}
