@@ -54,16 +54,16 @@ class Selection {
  private:
   int count() const { return static_cast<int>(taken_.size()); }
 
-  // The fastest without copies, and the smallest; of equally small ones the fastest.
+  // The fastest, the smallest, and the smallest where nothing can move.
   void take_extremes() {
-    const auto fastest = [](const BlockOption& o) {
-      return std::tuple(o.recompute_ms, o.moved_bytes, o.resident_bytes);
-    };
-    const auto smallest = [](const BlockOption& o) {
-      return std::tuple(o.resident_bytes, o.recompute_ms, o.moved_bytes);
-    };
-    take(std::ranges::min_element(options_, {}, fastest));
-    if (!options_.empty()) take(std::ranges::min_element(options_, {}, smallest));
+    take_least([](const BlockOption& o) { return std::tuple(o.recompute_ms, o.moved_bytes); });
+    take_least([](const BlockOption& o) { return std::tuple(o.resident_bytes, o.recompute_ms); });
+    take_least([](const BlockOption& o) { return std::tuple(o.moved_bytes, o.resident_bytes); });
+  }
+
+  template <class Rank>
+  void take_least(const Rank& rank) {
+    if (!options_.empty() && count() < most_) take(std::ranges::min_element(options_, {}, rank));
   }
 
   void take(std::vector<BlockOption>::iterator option) {

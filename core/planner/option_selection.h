@@ -8,8 +8,8 @@
 
 namespace memtune::planner {
 
-// At most `most` (at least 2), most resident bytes first. The first of `options` keeps everything; it and the one with
-// the fewest resident bytes are always among them.
+// At most `most` (at least 2), most resident bytes first. The first of `options` keeps everything; it, the one with the
+// fewest resident bytes and, of three or more, the one with the fewest that moves nothing are always among them.
 std::vector<BlockOption> select_options(std::vector<BlockOption> options, int most);
 
 }  // namespace memtune::planner
