@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/report/text/columns.h"
@@ -72,6 +73,14 @@ std::vector<std::string> without_effect(const Report& report) {
   return lines;
 }
 
+// "; predicted: 268.1 ms a step, 12.3 GiB at the peak".
+std::string foretold(const Row& row) {
+  if (!row.predicted) return "";
+  const double ms = row.predicted->step_ms;
+  return "; predicted: " + fixed(ms, digits_for(ms)) + " ms a step, " + format_bytes(row.predicted->peak_bytes) +
+         " at the peak";
+}
+
 std::vector<const Row*> rows_that_worked(const Report& report) {
   std::vector<const Row*> rows = ranked(report.rows);
   std::erase_if(rows, [](const Row* row) { return !worked(*row); });
@@ -91,9 +100,16 @@ std::vector<std::string> warnings(const Report& report) {
   return lines;
 }
 
+std::string signed_percent(double share) {
+  const std::string text = fixed(100 * share, 1);
+  if (text == "0.0" || text == "-0.0") return "0.0 %";
+  return (text.starts_with('-') ? "" : "+") + text + " %";
+}
+
 std::string failure_text(const Row& row) {
   const result::Measurement& m = row.measurement;
-  return result::label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason);
+  return result::label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason) +
+         foretold(row);
 }
 
 std::string device_text(const Report& report) {

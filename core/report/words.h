@@ -14,7 +14,10 @@ std::string shown_name(const result::Row& row);
 // What has to be known before any figure is read: that others used the machine while trials ran. Said first.
 std::vector<std::string> warnings(const Report& report);
 
-// Why a trial failed: "device_oom, batch 2: asked for 2 GiB".
+// "+2.1 %", "-0.3 %", "0.0 %".
+std::string signed_percent(double share);
+
+// Why a trial failed, and what was predicted of it: "device_oom, batch 2: asked for 2 GiB".
 std::string failure_text(const result::Row& row);
 
 // "NVIDIA H200", and that it was played where it was.

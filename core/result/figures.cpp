@@ -110,7 +110,9 @@ std::string FigureColumn::head() const {
   return figure_.unit == Unit::share ? std::string(figure_.head) + " %" : figure_.head;
 }
 
-double FigureColumn::value(const Measurement& m) const { return figure_.get(m) * scale_; }
+double FigureColumn::in_unit(double raw) const { return raw * scale_; }
+
+double FigureColumn::value(const Measurement& m) const { return in_unit(figure_.get(m)); }
 
 std::string FigureColumn::text(const Measurement& m) const { return figure_.known(m) ? text(value(m)) : kNothing; }
 

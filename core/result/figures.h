@@ -37,7 +37,8 @@ class FigureColumn {
   FigureColumn(const Figure& figure, std::span<const Row* const> rows);
 
   std::string head() const;                      // "step ms", "peak GiB", "hidden %"
-  double value(const Measurement& m) const;      // in the unit of the head
+  double in_unit(double raw) const;              // of ms or bytes, in the unit of the head
+  double value(const Measurement& m) const;      // of it, likewise
   std::string text(const Measurement& m) const;  // kNothing where it is not known
   std::string text(double value) const;          // of the column's unit
   const char* byte_unit() const { return byte_unit_; }

@@ -15,19 +15,34 @@ void mark_beyond(std::vector<ParetoPoint>& points) {
   for (const ParetoPoint& point : points) times.push_back(point.time);
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
   const double limit = kBeyond * times[times.size() / 2];
-  for (ParetoPoint& point : points) point.beyond = point.time > limit && !point.row->recommended;
+  for (ParetoPoint& point : points) {
+    point.beyond = point.time > limit && !point.row->recommended;
+    if (point.beyond || point.predicted_time > limit) point.predicted_peak = point.predicted_time = 0;
+  }
+}
+
+// As far from the measured as the prediction was off, whatever work the plot's time is for.
+void set_predicted(ParetoPoint& point) {
+  const auto step = step_error(*point.row), peak = peak_error(*point.row);
+  if (!step || !peak) return;
+  const double place = point.peak * (1 + *peak), time = point.time * (1 + *step);
+  if (std::isfinite(place) && std::isfinite(time)) point.predicted_peak = place, point.predicted_time = time;
 }
 
 void set_ranges(ParetoPlot& plot) {
   const ParetoPoint& first = plot.points.front();
   plot.least_peak = plot.most_peak = first.peak;
   plot.least_time = plot.most_time = first.time;
+  const auto take = [&](double peak, double time, bool beyond) {
+    plot.least_peak = std::min(plot.least_peak, peak);
+    plot.most_peak = std::max(plot.most_peak, peak);
+    if (beyond) return;
+    plot.least_time = std::min(plot.least_time, time);
+    plot.most_time = std::max(plot.most_time, time);
+  };
   for (const ParetoPoint& point : plot.points) {
-    plot.least_peak = std::min(plot.least_peak, point.peak);
-    plot.most_peak = std::max(plot.most_peak, point.peak);
-    if (point.beyond) continue;
-    plot.least_time = std::min(plot.least_time, point.time);
-    plot.most_time = std::max(plot.most_time, point.time);
+    take(point.peak, point.time, point.beyond);
+    if (point.predicted_time > 0) take(point.predicted_peak, point.predicted_time, false);
   }
   plot.time_digits = plot.time_unit == "ms" ? 1 : digits_for(plot.least_time);
   const auto widen = [](double& low, double& high) {
@@ -90,7 +105,8 @@ ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes) {
   plot.unit = unit_for(largest);
   for (const Row* row : ranked(rows)) {
     if (!can_be_chosen(row->measurement)) continue;
-    plot.points.push_back({row, static_cast<double>(peak(*row)) / plot.unit.bytes, ranking.time(*row), false});
+    plot.points.push_back({row, static_cast<double>(peak(*row)) / plot.unit.bytes, ranking.time(*row)});
+    set_predicted(plot.points.back());
   }
   if (plot.points.empty()) return plot;
   mark_beyond(plot.points);

@@ -22,6 +22,7 @@ struct ParetoPoint {
   double peak = 0;      // in the unit of the plot
   double time = 0;      // for the same work, in the plot's time unit
   bool beyond = false;  // so slow that the others would shrink to a line: drawn at the upper edge
+  double predicted_peak = 0, predicted_time = 0;  // where it was expected; 0: not predicted
 };
 
 struct ParetoPlot {

@@ -142,8 +142,15 @@ Scatter make_scatter(const Run& run) {
   for (size_t i = 0; i < run.trials.size(); ++i) {
     const result::Row& row = run.trials[i].row();
     if (!usable(row.measurement) || peak(row) <= 0) continue;
-    points[&row] = {i, static_cast<double>(peak(row)) / scatter.unit.bytes, ranking.time(row), row.pareto,
-                    row.recommended};
+    ParetoDot dot = {i,
+                     static_cast<double>(peak(row)) / scatter.unit.bytes,
+                     ranking.time(row),
+                     row.pareto,
+                     row.recommended,
+                     is_planned(row)};
+    if (const auto step = step_error(row), peak = peak_error(row); step && peak)
+      dot.predicted_peak = dot.peak * (1 + *peak), dot.predicted_time = dot.time * (1 + *step);
+    points[&row] = dot;
     scatter.points.push_back(points[&row]);
     by_run[run.trials[i].run()].push_back(&row);
   }

@@ -35,7 +35,8 @@ std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Comp
 struct ParetoDot {
   size_t trial = 0;
   double peak = 0, time = 0;  // in the scatter's units
-  bool pareto = false, recommended = false;
+  bool pareto = false, recommended = false, planned = false;
+  double predicted_peak = 0, predicted_time = 0;  // likewise; 0: not predicted
 };
 struct Front {
   size_t run = 0;                 // index into Run::reports

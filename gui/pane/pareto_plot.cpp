@@ -72,12 +72,24 @@ void set_up_axes(const Scatter& scatter) {
   ImPlot::SetupAxesLimits(least.peak - x, most.peak + x, low, high);
 }
 
+// Hollow, with a line to what was measured.
+void draw_predicted(ImDrawList& list, const ParetoDot& point) {
+  const ImVec2 told = ImPlot::PlotToPixels(point.predicted_peak, point.predicted_time);
+  list.AddLine(told, pixels(point), with_alpha(palette().faint_text, 0.6F));
+  list.AddCircle(told, px(kMarker), palette().faint_text, 0, px(1.2F));
+}
+
 void draw_points(AppState& state, const Scatter& scatter) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   ImPlot::PushPlotClipRect();
+  for (const ParetoDot& point : scatter.points)
+    if (point.predicted_time > 0) draw_predicted(list, point);
   for (const ParetoDot& point : scatter.points) {
     const ImVec2 at = pixels(point);
-    list.AddCircleFilled(at, px(kMarker), point_color(point));
+    if (point.planned)
+      list.AddNgonFilled(at, px(1.25F * kMarker), point_color(point), 4);  // a diamond
+    else
+      list.AddCircleFilled(at, px(kMarker), point_color(point));
     state.compare.points[point.trial] = {at.x, at.y};
     if (point.trial == state.trial) list.AddCircle(at, px(kMarker + 3), series_color(0), 0, px(2));
     if (state.other_trial == point.trial) list.AddCircle(at, px(kMarker + 3), series_color(1), 0, px(2));
@@ -150,10 +162,15 @@ std::vector<const ParetoDot*> under_mouse(const Scatter& scatter) {
 
 void draw_tip(const AppState& state, const Scatter& scatter, const std::vector<const ParetoDot*>& points) {
   ImGui::BeginTooltip();
-  for (const ParetoDot* point : points)
-    ImGui::Text("%s\n%s %s at the peak, %s %s", state.run.trials[point->trial].label().c_str(),
-                fixed(point->peak, 2).c_str(), scatter.unit.name, fixed(point->time, scatter.time_digits).c_str(),
-                scatter.time_unit.c_str());
+  const auto figures = [&](double peak, double time) {
+    return fixed(peak, 2) + " " + scatter.unit.name + " at the peak, " + fixed(time, scatter.time_digits) + " " +
+           scatter.time_unit;
+  };
+  for (const ParetoDot* point : points) {
+    ImGui::Text("%s\n%s", state.run.trials[point->trial].label().c_str(), figures(point->peak, point->time).c_str());
+    if (point->predicted_time > 0)
+      ImGui::TextDisabled("predicted %s", figures(point->predicted_peak, point->predicted_time).c_str());
+  }
   ImGui::EndTooltip();
 }
 

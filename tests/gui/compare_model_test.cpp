@@ -82,6 +82,23 @@ TEST_CASE("the front goes from the smallest peak up, and trials that failed are 
   CHECK(scatter.fronts[0].points[1].peak == doctest::Approx(8));
 }
 
+TEST_CASE("a plan is marked, and what was predicted is a point in the units of the others") {
+  const memtune::test::ScratchFolder folder;
+  memtune::test::MadeUpRun made(folder.path / "run");
+  made.add("none", 100, 8, nullptr);
+  made.add("plan:4GiB", 120, 4, nullptr);
+  made.predict({126, int64_t{5} << 30});
+  Run run;
+  run.add(folder.path / "run");
+  const Scatter scatter = make_scatter(run);
+  REQUIRE(scatter.points.size() == 2);
+  CHECK_FALSE(scatter.points[0].planned);
+  CHECK(scatter.points[0].predicted_time == 0);
+  CHECK(scatter.points[1].planned);
+  CHECK(scatter.points[1].predicted_time == doctest::Approx(126));
+  CHECK(scatter.points[1].predicted_peak == doctest::Approx(5));
+}
+
 TEST_CASE("two trials lie over each other from the beginning of a step each") {
   const Opened opened;
   const Overlay overlay = make_overlay(opened.run.trials[kNone].load(), opened.run.trials[kStream].load());

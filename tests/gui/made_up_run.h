@@ -81,6 +81,11 @@ class MadeUpRun {
     record_.trials.push_back(spec);
     run_.write_record(record_);
   }
+  // Of the trial that was added last.
+  void predict(const result::Predicted& predicted) {
+    record_.trials.back().predicted = predicted;
+    run_.write_record(record_);
+  }
 
  private:
   sweep::RunDirectory run_;

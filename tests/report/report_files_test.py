@@ -256,7 +256,7 @@ class Page(PageTest):
         self.assertEqual(elements.open, [])
         self.assertEqual(elements.links, [])
         self.assertEqual(elements.count["svg"], 5)
-        self.assertEqual(elements.count["b"], 4 + self.text.count("<li class="))  # none of the model's name
+        self.assertEqual(elements.count["b"], 6 + self.text.count("<li class="))  # none of the model's name
 
 class Browser(PageTest):
     def setUp(self):
@@ -294,7 +294,7 @@ class Browser(PageTest):
                              capture_output=True, text=True, check=True, timeout=120).stdout
         found = json.loads(html.unescape(dom[dom.index("<title>") + 7:dom.index("</title>")]))
         cells = [float(cell) for cell in found["cells"]]
-        self.assertEqual(len(cells), 12)
+        self.assertEqual(len(cells), 14)
         self.assertEqual(cells, sorted(cells))
         self.assertLessEqual(found["wide"], found["inner"])
 

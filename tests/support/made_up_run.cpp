@@ -14,11 +14,13 @@ using namespace memtune;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
+int64_t bytes_of(double gib) { return static_cast<int64_t>(gib * static_cast<double>(kGiB)); }
+
 result::Measurement worked(const std::string& strategy, double ms, double half, double gib) {
   result::Measurement m;
   m.strategy = strategy;
   m.step_ms = result::summarize({ms - half, ms, ms + half, ms - half / 2, ms + half / 2});
-  m.peak_bytes.allocated = static_cast<int64_t>(gib * static_cast<double>(kGiB));
+  m.peak_bytes.allocated = bytes_of(gib);
   m.peak_bytes.reserved = m.peak_bytes.allocated + (256 << 20);
   m.samples_per_s = 4000 / ms;
   m.tokens_per_s = 4096 * m.samples_per_s;
@@ -34,7 +36,8 @@ result::TransferFigures late_copies() {
   return transfer;
 }
 
-void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, result::Measurement m, bool traced) {
+void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, result::Measurement m, bool traced,
+               std::optional<result::Predicted> predicted = {}) {
   const std::string folder = run.new_folder({m.strategy, {}, {}, "", ""});
   std::filesystem::create_directories(run / folder);
   if (traced) {
@@ -45,7 +48,7 @@ void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, resul
     trace::write_trace(run / m.trace, trace);
   }
   run.write_measurement(folder, m);
-  record.trials.push_back({m.strategy, {}, {}, std::to_string(record.trials.size()), folder});
+  record.trials.push_back({m.strategy, {}, {}, std::to_string(record.trials.size()), folder, {}, {}, predicted});
 }
 
 result::Measurement failed(const std::string& strategy, result::Outcome outcome, const std::string& reason) {
@@ -75,6 +78,8 @@ void write_run(const std::filesystem::path& folder) {
   add_trial(run, record, worked("checkpoint:every=2", 289.2, 3.9, 24.71), false);
   add_trial(run, record, worked("mixed", 291.4, 1.7, 14.18), true);
   add_trial(run, record, worked("checkpoint:op", 292.7, 2.7, 19.48), false);
+  add_trial(run, record, worked("plan:13GiB", 305.2, 1.2, 12.91), false, result::Predicted{301.6, bytes_of(12.98)});
+  add_trial(run, record, worked("plan:20GiB", 269.1, 1.3, 19.83), false, result::Predicted{270.2, bytes_of(19.9)});
   add_trial(run, record, worked("floor", 311.2, 1.1, 12.23), true);
   add_trial(run, record, worked("checkpoint:full,inputs=host", 323.5, 2.5, 12.19), false);
   add_trial(run, record, worked("checkpoint:full", 327.4, 23.2, 13.19), false);
@@ -83,6 +88,8 @@ void write_run(const std::filesystem::path& folder) {
             failed("offload:sync", result::Outcome::device_oom,
                    "asked for 2 GiB in forward with 15.5 GiB in use; largest owners: layers.3.mlp 4 GiB"),
             false);
+  add_trial(run, record, failed("plan:8GiB", result::Outcome::device_oom, "asked for 1 GiB with 15.5 GiB in use"),
+            false, result::Predicted{402.5, 8 * kGiB});
   run.write_record(record);
 }
 

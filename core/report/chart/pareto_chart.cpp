@@ -29,6 +29,7 @@ class ParetoChart {
     put_y_axis(svg_, frame_, y_, plot_.time_name);
     put_budget();
     for (const auto& front : plot_.fronts) put_front(front);
+    for (const ParetoPoint& point : plot_.points) put_predicted(point);
     for (const ParetoPoint& point : plot_.points) put_point(point);
     put_labels();
     return std::move(svg_).finish();
@@ -46,7 +47,11 @@ class ParetoChart {
   }
 
   std::string tip(const ParetoPoint& point) const {
-    return label(*point.row) + ": " + time_text(point) + ", " + fixed(point.peak, 2) + " " + plot_.unit.name;
+    const std::string told = point.predicted_time <= 0
+                                 ? ""
+                                 : "; predicted " + fixed(point.predicted_time, plot_.time_digits) + " " +
+                                       plot_.time_unit + ", " + fixed(point.predicted_peak, 2) + " " + plot_.unit.name;
+    return label(*point.row) + ": " + time_text(point) + ", " + fixed(point.peak, 2) + " " + plot_.unit.name + told;
   }
 
   void put_budget() {
@@ -76,10 +81,26 @@ class ParetoChart {
       svg_.area(arrow, point.row->pareto ? "best" : "other", tip(point));
     } else if (point.row->recommended) {
       svg_.dot(at, 9, "halo");
-      svg_.dot(at, 5.5, "chosen", tip(point));
+      put_mark(at, 5.5, "chosen", point);
     } else {
-      svg_.dot(at, point.row->pareto ? 4.5 : 4, point.row->pareto ? "best" : "other", tip(point));
+      put_mark(at, point.row->pareto ? 4.5 : 4, point.row->pareto ? "best" : "other", point);
     }
+  }
+
+  // Of plans a diamond.
+  void put_mark(Point at, double radius, const char* style, const ParetoPoint& point) {
+    if (!result::is_planned(*point.row)) return svg_.dot(at, radius, style, tip(point));
+    const double reach = 1.25 * radius;  // as large as the dot
+    const std::vector<Point> diamond = {
+        {at.x - reach, at.y}, {at.x, at.y - reach}, {at.x + reach, at.y}, {at.x, at.y + reach}};
+    svg_.area(diamond, style, tip(point));
+  }
+
+  void put_predicted(const ParetoPoint& point) {
+    if (point.predicted_time <= 0) return;
+    const Point told = {x_(point.predicted_peak), y_(point.predicted_time)};
+    svg_.line(told, place(point), "leader");
+    svg_.dot(told, 4, "predicted");
   }
 
   // The recommended first, then the front, then the others: who comes late may find no room.

@@ -12,6 +12,7 @@
 #include "core/report/explanation.h"
 #include "core/report/gain.h"
 #include "core/report/html/html_style.h"
+#include "core/report/prediction.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
@@ -86,6 +87,10 @@ class Page {
     text_ += "<p>" + escape(said.text) + "</p>\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";
+    if (const std::string more = more_memory_text(report_); !more.empty())
+      text_ += "<p><b>More memory:</b> " + escape(more) + "</p>\n";
+    if (const std::string told = predictions_text(report_); !told.empty())
+      text_ += "<p><b>Predicted:</b> " + escape(told) + "</p>\n";
     for (const Row& row : report_.rows) {
       if (row.recommended) put_figures(row);
     }
@@ -193,7 +198,8 @@ class Page {
     text_ += "<div class=\"charts\">\n";
     put_figure_of("What the same work costs at which peak", pareto,
                   "Ringed: recommended. The line joins the trials that no other beats in both. An arrow at the upper "
-                  "edge is a trial far slower than these.");
+                  "edge is a trial far slower than these." +
+                      marks_of_plans());
     text_ += "<div>\n";
     put_figure_of("Step time", step_chart(report_), "");
     put_figure_of("Copies", overlap_chart(report_),
@@ -201,6 +207,13 @@ class Page {
     text_ += "</div>\n";
     text_ += "</div>\n";
     close_section();
+  }
+
+  std::string marks_of_plans() const {
+    return std::string(std::ranges::any_of(report_.rows, result::is_planned)
+                           ? " A diamond is a plan made for this model."
+                           : "") +
+           (has_predictions(report_) ? " Hollow: where it was predicted." : "");
   }
 
   void put_memory() {

@@ -49,6 +49,7 @@ svg .front { stroke:var(--s0); stroke-width:1.6; }
 svg .budget { stroke:var(--bad); stroke-width:1.5; stroke-dasharray:6 4; }
 svg .leader { stroke:var(--soft); } svg .interval { stroke:var(--ink); stroke-width:1.3; }
 svg .other { fill:var(--s7); } svg .best { fill:var(--s0); } svg .chosen { fill:var(--s2); }
+svg .predicted { fill:none; stroke:var(--s7); stroke-width:1.2; }
 svg .halo { fill:none; stroke:var(--s2); stroke-width:2; }
 svg line.flag { stroke:var(--ink); stroke-dasharray:2 3; } svg circle.flag { fill:var(--ink); }
 svg .s0 { fill:var(--s0); } svg .s1 { fill:var(--s1); } svg .s2 { fill:var(--s2); } svg .s3 { fill:var(--s3); }

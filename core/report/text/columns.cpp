@@ -16,6 +16,7 @@ namespace {
 
 using result::FigureColumn;
 using result::kNothing;
+using result::Predicted;
 using result::Row;
 
 class Columns {
@@ -100,6 +101,28 @@ class Columns {
                                                                           : "step time over ") +
             report_.reference + "'s" +
             (std::ranges::any_of(rows_, &has_interval) ? "; ± half of the 95 % interval over the rounds" : ""));
+    add_predicted(
+        "predicted ms", 5, step, [](const Predicted& predicted) { return predicted.step_ms; }, result::step_error,
+        "step time as it was predicted before the trial ran, and by how much that was more than measured");
+  }
+
+  template <typename Get>
+  void add_predicted(const std::string& head, int importance, const FigureColumn& column, Get get,
+                     std::optional<double> (*error_of)(const Row&), const std::string& meaning) {
+    const auto error = [&](const Row& row) {
+      const auto share = error_of(row);
+      return share ? signed_percent(*share) : "";
+    };
+    int width = 0;
+    for (const Row* row : rows_) width = std::max(width, display_width(error(*row)));
+    add(
+        head, importance, false,
+        [&](const Row& row) {
+          if (!row.predicted) return Cell{kNothing};
+          const double value = column.in_unit(static_cast<double>(get(*row.predicted)));
+          return Cell{column.text(value) + " " + pad_left(error(row), width)};
+        },
+        meaning);
   }
 
   // What rows are sorted by, where that is not the step.
@@ -140,6 +163,10 @@ class Columns {
           return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
         },
         "below " + report_.reference + "'s peak");
+    add_predicted(
+        std::string("predicted ") + peak.byte_unit(), 4, peak,
+        [](const Predicted& predicted) { return predicted.peak_bytes; }, result::peak_error,
+        "peak as it was predicted, likewise");
   }
 
   Cell gradients(const Row& row) const {

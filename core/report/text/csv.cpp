@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "core/report/prediction.h"
 #include "core/result/figures.h"
 
 namespace memtune::report {
@@ -56,7 +57,7 @@ class Line {
 // Behind a step's time stands whether it can be trusted.
 constexpr std::string_view kBeforeNoisy = "step_ms_high";
 
-std::string header() {
+std::string header(bool predicted) {
   std::string text = "strategy,batch,sequence,outcome,reason";
   for (const Figure& figure : result::figures()) {
     text += std::string(",") + figure.key;
@@ -65,7 +66,8 @@ std::string header() {
   return text +
          ",loss,gradients_equal,gradients_max_abs_difference,losses_changed,pareto,recommended,device,emulated,written,"
          "command,"
-         "memtune,torch,driver,machine\n";
+         "memtune,torch,driver,machine" +
+         (predicted ? ",predicted_step_ms,predicted_peak_bytes,predicted_step_error,predicted_peak_error\n" : "\n");
 }
 
 void put_figures(Line& line, const result::Measurement& m) {
@@ -91,7 +93,15 @@ void put_equality(Line& line, const result::Measurement& m) {
   m.losses.compared ? line.flag(m.losses.changed) : line.empty();
 }
 
-std::string csv_line(const Row& row, const trace::Origin& origin) {
+void put_predicted(Line& line, const Row& row) {
+  const auto error = [&](std::optional<double> share) { share ? line.number(*share) : line.empty(); };
+  row.predicted ? line.number(row.predicted->step_ms) : line.empty();
+  row.predicted ? line.number(row.predicted->peak_bytes) : line.empty();
+  error(step_error(row));
+  error(peak_error(row));
+}
+
+std::string csv_line(const Row& row, const trace::Origin& origin, bool predicted) {
   const result::Measurement& m = row.measurement;
   Line line;
   line.text(m.strategy);
@@ -108,15 +118,17 @@ std::string csv_line(const Row& row, const trace::Origin& origin) {
   for (const std::string& text :
        {origin.written, origin.command, origin.memtune, origin.torch, origin.driver, origin.machine})
     line.text(text);
+  if (predicted) put_predicted(line, row);
   return std::move(line).end();
 }
 
 }  // namespace
 
 std::string csv(const Report& report) {
-  std::string text = header();
+  const bool predicted = has_predictions(report);
+  std::string text = header(predicted);
   const Report shown = printable(report);
-  for (const Row& row : shown.rows) text += csv_line(row, shown.origin);
+  for (const Row& row : shown.rows) text += csv_line(row, shown.origin, predicted);
   return text;
 }
 

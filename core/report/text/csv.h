@@ -8,7 +8,7 @@
 namespace memtune::report {
 
 // Bytes are whole numbers, times milliseconds, `hidden` a share from 0 to 1. What a failed trial did not measure is
-// empty.
+// empty. Where anything was predicted, columns for it are the last.
 std::string csv(const Report& report);
 
 }  // namespace memtune::report

@@ -6,6 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
+#include "core/report/words.h"
 #include "core/result/figures.h"
 
 namespace memtune::report {
@@ -16,12 +17,8 @@ using result::kNothing;
 using result::Measurement;
 using result::Row;
 
-// "+2.1 %"; "" where A has nothing to compare with.
-std::string percent(double a, double b) {
-  if (a <= 0) return "";
-  const std::string text = fixed(100 * (b / a - 1), 1);
-  return " " + (text.starts_with('-') ? (text == "-0.0" ? "0.0" : text) : (text == "0.0" ? text : "+" + text)) + " %";
-}
+// " +2.1 %"; "" where A has nothing to compare with.
+std::string percent(double a, double b) { return a <= 0 ? "" : " " + signed_percent(b / a - 1); }
 
 std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " → " + fixed(b, digits); }
 

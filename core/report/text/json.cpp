@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/report/gain.h"
+#include "core/report/prediction.h"
 #include "core/report/saving.h"
 #include "core/report/words.h"
 #include "core/result/save_interval.h"
@@ -90,6 +91,10 @@ std::string to_json_text(const Report& report) {
                               {"time_ratio_low", gained->time.low},
                               {"time_ratio_high", gained->time.high},
                               {"peak_bytes", gained->peak_bytes}};
+  if (const auto price = price_of_more(report))
+    recommendation.update({{"next_gib_ms", price->ms_per_gib},
+                           {"next_gib_strategy", price->row->measurement.strategy},
+                           {"next_gib_peak_bytes", peak(*price->row)}});
   nlohmann::json json = {{"trials", trials},
                          {"recommendation", recommendation},
                          {"findings", findings},

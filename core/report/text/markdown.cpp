@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/report/explanation.h"
 #include "core/report/gain.h"
+#include "core/report/prediction.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/words.h"
@@ -104,6 +105,10 @@ class Markdown {
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "\n**Gained:** " + plain(gained) + "\n";
+    if (const std::string more = more_memory_text(report_); !more.empty())
+      text_ += "\n**More memory:** " + plain(more) + "\n";
+    if (const std::string told = predictions_text(report_); !told.empty())
+      text_ += "\n**Predicted:** " + plain(told) + "\n";
     for (const Row* row : fine_) {
       if (row->recommended) text_ += "\n" + plain(headline(report_, *row)) + "\n";
     }

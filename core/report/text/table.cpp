@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/report/explanation.h"
 #include "core/report/gain.h"
+#include "core/report/prediction.h"
 #include "core/report/ranks.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
@@ -135,6 +136,9 @@ class Table {
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
     if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, Paint::good);
+    if (const std::string more = more_memory_text(report_); !more.empty())
+      put_text(" More memory: ", more, Paint::bold);
+    if (const std::string told = predictions_text(report_); !told.empty()) put_text(" Predicted: ", told, Paint::bold);
   }
 
   void put_saving() {

@@ -102,3 +102,29 @@ TEST_CASE("copies that were hidden whole take as long as their bytes at their ra
   report.rows[1].measurement.transfer.exposed_ms = 0;
   CHECK(report::overlap_chart(report).find("<title>hidden 21.5 ms</title>") != std::string::npos);
 }
+
+TEST_CASE("a plan is a diamond, and a hollow point where it was predicted is within the axes") {
+  Report report = report::sample_report();
+  CHECK_FALSE(report::pareto_chart(report).find("\"predicted\"") != std::string::npos);
+  report.rows[4].measurement.strategy = "plan:20GiB";
+  report.rows[4].predicted = {220, 44 * kGiB};  // of 275 ms and 20 GiB
+  const ParetoPlot plot = result::pareto_plot_of(report.rows, 0);
+  CHECK(plot.points[1].predicted_time == doctest::Approx(220));
+  CHECK(plot.points[1].predicted_peak == doctest::Approx(44));
+  CHECK(plot.points[0].predicted_time == 0);
+  CHECK(plot.least_time < 220);
+  CHECK(plot.most_peak > 44);
+  const std::string chart = report::pareto_chart(report);
+  CHECK(chart.find("class=\"predicted\"") != std::string::npos);
+  CHECK(chart.find("plan:20GiB: 275.0 ms, 20.00 GiB; predicted 220.0 ms, 44.00 GiB") != std::string::npos);
+  report.rows[4].measurement.strategy = "mine";
+  const std::string dots = report::pareto_chart(report);
+  const auto count = [](const std::string& text, const std::string& part) {
+    size_t found = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count(chart, "<circle") + 1 == count(dots, "<circle"));
+  report.rows[4].predicted = {2200, 44 * kGiB};
+  CHECK(result::pareto_plot_of(report.rows, 0).most_time < 600);  // others are not flattened for it
+}
