@@ -19,10 +19,14 @@ std::string describe(const sweep::Phase& phase) {
          (phase.note.empty() ? "" : "  " + phase.note);
 }
 
+std::string figures(double step_ms, int64_t peak_bytes) {
+  return fixed(step_ms, digits_for(step_ms)) + " ms, " + format_bytes(peak_bytes);
+}
+
 // "327.4 ms, 13.19 GiB"; what failed, with its reason.
 std::string outcome_text(const result::Measurement& m) {
   if (m.outcome != result::Outcome::ok) return to_string(m.outcome) + (m.reason.empty() ? "" : ": " + m.reason);
-  return fixed(m.step_ms.median, digits_for(m.step_ms.median)) + " ms, " + format_bytes(m.peak_bytes.allocated);
+  return figures(m.step_ms.median, m.peak_bytes.allocated);
 }
 
 // "blocked 12 ms, 41 ms until it was on the disk".
@@ -66,12 +70,16 @@ void Progress::started(const sweep::TrialSpec& trial, int round) {
   if (ended_ == 0) first_start_ = Clock::now();
   current_ = result::label(trial.strategy, trial.batch, trial.sequence) +
              (round > 1 ? ", round " + std::to_string(round) : "");
+  predicted_ = trial.predicted;
   draw(current_, {"start", 0, 0});
 }
 
 void Progress::phase(const sweep::Phase& phase) { draw(current_, phase); }
 
-void Progress::ended(const result::Measurement& measurement) { tell_end(outcome_text(measurement)); }
+void Progress::ended(const result::Measurement& measurement) {
+  tell_end(outcome_text(measurement) +
+           (predicted_ ? "; predicted " + figures(predicted_->step_ms, predicted_->peak_bytes) : ""));
+}
 
 void Progress::save_started(const std::string& mode, size_t left) {
   to_run_ = ended_ + left;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/console.h"
+#include "core/result/predicted.h"
 #include "core/sweep/sweep.h"
 
 namespace memtune::cli {
@@ -41,6 +43,7 @@ class Progress : public sweep::SweepListener {
   bool drawn_ = false;
   size_t to_run_ = 0, ended_ = 0;
   std::string current_;
+  std::optional<result::Predicted> predicted_;  // of it
   Clock::time_point first_start_ = Clock::now(), last_end_ = Clock::now();
 };
 

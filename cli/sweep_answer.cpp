@@ -4,6 +4,7 @@
 #include "core/report/text/csv.h"
 #include "core/report/text/json.h"
 #include "core/report/text/table.h"
+#include "core/report/words.h"
 
 namespace memtune::cli {
 
@@ -27,6 +28,7 @@ void list_trials(const sweep::SweepRecord& record) {
     text += trial.strategy;
     if (trial.batch) text += "  batch " + std::to_string(*trial.batch);
     if (trial.sequence) text += "  sequence " + std::to_string(*trial.sequence);
+    if (trial.predicted) text += "  # predicted: " + report::predicted_text(*trial.predicted);
     for (const std::string& note : trial.notes) text += "  # " + note;
     text += "\n";
   }

@@ -73,14 +73,6 @@ std::vector<std::string> without_effect(const Report& report) {
   return lines;
 }
 
-// "; predicted: 268.1 ms a step, 12.3 GiB at the peak".
-std::string foretold(const Row& row) {
-  if (!row.predicted) return "";
-  const double ms = row.predicted->step_ms;
-  return "; predicted: " + fixed(ms, digits_for(ms)) + " ms a step, " + format_bytes(row.predicted->peak_bytes) +
-         " at the peak";
-}
-
 std::vector<const Row*> rows_that_worked(const Report& report) {
   std::vector<const Row*> rows = ranked(report.rows);
   std::erase_if(rows, [](const Row* row) { return !worked(*row); });
@@ -106,10 +98,15 @@ std::string signed_percent(double share) {
   return (text.starts_with('-') ? "" : "+") + text + " %";
 }
 
+std::string predicted_text(const result::Predicted& predicted) {
+  return fixed(predicted.step_ms, digits_for(predicted.step_ms)) + " ms a step, " + format_bytes(predicted.peak_bytes) +
+         " at the peak";
+}
+
 std::string failure_text(const Row& row) {
   const result::Measurement& m = row.measurement;
   return result::label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason) +
-         foretold(row);
+         (row.predicted ? "; predicted: " + predicted_text(*row.predicted) : "");
 }
 
 std::string device_text(const Report& report) {

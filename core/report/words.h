@@ -17,6 +17,9 @@ std::vector<std::string> warnings(const Report& report);
 // "+2.1 %", "-0.3 %", "0.0 %".
 std::string signed_percent(double share);
 
+// "268.1 ms a step, 12.3 GiB at the peak".
+std::string predicted_text(const result::Predicted& predicted);
+
 // Why a trial failed, and what was predicted of it: "device_oom, batch 2: asked for 2 GiB".
 std::string failure_text(const result::Row& row);
 

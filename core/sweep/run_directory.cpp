@@ -40,12 +40,12 @@ std::optional<int64_t> optional_from_json(const json& value) {
 
 json to_json(const TrialSpec& spec) {
   json value = {{"strategy", spec.strategy},
-          {"batch", optional_to_json(spec.batch)},
-          {"sequence", optional_to_json(spec.sequence)},
-          {"key", spec.key},
-          {"folder", spec.folder},
-          {"saves", spec.saves},
-          {"notes", spec.notes}};
+                {"batch", optional_to_json(spec.batch)},
+                {"sequence", optional_to_json(spec.sequence)},
+                {"key", spec.key},
+                {"folder", spec.folder},
+                {"saves", spec.saves},
+                {"notes", spec.notes}};
   if (spec.predicted) value["predicted"] = *spec.predicted;
   return value;
 }

@@ -95,7 +95,12 @@ std::string instead(const DiffRow& row) {
   return "A " + ended(*row.a) + "; B " + ended(*row.b);
 }
 
-nlohmann::json side(const Row* row) { return row ? nlohmann::json(row->measurement) : nlohmann::json(nullptr); }
+nlohmann::json side(const Row* row) {
+  if (!row) return nullptr;
+  nlohmann::json json = row->measurement;
+  if (row->predicted) json["predicted"] = *row->predicted;
+  return json;
+}
 
 }  // namespace
 
