@@ -150,17 +150,8 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
       report.emulated |= measurement->emulated;
       const int64_t passes = spec.batch && record.global_batch > 0 ? record.global_batch / *spec.batch
                                                                    : record.request.training.accumulate;
-      report.rows.push_back({std::move(*measurement),
-                             false,
-                             false,
-                             spec.batch,
-                             spec.sequence,
-                             spec.saves,
-                             passes,
-                             {},
-                             {},
-                             false,
-                             spec.predicted});
+      report.rows.push_back({std::move(*measurement), false, false, spec.batch, spec.sequence, spec.saves, passes});
+      report.rows.back().predicted = spec.predicted;
     }
   }
   size_t most_rounds = 0;
