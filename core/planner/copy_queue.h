@@ -19,10 +19,15 @@ class CopyQueue {
     double out_gb_per_s = 0, in_gb_per_s = 0;
   };
 
-  // Everything passed must outlive the queue.
+  // Everything passed must outlive the queue. `largest_bytes`: of one transfer of the steps before.
   CopyQueue(const config::TransferSettings& settings, const Link& link, StepMemory& memory, StepClock& clock,
-            tier::LearnedSchedule& schedule)
-      : settings_(settings), link_(link), memory_(memory), clock_(clock), schedule_(schedule) {}
+            tier::LearnedSchedule& schedule, int64_t largest_bytes)
+      : settings_(settings),
+        link_(link),
+        memory_(memory),
+        clock_(clock),
+        schedule_(schedule),
+        largest_bytes_(largest_bytes) {}
 
   bool takes(int64_t bytes) const { return bytes > 0 && bytes >= settings_.min_bytes; }
   // The number of the transfer; `block` of `held_bytes` is its source.
@@ -40,6 +45,7 @@ class CopyQueue {
   void before_overwrite(int number);
   void forget(int number);
 
+  int64_t largest_bytes() const { return largest_bytes_; }
   int64_t out_bytes() const { return out_bytes_; }
   int64_t in_bytes() const { return in_bytes_; }
   int64_t host_peak_bytes() const { return host_peak_bytes_; }

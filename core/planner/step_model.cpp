@@ -53,13 +53,13 @@ StepModel::StepModel(const config::ProgramFacts& facts, const StepCosts& costs) 
 
 StepPrediction StepModel::predict(const config::Plan& plan) const {
   tier::LearnedSchedule schedule;
-  int64_t goal = 0;
   if (moves(plan)) {
+    StepPlayback first(tables_, costs_, beside_, plan, schedule);
+    first.forward();
     schedule.begin_learning();
-    StepPlayback learning(tables_, costs_, beside_, plan, schedule);
+    StepPlayback learning(tables_, costs_, beside_, plan, schedule, first.copies().largest_bytes());
     learning.play();
     schedule.end_learning(learning.forward_peak(), learning.memory().stretch_peak());
-    goal = learning.memory().peak();
   }
   StepPlayback playback(tables_, costs_, beside_, plan, schedule);
   playback.play();
@@ -68,7 +68,7 @@ StepPrediction StepModel::predict(const config::Plan& plan) const {
   const StepValues& values = playback.values();
   const CopyQueue& copies = playback.copies();
   return {.step_ms = costs_.step_ms + passes * (values.rerun_ms() + clock.waited),
-          .peak_bytes = goal > 0 ? goal : playback.memory().peak(),
+          .peak_bytes = std::max(schedule.goal_bytes(), playback.memory().peak()),
           .recomputed_ops = passes * values.reruns(),
           .recomputed_bytes = passes * values.made_bytes(),
           .recompute_ms = passes * values.rerun_ms(),

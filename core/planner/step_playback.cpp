@@ -5,26 +5,25 @@ namespace memtune::planner {
 using config::StepCosts;
 
 StepPlayback::StepPlayback(const StepTables& tables, const StepCosts& costs, const StepBeside& beside,
-                           const config::Plan& plan, tier::LearnedSchedule& schedule)
+                           const config::Plan& plan, tier::LearnedSchedule& schedule, int64_t largest_bytes)
     : costs_(costs),
       beside_(beside),
       scale_(tables.scale),
       schedule_(schedule),
       memory_(tables.storage_bytes),
-      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, schedule),
+      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, schedule, largest_bytes),
       values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_) {
   held_.runs.resize(costs.runs.size());
   held_.moments.resize(costs.moments.size());
 }
 
 void StepPlayback::play() {
-  schedule_.begin_step();
   forward();
-  forward_peak_ = memory_.peak();
   backward();
 }
 
 void StepPlayback::forward() {
+  schedule_.begin_step();
   for (size_t i = 0; i < costs_.runs.size(); ++i) {
     const int run = static_cast<int>(i);
     memory_.set_beside(beside_.runs[i].before_bytes);
@@ -33,6 +32,7 @@ void StepPlayback::forward() {
     memory_.reach(costs_.runs[i].own_bytes);
     values_.after(run);
   }
+  forward_peak_ = memory_.peak();
   values_.end_forward();
   held_.before_peak_bytes = memory_.held_bytes();
   memory_.set_beside(beside_.before_peak_bytes);

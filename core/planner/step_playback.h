@@ -10,11 +10,13 @@ namespace memtune::planner {
 
 class StepPlayback {
  public:
-  // Everything passed must outlive it. `schedule`: learned from, or learned.
+  // Everything passed must outlive it. `schedule`: learned from, or learned; `largest_bytes`: see
+  // CopyQueue.
   StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
-               const config::Plan& plan, tier::LearnedSchedule& schedule);
+               const config::Plan& plan, tier::LearnedSchedule& schedule, int64_t largest_bytes = 0);
 
   void play();
+  void forward();
   const StepMemory& memory() const { return memory_; }
   const StepClock& clock() const { return clock_; }
   const StepValues& values() const { return values_; }
@@ -24,7 +26,6 @@ class StepPlayback {
   const StepBeside& held() const { return held_; }
 
  private:
-  void forward();
   void backward();
 
   const config::StepCosts& costs_;

@@ -83,7 +83,8 @@ void StepValues::run_op(int instance) {
     memory_.reach(value.held_bytes);
     if (tables_.cast_bytes_per_ms > 0) ms = 2 * static_cast<double>(value.bytes) / tables_.cast_bytes_per_ms;
   } else {
-    memory_.reach(tables_.runs[instance].own_bytes);
+    // The generator's state as it is now comes back behind the op.
+    memory_.reach(tables_.runs[instance].own_bytes + tables_.runs[instance].generator_bytes);
     ms = tables_.runs[instance].ms;
     host_ms = tables_.runs[instance].host_ms;
   }

@@ -16,6 +16,8 @@ Lists lists_of(const StepCosts& costs, List list) {
   return Lists(lists);
 }
 
+constexpr int64_t kCpuGenerator = 5056;  // of the Mersenne twister
+
 int64_t rounded(int64_t bytes, int64_t grain) { return (bytes + grain - 1) / grain * grain; }
 
 // Plans place arguments; a list's tensors have numbers of their own.
@@ -104,10 +106,12 @@ StepTables::StepTables(const config::ProgramFacts& facts, const StepCosts& costs
   never_read = ends(costs, values, storage_bytes.size(), true);
   const double kept = kept_ms(costs);
   if (kept > 0 && costs.step_ms > 0) scale = costs.step_ms / kept;
+  const bool on_cpu = costs.grain_bytes == 1;
   op_bytes.resize(facts.ops.size());
   for (const StepCosts::Run& run : costs.runs) {
     const config::OpFacts& op = facts.ops.at(run.op);
-    runs.push_back({run.op, op.block, op.after_blocks, run.writes_outside, run.own_bytes, run.before_bytes,
+    const int64_t generator = op.random && on_cpu ? kCpuGenerator : 0;
+    runs.push_back({run.op, op.block, op.after_blocks, run.writes_outside, generator, run.own_bytes, run.before_bytes,
                     run.ms * scale, run.host_ms * scale});
     op_bytes[run.op] = std::max(op_bytes[run.op], run.own_bytes);
     int64_t made = 0;

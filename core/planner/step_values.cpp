@@ -51,6 +51,7 @@ void StepValues::before(int run) {
   copies_.make_room(tables_.op_bytes[entry.op]);
   if (ops_.recomputes(entry.op) && !entry.writes_outside) {
     ++instances_[run].references;  // of the running op
+    if (entry.generator_bytes > 0) instances_[run].generator = memory_.make(entry.generator_bytes);
     record(run);
   }
   for (const int written : tables_.writes[run]) overwrite(written);
@@ -104,6 +105,7 @@ void StepValues::release(int v) {
 
 void StepValues::release_instance(int instance) {
   if (--instances_[instance].references > 0) return;
+  memory_.drop(std::exchange(instances_[instance].generator, kNone));
   for (const int input : inputs_of(instance)) {
     if (!instances_[instance].done) end_use(input, By::rerun);
     release(input);

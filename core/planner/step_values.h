@@ -62,6 +62,7 @@ class StepValues {
     int references = 0;
     bool recorded = false, done = false;
     int captures = 0;  // uses of private values
+    int generator = kNone;
   };
   struct Saved {
     enum class As { nothing, storage, value, own } as = As::nothing;

@@ -7,6 +7,7 @@ namespace memtune::step {
 void OpMemory::begin_learning() {
   learning_ = true;
   forward_peak_ = 0;
+  device_.reset_peak();  // what steps before it held is not its own
 }
 
 void OpMemory::before_op() {

@@ -14,6 +14,7 @@ using tests::QueueDevice;
 
 struct Quiet final : QueueDevice {
   Quiet() : QueueDevice(Compute::caller) { use = {}; }
+  void reset_peak() override { use.peak_allocated = use.allocated; }
 };
 
 // An op that holds `most` at most, beginning with `before`.
@@ -45,6 +46,16 @@ TEST_CASE("the forward's peak is the largest of all ops and of its end") {
   run(device, memory, 0, 100, 300);
   memory.end_forward();
   CHECK(memory.forward_peak() == 900);
+}
+
+TEST_CASE("what steps before it held is not the learned step's") {
+  Quiet device;
+  device.use = {.allocated = 100, .peak_allocated = 5000};
+  OpMemory memory(device, 1);
+  memory.begin_learning();
+  run(device, memory, 0, 100, 300);
+  memory.end_forward();
+  CHECK(memory.forward_peak() == 300);
 }
 
 TEST_CASE("without learning nothing is looked at") {
