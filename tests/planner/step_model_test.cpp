@@ -1,13 +1,17 @@
 // Steps on paper, on numbers that can be followed by hand.
 //
-//   v0 = op0(outside)   v1 = op1(v0)   v2 = op2(v1)   v3 = op3(v2), 100 bytes each; loss = op4(v3)
+//   v0 = op0()   v1 = op1(v0)   v2 = op2(v1)   v3 = op3(v2), 100 bytes each; loss = op4(v3)
 //
 // Each op saves what it reads; 20 bytes more while an op runs forward, 50 while it runs backward. Beside it are 1000.
+// Forward takes 1 ms an op, backward 2; op0 and op1 are a block, op2 and op3 too.
 #include "core/planner/step_model.h"
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/private_output.h"
 
@@ -19,48 +23,78 @@ using planner::StepPrediction;
 
 namespace {
 
-constexpr int kOps = 5;
+constexpr int kLoss = 4;
 using Kind = StepCosts::Moment::Kind;
 
 struct Step {
   config::ProgramFacts facts;
   StepCosts costs;
   StepPrediction predict(const config::Plan& plan) const { return StepModel(facts, costs).predict(plan); }
-};
 
-// Op i is in block i / 2; the last is behind the blocks.
-Step chain() {
-  Step step;
-  for (int i = 0; i < kOps; ++i) {
+  void add_op(int i) {
     config::OpFacts op;
     op.name = "op" + std::to_string(i);
-    op.block = i / 2;
+    op.block = i == kLoss ? -1 : i / 2;
+    op.after_blocks = i == kLoss;
     op.outputs = {i};
-    op.after_blocks = i == kOps - 1;
-    if (op.after_blocks) op.block = -1;
-    step.facts.ops.push_back(op);
-    const int64_t made = op.after_blocks ? 0 : 100;
-    step.costs.values.push_back({.run = i, .bytes = made});
-    StepCosts::Run run{.op = i, .ms = 1, .before_bytes = 1000 + 100 * i, .own_bytes = made + 20, .makes = {i}};
-    if (i > 0) {
-      run.reads = {i - 1};
-      run.saves = {i - 1};
-      step.costs.saved.push_back({.value = i - 1, .run = i});
-    }
-    step.costs.runs.push_back(run);
+    facts.ops.push_back(op);
+    const int64_t made = i == kLoss ? 0 : 100;
+    costs.values.push_back({.run = i, .bytes = made});
+    costs.runs.push_back({.op = i, .ms = 1, .own_bytes = made + 20, .makes = {i}});
+    if (i > 0) costs.runs.back().reads = {i - 1};
   }
-  for (int saved = kOps - 2; saved >= 0; --saved) {
-    const int64_t before = 1100 + 100 * saved;
-    step.costs.moments.push_back({Kind::unpack, saved, 2, 0, before, before + 50});
-    step.costs.moments.push_back({Kind::end, saved, 0, 0, before, before});
+  int save(int value, int run) {
+    costs.saved.push_back({.value = value, .run = run});
+    costs.runs[run].saves.push_back(static_cast<int>(costs.saved.size()) - 1);
+    return static_cast<int>(costs.saved.size()) - 1;
   }
-  step.costs.before_peak_bytes = 1400;
+  void unpack(int saved, int64_t before, double ms = 2) {
+    costs.moments.push_back({Kind::unpack, saved, ms, 0, before, before + 50});
+  }
+  void end(int saved, int64_t before) { costs.moments.push_back({Kind::end, saved, 0, 0, before, before}); }
+};
+
+Step ops() {
+  Step step;
+  for (int i = 0; i <= kLoss; ++i) step.add_op(i);
+  step.costs.before_peak_bytes = 1000;
   step.costs.after_peak_bytes = 1000;
   step.costs.step_ms = 13;
   return step;
 }
 
-config::Plan placed(std::initializer_list<std::pair<int, Place>> outputs) {
+// `saved`: the values that are; `own_bytes` that op2 saves for itself, the cast of `cast_of`.
+Step chain(const std::set<int>& saved = {0, 1, 2, 3}, int64_t own_bytes = 0, int cast_of = StepCosts::kNoCast) {
+  Step step = ops();
+  const auto live = [&](int run) {  // when it begins
+    int64_t bytes = 1000 + (run > 2 ? own_bytes : 0);
+    for (int value = 0; value < run; ++value)
+      if (saved.contains(value) || value == run - 1) bytes += 100;
+    return bytes;
+  };
+  for (int run = 0; run <= kLoss; ++run) step.costs.runs[run].before_bytes = live(run);
+  std::vector<int> tickets(kLoss, -1);
+  for (const int value : saved) tickets[value] = step.save(value, value + 1);
+  int own = -1;
+  if (own_bytes > 0) {
+    step.costs.values.push_back({.run = 2, .output = kPrivate, .bytes = own_bytes, .cast_of = cast_of});
+    step.costs.runs[2].makes.push_back(5);
+    step.costs.runs[2].own_bytes += own_bytes;
+    own = step.save(5, 2);
+  }
+  for (int value = kLoss - 1; value >= 0; --value) {
+    const bool asks = own >= 0 && value == 1;
+    const int64_t held = live(value + 1) + (asks ? own_bytes : 0);
+    if (tickets[value] < 0) continue;
+    if (asks) step.unpack(own, held, 0);
+    step.unpack(tickets[value], held);
+    step.end(tickets[value], held);
+    if (asks) step.end(own, held - 100);
+  }
+  return step;
+}
+
+config::Plan placed(const std::vector<std::pair<int, Place>>& outputs) {
   config::Plan plan;
   plan.transfer.min_bytes = 0;
   plan.saved_min_bytes = 0;
@@ -69,6 +103,12 @@ config::Plan placed(std::initializer_list<std::pair<int, Place>> outputs) {
     placement.op = op;
     placement.outputs = {place};
   }
+  return plan;
+}
+
+config::Plan own_of_op2(Place place) {
+  config::Plan plan = placed({{2, Place::keep}});
+  plan.placements[0].saved = place;
   return plan;
 }
 
@@ -86,6 +126,7 @@ TEST_CASE("a dropped value is made again from what is kept, and takes its op's t
   const StepPrediction step = chain().predict(placed({{1, Place::recompute}}));
   CHECK(step.recomputed_ops == 1);
   CHECK(step.recomputed_bytes == 100);
+  CHECK(step.recompute_ms == 1);
   CHECK(step.step_ms == 14);
   CHECK(step.peak_bytes == 1350);  // v0, v2, v3 under the backward of op4
 }
@@ -96,4 +137,120 @@ TEST_CASE("a chain of dropped values is made again once, each from the one befor
   CHECK(step.recomputed_bytes == 200);
   CHECK(step.step_ms == 15);
   CHECK(step.peak_bytes == 1350);  // v0, v1, v2 under the backward of op3
+}
+
+TEST_CASE("what a dropped value is made from is held until then, though nothing else would want it") {
+  const StepPrediction step = chain({1, 2, 3}).predict(placed({{1, Place::recompute}}));
+  CHECK(step.recomputed_ops == 1);
+  CHECK(step.peak_bytes == 1350);  // v0, v2, v3 under the backward of op4: nothing is gained
+}
+
+TEST_CASE("every pass of a step runs again, moves and waits") {
+  Step step = chain();
+  step.costs.passes = 2;
+  step.costs.step_ms = 26;
+  CHECK(step.predict(placed({{1, Place::recompute}})).recomputed_ops == 2);
+  CHECK(step.predict(placed({{1, Place::recompute}})).step_ms == 28);
+  CHECK(step.predict(placed({{1, Place::host}})).out_bytes == 200);
+}
+
+TEST_CASE("recorded times are taken in proportion to the step that was measured") {
+  Step step = chain();
+  step.costs.step_ms = 6.5;
+  CHECK(step.predict(placed({{1, Place::recompute}})).step_ms == 7);
+}
+
+TEST_CASE("a value that moves leaves when it is saved and is back when it is asked for") {
+  const StepPrediction step = chain().predict(placed({{1, Place::host}}));
+  CHECK(step.out_bytes == 100);
+  CHECK(step.in_bytes == 100);
+  CHECK(step.host_peak_bytes == 4096);
+  CHECK(step.recomputed_ops == 0);
+  CHECK(step.peak_bytes == 1420);  // v1 lies there under op3 still: the host, far ahead, sees no copy ended
+  CHECK(step.step_ms == 13);       // of a link whose speed is not known
+}
+
+TEST_CASE("compute waits for copies that the peak leaves no room for") {
+  Step step = chain();
+  step.costs.out_gb_per_s = step.costs.in_gb_per_s = 2e-5;  // 5 ms
+  const StepPrediction moved = step.predict(placed({{1, Place::host}}));
+  // Out from 2 on to 7, the forward's end at 5; back from the unpack of v2 at 9 on to 14, wanted at 11.
+  CHECK(moved.wait_ms == doctest::Approx(5));
+  CHECK(moved.step_ms == doctest::Approx(18));
+  CHECK(moved.peak_bytes == 1420);
+}
+
+TEST_CASE("values smaller than what moves stay") {
+  config::Plan plan = placed({{1, Place::host}});
+  plan.transfer.min_bytes = 101;
+  CHECK(chain().predict(plan).out_bytes == 0);
+  CHECK(chain().predict(plan).peak_bytes == 1450);
+}
+
+TEST_CASE("what an op saved for itself is captured when it runs again, or moves") {
+  const Step step = chain({0, 1, 2, 3}, 200);
+  CHECK(step.predict({}).peak_bytes == 1650);
+  const StepPrediction again = step.predict(own_of_op2(Place::recompute));
+  CHECK(again.recomputed_ops == 1);
+  CHECK(again.recomputed_bytes == 0);
+  CHECK(again.peak_bytes == 1520);  // v0, v1 and what op2 takes
+  CHECK(step.predict(own_of_op2(Place::host)).out_bytes == 200);
+  config::Plan larger = own_of_op2(Place::recompute);
+  larger.saved_min_bytes = 201;
+  CHECK(step.predict(larger).recomputed_ops == 0);
+}
+
+TEST_CASE("a cast that an op saved is cast again, without the op") {
+  const StepPrediction step = chain({0, 1, 2, 3}, 200, 1).predict(own_of_op2(Place::recompute));
+  CHECK(step.recomputed_ops == 1);
+  CHECK(step.recomputed_bytes == 200);
+  CHECK(step.recompute_ms < 1.5);
+}
+
+TEST_CASE("a cast parameter is cast again, but does not move; autocast keeps it for the forward") {
+  const Step step = chain({0, 1, 2, 3}, 200, StepCosts::kCastOfOther);
+  CHECK(step.predict(own_of_op2(Place::host)).out_bytes == 0);
+  const StepPrediction again = step.predict(own_of_op2(Place::recompute));
+  CHECK(again.recomputed_bytes == 200);
+  CHECK(again.peak_bytes == 1620);  // all of the forward, op4 included
+}
+
+// op2 writes into v1's memory, and saves what is there then.
+TEST_CASE("what is made again in place starts from a copy of what was overwritten") {
+  Step step = ops();
+  step.costs.runs[2].writes = {1};
+  step.costs.runs[2].own_bytes = 20;
+  const int64_t before[] = {1000, 1100, 1200, 1200, 1300};
+  for (int run = 0; run <= kLoss; ++run) step.costs.runs[run].before_bytes = before[run];
+  const int s0 = step.save(0, 1), s1 = step.save(2, 2), s2 = step.save(2, 3), s3 = step.save(3, 4);
+  for (const auto& [saved, held] : std::vector<std::pair<int, int64_t>>{{s3, 1300}, {s2, 1200}, {s1, 1200}, {s0, 1100}})
+    step.unpack(saved, held), step.end(saved, held);
+  CHECK(step.predict({}).peak_bytes == 1350);
+  const StepPrediction one = step.predict(placed({{2, Place::recompute}}));
+  CHECK(one.recomputed_ops == 1);
+  CHECK(one.peak_bytes == 1420);  // v0, the copy of v1, v2 and what op3 takes
+  const StepPrediction both = step.predict(placed({{1, Place::recompute}, {2, Place::recompute}}));
+  CHECK(both.recomputed_ops == 2);
+  CHECK(both.recomputed_bytes == 200);
+  CHECK(both.peak_bytes == 1320);  // v0, v1, its copy and what op2 takes
+}
+
+TEST_CASE("an op that writes into what is not the step's cannot be run again") {
+  Step step = chain();
+  step.costs.runs[1].writes_outside = true;
+  const StepPrediction kept = step.predict(placed({{1, Place::recompute}}));
+  CHECK(kept.recomputed_ops == 0);
+  CHECK(kept.peak_bytes == 1450);
+}
+
+TEST_CASE("nested, what lies within another block is made in passing, and once more when backward is there") {
+  config::Plan plan =
+      placed({{0, Place::recompute}, {1, Place::recompute}, {2, Place::recompute}, {3, Place::recompute}});
+  CHECK(chain().predict(plan).recomputed_ops == 4);
+  CHECK(chain().predict(plan).peak_bytes == 1450);
+  plan.nested = true;
+  const StepPrediction nested = chain().predict(plan);
+  CHECK(nested.recomputed_ops == 6);
+  CHECK(nested.recomputed_bytes == 600);
+  CHECK(nested.peak_bytes == 1320);  // v1, v2 and what op3 takes
 }

@@ -13,6 +13,7 @@ using autograd::Use;
 struct Unpacker final : SavedTensor::Unpacker {
   at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
   void forget(const SavedTensor&) noexcept override { ++forgotten; }
+  void ended(const SavedTensor&) noexcept override {}
   int forgotten = 0;
 };
 
