@@ -1,7 +1,7 @@
 #include "core/planner/chain_labels.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <limits>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kCompared = 48;                               // labels that one is compared with, from both ends
 constexpr double kResidentBuckets = 512, kQueueBuckets = 128;  // of the budget, and of the longest queue
+constexpr double kHostBuckets = 128;                           // of its limit
+constexpr double kFewBuckets = 1024;  // so much coarser, what the last block moved is no matter either
 
 bool at_most(const ChainState& a, const ChainState& b) {
   return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.host_bytes <= b.host_bytes &&
@@ -78,25 +80,35 @@ void LabelSearch::extend(const Label& label, int parent, size_t block, std::vect
 
 void LabelSearch::drop(const Label& label) { dropped_ms_ = std::min(dropped_ms_, label.bound_ms); }
 
+// Half of those that stay are those of the least bounds; the others, whatever their bounds, are unlike each other:
+// where the bound is weak, the best choice begins with a label that looks worse than many.
 void LabelSearch::thin(std::vector<Label>& labels) {
-  if (labels.size() > 2 * cap_) keep_one_a_bucket(labels);
+  if (labels.size() > 2 * cap_) keep_one_a_bucket(labels, 1);
   std::ranges::sort(labels, {}, &Label::bound_ms);
   drop_dominated(labels);
-  for (size_t i = cap_; i < labels.size(); ++i) drop(labels[i]);
-  if (labels.size() > cap_) labels.resize(cap_);
+  if (labels.size() <= cap_) return;
+  const auto half = labels.begin() + static_cast<std::ptrdiff_t>(cap_ / 2);
+  std::vector<Label> unlike(half, labels.end());
+  for (double coarser = 2; unlike.size() > cap_ - cap_ / 2; coarser *= 2) keep_one_a_bucket(unlike, coarser);
+  labels.erase(half, labels.end());
+  labels.insert(labels.end(), unlike.begin(), unlike.end());
 }
 
-void LabelSearch::keep_one_a_bucket(std::vector<Label>& labels) {
-  const double budget = std::max(1.0, static_cast<double>(chain_.chain().budget_bytes));
+void LabelSearch::keep_one_a_bucket(std::vector<Label>& labels, double coarser) {
+  const double budget = std::max(1.0, static_cast<double>(chain_.chain().budget_bytes)) * coarser;
   const double resident = kResidentBuckets / budget;
   const double queue = chain_.out_ms() > 0 ? kQueueBuckets / (budget * chain_.out_ms()) : 0;
+  const double host = kHostBuckets / (static_cast<double>(chain_.host_limit()) * coarser);
+  const auto bucket = [](double value, double buckets) { return static_cast<uint64_t>(value * buckets); };
   std::unordered_map<uint64_t, size_t> bucket_of;
   std::vector<Label> kept;
   for (const Label& label : labels) {
-    const auto r = static_cast<uint64_t>(static_cast<double>(label.state.resident_bytes) * resident);
-    const auto q = static_cast<uint64_t>(label.state.queue_ms * queue);
-    const uint64_t key = mixed(mixed(static_cast<uint64_t>(label.state.moved_bytes)) + (r << 20) + q);
-    const auto [at, is_new] = bucket_of.try_emplace(key, kept.size());
+    const ChainState& state = label.state;
+    const uint64_t key = (bucket(static_cast<double>(state.host_bytes), host) << 40) +
+                         (bucket(static_cast<double>(state.resident_bytes), resident) << 20) +
+                         bucket(state.queue_ms, queue);
+    const uint64_t moved = coarser < kFewBuckets ? static_cast<uint64_t>(state.moved_bytes) : 0;
+    const auto [at, is_new] = bucket_of.try_emplace(mixed(mixed(moved) + key), kept.size());
     if (is_new) {
       kept.push_back(label);
     } else {

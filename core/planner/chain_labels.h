@@ -1,6 +1,7 @@
 // A label dynamic programme over the blocks of a chain: a label is the exact state behind a block of one choice up to
 // it. What another label is at most in everything, or what the bound says cannot beat the limit, goes; where more
-// labels stay than `cap`, one a bucket of (resident, queue, moved) stays, the one with the least bound.
+// labels stay than `cap`, one a bucket of (resident, queue, host, moved) stays, the one with the least bound, and of
+// these some.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@ class LabelSearch {
   double bound_of(const ChainState& state, size_t block, size_t option) const;
   void thin(std::vector<Label>& labels);
   void drop(const Label& label);
-  void keep_one_a_bucket(std::vector<Label>& labels);
+  void keep_one_a_bucket(std::vector<Label>& labels, double coarser);
   void drop_dominated(std::vector<Label>& labels) const;
   std::vector<int> choice_of(size_t label) const;
 

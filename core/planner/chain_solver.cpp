@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
+#include <tuple>
 
 #include "core/planner/chain_bound.h"
 #include "core/planner/chain_labels.h"
@@ -12,7 +12,7 @@ namespace memtune::planner {
 namespace {
 
 constexpr size_t kFirstLabels = 256;  // a block, to find a limit
-constexpr size_t kLabels = 400'000;   // of all blocks, below the limit
+constexpr size_t kLabels = 320'000;   // of all blocks, below the limit
 constexpr double kAllChoices = 2e6;   // so few are all looked at if need be
 constexpr size_t kPairs = 1024;       // of blocks that are changed at once
 constexpr double kMargin = 1e-10;     // of rounding, relative
@@ -33,10 +33,10 @@ class ChoicePool {
   // The best `most`, each once.
   const std::vector<ChainPlan>& tidy() {
     std::ranges::sort(plans_, [](const ChainPlan& a, const ChainPlan& b) {
-      return std::pair(a.cost.ms, std::cref(a.choice).get()) < std::pair(b.cost.ms, std::cref(b.choice).get());
+      return std::tie(a.cost.ms, a.choice) < std::tie(b.cost.ms, b.choice);
     });
-    const auto again = std::ranges::unique(plans_, {}, &ChainPlan::choice);
-    plans_.erase(again.begin(), again.end());
+    const auto is_same = [](const ChainPlan& a, const ChainPlan& b) { return a.choice == b.choice; };
+    plans_.erase(std::unique(plans_.begin(), plans_.end(), is_same), plans_.end());
     if (plans_.size() > most_) plans_.resize(most_);
     if (!plans_.empty()) worst_ms_ = plans_.back().cost.ms;
     return plans_;

@@ -11,6 +11,7 @@ symmetry there is keeps HiGHS from proving the last 0.1 % within the limit of ti
 the best choice of both and the gap to the bound is printed.
 """
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -32,6 +33,8 @@ class Milp:
         self.chosen = [[self.highs.addBinary() for _ in block["options"]] for block in self.blocks]
         for row in self.chosen:
             self.highs.addConstr(sum(row) == 1)
+        if chain["host"]:
+            self.highs.addConstr(sum(self.moved(i) for i in range(len(self.blocks))) <= chain["host"] / GIB)
 
     def of(self, block, field, scale=1.0):
         return sum(option[field] / scale * y for option, y in zip(self.blocks[block]["options"], self.chosen[block]))
@@ -111,22 +114,23 @@ def check(ask, case, seconds):
     closed = bound > ms * (1 - WITHIN / 2)
     if own > (bound if closed else ms) * (1 + WITHIN):
         wrong.append(f"{own} ms where HiGHS has {ms}, and {bound} as a bound")
-    line = (f"{case['blocks']:3} blocks x {case['options']}, jitter {case['jitter']}, {case['share']:4}: {own:9.3f} ms, "
+    line = (f"{case['blocks']:3} blocks x {case['options']}, jitter {case['jitter']}, {case['share']:4}, host {case['host']:3}: {own:9.3f} ms, "
             f"bound {(1 - answer['bound'] / own) * 100:.3f} % below; HiGHS {(ms / own - 1) * 100:+.4f} %, "
             f"bound {(1 - bound / own) * 100:.4f} % below, {took:.1f} s{'' if closed else ', not closed'}")
     return wrong, line
 
 
 def cases(everything):
-    sizes = (32, 64, 96) if everything else (32,)
-    for seed, blocks in enumerate(sizes):
-        for options in (6, 8) if everything else (6,):
-            for jitter in (0, 0.2, 0.3) if everything else (0.2, 0.3):
-                for share in (0.12, 0.15, 0.2, 0.3, 0.4, 0.6) if everything else (0.15, 0.4):
-                    yield {"seed": seed, "blocks": blocks, "options": options, "jitter": jitter, "share": share}
-    for seed in range(40 if everything else 10):  # that have little in common
+    sizes, ways, jitters = ((32, 64, 96), (6, 8), (0, 0.2, 0.3)) if everything else ((32,), (6,), (0.2, 0.3))
+    shares = ((0.12, 0), (0.15, 0), (0.15, 0.3), (0.2, 0), (0.3, 0), (0.3, 0.1), (0.4, 0), (0.6, 0))
+    if not everything:
+        shares = ((0.15, 0), (0.3, 0.1), (0.4, 0))
+    for (seed, blocks), options, jitter, (share, host) in itertools.product(enumerate(sizes), ways, jitters, shares):
+        yield dict(seed=seed, blocks=blocks, options=options, jitter=jitter, share=share, host=host)
+    for seed in range(40 if everything else 12):  # that have little in common
         blocks = 12 + seed * 2 if everything else 12
-        yield {"seed": seed, "blocks": blocks, "options": 5, "jitter": None, "share": (0, 0.02, 0.1, 0.3)[seed % 4]}
+        yield dict(seed=seed, blocks=blocks, options=5, jitter=None, share=(0, 0.02, 0.1, 0.3)[seed % 4],
+                   host=0.1 if seed % 3 == 0 else 0)
 
 
 def main():

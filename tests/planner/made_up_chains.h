@@ -51,17 +51,19 @@ class MadeUpChains {
     return chain;
   }
 
-  // What a chain keeps at most.
-  static int64_t resident_most(const Chain& chain) {
-    int64_t most = 0;
-    for (const ChainBlock& block : chain.blocks)
-      most += std::ranges::max(block.options, {}, &ChainOption::resident_bytes).resident_bytes;
-    return most;
-  }
+  // What a chain keeps, and moves, at most.
+  static int64_t resident_most(const Chain& chain) { return most(chain, &ChainOption::resident_bytes); }
+  static int64_t moved_most(const Chain& chain) { return most(chain, &ChainOption::moved_bytes); }
 
   static int64_t bytes(double gib) { return static_cast<int64_t>(gib * kGiB); }
 
  private:
+  static int64_t most(const Chain& chain, int64_t ChainOption::*field) {
+    int64_t most = 0;
+    for (const ChainBlock& block : chain.blocks) most += std::ranges::max(block.options, {}, field).*field;
+    return most;
+  }
+
   ChainOption random_option(double bytes) {
     ChainOption option;
     const double resident = between(0, 1), moved = below(2) ? between(0, 1 - resident) : 0;

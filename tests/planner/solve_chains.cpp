@@ -1,7 +1,7 @@
-// memtune-solve-chains: a line of JSON in, a line out. {"blocks", "options", "jitter", "share", "seed"} makes a chain
-// (tests/planner/made_up_chains.h) with that share of what keeps everything (random chains: jitter null, and
-// so much more than the least), and comes back with the chain
-// and what the solver says; with "choice", with what that choice costs.
+// memtune-solve-chains: a line of JSON in, a line out. {"blocks", "options", "jitter", "share", "host", "seed"} makes a
+// chain (made_up_chains.h; jitter null: random) whose budget is that share of one for everything (random: so much more
+// than the least), with host memory for that share of all that can move (0: no limit). Back come the chain and what the
+// solver says of it; with "choice", what that choice costs.
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,9 @@ Chain chain_of(const json& asked) {
       is_random ? made.random(blocks, options) : made.decoder(blocks, options, asked.at("jitter").get<double>());
   const int64_t all = is_random ? made.resident_most(chain) : chain.budget_bytes;
   chain.budget_bytes = static_cast<int64_t>(asked.at("share").get<double>() * static_cast<double>(all));
-  if (is_random) chain.budget_bytes += least_budget(chain).value();
+  if (is_random) chain.budget_bytes += least_budget(chain).value_or(0);
+  chain.host_budget_bytes =
+      static_cast<int64_t>(asked.at("host").get<double>() * static_cast<double>(made.moved_most(chain)));
   return chain;
 }
 
@@ -45,7 +47,8 @@ json printed(const Chain& chain) {
   return {{"blocks", blocks},
           {"out", chain.out_bytes_per_ms},
           {"in", chain.in_bytes_per_ms},
-          {"budget", chain.budget_bytes}};
+          {"budget", chain.budget_bytes},
+          {"host", chain.host_budget_bytes}};
 }
 
 json answered(const json& asked) {
