@@ -14,24 +14,8 @@ constexpr double kNearlyEqual = 0.005;  // of the block's bytes and ms
 constexpr double kWorthwhile = 0.002;   // of what a block costs
 constexpr double kLeastCost = 0.01;     // so that what costs next to nothing is compared like the rest
 
-bool beats(const BlockOption& a, const BlockOption& b) {
-  return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.recompute_ms <= b.recompute_ms;
-}
-
 auto by_resident(const BlockOption& option) {
   return std::tuple(-option.resident_bytes, option.moved_bytes, option.recompute_ms);
-}
-
-// Of equal ones the first stays.
-void remove_dominated(std::vector<BlockOption>& options) {
-  std::vector<BlockOption> rest;
-  for (size_t i = 0; i < options.size(); ++i) {
-    bool beaten = false;
-    for (size_t j = 0; j < options.size() && !beaten; ++j)
-      beaten = j != i && beats(options[j], options[i]) && (j < i || !beats(options[i], options[j]));
-    if (!beaten) rest.push_back(options[i]);
-  }
-  options = std::move(rest);
 }
 
 class Selection {
@@ -161,7 +145,6 @@ class Selection {
 }  // namespace
 
 std::vector<BlockOption> select_options(std::vector<BlockOption> options, int most) {
-  remove_dominated(options);
   return Selection(std::move(options), most).select();
 }
 

@@ -120,6 +120,25 @@ TEST_CASE("what is remade is alive together as far as backward still needs it") 
   CHECK(peak("c10d::all_gather") == 40);  // 20 stays, and 40 is gone before 10 is made
 }
 
+TEST_CASE("what only a rerun reads is gone with that rerun") {
+  Builder builder;
+  builder.facts.blocks = {{"a"}};
+  builder.block = 0;
+  const int root = builder.op("c10d::all_reduce", {builder.input()});
+  builder.last().op_class = config::OpClass::collective;
+  builder.measured(1, true);
+  builder.op("aten::relu", {root});
+  builder.measured(50, true);
+  const int between = builder.op("aten::relu", {root});
+  builder.measured(100, false);
+  builder.op("aten::relu", {between});
+  builder.measured(20, true);
+  const MemoryGraph graph(builder.facts);
+  const auto options = block_options(builder.facts, graph, costs_of(builder.facts, {1, 1, 1, 1}), {})[1].options;
+  CHECK(options.back().recompute_ms == 3);
+  CHECK(options.back().recompute_peak_bytes == 120);
+}
+
 TEST_CASE("a cast that a matmul saved is cast again, at the price of a pass over memory") {
   Builder builder;
   builder.facts.blocks = {{"a"}};

@@ -125,7 +125,7 @@ ProgramFacts random_block(std::mt19937& random) {
   for (int i = 0; i < 7; ++i) {
     const int kind = draw(11);
     if (kind == 0 && i > 0) {
-      builder.alias("aten::relu_", {values.back(), any()});
+      builder.alias("aten::relu_", {any(), any()});
       values.push_back(builder.measured(0, false));
       continue;
     }
