@@ -24,6 +24,7 @@ struct OpPlacement {
   std::string name;            // "layers.0.attn/aten::linear", for readers; checked against the program when loaded
   std::vector<Place> outputs;  // one an output; missing ones are keep
   Place saved = Place::keep;   // private values the op saves for its own backward (log-sum-exp, a dropout mask)
+  bool operator==(const OpPlacement&) const = default;
 };
 
 // When copies leave.

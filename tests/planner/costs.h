@@ -1,6 +1,7 @@
 // What the ops of a program made by hand cost, for the tests of what plans from costs.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "core/config/step_costs.h"
@@ -22,6 +23,56 @@ inline std::vector<double> decoder_ms(const ProgramFacts& facts) {
     ms.push_back(op.flops > 0 ? op.flops / kMiB / 100 : mib / 1000);
   }
   return ms;
+}
+
+// A step of it, everything kept: each value that is saved is saved by the first op that reads it, 8 MiB more are taken
+// while an op runs, and gigabytes lie beside it all. Backward takes twice the forward's time.
+inline config::StepCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {
+  using Kind = config::StepCosts::Moment::Kind;
+  constexpr int64_t kBeside = 4096 * kMiB, kWorkSpace = 8 * kMiB;
+  config::StepCosts costs = costs_of(facts, ms);
+  const auto ops = static_cast<int>(facts.ops.size());
+  std::vector<int> value_of(facts.ops.size(), -1), last_read(facts.ops.size(), -1);
+  for (int op = 0; op < ops; ++op) {
+    config::StepCosts::Run& run = costs.runs[op];
+    for (const int input : facts.ops[op].inputs) {
+      const int owner = facts.owner[input];
+      if (owner < 0 || value_of[owner] < 0) continue;
+      run.reads.push_back(value_of[owner]);
+      if (last_read[owner] < 0 && facts.ops[owner].output_saved[0]) {
+        run.saves.push_back(static_cast<int>(costs.saved.size()));
+        costs.saved.push_back({.value = value_of[owner], .run = op});
+      }
+      last_read[owner] = op;
+    }
+    if (facts.ops[op].output_bytes.empty() || facts.ops[op].output_bytes[0] == 0) continue;
+    value_of[op] = static_cast<int>(costs.values.size());
+    run.makes = {value_of[op]};
+    costs.values.push_back({.run = op, .bytes = facts.ops[op].output_bytes[0]});
+  }
+  int64_t held = kBeside;
+  for (int op = 0; op < ops; ++op) {
+    config::StepCosts::Run& run = costs.runs[op];
+    const int64_t made = run.makes.empty() ? 0 : costs.values[run.makes[0]].bytes;
+    run.before_bytes = held;
+    run.own_bytes = made + kWorkSpace;
+    held += made;
+    for (int i = 0; i <= op; ++i)
+      if (value_of[i] >= 0 && !facts.ops[i].output_saved[0] && std::max(i, last_read[i]) == op)
+        held -= costs.values[value_of[i]].bytes;
+  }
+  costs.before_peak_bytes = held;
+  for (int saved = static_cast<int>(costs.saved.size()) - 1; saved >= 0; --saved) {
+    const double backward_ms = 2 * ms[costs.saved[saved].run];
+    costs.moments.push_back({Kind::unpack, saved, backward_ms, 0, held, held + kWorkSpace});
+    costs.moments.push_back({Kind::end, saved, 0, 0, held, held});
+    held -= costs.values[costs.saved[saved].value].bytes;
+    costs.step_ms += backward_ms;
+  }
+  for (const double forward_ms : ms) costs.step_ms += forward_ms;
+  costs.after_peak_bytes = held;
+  costs.start_bytes = kBeside;
+  return costs;
 }
 
 }  // namespace memtune::test

@@ -1,0 +1,64 @@
+// The plan of least time whose peak keeps a budget, worked out from the costs that one trial recorded.
+//
+//   ways to treat each block ──> chain, label programme ──> choices, best first ──> StepModel: time and peak of each
+//                                      ^                                                        │
+//                                      └──── the chain's budget, until the peaks agree <────────┘
+//
+// The chain is quick and rough, the model exact and slower: what the chain finds is scored by the model, and the best
+// of it is made better by changing a block at a time. One thread; seconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/planner/block_options.h"
+#include "core/planner/chain.h"
+#include "core/planner/step_model.h"
+
+namespace memtune::planner {
+
+struct PlannedStep {
+  config::Plan plan;
+  StepPrediction predicted;
+};
+
+struct PlanLimits {
+  int64_t budget_bytes = 0;       // of device memory, allocated
+  int64_t host_budget_bytes = 0;  // 0: none
+};
+
+class Planner {
+ public:
+  // `facts` is of the program that `costs` were recorded of, and outlives it.
+  Planner(const config::ProgramFacts& facts, config::StepCosts costs);
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
+
+  StepPrediction predict(const config::Plan& plan) const { return model_->predict(plan); }
+  // Nothing where no plan that it knows keeps the limits. `name` is the plan's.
+  std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
+  // The plan that takes least memory of those that it knows.
+  PlannedStep least_memory(const std::string& name) const;
+
+  // From now on the link carries so much of what it was measured to carry alone.
+  void scale_link(double factor);
+
+ private:
+  friend class PlanSearch;
+  using Choice = std::vector<int>;  // an option of each of `parts_`
+
+  Chain make_chain() const;
+  config::Plan make_plan(const Choice& choice, const std::string& name) const;
+
+  const config::ProgramFacts& facts_;
+  const plan::MemoryGraph graph_;
+  config::StepCosts costs_;
+  const double out_gb_per_s_, in_gb_per_s_;  // as recorded
+  std::optional<StepModel> model_;
+  OptionLimits limits_;
+  std::vector<BlockChoices> parts_;  // before the blocks, the blocks, behind them
+};
+
+}  // namespace memtune::planner

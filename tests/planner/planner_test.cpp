@@ -1,0 +1,111 @@
+// The plan that is found keeps its budget, and no other choice of ways to treat the blocks would be faster by more than
+// a percent.
+#include "core/planner/planner.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "tests/planner/costs.h"
+
+using namespace memtune;
+using namespace memtune::planner;
+using namespace memtune::test;
+
+namespace {
+
+struct Decoder {
+  explicit Decoder(int blocks, double gb_per_s = 0) : facts(decoder(blocks)), costs(step_of(facts, decoder_ms(facts))) {
+    costs.out_gb_per_s = costs.in_gb_per_s = gb_per_s;
+  }
+  ProgramFacts facts;
+  config::StepCosts costs;
+};
+
+// Of all choices of an option a part, the least time that keeps the budget.
+std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
+  const plan::MemoryGraph graph(decoder.facts);
+  const OptionLimits limits{.outside = true};
+  const auto parts = block_options(decoder.facts, graph, decoder.costs, limits);
+  const StepModel model(decoder.facts, decoder.costs);
+  std::vector<size_t> choice(parts.size());
+  std::optional<double> least;
+  for (;;) {
+    std::vector<BlockOption> chosen;
+    for (size_t i = 0; i < parts.size(); ++i) chosen.push_back(parts[i].options[choice[i]]);
+    const StepPrediction step = model.predict(plan_of_options(chosen, decoder.facts, graph, limits, "one"));
+    if (step.peak_bytes <= budget_bytes) least = std::min(least.value_or(step.step_ms), step.step_ms);
+    size_t part = 0;
+    while (part < parts.size() && ++choice[part] == parts[part].options.size()) choice[part++] = 0;
+    if (part == parts.size()) return least;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("under every budget the plan is within a percent of the best choice there is") {
+  for (const double gb_per_s : {0.0, 20.0, 100.0}) {
+    const Decoder decoder(2, gb_per_s);
+    const Planner planner(decoder.facts, decoder.costs);
+    const int64_t most = planner.predict({}).peak_bytes;
+    const int64_t least = planner.least_memory("least").predicted.peak_bytes;
+    REQUIRE(least < most);
+    for (int i = 0; i <= 8; ++i) {
+      const int64_t budget = most - (most - least) * i / 8;
+      const auto planned = planner.plan({budget, 0}, "planned");
+      const auto best = least_ms(decoder, budget);
+      CAPTURE(gb_per_s);
+      CAPTURE(budget / kMiB);
+      REQUIRE(planned);
+      REQUIRE(best);
+      CHECK(planned->predicted.peak_bytes <= budget);
+      CHECK(planned->predicted.step_ms <= 1.01 * *best);
+      CHECK(planned->plan.strategy == "planned");
+    }
+  }
+}
+
+TEST_CASE("what fits as it is stays as it is, and what fits no plan has none") {
+  const Decoder decoder(2, 20);
+  const Planner planner(decoder.facts, decoder.costs);
+  const auto kept = planner.plan({planner.predict({}).peak_bytes, 0}, "planned");
+  REQUIRE(kept);
+  CHECK(kept->plan.placements.empty());
+  CHECK_FALSE(planner.plan({planner.least_memory("least").predicted.peak_bytes / 2, 0}, "planned"));
+}
+
+TEST_CASE("less budget never makes a step faster, and a limit of host memory is kept") {
+  const Decoder decoder(4, 50);
+  const Planner planner(decoder.facts, decoder.costs);
+  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory("least").predicted.peak_bytes;
+  double before = 0;
+  for (int i = 0; i <= 6; ++i) {
+    const auto planned = planner.plan({most - (most - least) * i / 6, 0}, "planned");
+    REQUIRE(planned);
+    CHECK(planned->predicted.step_ms >= before - 0.01 * before);
+    before = planned->predicted.step_ms;
+  }
+  const int64_t budget = (most + least) / 2;
+  const auto free = planner.plan({budget, 0}, "planned"), bound = planner.plan({budget, 100 * kMiB}, "planned");
+  REQUIRE(free);
+  REQUIRE(bound);
+  CHECK(free->predicted.host_peak_bytes > 100 * kMiB);
+  CHECK(bound->predicted.host_peak_bytes <= 100 * kMiB);
+  CHECK(bound->predicted.peak_bytes <= budget);
+}
+
+TEST_CASE("a slower link moves less") {
+  const Decoder decoder(4, 50);
+  Planner planner(decoder.facts, decoder.costs);
+  const int64_t budget = (planner.predict({}).peak_bytes + planner.least_memory("least").predicted.peak_bytes) / 2;
+  const auto fast = planner.plan({budget, 0}, "planned");
+  planner.scale_link(0.05);
+  const auto slow = planner.plan({budget, 0}, "planned");
+  REQUIRE(fast);
+  REQUIRE(slow);
+  CHECK(fast->predicted.out_bytes > slow->predicted.out_bytes);
+  CHECK(fast->predicted.step_ms <= slow->predicted.step_ms);
+  planner.scale_link(1);
+  CHECK(planner.predict(fast->plan).step_ms == fast->predicted.step_ms);
+}
