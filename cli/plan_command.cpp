@@ -1,6 +1,7 @@
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
+#include "cli/paper_plans.h"
 #include "cli/offer.h"
 #include "cli/progress.h"
 #include "core/base/bytes.h"
@@ -11,12 +12,14 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(Check a plan that you wrote, and say what it does with a model.
+constexpr char kDescription[] = R"(Check a plan that you wrote and say what it does with a model; or work out the best plans of a sweep's model.
 
 Examples:
   memtune plan validate mine.json
   memtune plan validate mine.json --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token
   memtune sweep --strategy none --plan mine.json
+  memtune plan --from ./memtune-run                          what any budget costs, on paper
+  memtune plan --from ./memtune-run --budget 16GiB --write best.json
 
 A plan begins with a strategy; rules then place the values that they select, and a later rule wins:
   {"version": 1, "name": "mine", "strategy": "checkpoint:cheap",
@@ -30,6 +33,7 @@ cheap).)";
 
 struct PlanFlags {
   ModelFlags model;
+  PaperFlags paper;
   std::string action, file;
 };
 
@@ -74,7 +78,15 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
 }
 
 int run_command(const PlanFlags& flags) {
+  if (!flags.paper.run.empty()) {
+    if (!flags.action.empty()) throw UsageError("plan: validate and --from exclude each other");
+    PaperFlags paper = flags.paper;
+    paper.host_budget = flags.model.host_budget;
+    return plan_on_paper(paper);
+  }
+  if (flags.action.empty()) throw UsageError("plan: say validate FILE, or --from RUN");
   choice_flag("plan", flags.action, {"validate"});
+  if (flags.file.empty()) throw UsageError("plan validate: FILE is required");
   const plan::PlanFile file(flags.file);
   if (!flags.model.model.empty()) return show(file, flags);
   write_output("-", file.name() + ": a valid plan\n");
@@ -87,8 +99,14 @@ int run_command(const PlanFlags& flags) {
 void add_plan(CLI::App& app, Action& action) {
   auto flags = std::make_shared<PlanFlags>();
   CLI::App* command = app.add_subcommand("plan", kDescription);
-  offer(command->add_option("validate", flags->action, "what to do with it"), {"validate"})->required()->type_name(" ");
-  command->add_option("FILE", flags->file, "the plan")->required()->type_name(" ");
+  offer(command->add_option("validate", flags->action, "what to do with it"), {"validate"})->type_name(" ");
+  command->add_option("FILE", flags->file, "the plan")->type_name(" ");
+  command->add_option("--from", flags->paper.run, "folder of a sweep, whose model plans are worked out for")
+      ->type_name("DIR");
+  add_list(*command, "--budget", flags->paper.budgets, "device memory that a plan may use: 16GiB; repeat")
+      ->type_name("BYTES");
+  command->add_option("--write", flags->paper.output, "write the plan of the one --budget")->type_name("FILE");
+  command->add_option("--json", flags->paper.json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   flags->model.add_to(*command, "./memtune-run");
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
 }

@@ -22,6 +22,7 @@
 #include "core/config/vocabulary.h"
 #include "core/sweep/inspection.h"
 #include "core/sweep/largest_batch.h"
+#include "core/sweep/plan_proposer.h"
 #include "core/trainer/trainer.h"
 
 namespace memtune::cli {
@@ -183,6 +184,14 @@ int64_t budget(const sweep::SweepSettings& settings) {
   return settings.budget_bytes > 0 ? settings.budget_bytes : settings.request.training.memory_cap_bytes;
 }
 
+// A list is a list; a budget without one asks for the best plan.
+sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+  if (finds_batch(flags)) return sweep::propose_largest_batches(budget(settings));
+  const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
+  if (lists || settings.budget_bytes == 0) return sweep::propose_all;
+  return sweep::propose_plans(settings.budget_bytes, settings.request.training.host_budget_bytes);
+}
+
 // The first trainer that there are keys for; "": none.
 std::string trainer_for(const report::Report& report) {
   for (const std::string& trainer : trainer::trainers()) try {
@@ -246,9 +255,7 @@ std::string saving_text(const sweep::SweepSettings& settings, const sweep::Sweep
 int run_command(const SweepFlags& flags) {
   Progress progress(flags.model.console);
   const sweep::SweepSettings sweep_settings = settings(flags);
-  const sweep::SweepResult result = sweep::run_sweep(
-      sweep_settings, progress,
-      finds_batch(flags) ? sweep::propose_largest_batches(budget(sweep_settings)) : sweep::propose_all);
+  const sweep::SweepResult result = sweep::run_sweep(sweep_settings, progress, proposer(flags, sweep_settings));
   progress.clear();
   if (flags.dry_run && !result.interrupted) {
     list_trials(result.record);

@@ -54,9 +54,12 @@ bool PlanTrials::describe() {
 
 std::vector<TrialState> PlanTrials::next(std::span<const TrialState> trials) {
   std::vector<Tried> tried;
-  for (const TrialState& trial : trials) tried.push_back({trial.spec.strategy, trial.setting, trial.measurement});
+  for (const TrialState& trial : trials)
+    tried.push_back(
+        {trial.spec.strategy, trial.setting, trial.measurement, absolute(std::filesystem::path(trial.spec.folder))});
   std::vector<TrialState> proposed;
   for (Proposal& proposal : proposer_->next(tried)) proposed.push_back(trial_of(std::move(proposal)));
+  for (const std::string& note : proposer_->take_notes()) listener_.noted(note);
   return proposed;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ struct Tried {
   std::string name;
   size_t setting = 0;
   result::Measurement measurement;
+  std::filesystem::path folder = {};  // with what its process wrote
 };
 
 class Proposer {
@@ -43,6 +45,8 @@ class Proposer {
   // The trials to run next, in order; none: the sweep is done. `tried` are all so far, in order of running. UsageError
   // in the first call for what the person can fix.
   virtual std::vector<Proposal> next(std::span<const Tried> tried) = 0;
+  // For people, of what the last call found out.
+  virtual std::vector<std::string> take_notes() { return {}; }
 };
 
 // Both outlive the proposer.

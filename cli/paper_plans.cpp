@@ -1,0 +1,131 @@
+#include "cli/paper_plans.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/app.h"
+#include "cli/finished_run.h"
+#include "cli/flags.h"
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/planner/planner.h"
+#include "core/sweep/plan_proposer.h"
+
+namespace memtune::cli {
+namespace {
+
+using nlohmann::json;
+using planner::PlannedStep;
+using planner::Planner;
+
+constexpr int kRungs = 8;  // of budgets, where none is given
+
+// A budget and the best plan that keeps it; none: no plan does.
+struct Rung {
+  int64_t budget_bytes = 0;
+  std::optional<PlannedStep> step;
+};
+
+struct Source {
+  config::ProgramFacts program;
+  config::StepCosts costs;
+  std::string title;
+};
+
+// The first trial of the run that recorded what its step costs.
+Source read_source(const std::string& path) {
+  const sweep::RunDirectory directory(path);
+  const sweep::SweepRecord record = directory.read_record();
+  if (record.command)
+    throw UsageError("'" + path + "' is a sweep of a command: memtune cannot give it plans of its own");
+  for (const sweep::TrialSpec& trial : record.trials)
+    if (const auto costs = sweep::read_costs(directory / trial.folder)) {
+      const auto measured = directory.read_measurement(trial.folder);
+      return {record.facts.program, *costs, record.model + (measured ? " · " + measured->device : "")};
+    }
+  throw UsageError("no trial in '" + path + "' has recorded what its step costs: memtune sweep --strategy none --out " +
+                   path + " does");
+}
+
+std::vector<int64_t> budgets_of(const PaperFlags& flags, const Planner& planner, int64_t most) {
+  std::vector<int64_t> budgets;
+  for (const std::string& text : flags.budgets) budgets.push_back(bytes_flag("--budget", text));
+  if (!budgets.empty()) return budgets;
+  const int64_t least = planner.least_memory("least").predicted.peak_bytes;
+  for (int i = 0; i < kRungs; ++i) budgets.push_back(most - (most - least) * i / (kRungs - 1));
+  budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
+  return budgets;
+}
+
+std::string name_of(int64_t budget_bytes) { return "plan:" + format_bytes(budget_bytes); }
+
+// ms that a GiB more saves, from this rung to the one above; nothing where it saves none or is the highest.
+std::optional<double> price(const Rung& rung, const Rung& above) {
+  if (!rung.step || !above.step) return {};
+  const double gib = double(above.step->predicted.peak_bytes - rung.step->predicted.peak_bytes) / double(1 << 30);
+  return gib > 0 ? std::optional((rung.step->predicted.step_ms - above.step->predicted.step_ms) / gib) : std::nullopt;
+}
+
+std::string cells(const Rung& rung, double none_ms) {
+  if (!rung.step) return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan keeps it";
+  const planner::StepPrediction& step = rung.step->predicted;
+  return pad_left(format_bytes(rung.budget_bytes), 12) + pad_left(fixed(step.step_ms, 1), 11) +
+         pad_left(fixed(step.step_ms / none_ms, 3), 9) + pad_left(format_bytes(step.peak_bytes), 13) +
+         pad_left(fixed(step.recompute_ms, 1), 14) + pad_left(format_bytes(step.out_bytes), 13);
+}
+
+std::string table(const Source& source, const std::vector<Rung>& rungs) {
+  std::string text = source.title + ", on paper: a step of none takes " + ms_text(source.costs.step_ms) + "\n\n" +
+                     "      budget    step ms   × none         peak  recompute ms        moved   ms a GiB more\n";
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    const auto saved = i > 0 ? price(rungs[i], rungs[i - 1]) : std::nullopt;
+    text += cells(rungs[i], source.costs.step_ms) + (saved ? pad_left(fixed(*saved, 2), 16) : "") + "\n";
+  }
+  return text;
+}
+
+json answer(const Source& source, const std::vector<Rung>& rungs) {
+  json list = json::array();
+  for (const Rung& rung : rungs) {
+    json one = {{"budget_bytes", rung.budget_bytes}, {"fits", rung.step.has_value()}};
+    if (rung.step) {
+      const planner::StepPrediction& step = rung.step->predicted;
+      one["predicted"] = {{"step_ms", step.step_ms},
+                          {"peak_bytes", step.peak_bytes},
+                          {"recompute_ms", step.recompute_ms},
+                          {"out_bytes", step.out_bytes},
+                          {"in_bytes", step.in_bytes},
+                          {"wait_ms", step.wait_ms},
+                          {"host_peak_bytes", step.host_peak_bytes}};
+    }
+    list.push_back(one);
+  }
+  return {{"model", source.title}, {"none_ms", source.costs.step_ms}, {"plans", list}};
+}
+
+}  // namespace
+
+int plan_on_paper(const PaperFlags& flags) {
+  if (!flags.output.empty() && flags.budgets.size() != 1)
+    throw UsageError("--write writes one plan: it goes with one --budget");
+  const Source source = read_source(flags.run);
+  const Planner planner(source.program, source.costs);
+  const int64_t host_bytes = flags.host_budget.empty() ? 0 : bytes_flag("--host-budget", flags.host_budget);
+  const int64_t most = planner.predict({}).peak_bytes;
+  std::vector<Rung> rungs;
+  for (const int64_t budget : budgets_of(flags, planner, most))
+    rungs.push_back({budget, planner.plan({budget, host_bytes}, name_of(budget))});
+  if (flags.json.empty())
+    write_output("-", table(source, rungs));
+  else
+    write_output(flags.json, print_json(answer(source, rungs), 2) + "\n");
+  const bool fits = std::ranges::any_of(rungs, [](const Rung& rung) { return rung.step.has_value(); });
+  if (!flags.output.empty() && fits) write_output(flags.output, json(rungs.front().step->plan).dump(1, '\t') + "\n");
+  return fits ? kDone : kFailed;
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,18 @@
+// "memtune plan --from RUN": what any budget costs, worked out from one trial of a finished sweep.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace memtune::cli {
+
+struct PaperFlags {
+  std::string run;
+  std::vector<std::string> budgets;
+  std::string host_budget, output, json;
+};
+
+// A table to stdout, or JSON; with `output` the plan of the one budget as a file. Throws UsageError, IoError.
+int plan_on_paper(const PaperFlags& flags);
+
+}  // namespace memtune::cli

@@ -1,0 +1,27 @@
+// A sweep under a budget that finds its own plan. Of each setting:
+//
+//   the baseline ── keeps the budget ──> done: nothing has to be done
+//        └── costs of its step ──> the best plan on paper, the strategies that come near it, the floor ──> run
+//                                        ^                                                              |
+//                                        └───── what was measured corrects the paper, twice at most ────┘
+//
+// Strategies that cannot win on paper are not run, and named.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "core/config/step_costs.h"
+#include "core/sweep/proposer.h"
+
+namespace memtune::sweep {
+
+// Of a trial that kept everything; nothing where they were not recorded, or make no sense.
+std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder);
+
+// `budget_bytes` of device memory, allocated; `host_budget_bytes` 0: none. The candidates are the strategies that are
+// predicted beside the plan; where the baseline ends without costs all of them are tried.
+MakeProposer propose_plans(int64_t budget_bytes, int64_t host_budget_bytes);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,148 @@
+// What a sweep under a budget tries: nothing when the baseline fits, else its own plan and what comes near it, mended
+// by what was measured.
+#include "core/sweep/plan_proposer.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/plan/strategy.h"
+#include "core/planner/step_model.h"
+#include "tests/planner/costs.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using namespace memtune::test;
+using nlohmann::json;
+using result::Outcome;
+
+namespace {
+
+// A sweep of a decoder whose trials are run on paper, by a machine that may be slower than its paper says.
+class PaperSweep {
+ public:
+  explicit PaperSweep(double gb_per_s, int64_t budget_bytes) : budget_bytes_(budget_bytes) {
+    settings_[0].facts.program = decoder(4);
+    costs_ = step_of(program(), decoder_ms(program()));
+    costs_.out_gb_per_s = costs_.in_gb_per_s = gb_per_s;
+    real_ = costs_;
+    write_file(folder_.path / "costs.json", json(costs_).dump());
+  }
+
+  const config::ProgramFacts& program() const { return settings_[0].facts.program; }
+  int64_t peak_bytes() const { return planner::StepModel(program(), costs_).predict({}).peak_bytes; }
+
+  // Names of the trials, in order.
+  std::vector<std::string> run() {
+    const Candidates candidates({"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"}, {}, false);
+    const auto proposer = propose_plans(budget_bytes_, 0)(candidates, settings_);
+    std::vector<std::string> names;
+    for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer)) {
+      for (const Proposal& proposal : proposals) {
+        tried.push_back({proposal.name, proposal.setting, measure(proposal), folder_.path});
+        names.push_back(proposal.name);
+        if (proposal.predicted) predicted.push_back(*proposal.predicted);
+      }
+    }
+    return names;
+  }
+
+  std::vector<Tried> tried;
+  std::vector<result::Predicted> predicted;
+  std::string notes;
+  config::StepCosts real_;  // of the machine
+  int64_t more_bytes = 0;   // that every plan takes
+  bool baseline_fails = false;
+
+  void forget_costs() { std::filesystem::remove(folder_.path / "costs.json"); }
+
+ private:
+  std::vector<Proposal> next(Proposer& proposer) {
+    std::vector<Proposal> proposals = proposer.next(tried);
+    for (const std::string& note : proposer.take_notes()) notes += note + "\n";
+    return proposals;
+  }
+
+  result::Measurement measure(const Proposal& proposal) const {
+    const planner::StepPrediction step = planner::StepModel(program(), real_).predict(proposal.plan);
+    result::Measurement measurement;
+    measurement.strategy = proposal.name;
+    measurement.step_ms = result::summarize({step.step_ms});
+    measurement.peak_bytes.allocated = step.peak_bytes + (proposal.plan.placements.empty() ? 0 : more_bytes);
+    if (baseline_fails && proposal.name == "none") measurement.outcome = Outcome::device_oom;
+    return measurement;
+  }
+
+  const int64_t budget_bytes_;
+  std::vector<Setting> settings_ = std::vector<Setting>(1);
+  config::StepCosts costs_;
+  ScratchFolder folder_;
+};
+
+bool has(const std::vector<std::string>& names, const std::string& name) { return std::ranges::count(names, name) > 0; }
+
+}  // namespace
+
+TEST_CASE("where the baseline keeps the budget nothing else is tried") {
+  PaperSweep sweep(50, int64_t{1} << 40);
+  CHECK(sweep.run() == std::vector<std::string>{"none"});
+  CHECK(sweep.notes.find("none keeps the budget of 1024 GiB") == 0);
+}
+
+TEST_CASE("a budget below the baseline's peak gets a plan that keeps it, no slower than any strategy that does") {
+  PaperSweep sweep(50, 7 * 1024 * kMiB);
+  REQUIRE(sweep.peak_bytes() > 7 * 1024 * kMiB);
+  const auto names = sweep.run();
+  REQUIRE(names.size() >= 2);
+  CHECK(names[0] == "none");
+  CHECK(names[1] == "plan:7 GiB");
+  const result::Measurement& plan = sweep.tried[1].measurement;
+  CHECK(plan.peak_bytes.allocated <= 7 * 1024 * kMiB);
+  for (size_t i = 2; i < sweep.tried.size(); ++i)
+    CHECK(sweep.tried[i].measurement.step_ms.median >= plan.step_ms.median);
+  CHECK(sweep.predicted.size() == names.size() - 1);
+  CHECK(sweep.predicted[0].peak_bytes == plan.peak_bytes.allocated);
+  CHECK(sweep.notes.find("not run, for") != std::string::npos);
+  CHECK_FALSE(has(names, "plan:7 GiB-2"));  // the paper was right
+}
+
+TEST_CASE("a plan that broke its budget is planned again with less, and then keeps it") {
+  PaperSweep sweep(50, 7 * 1024 * kMiB);
+  sweep.more_bytes = 200 * kMiB;
+  const auto names = sweep.run();
+  REQUIRE(has(names, "plan:7 GiB-2"));
+  CHECK(sweep.tried[1].measurement.peak_bytes.allocated > 7 * 1024 * kMiB);
+  CHECK(sweep.tried.back().name == "plan:7 GiB-2");
+  CHECK(sweep.tried.back().measurement.peak_bytes.allocated <= 7 * 1024 * kMiB);
+}
+
+TEST_CASE("a link that carries less than it did alone is planned with again") {
+  PaperSweep sweep(50, 6 * 1024 * kMiB);
+  sweep.real_.out_gb_per_s = sweep.real_.in_gb_per_s = 18;
+  const auto names = sweep.run();
+  REQUIRE(has(names, "plan:6 GiB-2"));
+  CHECK(sweep.tried.back().measurement.step_ms.median < sweep.tried[1].measurement.step_ms.median);
+}
+
+TEST_CASE("without costs, or a baseline that worked, all strategies are tried") {
+  const std::vector<std::string> all = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"};
+  PaperSweep failed(50, 7 * 1024 * kMiB);
+  failed.baseline_fails = true;
+  CHECK(failed.run() == all);
+  CHECK(failed.notes.find("none ended in device_oom") == 0);
+  PaperSweep forgotten(50, 7 * 1024 * kMiB);
+  forgotten.forget_costs();
+  CHECK(forgotten.run() == all);
+}
+
+TEST_CASE("a budget that no plan keeps gets the plan that takes least, and is told") {
+  PaperSweep sweep(50, 100 * kMiB);
+  const auto names = sweep.run();
+  CHECK(names == std::vector<std::string>{"none", "plan:least"});
+  CHECK(sweep.notes.find("no plan keeps 100 MiB on paper; the least takes ") != std::string::npos);
+}
