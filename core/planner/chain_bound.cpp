@@ -36,6 +36,10 @@ ChainState follow(const ReducedChain& chain, const ChainState& before, size_t bl
   return state;
 }
 
+double ended_ms(const ReducedChain& chain, const ChainState& state) {
+  return state.ms + std::max(bytes(state.moved_bytes) * chain.in_ms(), state.queue_ms + state.residue_ms);
+}
+
 ChainBound::ChainBound(const ReducedChain& chain)
     : chain_(chain),
       budget_(bytes(chain.chain().budget_bytes)),

@@ -74,5 +74,7 @@ class ChainBound {
 
 // The state behind `block` when it takes `option` behind `before`; whether it fits is not asked.
 ChainState follow(const ReducedChain& chain, const ChainState& before, size_t block, const ChainOption& option);
+// What the step takes, behind all blocks.
+double ended_ms(const ReducedChain& chain, const ChainState& state);
 
 }  // namespace memtune::planner

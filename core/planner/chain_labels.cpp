@@ -61,19 +61,13 @@ bool LabelSearch::has_room(const ChainState& before, size_t block, size_t option
          chain_.fits_behind(block, option, room - one.resident_bytes, host_left);
 }
 
-// Behind the last block it is the time itself.
-double LabelSearch::bound_of(const ChainState& state, size_t block, size_t option) const {
-  if (block + 1 < chain_.size()) return bound_.completed_ms(state, block, option);
-  const double back_ms = chain_.late_ms(chain_.options(block)[option], 0);
-  return state.ms + std::max(back_ms, state.queue_ms + state.residue_ms);
-}
-
 void LabelSearch::extend(const Label& label, int parent, size_t block, std::vector<Label>& next) {
   for (size_t k = 0; k < chain_.options(block).size(); ++k) {
     if (!has_room(label.state, block, k)) continue;
     ChainState state = follow(chain_, label.state, block, chain_.options(block)[k]);
     state.residue_ms = std::max(state.residue_ms, residue_floor_ms_[block]);
-    const double bound_ms = bound_of(state, block, k);
+    const bool is_last = block + 1 == chain_.size();
+    const double bound_ms = is_last ? ended_ms(chain_, state) : bound_.completed_ms(state, block, k);
     if (bound_ms < limit_ms_) next.push_back({bound_ms, state, parent, static_cast<int>(k)});
   }
 }

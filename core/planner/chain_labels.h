@@ -34,7 +34,6 @@ class LabelSearch {
 
   void extend(const Label& label, int parent, size_t block, std::vector<Label>& next);
   bool has_room(const ChainState& before, size_t block, size_t option) const;
-  double bound_of(const ChainState& state, size_t block, size_t option) const;
   void thin(std::vector<Label>& labels);
   void drop(const Label& label);
   void keep_one_a_bucket(std::vector<Label>& labels, double coarser);

@@ -12,7 +12,7 @@ namespace memtune::planner {
 namespace {
 
 constexpr size_t kFirstLabels = 256;  // a block, to find a limit
-constexpr size_t kLabels = 320'000;   // of all blocks, below the limit
+constexpr size_t kLabels = 320'000;   // of all blocks, below the limit; twice as many where host memory is short
 constexpr double kAllChoices = 2e6;   // so few are all looked at if need be
 constexpr size_t kPairs = 1024;       // of blocks that are changed at once
 constexpr double kMargin = 1e-10;     // of rounding, relative
@@ -68,8 +68,7 @@ class ChainSearch {
     find(bound, kFirstLabels);
     improve();
     bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
-    const double dropped_ms =
-        find(bound, are_few() ? std::numeric_limits<size_t>::max() / 4 : kLabels / reduced_.size());
+    const double dropped_ms = find(bound, are_few() ? std::numeric_limits<size_t>::max() / 4 : most_labels());
     improve();
     const double proven_ms = reduced_.is_thinned() ? bound.root_ms() : std::max(bound.root_ms(), dropped_ms);
     lower_ms_ = std::min(proven_ms, pool_.best_ms()) * (1 - kMargin);
@@ -88,6 +87,8 @@ class ChainSearch {
     for (size_t i = 0; i < reduced_.size(); ++i) choices *= static_cast<double>(reduced_.options(i).size());
     return choices <= kAllChoices;
   }
+
+  size_t most_labels() const { return kLabels * (reduced_.has_host_limit() ? 2 : 1) / reduced_.size(); }
 
   // What of the choices it dropped is the least that they may take.
   double find(const ChainBound& bound, size_t cap) {

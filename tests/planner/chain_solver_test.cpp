@@ -46,7 +46,8 @@ double least_ms(const Chain& chain) {
 
 // A random chain with a budget between the least and one for everything, and some with little host memory.
 Chain random_case(MadeUpChains& random, int most_blocks) {
-  Chain chain = random.random(2 + random.below(most_blocks - 1), 3 + random.below(4));
+  const int blocks = 2 + random.below(most_blocks - 1), options = 3 + random.below(4);
+  Chain chain = random.below(2) ? random.random(blocks, options) : random.plain(blocks, options);
   const double moved = static_cast<double>(MadeUpChains::moved_most(chain));
   if (random.below(4) == 0) chain.host_budget_bytes = static_cast<int64_t>(random.between(0.05, 0.7) * moved);
   const double share = random.below(3) == 0 ? random.between(0, 0.05) : random.between(0, 1);
@@ -72,7 +73,7 @@ int64_t needed_bytes(const Chain& chain, const std::vector<int>& choice) {
 TEST_CASE("the best of every choice of a short chain is found, its time told and bounded from below") {
   MadeUpChains random(1);
   int solved = 0;
-  for (int one = 0; one < 1200; ++one) {
+  for (int one = 0; one < 1300; ++one) {
     const Chain chain = random_case(random, one % 20 == 0 ? 7 : 5);
     const double least = least_ms(chain);
     const std::optional<ChainPlan> plan = solve(chain);
@@ -165,8 +166,8 @@ TEST_CASE("a chain of no blocks takes no time, and one that cannot fit has no ch
 }
 
 TEST_CASE("long chains like a decoder's take at most seconds and come near what no choice can beat") {
-  for (const double jitter : {0.0, 0.2, 0.3}) {
-    for (const double share : {0.12, 0.3, 0.6}) {
+  for (const double jitter : {0.0, 0.3}) {
+    for (const double share : {0.12, 0.3}) {
       CAPTURE(jitter);
       CAPTURE(share);
       Chain chain = MadeUpChains(7).decoder(96, 8, jitter);

@@ -34,6 +34,23 @@ class MadeUpChains {
     return chain;
   }
 
+  // The same of few values, so that many choices are alike, and with much to move through a narrow link.
+  Chain plain(int blocks, int options) {
+    Chain chain;
+    chain.out_bytes_per_ms = (1 + below(4)) * 8e6;
+    chain.in_bytes_per_ms = (1 + below(4)) * 16e6;
+    for (int i = 0; i < blocks; ++i) {
+      ChainBlock block{4.0 + 4 * below(2), 8.0 + 4 * below(2), {}};
+      for (int k = 0; k < options; ++k) {
+        const int resident = below(3), moved = below(3);
+        block.options.push_back({bytes(0.25 * resident), bytes(0.25 * moved), 4.0 * below(3),
+                                 bytes(0.25 * (2 + below(2))), bytes(0.25 * (2 + below(2)))});
+      }
+      chain.blocks.push_back(block);
+    }
+    return chain;
+  }
+
   // Of a decoder of 7 billion parameters: what a block saves, and the ways to keep, move or make again parts of it.
   Chain decoder(int blocks, int options, double jitter) {
     Chain chain{{}, 50e6, 50e6, 0, 0};
