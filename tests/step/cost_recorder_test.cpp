@@ -20,8 +20,9 @@ using Kind = StepCosts::Moment::Kind;
 
 const char* const kModel = R"(
 def forward(self, x):
-    h = torch.sigmoid(torch.matmul(x, self.a))
+    h = torch.matmul(x, self.a)
     h.mul_(2.0)
+    h = torch.sigmoid(h)
     return (x + torch.matmul(torch.dropout(h, 0.5, True), self.b)).sum()
 )";
 
