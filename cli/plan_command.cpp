@@ -1,8 +1,8 @@
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
-#include "cli/paper_plans.h"
 #include "cli/offer.h"
+#include "cli/paper_plans.h"
 #include "cli/progress.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -12,7 +12,8 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(Check a plan that you wrote and say what it does with a model; or work out the best plans of a sweep's model.
+constexpr char kDescription[] =
+    R"(Check a plan that you wrote and say what it does with a model; or work out the best plans of a sweep's model.
 
 Examples:
   memtune plan validate mine.json

@@ -53,6 +53,46 @@ class Prediction(unittest.TestCase):
     def test_under_autocast_and_with_passes_too(self):
         self.check_all(self.predictions("--autocast", "bf16", "--accumulate", "2"))
 
+    def memtune(self, *arguments, code=0):
+        done = subprocess.run([MEMTUNE, *arguments], timeout=200, capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_budget_finds_a_plan_that_keeps_it_as_it_was_predicted(self):
+        folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
+        self.addCleanup(folder.cleanup)
+        run, best = (os.path.join(folder.name, name) for name in ("run", "best.json"))
+        tiny = ["sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps", "1", "--json", "-"]
+        none = json.loads(self.memtune(*tiny, "--strategy", "none", "--out", run).stdout)["trials"][0]
+        ladder = json.loads(self.memtune("plan", "--from", run, "--json", "-").stdout)["plans"]
+        self.assertEqual(ladder[0]["predicted"]["peak_bytes"], none["peak_bytes"]["allocated"])
+        peaks = [rung["predicted"]["peak_bytes"] for rung in ladder]
+        self.assertTrue(all(rung["fits"] and peak <= rung["budget_bytes"] for rung, peak in zip(ladder, peaks)))
+        self.assertLess(peaks[-1], peaks[0])
+
+        budget = f"{(peaks[0] + peaks[-1]) // 2}B"
+        found = json.loads(self.memtune(*tiny, "--budget", budget, "--out", run).stdout)
+        planned = [trial for trial in found["trials"] if trial["strategy"].startswith("plan:")]
+        self.assertTrue(planned)
+        for trial in planned:
+            self.assertEqual(trial["predicted"]["peak_error"], 0, trial)
+            self.assertLessEqual(trial["peak_bytes"]["allocated"], int(budget[:-1]))
+            self.assertTrue(trial["gradients"]["equal"])
+        self.assertTrue(found["recommendation"]["fits"])
+
+        self.memtune("plan", "--from", run, "--budget", budget, "--write", best)
+        other = json.loads(self.memtune(*tiny, "--strategy", "none", "--plan", best, "--out", run + "2").stdout)
+        self.assertEqual(other["trials"][1]["peak_bytes"]["allocated"], planned[0]["peak_bytes"]["allocated"])
+        self.memtune("plan", "--from", run, "--budget", "1KiB", code=1)
+
+    def test_where_the_baseline_fits_nothing_else_is_run(self):
+        folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
+        self.addCleanup(folder.cleanup)
+        answer = json.loads(self.memtune("sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps",
+                                         "1", "--json", "-", "--budget", "4GiB", "--out", folder.name).stdout)
+        self.assertEqual([trial["strategy"] for trial in answer["trials"]], ["none"])
+        self.assertEqual(answer["recommendation"]["strategy"], "none")
+
 
 if __name__ == "__main__":
     unittest.main()
