@@ -43,7 +43,7 @@ Source read_source(const std::string& path) {
   if (record.command)
     throw UsageError("'" + path + "' is a sweep of a command: memtune cannot give it plans of its own");
   for (const sweep::TrialSpec& trial : record.trials)
-    if (const auto costs = sweep::read_costs(directory / trial.folder)) {
+    if (const auto costs = sweep::read_costs(directory / trial.folder, record.facts.program)) {
       const auto measured = directory.read_measurement(trial.folder);
       return {record.facts.program, *costs, record.model + (measured ? " · " + measured->device : "")};
     }

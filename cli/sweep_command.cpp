@@ -188,7 +188,8 @@ int64_t budget(const sweep::SweepSettings& settings) {
 sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
   if (finds_batch(flags)) return sweep::propose_largest_batches(budget(settings));
   const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
-  if (lists || settings.budget_bytes == 0) return sweep::propose_all;
+  const bool smallest = settings.goal == result::Goal::memory;  // strategies take less than any budget asks for
+  if (lists || smallest || settings.budget_bytes == 0) return sweep::propose_all;
   return sweep::propose_plans(settings.budget_bytes, settings.request.training.host_budget_bytes);
 }
 

@@ -80,7 +80,7 @@ class SettingSearch {
                        ": no plan is looked for");
       return;
     }
-    const auto costs = read_costs(baseline.folder);
+    const auto costs = read_costs(baseline.folder, program_);
     if (!costs) return try_all("what a step of " + baseline.name + " costs was not recorded");
     planner_ = std::make_unique<Planner>(program_, *costs);
     const auto planned = planner_->plan(limits_, name());
@@ -204,8 +204,12 @@ class PlanProposer : public Proposer {
 
 }  // namespace
 
-std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder) try {
-  return parse_json(read_file(trial_folder / "costs.json")).get<config::StepCosts>();
+std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder,
+                                            const config::ProgramFacts& program) try {
+  const auto costs = parse_json(read_file(trial_folder / "costs.json")).get<config::StepCosts>();
+  const auto known = [&](const config::StepCosts::Run& run) { return run.op < static_cast<int>(program.ops.size()); };
+  if (costs.runs.empty() || costs.moments.empty() || !std::ranges::all_of(costs.runs, known)) return {};
+  return costs;
 } catch (const Error&) {
   return {};
 } catch (const json::exception&) {

@@ -17,8 +17,9 @@
 
 namespace memtune::sweep {
 
-// Of a trial that kept everything; nothing where they were not recorded, or make no sense.
-std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder);
+// Of a trial that kept everything; nothing where they were not recorded, or make no sense of that program.
+std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder,
+                                            const config::ProgramFacts& program);
 
 // `budget_bytes` of device memory, allocated; `host_budget_bytes` 0: none. The candidates are the strategies that are
 // predicted beside the plan; where the baseline ends without costs all of them are tried.

@@ -59,6 +59,11 @@ class PaperSweep {
   int64_t more_bytes = 0;   // that every plan takes
   bool baseline_fails = false;
 
+  void name_another_op() {
+    config::StepCosts costs = costs_;
+    costs.runs[2].op = static_cast<int>(program().ops.size());
+    write_file(folder_.path / "costs.json", json(costs).dump());
+  }
   void forget_costs() { std::filesystem::remove(folder_.path / "costs.json"); }
 
  private:
@@ -138,6 +143,9 @@ TEST_CASE("without costs, or a baseline that worked, all strategies are tried") 
   PaperSweep forgotten(50, 7 * 1024 * kMiB);
   forgotten.forget_costs();
   CHECK(forgotten.run() == all);
+  PaperSweep foreign(50, 7 * 1024 * kMiB);
+  foreign.name_another_op();
+  CHECK(foreign.run() == all);
 }
 
 TEST_CASE("a budget that no plan keeps gets the plan that takes least, and is told") {
