@@ -8,6 +8,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/plan_table.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -51,11 +52,10 @@ Source read_source(const std::string& path) {
                    path + " does");
 }
 
-std::vector<int64_t> budgets_of(const PaperFlags& flags, const Planner& planner, int64_t most) {
+std::vector<int64_t> budgets_of(const PaperFlags& flags, int64_t most, int64_t least) {
   std::vector<int64_t> budgets;
   for (const std::string& text : flags.budgets) budgets.push_back(bytes_flag("--budget", text));
   if (!budgets.empty()) return budgets;
-  const int64_t least = planner.least_memory("least").predicted.peak_bytes;
   for (int i = 0; i < kRungs; ++i) budgets.push_back(most - (most - least) * i / (kRungs - 1));
   budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
   return budgets;
@@ -70,25 +70,33 @@ std::optional<double> price(const Rung& rung, const Rung& above) {
   return gib > 0 ? std::optional((rung.step->predicted.step_ms - above.step->predicted.step_ms) / gib) : std::nullopt;
 }
 
-std::string cells(const Rung& rung, double none_ms) {
-  if (!rung.step) return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan keeps it";
+std::string cells(const Rung& rung, double none_ms, int64_t least_bytes) {
+  if (!rung.step)
+    return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan keeps it; the least takes " +
+           format_bytes(least_bytes);
   const planner::StepPrediction& step = rung.step->predicted;
   return pad_left(format_bytes(rung.budget_bytes), 12) + pad_left(fixed(step.step_ms, 1), 11) +
          pad_left(fixed(step.step_ms / none_ms, 3), 9) + pad_left(format_bytes(step.peak_bytes), 13) +
          pad_left(fixed(step.recompute_ms, 1), 14) + pad_left(format_bytes(step.out_bytes), 13);
 }
 
-std::string table(const Source& source, const std::vector<Rung>& rungs) {
+std::string table(const Source& source, const std::vector<Rung>& rungs, int64_t least_bytes) {
   std::string text = source.title + ", on paper: a step of none takes " + ms_text(source.costs.step_ms) + "\n\n" +
                      "      budget    step ms   × none         peak  recompute ms        moved   ms a GiB more\n";
   for (size_t i = 0; i < rungs.size(); ++i) {
     const auto saved = i > 0 ? price(rungs[i], rungs[i - 1]) : std::nullopt;
-    text += cells(rungs[i], source.costs.step_ms) + (saved ? pad_left(fixed(*saved, 2), 16) : "") + "\n";
+    text += cells(rungs[i], source.costs.step_ms, least_bytes) + (saved ? pad_left(fixed(*saved, 2), 16) : "") + "\n";
   }
   return text;
 }
 
-json answer(const Source& source, const std::vector<Rung>& rungs) {
+// Of one plan alone: what waits where.
+std::string places(const Source& source, const std::vector<Rung>& rungs) {
+  if (rungs.size() != 1 || !rungs.front().step) return "";
+  return "\n" + summary_table(plan::summarize(rungs.front().step->plan, source.program));
+}
+
+json answer(const Source& source, const std::vector<Rung>& rungs, int64_t least_bytes) {
   json list = json::array();
   for (const Rung& rung : rungs) {
     json one = {{"budget_bytes", rung.budget_bytes}, {"fits", rung.step.has_value()}};
@@ -104,7 +112,7 @@ json answer(const Source& source, const std::vector<Rung>& rungs) {
     }
     list.push_back(one);
   }
-  return {{"model", source.title}, {"none_ms", source.costs.step_ms}, {"plans", list}};
+  return {{"model", source.title}, {"none_ms", source.costs.step_ms}, {"least_bytes", least_bytes}, {"plans", list}};
 }
 
 }  // namespace
@@ -117,12 +125,13 @@ int plan_on_paper(const PaperFlags& flags) {
   const int64_t host_bytes = flags.host_budget.empty() ? 0 : bytes_flag("--host-budget", flags.host_budget);
   const int64_t most = planner.predict({}).peak_bytes;
   std::vector<Rung> rungs;
-  for (const int64_t budget : budgets_of(flags, planner, most))
+  const int64_t least = planner.least_memory("least").predicted.peak_bytes;
+  for (const int64_t budget : budgets_of(flags, most, least))
     rungs.push_back({budget, planner.plan({budget, host_bytes}, name_of(budget))});
   if (flags.json.empty())
-    write_output("-", table(source, rungs));
+    write_output("-", table(source, rungs, least) + places(source, rungs));
   else
-    write_output(flags.json, print_json(answer(source, rungs), 2) + "\n");
+    write_output(flags.json, print_json(answer(source, rungs, least), 2) + "\n");
   const bool fits = std::ranges::any_of(rungs, [](const Rung& rung) { return rung.step.has_value(); });
   if (!flags.output.empty() && fits) write_output(flags.output, json(rungs.front().step->plan).dump(1, '\t') + "\n");
   return fits ? kDone : kFailed;

@@ -3,11 +3,9 @@
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "cli/paper_plans.h"
+#include "cli/plan_table.h"
 #include "cli/progress.h"
-#include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/layout.h"
-#include "core/plan/plan_summary.h"
 
 namespace memtune::cli {
 namespace {
@@ -38,33 +36,6 @@ struct PlanFlags {
   std::string action, file;
 };
 
-std::string cell(const plan::PlaceSum& sum, bool measured) {
-  if (sum.values == 0) return "–";
-  return std::to_string(sum.values) + (measured ? ", " + format_bytes(sum.bytes) : "");
-}
-
-// Only places that something has.
-std::string table(const plan::PlanSummary& summary) {
-  std::vector<plan::SummaryRow> rows = summary.rows;
-  rows.push_back(summary.total);
-  std::vector<std::string> lines = {"  blocks"};
-  for (const plan::SummaryRow& row : rows) lines.push_back("  " + row.blocks);
-  const auto pad_lines = [&] {
-    int width = 0;
-    for (const std::string& line : lines) width = std::max(width, display_width(line));
-    for (std::string& line : lines) line = pad_right(line, width + 3);
-  };
-  for (size_t place = 0; place < summary.total.sums.size(); ++place) {
-    if (summary.total.sums[place].values == 0) continue;
-    pad_lines();
-    lines[0] += to_string(static_cast<config::Place>(place));
-    for (size_t i = 0; i < rows.size(); ++i) lines[i + 1] += cell(rows[i].sums[place], summary.measured);
-  }
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
 int show(const plan::PlanFile& file, const PlanFlags& flags) {
   Progress progress(flags.model.console);
   const sweep::SweepSettings settings = flags.model.settings();
@@ -72,7 +43,8 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   progress.clear();
   if (!model) return kInterrupted;
   const plan::PlanSummary summary = plan::summarize(file.make_plan(model->program), model->program);
-  write_output("-", file.name() + " on " + settings.model + ": values that backward needs\n\n" + table(summary));
+  write_output("-",
+               file.name() + " on " + settings.model + ": values that backward needs\n\n" + summary_table(summary));
   if (!summary.measured) say(flags.model.console, "sizes are not known: no forward of this model was measured");
   say(flags.model.console, "next: memtune sweep with --plan " + flags.file);
   return kDone;
