@@ -38,6 +38,7 @@
 #include "core/findings/findings.h"
 #include "core/plan/plan_file.h"
 #include "core/plan/strategy.h"
+#include "core/planner/step_model.h"
 #include "core/report/html/html.h"
 #include "core/report/interchange/memory_snapshot.h"
 #include "core/report/interchange/perfetto.h"
@@ -186,6 +187,22 @@ void read_pickle(const std::string& input) { config::parse_pickle(input); }
 
 void read_pt2_archive(const std::string& input) {
   config::read_pt2_program(config::Pt2Archive(folder().file("model.pt2", input)));
+}
+
+// What is taken is written as it was read, and a plan can be played on it.
+void read_costs(const std::string& input) {
+  const auto costs = parse_json(input).get<config::StepCosts>();
+  if (json(costs).get<config::StepCosts>() != costs) std::abort();
+  config::ProgramFacts facts;
+  int ops = 0;
+  for (const config::StepCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
+  if (ops > 1000) return;
+  for (int op = 0; op < ops; ++op) facts.ops.push_back({.name = "aten::mul", .block = op % 3, .outputs = {op}});
+  config::Plan plan;
+  plan.transfer.min_bytes = plan.saved_min_bytes = 0;
+  constexpr config::Place kPlaces[] = {config::Place::recompute, config::Place::host, config::Place::keep};
+  for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
+  planner::StepModel(facts, costs).predict(plan);
 }
 
 void read_facts(const std::string& input) {
@@ -339,6 +356,7 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"plan_file", read_plan_file},
                                                                       {"profile", read_profile},
                                                                       {"facts", read_facts},
+                                                                      {"costs", read_costs},
                                                                       {"sweep", read_sweep},
                                                                       {"report", read_report},
                                                                       {"measurement", read_measurement},

@@ -126,6 +126,12 @@ def seeds():
     lines = "".join(json.dumps(record) + "\n" for record in records).encode()
     own = [b"# mine\noptim: 'adamw_torch'\ngradient_checkpointing_kwargs: {use_reentrant: false}\n%%\n--torch_compile\ntrue\n",
            b'{"zero_optimization": {"stage": 2},\n "activation_checkpointing": {}}', b"per_device_train_batch_size: 4\n"]
+    costs = {"version": 1, "grain_bytes": 512, "start_bytes": 9, "step_ms": 3.5, "out_gb_per_s": 1, "in_gb_per_s": 2,
+             "values": {"columns": ["run", "output", "bytes", "cast_of"], "rows": [[0, 0, 9, -2], [1, -1, 8, 0], [1, 0, 9, -2]]},
+             "runs": {"columns": [*"abcdefghij"], "rows": [[0, 1, 0.5, 9, 9, 0, [], [0], [], []],
+                                                           [1, 2, 0.5, 18, 9, 0, [0], [1, 2], [0], [0, 1]]]},
+             "saved": {"columns": ["value", "run"], "rows": [[0, 1], [1, 1]]},
+             "moments": {"columns": [*"abcdef"], "rows": [[0, 1, 1, 1, 18, 20], [1, 1, 0, 0, 18, 18], [0, 0, 1, 1, 9, 9]]}}
     return {
         "records": [lines, lines[:300] + b"\f" + lines, b"\f" + lines],
         "own_config": own,
@@ -141,6 +147,7 @@ def seeds():
         "pt2_archive": [archive(pt2, pt2)],
         "pt2_samples": [archive(samples, samples)],
         "pickle": [samples["data.pkl"]],
+        "costs": [dump(costs)],
         "facts": [dump(sweep["facts"]), dump(facts)],
         "sweep": [dump(sweep)],
         "report": [dump({"version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],
