@@ -43,13 +43,20 @@ Source read_source(const std::string& path) {
   const sweep::SweepRecord record = directory.read_record();
   if (record.command)
     throw UsageError("'" + path + "' is a sweep of a command: memtune cannot give it plans of its own");
-  for (const sweep::TrialSpec& trial : record.trials)
+  for (const sweep::TrialSpec& trial : record.trials) {
+    const sweep::TrialSpec& first = record.trials.front();  // of other settings the facts are not known
+    if (trial.batch != first.batch || trial.sequence != first.sequence) continue;
     if (const auto costs = sweep::read_costs(directory / trial.folder, record.facts.program)) {
       const auto measured = directory.read_measurement(trial.folder);
-      return {record.facts.program, *costs, record.model + (measured ? " · " + measured->device : "")};
+      std::string title = record.model + (measured ? " · " + measured->device : "");
+      if (trial.batch) title += ", batch " + std::to_string(*trial.batch);
+      if (trial.sequence) title += ", sequence " + std::to_string(*trial.sequence);
+      return {record.facts.program, *costs, title};
     }
-  throw UsageError("no trial in '" + path + "' has recorded what its step costs: memtune sweep --strategy none --out " +
-                   path + " does");
+  }
+  throw UsageError("no trial in '" + path +
+                   "' has recorded what its step costs; memtune sweep --strategy none with another "
+                   "--out does, of a model whose steps run the same ops");
 }
 
 std::vector<int64_t> budgets_of(const PaperFlags& flags, int64_t most, int64_t least) {
@@ -125,7 +132,7 @@ int plan_on_paper(const PaperFlags& flags) {
   const int64_t host_bytes = flags.host_budget.empty() ? 0 : bytes_flag("--host-budget", flags.host_budget);
   const int64_t most = planner.predict({}).peak_bytes;
   std::vector<Rung> rungs;
-  const int64_t least = planner.least_memory("least").predicted.peak_bytes;
+  const int64_t least = planner.least_memory(host_bytes, "least").predicted.peak_bytes;
   for (const int64_t budget : budgets_of(flags, most, least))
     rungs.push_back({budget, planner.plan({budget, host_bytes}, name_of(budget))});
   if (flags.json.empty())

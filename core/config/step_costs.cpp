@@ -14,6 +14,9 @@ using nlohmann::json;
 
 constexpr int kVersion = 1;
 constexpr int kMostRuns = 1 << 24;
+constexpr int kMostPasses = 1 << 20;
+constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr double kMostMs = 1e9, kMostGbPerS = 1e6;
 
 // Thousands of entries: each is a row of numbers, in the order of `columns`.
 json rows_json(const json& columns, const json& rows) { return {{"columns", columns}, {"rows", rows}}; }
@@ -25,11 +28,14 @@ class Row {
     if (!row.is_array() || row.size() != columns)
       throw UsageError(path_ + " must be a list of " + std::to_string(columns));
   }
-  double number() {
+  double ms() {
     const json& cell = next();
     if (!cell.is_number()) throw UsageError(path_ + " must have numbers, not " + cell.dump());
-    return cell.get<double>();
+    const double number = cell.get<double>();
+    if (!(number >= 0 && number <= kMostMs)) throw UsageError(path_ + " has the time " + cell.dump());
+    return number;
   }
+  int64_t bytes() { return integer(0, kMostBytes); }
   int64_t integer(int64_t least = 0, int64_t most = std::numeric_limits<int64_t>::max()) {
     return integer(next(), least, most);
   }
@@ -107,15 +113,19 @@ void from_json(const json& json, StepCosts& costs) {
   object.require({"version"});
   object.read("version", version, kVersion, kVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
-  object.read("start_bytes", costs.start_bytes, 0);
+  object.read("start_bytes", costs.start_bytes, 0, kMostBytes);
   object.read("step_ms", costs.step_ms);
   object.read("before_ms", costs.before_ms);
-  object.read("before_peak_bytes", costs.before_peak_bytes, 0);
+  object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMostBytes);
   object.read("after_ms", costs.after_ms);
-  object.read("after_peak_bytes", costs.after_peak_bytes, 0);
-  object.read("passes", costs.passes, 1);
+  object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMostBytes);
+  object.read("passes", costs.passes, 1, kMostPasses);
   object.read("out_gb_per_s", costs.out_gb_per_s);
   object.read("in_gb_per_s", costs.in_gb_per_s);
+  const auto within = [](double number, double most) { return number >= 0 && number <= most; };
+  if (!within(costs.step_ms, kMostMs) || !within(costs.before_ms, kMostMs) || !within(costs.after_ms, kMostMs) ||
+      costs.step_ms == 0 || !within(costs.out_gb_per_s, kMostGbPerS) || !within(costs.in_gb_per_s, kMostGbPerS))
+    throw UsageError("costs has a time or a speed that none is");
   const auto& values = rows_of(object, "values", kValueColumns.size());
   const auto& runs = rows_of(object, "runs", kRunColumns.size());
   const auto& saved = rows_of(object, "saved", kSavedColumns.size());
@@ -125,17 +135,17 @@ void from_json(const json& json, StepCosts& costs) {
     StepCosts::Value& value = costs.values.emplace_back();
     value.run = row.index(runs.size(), -1);
     value.output = static_cast<int>(row.integer(kPrivate, kMostRuns));
-    value.bytes = row.integer();
+    value.bytes = row.bytes();
     value.cast_of = row.index(values.size(), StepCosts::kNoCast);
   }
   for (const auto& cells : runs) {
     Row row(cells, "costs.runs", kRunColumns.size());
     StepCosts::Run& run = costs.runs.emplace_back();
     run.op = static_cast<int>(row.integer(0, kMostRuns));
-    run.ms = row.number();
-    run.host_ms = row.number();
-    run.before_bytes = row.integer();
-    run.own_bytes = row.integer();
+    run.ms = row.ms();
+    run.host_ms = row.ms();
+    run.before_bytes = row.bytes();
+    run.own_bytes = row.bytes();
     run.writes_outside = row.integer(0, 1) == 1;
     run.reads = row.indices(values.size());
     run.makes = row.indices(values.size());
@@ -153,10 +163,10 @@ void from_json(const json& json, StepCosts& costs) {
     StepCosts::Moment& moment = costs.moments.emplace_back();
     moment.kind = static_cast<StepCosts::Moment::Kind>(row.integer(0, 1));
     moment.saved = row.index(saved.size());
-    moment.ms = row.number();
-    moment.host_ms = row.number();
-    moment.before_bytes = row.integer();
-    moment.peak_bytes = row.integer();
+    moment.ms = row.ms();
+    moment.host_ms = row.ms();
+    moment.before_bytes = row.bytes();
+    moment.peak_bytes = row.bytes();
   }
 }
 

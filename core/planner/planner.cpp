@@ -124,8 +124,9 @@ class PlanSearch {
     score_alike();
     chain_.budget_bytes = least_budget(chain_).value_or(0);
     for (const ChainPlan& plan : solve_best(chain_, kScored)) score(plan.choice);
-    const auto least =
-        std::ranges::min_element(scores_, {}, [](const auto& scored) { return scored.second.peak_bytes; });
+    const auto least = std::ranges::min_element(scores_, {}, [this](const auto& scored) {
+      return std::pair(!limits_.kept_by(scored.second), scored.second.peak_bytes);
+    });
     return {planner_.make_plan(least->first, name_), least->second};
   }
 
@@ -136,9 +137,7 @@ class PlanSearch {
     const auto [found, added] = scores_.try_emplace(choice);
     if (!added) return found->second;
     const StepPrediction& step = found->second = planner_.predict(planner_.make_plan(choice, name_));
-    const bool fits = step.peak_bytes <= limits_.budget_bytes &&
-                      (limits_.host_budget_bytes == 0 || step.host_peak_bytes <= limits_.host_budget_bytes);
-    if (fits && (best_ == nullptr || faster(step, scores_.at(*best_)))) best_ = &found->first;
+    if (limits_.kept_by(step) && (best_ == nullptr || faster(step, scores_.at(*best_)))) best_ = &found->first;
     return step;
   }
 
@@ -230,8 +229,8 @@ std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::st
   return PlanSearch(*this, limits, name).fastest();
 }
 
-PlannedStep Planner::least_memory(const std::string& name) const {
-  return PlanSearch(*this, {.budget_bytes = std::numeric_limits<int64_t>::max()}, name).smallest();
+PlannedStep Planner::least_memory(int64_t host_budget_bytes, const std::string& name) const {
+  return PlanSearch(*this, {std::numeric_limits<int64_t>::max(), host_budget_bytes}, name).smallest();
 }
 
 }  // namespace memtune::planner

@@ -27,6 +27,10 @@ struct PlannedStep {
 struct PlanLimits {
   int64_t budget_bytes = 0;       // of device memory, allocated
   int64_t host_budget_bytes = 0;  // 0: none
+
+  bool kept_by(const StepPrediction& step) const {
+    return step.peak_bytes <= budget_bytes && (host_budget_bytes == 0 || step.host_peak_bytes <= host_budget_bytes);
+  }
 };
 
 class Planner {
@@ -39,8 +43,8 @@ class Planner {
   StepPrediction predict(const config::Plan& plan) const { return model_->predict(plan); }
   // Nothing where no plan that it knows keeps the limits. `name` is the plan's.
   std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
-  // The plan that takes least memory of those that it knows.
-  PlannedStep least_memory(const std::string& name) const;
+  // The plan that takes least memory of those that it knows and that keep the host's budget (0: none).
+  PlannedStep least_memory(int64_t host_budget_bytes, const std::string& name) const;
 
   // From now on the link carries so much of what it was measured to carry alone.
   void scale_link(double factor);

@@ -113,7 +113,7 @@ void CostRecorder::end_forward() {
   part_ = Part::backward;
   now_.runs.push_back(mark());
   device_.reset_peak();
-  for (const SavedTensor* tensor : ended_early_) add_moment(Kind::end, *tensor);
+  for (const int saved : ended_early_) add_moment(Kind::end, saved);
 }
 
 // The most since the entry before belongs to that entry.
@@ -124,24 +124,25 @@ void CostRecorder::see_peak() {
   device_.reset_peak();
 }
 
-void CostRecorder::add_moment(Kind kind, const SavedTensor& tensor) {
-  const auto found = tensors_.find(&tensor);
-  if (found == tensors_.end()) return;
+void CostRecorder::add_moment(Kind kind, int saved) {
   see_peak();
   const int64_t allocated = device_.memory().allocated;
-  now_.costs.moments.push_back({kind, found->second, 0, 0, allocated, allocated});
+  now_.costs.moments.push_back({kind, saved, 0, 0, allocated, allocated});
 }
 
 void CostRecorder::unpack(const SavedTensor& tensor) {
-  if (part_ != Part::backward || !tensors_.contains(&tensor)) return;
-  add_moment(Kind::unpack, tensor);
+  const auto found = tensors_.find(&tensor);
+  if (part_ != Part::backward || found == tensors_.end()) return;
+  add_moment(Kind::unpack, found->second);
   now_.unpacks.push_back(mark());
 }
 
 void CostRecorder::ended(const SavedTensor& tensor) {
-  if (part_ == Part::forward) return ended_early_.push_back(&tensor);
-  if (part_ == Part::backward) add_moment(Kind::end, tensor);
-  tensors_.erase(&tensor);  // another may have its address
+  const auto found = tensors_.find(&tensor);
+  if (found == tensors_.end()) return;
+  if (part_ == Part::forward) ended_early_.push_back(found->second);
+  if (part_ == Part::backward) add_moment(Kind::end, found->second);
+  tensors_.erase(found);  // another may have its address
 }
 
 void CostRecorder::end_backward() {
@@ -182,11 +183,14 @@ void CostRecorder::take_times(Step& step) {
   step.costs.after_ms = ms(step.unpacks.back(), step.end);
 }
 
-StepCosts CostRecorder::costs() const {
+std::optional<StepCosts> CostRecorder::costs() const {
+  if (steps_.empty()) return {};
   StepCosts costs = steps_.back();
   std::vector<const StepCosts*> alike;
-  for (const StepCosts& step : steps_)
-    if (ran_alike(step, costs)) alike.push_back(&step);
+  for (const StepCosts& step : steps_) {
+    if (!ran_alike(step, costs)) return {};
+    alike.push_back(&step);
+  }
   for (size_t i = 0; i < costs.runs.size(); ++i) {
     const auto run = [i](const StepCosts& step) -> const StepCosts::Run& { return step.runs[i]; };
     costs.runs[i].ms = median_of(alike, [&](const StepCosts& step) { return run(step).ms; });

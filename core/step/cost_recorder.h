@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -38,8 +39,8 @@ class CostRecorder {
   void unpack(const SavedTensor& tensor);
   void ended(const SavedTensor& tensor);
 
-  // Medians over the steps, and the most memory of them; of steps that ran the same ops as the last one.
-  config::StepCosts costs() const;
+  // Medians over the steps, and the most memory of them; nothing where they did not run the same ops.
+  std::optional<config::StepCosts> costs() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -55,7 +56,7 @@ class CostRecorder {
 
   Mark mark() { return {device_.record_timed(device::Stream::compute), Clock::now()}; }
   void see_peak();
-  void add_moment(config::StepCosts::Moment::Kind kind, const SavedTensor& tensor);
+  void add_moment(config::StepCosts::Moment::Kind kind, int saved);
   static void take_times(Step& step);
 
   device::Device& device_;
@@ -64,7 +65,7 @@ class CostRecorder {
   std::unordered_map<const autograd::SavedValue*, int> values_;
   std::vector<autograd::ValuePtr> alive_;  // so that no address comes back
   std::unordered_map<const SavedTensor*, int> tensors_;
-  std::vector<const SavedTensor*> ended_early_;  // in the forward
+  std::vector<int> ended_early_;  // indices into `saved`, of what ended in the forward
   int64_t start_bytes_ = 0;
   std::vector<config::StepCosts> steps_;
 };

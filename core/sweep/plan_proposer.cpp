@@ -24,10 +24,10 @@ using result::Measurement;
 using result::Outcome;
 
 constexpr int kCorrections = 2;
-constexpr size_t kRivals = 2;          // strategies that are run beside the plan
-constexpr double kNear = 1.05;         // of the plan's time on paper: what is slower cannot win
-constexpr double kWorthATrial = 0.99;  // of the best measured time: a corrected plan has to be that much faster
+constexpr double kWorthATrial = 0.99;  // of the last plan on corrected paper: another has to be that much faster
 constexpr double kSlowestLink = 0.3;   // of what the link carries alone, beside compute
+constexpr double kSameStep = 0.02;     // of the baseline's peak, that the recorded step may be away from the measured
+constexpr char kOfEveryTrainer[] = "checkpoint:full";
 
 bool worked(const Measurement& measurement) { return measurement.outcome == Outcome::ok; }
 
@@ -50,7 +50,7 @@ class SettingSearch {
     for (const Tried& one : tried)
       if (one.setting == index_) mine.push_back(&one);
     if (mine.empty())
-      propose(candidates_.all().front());
+      first();
     else if (!planner_)
       begin(*mine.front());
     else if (corrections_ < kCorrections)
@@ -61,77 +61,95 @@ class SettingSearch {
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
  private:
-  void propose(const Candidate& candidate) {
-    proposals_.push_back({candidate.name(), index_, candidate.make_plan(program_)});
-  }
+  struct Strategy {
+    std::string name;
+    config::Plan plan;
+    StepPrediction step;  // on paper
+  };
 
   void propose(const PlannedStep& step) {
     planned_.push_back(step);
     proposals_.push_back({step.plan.strategy, index_, step.plan, predicted(step.predicted)});
   }
+  void propose(const Strategy& strategy) {
+    proposals_.push_back({strategy.name, index_, strategy.plan, predicted(strategy.step)});
+  }
+
+  // The baseline, and the plans of all others, so that what the model does not have is told before anything runs.
+  void first() {
+    const Candidate& baseline = candidates_.all().front();
+    proposals_.push_back({baseline.name(), index_, baseline.make_plan(program_), {}});
+    for (size_t i = 1; i < candidates_.all().size(); ++i) try {
+        const Candidate& candidate = candidates_.all()[i];
+        strategies_.push_back({candidate.name(), candidate.make_plan(program_), {}});
+      } catch (const UsageError& error) {
+        notes_.push_back(std::string("left out: ") + error.what());
+      }
+  }
 
   void begin(const Tried& baseline) {
-    if (done_) return;
-    done_ = true;
-    if (!worked(baseline.measurement))
-      return try_all(baseline.name + " ended in " + to_string(baseline.measurement.outcome));
-    if (baseline.measurement.peak_bytes.allocated <= limits_.budget_bytes) {
+    if (std::exchange(begun_, true)) return;
+    const Measurement& measured = baseline.measurement;
+    if (!worked(measured)) return try_all(baseline.name + " ended in " + to_string(measured.outcome));
+    if (measured.peak_bytes.allocated <= limits_.budget_bytes) {
       notes_.push_back(baseline.name + " keeps the budget of " + format_bytes(limits_.budget_bytes) +
                        ": no plan is looked for");
       return;
     }
     const auto costs = read_costs(baseline.folder, program_);
-    if (!costs) return try_all("what a step of " + baseline.name + " costs was not recorded");
-    planner_ = std::make_unique<Planner>(program_, *costs);
-    const auto planned = planner_->plan(limits_, name());
-    if (planned) propose(*planned);
-    propose_rivals(planned);
-    if (planned) return;
-    const PlannedStep least = planner_->least_memory("plan:least");
-    notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " on paper; the least takes " +
-                     format_bytes(least.predicted.peak_bytes));
-    propose(least);
+    if (!costs) return try_all("what a step of " + baseline.name + " costs is not known, or steps run other ops");
+    auto planner = std::make_unique<Planner>(program_, *costs);
+    const auto peak = static_cast<double>(measured.peak_bytes.allocated);
+    if (std::abs(static_cast<double>(planner->predict({}).peak_bytes) / peak - 1) > kSameStep)
+      return try_all("the step whose costs were recorded is not the one that was measured");
+    planner_ = std::move(planner);
+    plan_first();
   }
 
   void try_all(const std::string& why) {
     notes_.push_back(why + ", so there is nothing to plan from: all strategies are tried");
-    for (size_t i = 1; i < candidates_.all().size(); ++i) propose(candidates_.all()[i]);
+    for (const Strategy& strategy : strategies_) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
   }
 
-  // On paper they keep the budget and come near the plan; the fastest of them. The others are named.
-  void propose_rivals(const std::optional<PlannedStep>& planned) {
-    struct Rival {
-      const Candidate* candidate;
-      config::Plan plan;
-      StepPrediction step;
-    };
-    std::vector<Rival> rivals;
+  void plan_first() {
+    const auto planned = planner_->plan(limits_, name());
+    if (planned) propose(*planned);
+    propose_rivals();
+    if (planned) return;
+    const PlannedStep least = planner_->least_memory(limits_.host_budget_bytes, "plan:least");
+    notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " on paper; the least takes " +
+                     format_bytes(least.predicted.peak_bytes));
+    if (!least.plan.placements.empty()) propose(least);
+  }
+
+  // Of the strategies that keep the limits on paper: the fastest, the fastest that moves nothing, and the one that
+  // every trainer has. The others are named.
+  void propose_rivals() {
+    std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
-    for (size_t i = 1; i < candidates_.all().size(); ++i) {
-      const Candidate& candidate = candidates_.all()[i];
-      config::Plan plan = candidate.make_plan(program_);
-      const StepPrediction step = planner_->predict(plan);
-      if (step.peak_bytes > limits_.budget_bytes)
-        too_large.push_back(candidate.name() + " " + format_bytes(step.peak_bytes));
+    for (Strategy& strategy : strategies_) {
+      strategy.step = planner_->predict(strategy.plan);
+      if (limits_.kept_by(strategy.step))
+        rivals.push_back(strategy);
       else
-        rivals.push_back({&candidate, std::move(plan), step});
+        too_large.push_back(strategy.name + " " + format_bytes(strategy.step.peak_bytes));
     }
-    std::ranges::stable_sort(rivals, {}, [](const Rival& rival) { return rival.step.step_ms; });
-    for (size_t i = 0; i < rivals.size(); ++i) {
-      const Rival& rival = rivals[i];
-      if (i < kRivals && (!planned || rival.step.step_ms <= kNear * planned->predicted.step_ms))
-        proposals_.push_back({rival.candidate->name(), index_, rival.plan, predicted(rival.step)});
+    std::ranges::stable_sort(rivals, {}, [](const Strategy& rival) { return rival.step.step_ms; });
+    const auto still = std::ranges::find(rivals, 0, [](const Strategy& rival) { return rival.step.out_bytes; });
+    for (auto rival = rivals.begin(); rival != rivals.end(); ++rival)
+      if (rival == rivals.begin() || rival == still || rival->name == kOfEveryTrainer)
+        propose(*rival);
       else
-        too_slow.push_back(rival.candidate->name() + " " + ms_text(rival.step.step_ms));
-    }
-    if (!too_large.empty()) notes_.push_back("not run, for their peaks on paper: " + join(too_large, ", "));
+        too_slow.push_back(rival->name + " " + ms_text(rival->step.step_ms));
+    if (!too_large.empty())
+      notes_.push_back("not run, for the memory that they take on paper: " + join(too_large, ", "));
     if (!too_slow.empty()) notes_.push_back("not run, for they are slower on paper: " + join(too_slow, ", "));
   }
 
   // What the last plan showed that the paper did not know.
   void correct(const std::vector<const Tried*>& tried) {
     if (planned_.empty()) return;
-    const PlannedStep& last = planned_.back();
+    const PlannedStep last = planned_.back();
     const auto found = std::ranges::find_if(tried, [&](const Tried* one) { return one->name == last.plan.strategy; });
     if (found == tried.end() || !worked((*found)->measurement)) return;
     const Measurement& measured = (*found)->measurement;
@@ -144,7 +162,7 @@ class SettingSearch {
     if (!broke && !slower) return;
     const auto again = planner_->plan({goal_bytes_, limits_.host_budget_bytes}, name());
     if (!again || again->plan.placements == last.plan.placements) return;
-    if (!broke && again->predicted.step_ms > kWorthATrial * measured.step_ms.median) return;
+    if (!broke && again->predicted.step_ms > kWorthATrial * planner_->predict(last.plan).step_ms) return;
     propose(*again);
   }
 
@@ -168,10 +186,11 @@ class SettingSearch {
   const size_t index_;
   const planner::PlanLimits limits_;
   int64_t goal_bytes_;  // what the paper is asked for, so that the budget is kept
+  std::vector<Strategy> strategies_;
   std::unique_ptr<Planner> planner_;
   std::vector<PlannedStep> planned_;
   int corrections_ = 0;
-  bool done_ = false;
+  bool begun_ = false;
   std::vector<Proposal> proposals_;
   std::vector<std::string> notes_;
 };

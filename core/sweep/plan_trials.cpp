@@ -111,6 +111,7 @@ void PlanTrials::prepare(const TrialState& trial) {
   request.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
   if (request.plan.keeps_everything())
     request.costs = absolute(std::filesystem::path(trial.spec.folder) / "costs.json");
+  remove_file(folder / "costs.json", files);  // of an earlier try
   request.command = command_line();
   // One that cannot be read would be refused by every trial; whoever comes first makes it again.
   if (!is_whole(request.reference)) remove_file(request.reference, files);

@@ -22,7 +22,7 @@ class CostNotes final : public StepNotes {
   void end_step() override { recorder_.end_step(); }
   void begin_times() override {}
 
-  config::StepCosts costs() const { return recorder_.costs(); }
+  std::optional<config::StepCosts> costs() const { return recorder_.costs(); }
 
  private:
   step::CostRecorder recorder_;

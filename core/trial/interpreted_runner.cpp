@@ -101,8 +101,8 @@ StepNotes* InterpretedRunner::start_costs() {
   return &*cost_notes_;
 }
 
-config::StepCosts InterpretedRunner::finish_costs() {
-  const config::StepCosts costs = cost_notes_->costs();
+std::optional<config::StepCosts> InterpretedRunner::finish_costs() {
+  std::optional<config::StepCosts> costs = cost_notes_->costs();
   cost_notes_.reset();
   return costs;
 }

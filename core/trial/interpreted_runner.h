@@ -54,7 +54,7 @@ class InterpretedRunner final : public Runner {
   void finish_trace(trace::Trace& trace, result::Measurement& to) override;
 
   StepNotes* start_costs() override;
-  config::StepCosts finish_costs() override;
+  std::optional<config::StepCosts> finish_costs() override;
 
   std::string where() const override;
   std::vector<Owner> largest_owners() override;

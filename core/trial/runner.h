@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -87,7 +88,8 @@ class Runner {
 
   // False: it cannot tell what a step costs op by op. The notes are the runner's until finish_costs().
   virtual StepNotes* start_costs() { return nullptr; }
-  virtual config::StepCosts finish_costs() { return {}; }
+  // Nothing where steps differ in what they run.
+  virtual std::optional<config::StepCosts> finish_costs() { return {}; }
 
   // After a step that threw: "forward, aten::linear at model.py:42".
   virtual std::string where() const { return ""; }

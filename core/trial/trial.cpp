@@ -185,7 +185,7 @@ class Trial {
   }
 
   // For planners: what each op and each saved tensor of a step costs.
-  void record_costs() {
+  void record_costs() try {
     phase_ = "costs";
     device_.set_cap(0);  // what was measured fits
     StepNotes* notes = runner_.start_costs();
@@ -194,12 +194,25 @@ class Trial {
       frames_.phase(phase_, i + 1, kCostSteps);
       step(notes);
     }
-    config::StepCosts costs = runner_.finish_costs();
-    costs.step_ms = result_.step_ms.median;
+    std::optional<config::StepCosts> costs = runner_.finish_costs();
+    if (!costs) return;
+    costs->step_ms = result_.step_ms.median;
     const profiler::Link link = profiler::probe_link(device_);
-    costs.out_gb_per_s = link.out_gb_per_s;
-    costs.in_gb_per_s = link.in_gb_per_s;
-    write_file(request_.costs, nlohmann::json(costs).dump() + "\n");
+    costs->out_gb_per_s = link.out_gb_per_s;
+    costs->in_gb_per_s = link.in_gb_per_s;
+    write_file(request_.costs, nlohmann::json(*costs).dump() + "\n");
+  } catch (const c10::OutOfMemoryError& error) {
+    forgo_costs(program::first_line(error));
+  } catch (const IoError& error) {
+    forgo_costs(error.what());
+  }
+
+  // What was measured stands without them.
+  void forgo_costs(const std::string& why) {
+    std::fprintf(stderr, "what a step costs was not recorded: %s\n", why.c_str());
+    if (runner_.start_costs() != nullptr) runner_.finish_costs();
+    runner_.drop_gradients();
+    device_.empty_cache();
   }
 
   // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -58,5 +59,10 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments has 2") == 0);
   CHECK(refusal("/runs", 3).find("costs.runs must be a table") == 0);
   CHECK(refusal("/version", 2).find("costs.version") == 0);
+  CHECK(refusal("/runs/rows/0/1", -1).find("costs.runs has the time -1") == 0);
+  CHECK(refusal("/runs/rows/0/1", 1e308).find("costs.runs has the time") == 0);
+  CHECK(refusal("/values/rows/0/2", INT64_MAX).find("costs.values has 9223372036854775807") == 0);
+  CHECK(refusal("/step_ms", 0) == "costs has a time or a speed that none is");
+  CHECK(refusal("/step_ms", -5) == "costs has a time or a speed that none is");
   CHECK(refusal("/grain_bytes", 0).find("costs.grain_bytes") == 0);
 }

@@ -49,7 +49,7 @@ TEST_CASE("under every budget the plan is within a percent of the best choice th
     const Decoder decoder(2, gb_per_s);
     const Planner planner(decoder.facts, decoder.costs);
     const int64_t most = planner.predict({}).peak_bytes;
-    const int64_t least = planner.least_memory("least").predicted.peak_bytes;
+    const int64_t least = planner.least_memory(0, "least").predicted.peak_bytes;
     REQUIRE(least < most);
     for (int i = 0; i <= 8; ++i) {
       const int64_t budget = most - (most - least) * i / 8;
@@ -72,13 +72,13 @@ TEST_CASE("what fits as it is stays as it is, and what fits no plan has none") {
   const auto kept = planner.plan({planner.predict({}).peak_bytes, 0}, "planned");
   REQUIRE(kept);
   CHECK(kept->plan.placements.empty());
-  CHECK_FALSE(planner.plan({planner.least_memory("least").predicted.peak_bytes / 2, 0}, "planned"));
+  CHECK_FALSE(planner.plan({planner.least_memory(0, "least").predicted.peak_bytes / 2, 0}, "planned"));
 }
 
 TEST_CASE("less budget never makes a step faster, and a limit of host memory is kept") {
   const Decoder decoder(4, 50);
   const Planner planner(decoder.facts, decoder.costs);
-  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory("least").predicted.peak_bytes;
+  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "least").predicted.peak_bytes;
   double before = 0;
   for (int i = 0; i <= 6; ++i) {
     const auto planned = planner.plan({most - (most - least) * i / 6, 0}, "planned");
@@ -98,7 +98,7 @@ TEST_CASE("less budget never makes a step faster, and a limit of host memory is 
 TEST_CASE("a slower link moves less") {
   const Decoder decoder(4, 50);
   Planner planner(decoder.facts, decoder.costs);
-  const int64_t budget = (planner.predict({}).peak_bytes + planner.least_memory("least").predicted.peak_bytes) / 2;
+  const int64_t budget = (planner.predict({}).peak_bytes + planner.least_memory(0, "least").predicted.peak_bytes) / 2;
   const auto fast = planner.plan({budget, 0}, "planned");
   planner.scale_link(0.05);
   const auto slow = planner.plan({budget, 0}, "planned");

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "core/base/private_output.h"
 #include "core/step/executor.h"
@@ -26,8 +27,19 @@ def forward(self, x):
     return (x + torch.matmul(torch.dropout(h, 0.5, True), self.b)).sum()
 )";
 
+// What only the condition reads is saved and let go within the forward.
+const char* const kLetsGo = R"(
+def forward(self, x):
+    h = torch.matmul(x, self.a)
+    for i in range(6):
+        if bool(torch.sigmoid(torch.matmul(h, self.b)).sum() > 1e30):
+            h = h + 1
+        h = torch.sigmoid(torch.matmul(h, self.b))
+    return h.sum()
+)";
+
 struct Recorded {
-  explicit Recorded(int passes) : model(kModel, 1) {
+  explicit Recorded(int passes, const char* code = kModel) : model(code, 1) {
     const program::Program program =
         tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
     config::ProgramFacts facts = model.surveyed(program);
@@ -42,7 +54,7 @@ struct Recorded {
       recorder.end_backward();
       recorder.end_step();
     }
-    costs = recorder.costs();
+    costs = recorder.costs().value();
     executor.set_cost_recorder(nullptr);
     test_device().reset_peak();
     for (int pass = 0; pass < passes; ++pass) run(program, executor);
@@ -79,6 +91,17 @@ TEST_CASE("what is recorded of a step has the peak of one that nobody records") 
     CHECK(most(recorded.costs) == recorded.peak_bytes);
     CHECK(recorded.costs.grain_bytes >= 1);
   }
+}
+
+TEST_CASE("what is let go within the forward is not taken for what is saved later") {
+  const StepCosts costs = Recorded(1, kLetsGo).costs;
+  std::vector<int> ends(costs.saved.size()), unpacks(costs.saved.size());
+  for (const StepCosts::Moment& moment : costs.moments) {
+    if (moment.kind == Kind::unpack) CHECK(ends[moment.saved] == 0);
+    ++(moment.kind == Kind::end ? ends : unpacks)[moment.saved];
+  }
+  CHECK(std::ranges::count(ends, 1) == static_cast<int>(costs.saved.size()));
+  CHECK(std::ranges::count(unpacks, 0) >= 6);
 }
 
 TEST_CASE("every saved value is asked for before it is let go, and each value has the op that made it") {
