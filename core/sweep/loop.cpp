@@ -65,7 +65,7 @@ void Loop::tell_plan(size_t begin) {
   for (size_t i = 0; i < turns_.trials().size(); ++i) {
     const size_t missing = turns_.missing_rounds(turns_.trials()[i]);
     const bool failed = i < begin && turns_.trials()[i].measurement.outcome != result::Outcome::ok;
-    reused += missing == 0 ? 1 : 0;
+    reused += turns_.trials()[i].reused && missing == 0 ? 1 : 0;
     runs += failed ? 0 : missing;
   }
   listener_.planned(record_.trials, reused, runs);
