@@ -12,6 +12,7 @@ Exit code 1 on a failure, 2 when a family that memtune knows has no case. Needs 
 
 import argparse
 import concurrent.futures
+import gc
 import glob
 import itertools
 import json
@@ -169,11 +170,14 @@ def held_by(profiler):
 def train_in_python(folder: str, batch):
     """The loss, the gradients, and the bytes of all tensors where the backward begins and at the peak."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    gc.collect()  # what the collector frees meanwhile would count as this step's
+    gc.disable()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
         torch.manual_seed(0)
         loss = model(**batch, use_cache=False).loss
         with torch.profiler.record_function("backward"):
             loss.backward()
+    gc.enable()
     # transformers keeps the frequencies of the rotary embedding twice.
     buffers = [buffer for name, buffer in model.named_buffers() if "original" not in name]
     before = size(model.parameters()) + size(buffers) + size(batch.values())
