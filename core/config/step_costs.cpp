@@ -101,6 +101,7 @@ void to_json(json& json, const StepCosts& costs) {
           {"passes", costs.passes},
           {"out_gb_per_s", costs.out_gb_per_s},
           {"in_gb_per_s", costs.in_gb_per_s},
+          {"copy_slowdown", costs.copy_slowdown},
           {"values", rows_json(kValueColumns, values)},
           {"runs", rows_json(kRunColumns, runs)},
           {"saved", rows_json(kSavedColumns, saved)},
@@ -122,9 +123,11 @@ void from_json(const json& json, StepCosts& costs) {
   object.read("passes", costs.passes, 1, kMostPasses);
   object.read("out_gb_per_s", costs.out_gb_per_s);
   object.read("in_gb_per_s", costs.in_gb_per_s);
+  object.read("copy_slowdown", costs.copy_slowdown);
   const auto within = [](double number, double most) { return number >= 0 && number <= most; };
   if (!within(costs.step_ms, kMostMs) || !within(costs.before_ms, kMostMs) || !within(costs.after_ms, kMostMs) ||
-      costs.step_ms == 0 || !within(costs.out_gb_per_s, kMostGbPerS) || !within(costs.in_gb_per_s, kMostGbPerS))
+      costs.step_ms == 0 || !within(costs.out_gb_per_s, kMostGbPerS) || !within(costs.in_gb_per_s, kMostGbPerS) ||
+      !within(costs.copy_slowdown, 1))
     throw UsageError("costs has a time or a speed that none is");
   const auto& values = rows_of(object, "values", kValueColumns.size());
   const auto& runs = rows_of(object, "runs", kRunColumns.size());

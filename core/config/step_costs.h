@@ -73,6 +73,7 @@ struct StepCosts {
   int64_t after_peak_bytes = 0;              // behind the last moment, until the step's end
   int passes = 1;                            // forward and backward so often a step
   double out_gb_per_s = 0, in_gb_per_s = 0;  // of the link, idle, 1e9 bytes; 0: not known
+  double copy_slowdown = 0;                  // ms that compute takes longer for a ms of copies beside it
   std::vector<Value> values;
   std::vector<Run> runs;
   std::vector<Saved> saved;

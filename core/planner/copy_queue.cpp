@@ -16,6 +16,7 @@ int64_t host_bytes(int64_t bytes) { return (bytes + kHostGrain - 1) / kHostGrain
 
 double CopyQueue::copy(int64_t bytes, double gb_per_s, double& free_at) {
   const double ms = gb_per_s > 0 ? static_cast<double>(bytes) / (gb_per_s * 1e6) : 0;
+  copy_ms_ += ms;
   if (!settings_.side_stream) {
     clock_.wait_until(clock_.compute + ms);
     return clock_.compute;

@@ -48,6 +48,7 @@ class CopyQueue {
   int64_t largest_bytes() const { return largest_bytes_; }
   int64_t out_bytes() const { return out_bytes_; }
   int64_t in_bytes() const { return in_bytes_; }
+  double copy_ms() const { return copy_ms_; }  // of both ways
   int64_t host_peak_bytes() const { return host_peak_bytes_; }
 
  private:
@@ -89,7 +90,7 @@ class CopyQueue {
   std::deque<int> stash_;
   int group_ = 0, group_wanted_ = 0;
   int64_t gathered_bytes_ = 0, stash_bytes_ = 0, ahead_bytes_ = 0, largest_bytes_ = 0, op_bytes_ = 0, ceiling_ = 0;
-  double out_free_ = 0, in_free_ = 0;
+  double out_free_ = 0, in_free_ = 0, copy_ms_ = 0;
   int64_t out_bytes_ = 0, in_bytes_ = 0, host_bytes_ = 0, host_peak_bytes_ = 0;
 };
 

@@ -19,7 +19,7 @@ constexpr size_t kMostScores = 1500;      // of the model, in one search
 constexpr double kLinks[] = {1, 0.5, 0};  // of what it carries, for chains
 constexpr double kNear = 0.002;           // of the budget: a peak that near to it uses it up
 constexpr double kBytesPerMs = 1e6;       // of a GB/s
-constexpr double kCopyTax = 0.01;         // of a copy's time, that compute beside it takes longer
+constexpr double kCopyTax = 0.01;         // as StepCosts::copy_slowdown, where that was not measured
 
 // What a recording says of one part of the chain: a block, or what lies before or behind them. Bytes are allocated
 // ones.
@@ -80,6 +80,9 @@ Chain Planner::make_chain() const {
   Chain chain;
   chain.out_bytes_per_ms = kBytesPerMs * costs_.out_gb_per_s;
   chain.in_bytes_per_ms = kBytesPerMs * costs_.in_gb_per_s;
+  double slowdown_ms = 0;  // of compute, for a byte that goes out and comes back
+  if (costs_.out_gb_per_s > 0 && costs_.in_gb_per_s > 0)
+    slowdown_ms = costs_.copy_slowdown * (1 / chain.out_bytes_per_ms + 1 / chain.in_bytes_per_ms);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const PartCosts& part = costs[i];
     const int64_t kept = parts_[i].options.front().resident_bytes;
@@ -88,7 +91,7 @@ Chain Planner::make_chain() const {
     for (const BlockOption& option : parts_[i].options)
       block.options.push_back({.resident_bytes = std::max<int64_t>(0, grown - (kept - option.resident_bytes)),
                                .moved_bytes = option.moved_bytes,
-                               .recompute_ms = option.recompute_ms,
+                               .recompute_ms = option.recompute_ms + slowdown_ms * double(option.moved_bytes),
                                .forward_peak_bytes = std::max<int64_t>(0, part.forward_bytes - part.before_bytes),
                                .backward_peak_bytes = std::max<int64_t>(0, part.backward_bytes - part.before_bytes)});
   }
@@ -141,10 +144,11 @@ class PlanSearch {
     return step;
   }
 
-  // Copies that compute hides slow it down a little all the same, so that of two plans as fast the one that moves less
-  // is the better.
+  // Copies that compute hides slow it down a little all the same: of two plans as fast the one that moves less is the
+  // better.
   bool faster(const StepPrediction& a, const StepPrediction& b) const {
-    const auto ms = [this](const StepPrediction& step) { return step.step_ms + kCopyTax * copy_ms(step); };
+    const double tax = planner_.costs_.copy_slowdown > 0 ? 0 : kCopyTax;
+    const auto ms = [&](const StepPrediction& step) { return step.step_ms + tax * copy_ms(step); };
     return ms(a) < ms(b) || (ms(a) == ms(b) && a.peak_bytes < b.peak_bytes);
   }
 

@@ -67,7 +67,8 @@ StepPrediction StepModel::predict(const config::Plan& plan) const {
   const StepClock& clock = playback.clock();
   const StepValues& values = playback.values();
   const CopyQueue& copies = playback.copies();
-  return {.step_ms = costs_.step_ms + passes * (values.rerun_ms() + clock.waited),
+  const double hidden_ms = std::max(0.0, copies.copy_ms() - clock.waited);
+  return {.step_ms = costs_.step_ms + passes * (values.rerun_ms() + clock.waited + costs_.copy_slowdown * hidden_ms),
           .peak_bytes = std::max(schedule.goal_bytes(), playback.memory().peak()),
           .recomputed_ops = passes * values.reruns(),
           .recomputed_bytes = passes * values.made_bytes(),

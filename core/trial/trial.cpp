@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include "core/base/limits.h"
 #include "core/base/text.h"
 #include "core/optimizer/in_backward.h"
+#include "core/profiler/link_load.h"
 #include "core/profiler/profiler.h"
 #include "core/program/first_line.h"
 #include "core/result/overlap.h"
@@ -35,6 +37,9 @@ using result::Outcome;
 
 constexpr int kNoisyRepetitions = 4;  // of a baseline that does not repeat itself
 constexpr int kCostSteps = 3;
+constexpr double kLoadedShare = 0.8;  // of a step, that copies run beside it
+constexpr int kLeastLoadedSteps = 3, kMostLoadedSteps = 8;
+constexpr double kLoadedMs = 3000;  // enough of such steps
 
 // "9.5e-07": std::to_string would print a small difference as 0.
 std::string short_number(double value) {
@@ -200,11 +205,31 @@ class Trial {
     const profiler::Link link = profiler::probe_link(device_);
     costs->out_gb_per_s = link.out_gb_per_s;
     costs->in_gb_per_s = link.in_gb_per_s;
+    if (!device_.emulated()) costs->copy_slowdown = copy_slowdown(link);  // there copies are the processor's, too
     write_file(request_.costs, nlohmann::json(*costs).dump() + "\n");
   } catch (const c10::OutOfMemoryError& error) {
     forgo_costs(program::first_line(error));
   } catch (const IoError& error) {
     forgo_costs(error.what());
+  }
+
+  // How much longer compute takes for a ms of copies beside it, in ms: steps with and without copies take turns.
+  double copy_slowdown(const profiler::Link& link) {
+    profiler::LinkLoad load(device_, link, kLoadedShare * result_.step_ms.median);
+    const auto loaded_step = [&] {
+      load.start();
+      return step();
+    };
+    loaded_step();
+    std::vector<double> longer;
+    double spent_ms = 0;
+    for (int i = 0; i < kMostLoadedSteps && (i < kLeastLoadedSteps || spent_ms < kLoadedMs); ++i) {
+      frames_.phase(phase_, i + 1, kMostLoadedSteps);
+      const double plain = step(), loaded = loaded_step();
+      longer.push_back(loaded - plain);
+      spent_ms += plain + loaded;
+    }
+    return std::clamp(result::summarize(longer).median / load.ms(), 0.0, 1.0);
   }
 
   // What was measured stands without them.

@@ -1,0 +1,182 @@
+"""The planner under budgets beside every fixed strategy, model by model: `memtune sweep --budget` after a sweep of the
+strategies (and, of the decoder, of the plans written by hand) into the same folder, so that all are of one run.
+
+    python bench/budgets.py FOLDER                                # all models, five budgets each
+    python bench/budgets.py FOLDER bench long --steps 8
+    python bench/budgets.py FOLDER --device cpu                   # tiny ones, to see that it runs
+    python bench/budgets.py FOLDER bench --table                  # of what lies there
+
+FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. A budget is told as GiB, or lies between the smallest
+peak of a strategy (0) and none's (1). Predictions are those that the sweep made before it ran the plan.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List, NamedTuple, Optional, Tuple
+
+HERE = Path(__file__).resolve().parent
+GIB = 1 << 30
+STRATEGIES = ("none", "checkpoint:cheap", "checkpoint:op", "checkpoint:every=2", "checkpoint:full",
+              "checkpoint:full,inputs=host", "offload:stream")
+SHARES = (0.8, 0.6, 0.4, 0.2, 0.03)
+
+
+class Case(NamedTuple):
+    exported: Tuple = ()       # model, batch, length and loss, of eager.py
+    traced: str = ""           # of real_models.py
+    config: str = ""           # a folder beneath configs/, or "gpt2"
+    flags: str = ""
+    budgets: Tuple = ()        # GiB; none: SHARES
+    plans: bool = False        # written by hand
+
+
+CASES = {
+    "bench": Case(("bench", 4, 4096, "next_token"), plans=True,
+                  budgets=(36.3, 30, 24.8, 21.5, 20.5, 17.4, 14.7, 13.2, 12.75, 12.25)),
+    "long": Case(("bench", 1, 16384, "next_token")),
+    "vit": Case(("vit", 128, 224, "cross_entropy")),
+    "moe": Case(("moe", 4, 4096, "next_token")),
+    "gpt2_medium": Case(config="gpt2", flags="--batch 8 --seq 1024 --autocast bf16"),
+    "resnet101": Case(traced="resnet101", flags="--loss cross_entropy --autocast bf16"),
+    "convnext_b": Case(traced="convnext_b", flags="--loss cross_entropy --autocast bf16"),
+    "llama_lora": Case(config="llama-3.2-1b", flags="--batch 2 --seq 4096 --autocast bf16 --lora r=16,alpha=32 --loss-impl fused"),
+}
+TINY = {"bench": "tiny", "vit": "vit_tiny", "moe": "moe_tiny"}
+
+
+def export(case: Case, folder: Path, options) -> List[str]:
+    """What says the model to memtune."""
+    if case.config:
+        config = HERE / "configs" / case.config
+        if case.config == "gpt2":
+            import transformers
+            config = folder / "gpt2"
+            transformers.GPT2Config(n_embd=1024, n_layer=24, n_head=16).save_pretrained(config)
+        return ["--model", str(config)]
+    model, inputs = folder / "model.pt", folder / "inputs.safetensors"
+    if case.exported:
+        name, batch, length, loss = case.exported
+        size = ["--model", name, "--batch", str(batch), "--length", str(length)]
+        if options.device == "cpu":
+            size = ["--model", TINY[name], "--device", "cpu", "--dtype", "fp32"]
+        if not model.exists():
+            subprocess.run([sys.executable, HERE / "eager.py", "--export", model, *size], check=True)
+        return ["--model", str(model), "--inputs", str(inputs), "--loss", loss]
+    if not model.exists():
+        code = (f"import sys, types; sys.path.insert(0, {str(HERE)!r}); import real_models; from pathlib import Path;"
+                f"real_models.Eager({case.traced!r}, Path({str(folder)!r}),"
+                f" types.SimpleNamespace(device={options.device!r}, tiny={options.device == 'cpu'}))")
+        subprocess.run([sys.executable, "-c", code], check=True)
+    return ["--model", str(model), "--inputs", str(inputs)]
+
+
+def sweep(folder: Path, name: str, flags: List[str], options) -> dict:
+    answer = folder / f"{name}.json"
+    began = time.monotonic()
+    command = shlex.split(options.memtune) + ["sweep", *flags, "--device", options.device, "--warmup", str(options.warmup),
+                                              "--steps", str(options.steps), "--rounds", "1", "--out", str(folder / "run"),
+                                              "--json", str(answer)]
+    with open(folder / f"{name}.log", "w") as log:
+        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode
+    if not answer.exists():
+        raise RuntimeError(f"{shlex.join(command)} ended with {code}:\n{(folder / f'{name}.log').read_text()[-2000:]}")
+    found = json.loads(answer.read_text())
+    found["seconds"] = time.monotonic() - began
+    answer.write_text(json.dumps(found))
+    return found
+
+
+def measure(name: str, folder: Path, options):
+    case = CASES[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    model = export(case, folder, options) + ([] if options.device == "cpu" else case.flags.split())
+    fixed = [part for strategy in STRATEGIES for part in ("--strategy", strategy)]
+    if case.plans and options.device != "cpu":
+        fixed += [part for plan in sorted((HERE / "plans").glob("*.json")) for part in ("--plan", str(plan))]
+    rows = trials(sweep(folder, "fixed", model + fixed, options))
+    low, high = min(peak(row) for row in rows), peak(next(row for row in rows if row["strategy"] == "none"))
+    budgets = [int(low + share * (high - low)) for share in SHARES]
+    if case.budgets and options.device != "cpu":
+        budgets = [int(gib * GIB) for gib in case.budgets]
+    for i, budget in enumerate(budgets[:options.budgets]):
+        sweep(folder, f"budget-{i}", model + ["--budget", f"{budget}B"], options)
+
+
+def trials(answer: dict) -> List[dict]:
+    return [trial for trial in answer["trials"] if trial["outcome"] == "ok"]
+
+
+def peak(trial: dict) -> int:
+    return trial["peak_bytes"]["allocated"]
+
+
+def ms(trial: dict) -> float:
+    return trial["step_ms"]["median"]
+
+
+def signed(share: Optional[float]) -> str:
+    return "-" if share is None else f"{100 * share:+.2f} %"
+
+
+def table(folder: Path) -> str:
+    fixed = trials(json.loads((folder / "fixed.json").read_text()))
+    none = ms(next(row for row in fixed if row["strategy"] == "none"))
+    lines = ["| budget GiB | plan | ms | × none | peak GiB | step predicted | peak predicted | best fixed that fits | ms | plan is faster by |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    for path in sorted(folder.glob("budget-*.json"), key=lambda path: int(path.stem.split("-")[1])):
+        answer = json.loads(path.read_text())
+        budget = answer["budget_bytes"]
+        rows = trials(answer)
+        planned = [row for row in rows if row["strategy"].startswith("plan:")]
+        fits = [row for row in fixed if peak(row) <= budget]
+        ours = min((row for row in planned + [row for row in rows if row["strategy"] == "none"] if peak(row) <= budget),
+                   key=ms, default=None)
+        best = min(fits, key=ms, default=None)
+        cells = [f"{budget / GIB:.2f}"]
+        if ours:
+            predicted = ours.get("predicted") or {}
+            cells += [ours["strategy"], f"{ms(ours):.1f}", f"{ms(ours) / none:.3f}", f"{peak(ours) / GIB:.2f}",
+                      signed(predicted.get("step_error")), signed(predicted.get("peak_error"))]
+        else:
+            cells += ["none fits"] + ["-"] * 5
+        cells += [best["strategy"], f"{ms(best):.1f}"] if best else ["-", "-"]
+        cells += [f"{100 * (1 - ms(ours) / ms(best)):+.1f} %" if ours and best else "-"]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "| fixed | ms | × none | peak GiB |", "|---|---|---|---|"]
+    lines += [f"| {row['strategy']} | {ms(row):.1f} | {ms(row) / none:.3f} | {peak(row) / GIB:.2f} |"
+              for row in sorted(fixed, key=peak, reverse=True)]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {' '.join(CASES)}")
+    parser.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts" / "memtune")))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--warmup", type=int, default=4)
+    parser.add_argument("--budgets", type=int, help="so many of each model's")
+    parser.add_argument("--table", action="store_true", help="measure nothing")
+    options = parser.parse_args()
+    for name in options.names or ([*TINY] if options.device == "cpu" else CASES):
+        folder = options.folder / name
+        if not options.table:
+            try:
+                measure(name, folder, options)
+            except (RuntimeError, subprocess.CalledProcessError) as error:  # the next model may do
+                print(f"## {name}\n\n{error}\n", flush=True)
+                continue
+        text = table(folder)
+        (folder / "table.md").write_text(text + "\n")
+        print(f"## {name}\n\n{text}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
