@@ -111,8 +111,8 @@ StepTables::StepTables(const config::ProgramFacts& facts, const StepCosts& costs
   for (const StepCosts::Run& run : costs.runs) {
     const config::OpFacts& op = facts.ops.at(run.op);
     const int64_t generator = op.random && on_cpu ? kCpuGenerator : 0;
-    runs.push_back({run.op, op.block, op.after_blocks, run.writes_outside, generator, run.own_bytes, run.before_bytes,
-                    run.ms * scale, run.host_ms * scale});
+    runs.push_back({run.op, op.block, op.after_blocks, run.writes_outside, op.op_class == config::OpClass::host,
+                    generator, run.own_bytes, run.before_bytes, run.ms * scale, run.host_ms * scale});
     op_bytes[run.op] = std::max(op_bytes[run.op], run.own_bytes);
     int64_t made = 0;
     for (const int value : run.makes) made += 2 * values[value].bytes;

@@ -49,7 +49,7 @@ void StepValues::before(int run) {
   }
   if (entry.after_blocks && !std::exchange(head_begun_, true)) copies_.begin_head();
   copies_.make_room(tables_.op_bytes[entry.op]);
-  if (ops_.recomputes(entry.op) && !entry.writes_outside) {
+  if (ops_.recomputes(entry.op) && !entry.writes_outside && !entry.on_host) {
     ++instances_[run].references;  // of the running op
     if (entry.generator_bytes > 0) instances_[run].generator = memory_.make(entry.generator_bytes);
     record(run);

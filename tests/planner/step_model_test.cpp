@@ -114,6 +114,13 @@ config::Plan own_of_op2(Place place) {
 
 }  // namespace
 
+TEST_CASE("an op that asks for a size or a type is not made again, whatever its plan says") {
+  Step step = chain();
+  CHECK(step.predict(placed({{2, Place::recompute}})).recomputed_ops == 1);
+  step.facts.ops[2].op_class = config::OpClass::host;
+  CHECK(step.predict(placed({{2, Place::recompute}})).recomputed_ops == 0);
+}
+
 TEST_CASE("a step that keeps everything is the recorded one") {
   const StepPrediction step = chain().predict({});
   CHECK(step.peak_bytes == 1450);

@@ -19,6 +19,15 @@ const char* const kBlock = R"(
 def forward(self, x):
     return x + torch.matmul(torch.sigmoid(torch.matmul(x, self.a)), self.b)
 )";
+const char* const kFlattenedBlock = R"(
+def forward(self, x):
+    return (x + torch.matmul(torch.sigmoid(torch.matmul(x, self.a)), self.b)).flatten(1)
+)";
+const char* const kSizedBlock = R"(
+def forward(self, x):
+    rows = x.size(0)
+    return (x + torch.matmul(torch.sigmoid(torch.matmul(x, self.a)), self.b)).view(rows, -1)
+)";
 
 // A forward of `model` under the strategy, and what is looked at when it is over.
 struct Forward {
@@ -56,6 +65,18 @@ TEST_CASE("a value that goes to host memory comes home without any op being run 
   CHECK(forward.executor->reruns() == 0);
   CHECK(forward.executor->offload().counters().in_bytes > 0);
   CHECK(tests::leased_at_rest(*forward.executor) == 0);
+}
+
+TEST_CASE("a block that asks for its input's size first moves it once") {
+  const auto moved = [](const char* block) {
+    Model model(block, 3);
+    Forward forward(model, "checkpoint:full,inputs=host");
+    at::Tensor loss = forward.run(model.input());
+    autograd::backward(loss);
+    return forward.executor->offload().counters().out_bytes;
+  };
+  CHECK(moved(kFlattenedBlock) > 0);
+  CHECK(moved(kSizedBlock) == moved(kFlattenedBlock));
 }
 
 TEST_CASE("host memory that has no room ends the forward, and no use of the value that was refused is left") {

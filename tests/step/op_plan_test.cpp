@@ -54,6 +54,14 @@ TEST_CASE("an op is recorded where an output or a private value of it is made ag
   CHECK(ops[2].saved() == Place::recompute);
 }
 
+TEST_CASE("an op that asks for a size or a type is not recorded, whatever its plan says") {
+  auto facts = three_ops();
+  facts.ops[0].op_class = config::OpClass::host;
+  config::Plan plan;
+  plan.placements = {placed(0, "aten::linear", {Place::recompute}, Place::recompute)};
+  CHECK_FALSE(plan_ops(facts, plan)[0].recomputes);
+}
+
 TEST_CASE("a plan for another program is refused") {
   const auto facts = three_ops();
   config::Plan plan;
