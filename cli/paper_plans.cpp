@@ -35,6 +35,7 @@ struct Source {
   config::ProgramFacts program;
   config::StepCosts costs;
   std::string title;
+  std::string strategy;  // whose step was recorded
 };
 
 // The first trial of the run that recorded what its step costs.
@@ -51,12 +52,12 @@ Source read_source(const std::string& path) {
       std::string title = record.model + (measured ? " · " + measured->device : "");
       if (trial.batch) title += ", batch " + std::to_string(*trial.batch);
       if (trial.sequence) title += ", sequence " + std::to_string(*trial.sequence);
-      return {record.facts.program, *costs, title};
+      return {record.facts.program, *costs, title, trial.strategy};
     }
   }
   throw UsageError("no trial in '" + path +
                    "' has recorded what its step costs; memtune sweep --strategy none with another "
-                   "--out does, of a model whose steps run the same ops");
+                   "--out does, of a model whose steps run the same ops, and sweep --budget where none does not fit");
 }
 
 std::vector<int64_t> budgets_of(const PaperFlags& flags, int64_t most, int64_t least) {
@@ -87,8 +88,12 @@ std::string cells(const Rung& rung, double none_ms, int64_t least_bytes) {
          pad_left(fixed(step.recompute_ms, 1), 14) + pad_left(format_bytes(step.out_bytes), 13);
 }
 
+// Otherwise the figures of none are paper as all others.
+bool is_measured(const Source& source) { return source.strategy == "none"; }
+
 std::string table(const Source& source, const std::vector<Rung>& rungs, int64_t least_bytes) {
-  std::string text = source.title + ", on paper: a step of none takes " + ms_text(source.costs.step_ms) + "\n\n" +
+  std::string text = source.title + ", on paper: a step of none takes " + ms_text(source.costs.step_ms) +
+                     (is_measured(source) ? "" : ", worked out from " + source.strategy) + "\n\n" +
                      "      budget    step ms   × none         peak  recompute ms        moved   ms a GiB more\n";
   for (size_t i = 0; i < rungs.size(); ++i) {
     const auto saved = i > 0 ? price(rungs[i], rungs[i - 1]) : std::nullopt;
@@ -119,7 +124,11 @@ json answer(const Source& source, const std::vector<Rung>& rungs, int64_t least_
     }
     list.push_back(one);
   }
-  return {{"model", source.title}, {"none_ms", source.costs.step_ms}, {"least_bytes", least_bytes}, {"plans", list}};
+  return {{"model", source.title},
+          {"recorded", source.strategy},
+          {"none_ms", source.costs.step_ms},
+          {"least_bytes", least_bytes},
+          {"plans", list}};
 }
 
 }  // namespace

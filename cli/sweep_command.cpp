@@ -190,7 +190,9 @@ sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings
   const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
   const bool smallest = settings.goal == result::Goal::memory;  // strategies take less than any budget asks for
   if (lists || smallest || settings.budget_bytes == 0) return sweep::propose_all;
-  return sweep::propose_plans(settings.budget_bytes, settings.request.training.host_budget_bytes);
+  const int64_t cap = settings.request.training.memory_cap_bytes;
+  const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
+  return sweep::propose_plans(limit, settings.request.training.host_budget_bytes);
 }
 
 // The first trainer that there are keys for; "": none.

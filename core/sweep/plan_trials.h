@@ -38,6 +38,7 @@ class PlanTrials : public SweepSubject {
  private:
   TrialState trial_of(Proposal proposal);
   bool is_whole(const std::string& reference);
+  bool was_to_record(const TrialSpec& spec) const;
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
 
@@ -51,6 +52,7 @@ class PlanTrials : public SweepSubject {
   Axes axes_;
   std::unique_ptr<Proposer> proposer_;
   std::map<std::string, config::TrialRequest> requests_;  // by the trial's key
+  std::set<std::string> with_costs_;                      // keys of trials that are to record them
   std::set<std::string> whole_references_;
   bool any_worked_ = false;
 };
