@@ -71,7 +71,6 @@ TEST_CASE("costs with everything kept stay what they are") {
   CHECK(planner::kept_costs(facts(), everything_kept()) == everything_kept());
 }
 
-// That v1 was made at once when v2 had gone does not count for what is there when v2 has gone.
 TEST_CASE("of a step that made a value again come the costs that it has with the value kept") {
   CHECK(planner::kept_costs(facts(), v1_again(1)) == everything_kept());
 }
