@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 2, kEverythingKept = 1;  // of before other plans were recorded too
+constexpr int kVersion = 2;
 constexpr int kMostRuns = 1 << 24;
 constexpr int kMostPasses = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
@@ -125,7 +125,7 @@ void from_json(const json& json, StepCosts& costs) {
   JsonObject object(json, "costs");
   int version = 0;
   object.require({"version"});
-  object.read("version", version, kEverythingKept, kVersion);
+  object.read("version", version, kVersion, kVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
   object.read("start_bytes", costs.start_bytes, 0, kMostBytes);
   object.read("step_ms", costs.step_ms);

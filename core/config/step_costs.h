@@ -63,7 +63,9 @@ struct StepCosts {
     double ms = 0;             // of the compute stream until backward asks again or ends; of kind unpack
     double host_ms = 0;        // of the host, the same way
     int64_t before_bytes = 0;  // allocated at it
-    int64_t peak_bytes = 0;    // allocated at most from it until backward asks again, lets something go or ends
+    // Allocated at most from it, of an end from when it has let go, until backward asks again, lets something go or
+    // ends.
+    int64_t peak_bytes = 0;
     bool operator==(const Moment&) const = default;
   };
 

@@ -19,7 +19,7 @@ void keep_bytes(const StepBeside& beside, const StepBeside& held, StepCosts& cos
   for (size_t i = 0; i < costs.moments.size(); ++i) {
     StepCosts::Moment& moment = costs.moments[i];
     moment.before_bytes = sum(beside.moments[i].before_bytes, held.moments[i].before_bytes);
-    moment.peak_bytes = std::max(moment.before_bytes, sum(beside.moments[i].peak_bytes, held.moments[i].peak_bytes));
+    moment.peak_bytes = sum(beside.moments[i].peak_bytes, held.moments[i].peak_bytes);
   }
   costs.before_peak_bytes = sum(beside.before_peak_bytes, held.before_peak_bytes);
   costs.after_peak_bytes = sum(beside.after_peak_bytes, held.after_peak_bytes);

@@ -20,7 +20,7 @@ class Beside {
     for (size_t i = 0; i < costs_.runs.size(); ++i)
       beside.runs[i].before_bytes = costs_.runs[i].before_bytes - held_.runs[i].before_bytes;
     for (size_t i = 0; i < costs_.moments.size(); ++i)
-      beside.moments[i] = {before(i), peak_behind(i) - held_.moments[i].peak_bytes};
+      beside.moments[i] = {before(i), costs_.moments[i].peak_bytes - held_.moments[i].peak_bytes};
     beside.before_peak_bytes = costs_.before_peak_bytes - held_.before_peak_bytes;
     beside.after_peak_bytes = costs_.after_peak_bytes - held_.after_peak_bytes;
     return beside;
@@ -32,18 +32,6 @@ class Beside {
     const auto& [before, behind] = held_.moments[moment];
     const StepCosts::Moment& recorded = costs_.moments[moment];
     return recorded.before_bytes - (recorded.kind == Kind::unpack ? behind : before);
-  }
-
-  // Where a saved tensor ends the most until the next moment may be what was there before; then nobody saw what it was
-  // once the tensor was gone, but for what the next moment found.
-  int64_t peak_behind(size_t moment) const {
-    const auto& [before_bytes, behind_bytes] = held_.moments[moment];
-    const StepCosts::Moment& now = costs_.moments[moment];
-    if (now.kind == Kind::unpack || now.peak_bytes > now.before_bytes || before_bytes == behind_bytes)
-      return now.peak_bytes;
-    const size_t next = moment + 1;
-    const int64_t found = next < costs_.moments.size() ? before(next) + held_.moments[next].before_bytes : 0;
-    return std::max(now.before_bytes - (before_bytes - behind_bytes), found);
   }
 
   const StepCosts& costs_;

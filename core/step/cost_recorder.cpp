@@ -1,6 +1,7 @@
 #include "core/step/cost_recorder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/private_output.h"
 
@@ -34,8 +35,13 @@ int64_t most_of(const std::vector<const StepCosts*>& steps, Get get) {
   return most;
 }
 
+// Sizes may be the data's: of an expert, say, the tokens that it gets.
+bool of_one_kind(const StepCosts::Value& a, const StepCosts::Value& b) {
+  return a.run == b.run && a.output == b.output && a.cast_of == b.cast_of;
+}
+
 bool ran_alike(const StepCosts& a, const StepCosts& b) {
-  return a.values == b.values && a.saved == b.saved && a.runs.size() == b.runs.size() &&
+  return std::ranges::equal(a.values, b.values, of_one_kind) && a.saved == b.saved && a.runs.size() == b.runs.size() &&
          std::ranges::equal(a.runs, b.runs, {}, &StepCosts::Run::op, &StepCosts::Run::op) &&
          std::ranges::equal(a.moments, b.moments,
                             [](const auto& x, const auto& y) { return x.kind == y.kind && x.saved == y.saved; });
@@ -178,8 +184,13 @@ void CostRecorder::ended(const SavedTensor& tensor) {
   if (part_ == Part::backward) {
     see_peak();
     add_moment(Kind::end, found->second);
+    ending_ = true;
   }
   tensors_.erase(found);  // another may have its address
+}
+
+void CostRecorder::let_go() {
+  if (std::exchange(ending_, false)) device_.reset_peak();
 }
 
 void CostRecorder::end_backward() {
@@ -248,6 +259,8 @@ std::optional<StepCosts> CostRecorder::costs() const {
     costs.moments[i].before_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).before_bytes; });
     costs.moments[i].peak_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).peak_bytes; });
   }
+  for (size_t i = 0; i < costs.values.size(); ++i)
+    costs.values[i].bytes = most_of(alike, [i](const StepCosts& step) { return step.values[i].bytes; });
   costs.before_ms = median_of(alike, [](const StepCosts& step) { return step.before_ms; });
   costs.after_ms = median_of(alike, [](const StepCosts& step) { return step.after_ms; });
   costs.rerun_ms = median_of(alike, [](const StepCosts& step) { return step.rerun_ms; });

@@ -44,7 +44,8 @@ class CostRecorder {
   // Of the executor: what becomes of saved tensors.
   void asked(const SavedTensor& tensor);   // before its bytes are brought about,
   void handed(const SavedTensor& tensor);  // and when they are there
-  void ended(const SavedTensor& tensor);
+  void ended(const SavedTensor& tensor);   // before its bytes are let go,
+  void let_go();                           // and when they are
 
   // Medians over the steps, and the most memory of them; nothing where they did not run the same ops.
   std::optional<config::StepCosts> costs() const;
@@ -85,6 +86,7 @@ class CostRecorder {
   std::vector<std::weak_ptr<autograd::SavedValue>> known_;         // so that no address comes back
   std::unordered_map<const c10::StorageImpl*, Private> privates_;  // of this forward
   std::unordered_map<const SavedTensor*, int> tensors_;
+  bool ending_ = false;           // the last moment is an end whose bytes are not let go yet
   std::vector<int> ended_early_;  // indices into `saved`, of what ended in the forward
   int64_t start_bytes_ = 0;
   std::vector<config::StepCosts> steps_;

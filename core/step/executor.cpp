@@ -283,4 +283,8 @@ void Executor::ended(const SavedTensor& saved) noexcept {
   if (costs_) costs_->ended(saved);
 }
 
+void Executor::let_go() noexcept {
+  if (costs_) costs_->let_go();
+}
+
 }  // namespace memtune::step

@@ -79,6 +79,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   at::Tensor unpack(const SavedTensor& saved) override;
   at::Tensor bytes_of(const SavedTensor& saved, const trace::ValueKey& key);
   void ended(const SavedTensor& saved) noexcept override;
+  void let_go() noexcept override;
 
   void enter(const OpPlan& op);
   void overwrite(const at::Tensor& tensor);

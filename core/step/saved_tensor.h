@@ -22,7 +22,8 @@ class SavedTensor final : public autograd::Ticket {
   class Unpacker {
    public:
     virtual at::Tensor unpack(const SavedTensor& saved) = 0;
-    virtual void ended(const SavedTensor& saved) noexcept = 0;  // it dies; its bytes are let go behind that
+    virtual void ended(const SavedTensor& saved) noexcept = 0;  // it dies; its bytes are let go behind that,
+    virtual void let_go() noexcept = 0;                         // and now they are
 
    protected:
     ~Unpacker() = default;
@@ -30,7 +31,11 @@ class SavedTensor final : public autograd::Ticket {
 
   // `number`: which of the running op's saves it is.
   SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number);
-  ~SavedTensor() override { unpacker_.ended(*this); }
+  ~SavedTensor() override {
+    unpacker_.ended(*this);
+    bytes_ = at::Storage();
+    unpacker_.let_go();
+  }
 
   at::Tensor unpack() override { return unpacker_.unpack(*this); }
 

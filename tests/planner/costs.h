@@ -66,7 +66,7 @@ inline config::StepCosts step_of(const ProgramFacts& facts, const std::vector<do
     const double backward_ms = 2 * ms[costs.saved[saved].run];
     costs.moments.push_back({Kind::unpack, saved, backward_ms, 0, held, held + kWorkSpace});
     costs.moments.push_back({Kind::end, saved, 0, 0, held, held});
-    held -= costs.values[costs.saved[saved].value].bytes;
+    held = costs.moments.back().peak_bytes -= costs.values[costs.saved[saved].value].bytes;
     costs.step_ms += backward_ms;
   }
   for (const double forward_ms : ms) costs.step_ms += forward_ms;

@@ -46,7 +46,7 @@ StepCosts recorded(const std::vector<int64_t>& forward, const std::vector<int64_
   for (int saved = kLoss - 1; saved >= 0; --saved) {
     const int64_t held = backward[kLoss - 1 - saved];
     costs.moments.push_back({Kind::unpack, saved, 2, 0, held, held + 50});
-    costs.moments.push_back({Kind::end, saved, 0, 0, held, held});
+    costs.moments.push_back({Kind::end, saved, 0, 0, held, held - 100});
   }
   costs.before_peak_bytes = backward.front();
   costs.after_peak_bytes = 1000;

@@ -51,7 +51,10 @@ struct Step {
   void unpack(int saved, int64_t before, double ms = 2) {
     costs.moments.push_back({Kind::unpack, saved, ms, 0, before, before + 50});
   }
-  void end(int saved, int64_t before) { costs.moments.push_back({Kind::end, saved, 0, 0, before, before}); }
+  void end(int saved, int64_t before) {
+    const int64_t freed = costs.values[costs.saved[saved].value].bytes;
+    costs.moments.push_back({Kind::end, saved, 0, 0, before, before - freed});
+  }
 };
 
 Step ops() {

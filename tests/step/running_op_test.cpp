@@ -11,6 +11,7 @@ struct Unpacker final : SavedTensor::Unpacker {
   explicit Unpacker(RunningOp& running) : running(running) {}
   at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
   void ended(const SavedTensor& saved) noexcept override { running.forget(saved); }
+  void let_go() noexcept override {}
   RunningOp& running;
 };
 

@@ -13,7 +13,10 @@ using autograd::Use;
 struct Unpacker final : SavedTensor::Unpacker {
   at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
   void ended(const SavedTensor& saved) noexcept override { ++(saved.stays() ? ended_as_is : ended_values); }
+  void let_go() noexcept override { left = watched.use_count(); }
   int ended_as_is = 0, ended_values = 0;
+  c10::weak_intrusive_ptr<c10::StorageImpl> watched = at::Storage().getWeakStorageImpl();
+  size_t left = 1;  // owners of what is watched, when the last one had let go
 };
 
 autograd::ValuePtr value_of(const at::Tensor& tensor) {
@@ -75,6 +78,18 @@ TEST_CASE("one that dies unresolved says so") {
   Unpacker unpacker;
   { const SavedTensor ticket(unpacker, at::ones({4}), 0, 0); }
   CHECK(unpacker.ended_as_is == 1);
+}
+
+TEST_CASE("when it says that its bytes are let go they are") {
+  Unpacker unpacker;
+  at::Tensor tensor = at::ones({4});
+  unpacker.watched = tensor.storage().getWeakStorageImpl();
+  {
+    const SavedTensor ticket(unpacker, tensor, 0, 0);
+    tensor.reset();
+    CHECK(unpacker.watched.use_count() == 1);
+  }
+  CHECK(unpacker.left == 0);
 }
 
 TEST_CASE("a write after the save is refused in autograd's words") {
