@@ -1,0 +1,27 @@
+// A recorded step as another machine would take it, op by op. Its memory stays as it is.
+//
+//   measured ms ─┬─ idle: the device had to wait for the host ── as long there, but for what the device does meanwhile
+//                └─ busy: the roofline's ms and what lies above ── × (roofline there / roofline here)
+//
+// An op so keeps its share of what its machine could do: its efficiency. `least` and `most` are what follows where the
+// part above the roofline, of which nobody knows what bounds it, goes with arithmetic, with memory, or does not change.
+#pragma once
+
+#include <string>
+
+#include "core/config/machine_profile.h"
+#include "core/config/program_facts.h"
+#include "core/config/step_costs.h"
+
+namespace memtune::planner {
+
+struct ScaledCosts {
+  config::StepCosts likely, least, most;
+};
+
+// `costs` were recorded of the program of `facts`, on the machine `from`; `dtype`: what it multiplies in where facts do
+// not tell. A link that `to` does not know is the recorded one. UsageError where a profile lacks the rate of a dtype.
+ScaledCosts scale_costs(const config::ProgramFacts& facts, const config::StepCosts& costs,
+                        const config::MachineProfile& from, const config::MachineProfile& to, const std::string& dtype);
+
+}  // namespace memtune::planner
