@@ -57,7 +57,8 @@ MachineProfile probe_machine(const std::string& device, const std::string& scrat
 std::string machine_text(const MachineProfile& machine) {
   std::vector<Line> lines = {{"device", machine.name + (machine.emulated ? ", which plays the device" : "")},
                              {"memory", format_bytes(machine.memory_bytes)}};
-  for (const auto& [dtype, tflops] : machine.tflops) lines.push_back({dtype, fixed(tflops, 2) + " TFLOP/s"});
+  for (const auto& [dtype, tflops] : machine.tflops)
+    lines.push_back({dtype, fixed(tflops, digits_for(tflops)) + " TFLOP/s"});
   lines.push_back({"memory copies", fixed(machine.memory_gb_per_s, 1) + " GB/s"});
   if (machine.link_out_gb_per_s > 0)
     lines.push_back({"link", both(machine.link_out_gb_per_s, "out", machine.link_in_gb_per_s, "in")});

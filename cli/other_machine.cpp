@@ -31,6 +31,13 @@ MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& t
                    join(config::machine_names(), ", "));
 }
 
+// Only one of them plays the device.
+void check_comparable(const MachineProfile& from, const MachineProfile& to) {
+  if (from.emulated == to.emulated) return;
+  throw UsageError("where the processor plays the device, as in '" + (from.emulated ? from : to).name +
+                   "', times say nothing of a GPU; its peaks hold: memtune plan --from without --machine tells them");
+}
+
 // Of runs from before facts told it.
 std::string usual_dtype(const config::ProgramFacts& program, const config::TrainingSettings& training) {
   if (!training.autocast.empty()) return training.autocast;
@@ -47,15 +54,24 @@ OtherMachine::OtherMachine(const MachineFlags& flags, const config::ProgramFacts
                            const std::string& device)
     : to_(machine_flag("--machine", flags.machine)),
       from_(source_machine(flags, to_, device)),
-      costs_(planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training))),
+      device_(device),
+      costs_(scaled_costs(program, costs, training)),
       least_(program, costs_.least),
       most_(program, costs_.most) {}
+
+planner::ScaledCosts OtherMachine::scaled_costs(const config::ProgramFacts& program, const config::StepCosts& costs,
+                                                const config::TrainingSettings& training) const {
+  check_comparable(from_, to_);
+  return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
+}
 
 OtherMachine::Range OtherMachine::range(const config::Plan& plan) const {
   return {least_.predict(plan).step_ms, most_.predict(plan).step_ms};
 }
 
-std::string OtherMachine::title() const { return "measured on " + from_.name + ", planned for " + to_.name; }
+std::string OtherMachine::title() const {
+  return (from_.name == device_ ? std::string() : "measured on " + from_.name + ", ") + "planned for " + to_.name;
+}
 
 std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets) const {
   std::vector<std::string> notes = {
@@ -66,8 +82,6 @@ std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets
     notes.push_back("the rates of " + (from_.basis == MachineProfile::Basis::measured ? from_ : to_).name +
                     " are measured and those of the other a data sheet's, which no program reaches: files of memtune "
                     "doctor --probe of both compare like with like");
-  if (from_.emulated != to_.emulated)
-    notes.push_back("where the processor plays the device times say nothing of a GPU; memory holds");
   if (to_.link_out_gb_per_s == 0 || to_.link_in_gb_per_s == 0)
     notes.push_back("the link of " + to_.name + " is not known: taken is the measured one, " +
                     gb_per_s(costs_.likely.out_gb_per_s) + " out, " + gb_per_s(costs_.likely.in_gb_per_s) + " in");

@@ -40,7 +40,11 @@ class OtherMachine {
   nlohmann::json to_json() const;
 
  private:
+  planner::ScaledCosts scaled_costs(const config::ProgramFacts& program, const config::StepCosts& costs,
+                                    const config::TrainingSettings& training) const;
+
   config::MachineProfile to_, from_;
+  std::string device_;
   planner::ScaledCosts costs_;
   planner::StepModel least_, most_;
 };

@@ -91,15 +91,14 @@ Roofline::Roofline(const config::ProgramFacts& facts, const StepCosts& costs, co
     const OpFacts& op = facts.ops[static_cast<size_t>(run.op)];
     const double flops = known_flops(op) / times[static_cast<size_t>(run.op)];
     const std::string& own = op.dtype.empty() ? dtype : op.dtype;
-    multiplies_.push_back(multiplies(op));
+    unknown_.push_back(multiplies(op) && flops == 0);
     Roof roof;
-    if (!multiplies_.back()) {
+    if (!multiplies(op)) {
       arithmetic_.push_back(plain_ratio(from, to, memory_ratio()));
       roof = moved(moved_bytes(costs, run));
     } else {
       const double from_rate = rate(from, rate_name(op, own)), to_rate = rate(to, rate_name(op, own));
       arithmetic_.push_back(from_rate / to_rate);
-      // Where it multiplies as often as nobody knows, what it moves says nothing of its time.
       if (flops > 0) roof = moved(moved_bytes(costs, run) + parameter_bytes(facts, costs, run, flops, width(own)));
       roof = {std::max(roof.from_ms, flops / from_rate), std::max(roof.to_ms, flops / to_rate)};
     }

@@ -16,15 +16,17 @@ using Kind = StepCosts::Moment::Kind;
 constexpr double kSeenMs = 0.02;       // that the device is behind the host before it counts as having work
 constexpr double kOptimizerMoves = 3;  // at least, of what is trained: parameter and gradient in, parameter out
 constexpr double kUnhurried = 0.25;    // of an op's runs take no longer on the host than it works for them
+constexpr double kSameStep = 1.001;
+constexpr int kHalvings = 30;
 
-enum class Case { likely, least, most };
+enum class Case { here, likely, least, most };  // here: on the machine that measured
 
 // A stretch of a pass: a run, or what follows an unpack.
 struct Stretch {
   double ms = 0, host_ms = 0;
   Roof roof = {};
-  double unknown_ratio = 1;  // where the roof is not known
-  double arithmetic_ratio = 1;
+  bool unknown = false;  // it has a roof that nobody knows
+  double usual_ratio = 1, arithmetic_ratio = 1;
   std::pair<std::string, bool> op = {};  // name, whether its backward
   enum class Pace {
     busy,    // the device had work all the time
@@ -35,6 +37,18 @@ struct Stretch {
 using Pace = Stretch::Pace;
 
 Roof part(const Roof& roof, double share) { return {share * roof.from_ms, share * roof.to_ms}; }
+
+double kept_ms(const StepCosts& costs) {
+  double ms = costs.before_ms;
+  for (const auto& run : costs.runs) ms += run.ms;
+  for (const auto& moment : costs.moments) ms += moment.ms;
+  return costs.passes * ms + costs.after_ms;
+}
+
+// Of the time that the host took while a step was recorded.
+struct HostShares {
+  double least = 1, likely = 1, most = 1;
+};
 
 // How far the device is behind the host.
 class Lag {
@@ -59,38 +73,43 @@ class StepScale {
     find_paces();
     find_host_work();
     find_efficiency();
+    find_host_shares();
   }
 
   StepCosts scaled(Case of) const {
-    StepCosts scaled = costs_;
-    Lag lag;
-    size_t next = 0;
-    for (StepCosts::Run& run : scaled.runs) run.ms = scaled_ms(stretches_[next++], of, lag);
-    const Stretch before{.ms = costs_.before_ms, .unknown_ratio = roofline_.memory_ratio()};
-    if (busy_between_) scaled.before_ms = scaled_busy(before, before.ms, of);
-    for (StepCosts::Moment& moment : scaled.moments)
-      if (moment.kind == Kind::unpack) moment.ms = scaled_ms(stretches_[next++], of, lag);
-    const Stretch after{.ms = costs_.after_ms,
-                        .roof = optimizer_,
-                        .unknown_ratio = roofline_.memory_ratio(),
-                        .arithmetic_ratio = roofline_.memory_ratio()};
-    scaled.after_ms = scaled_busy(after, after.ms, of);
-    if (const double all = kept_ms(costs_); all > 0) scaled.step_ms = costs_.step_ms * kept_ms(scaled) / all;
+    StepCosts scaled = played(of);
+    if (const double here = kept_ms(played(Case::here)); here > 0)
+      scaled.step_ms = costs_.step_ms * kept_ms(scaled) / here;
     return scaled;
   }
 
  private:
-  static double kept_ms(const StepCosts& costs) {
-    double ms = costs.before_ms;
-    for (const auto& run : costs.runs) ms += run.ms;
-    for (const auto& moment : costs.moments) ms += moment.ms;
-    return costs.passes * ms + costs.after_ms;
+  StepCosts played(Case of) const {
+    StepCosts played = costs_;
+    Lag lag;
+    size_t next = 0;
+    for (StepCosts::Run& run : played.runs) run.ms = played_ms(stretches_[next++], of, lag);
+    const Stretch before{.ms = costs_.before_ms, .usual_ratio = roofline_.memory_ratio()};
+    if (busy_between_) played.before_ms = scaled_busy(before, before.ms, of);
+    for (StepCosts::Moment& moment : played.moments)
+      if (moment.kind == Kind::unpack) moment.ms = played_ms(stretches_[next++], of, lag);
+    const Stretch after{.ms = costs_.after_ms,
+                        .roof = optimizer_,
+                        .usual_ratio = roofline_.memory_ratio(),
+                        .arithmetic_ratio = roofline_.memory_ratio()};
+    played.after_ms = scaled_busy(after, after.ms, of);
+    return played;
   }
 
   void add(int run, const config::ProgramFacts& facts, double ms, double host_ms, const Roof& roof, bool backward) {
     const config::OpFacts& op = facts.ops[static_cast<size_t>(costs_.runs[static_cast<size_t>(run)].op)];
-    stretches_.push_back(
-        {ms, host_ms, roof, roofline_.unknown_ratio(run), roofline_.arithmetic_ratio(run), {op.name, backward}});
+    stretches_.push_back({ms,
+                          host_ms,
+                          roof,
+                          roofline_.unknown(run),
+                          roofline_.usual_ratio(run),
+                          roofline_.arithmetic_ratio(run),
+                          {op.name, backward}});
   }
 
   void add_runs(const config::ProgramFacts& facts) {
@@ -111,8 +130,8 @@ class StepScale {
       if (moment.kind != Kind::unpack) continue;
       const int run = run_of(moment);
       const double of_run = all[static_cast<size_t>(run)];
-      add(run, facts, moment.ms, moment.host_ms, part(roofline_.backward(run), of_run > 0 ? moment.ms / of_run : 0),
-          true);
+      const Roof roof = part(roofline_.backward(run), of_run > 0 ? moment.ms / of_run : 0);
+      add(run, facts, moment.ms, moment.host_ms, roof, true);
     }
   }
 
@@ -151,40 +170,69 @@ class StepScale {
     efficiency_ = *middle;
   }
 
-  // Of an idle stretch that nothing is known of the device may have been busy in all of it.
+  // Whoever records slows the host down. In the measured step, where nothing was recorded, it took the share of that
+  // time with which the step is as long as it was; where the device alone takes as long, any share up to there.
+  void find_host_shares() {
+    const auto ms_with = [&](double share) {
+      shares_ = {share, share, share};
+      return kept_ms(played(Case::here));
+    };
+    const double device_ms = ms_with(0), step_ms = kSameStep * std::max(costs_.step_ms, device_ms);
+    double low = 0, high = 1;
+    if (ms_with(1) <= step_ms) low = 1;
+    for (int i = 0; i < kHalvings && low < 1; ++i) {
+      const double middle = (low + high) / 2;
+      (ms_with(middle) <= step_ms ? low : high) = middle;
+    }
+    const bool open = low < 1 && costs_.step_ms <= device_ms;
+    shares_ = {open ? 0 : low, open ? low / 2 : low, low};
+  }
+
+  // Where the device was idle it worked as other stretches do for their roof, between the roof itself and all the time.
   double busy_ms(const Stretch& stretch, Case of) const {
-    if (stretch.pace != Pace::idle || stretch.roof.from_ms == 0 || of == Case::most) return stretch.ms;
-    return std::min(stretch.ms, stretch.roof.from_ms / (of == Case::least ? 1 : efficiency_));
+    if (stretch.pace != Pace::idle || stretch.unknown) return stretch.ms;
+    const double roof_ms = stretch.roof.from_ms, usual_ms = roof_ms / efficiency_;
+    const double busy = of == Case::least  ? roof_ms
+                        : of == Case::most ? std::max(usual_ms, share(of) * stretch.host_ms)
+                                           : usual_ms;
+    return std::min(stretch.ms, busy);
   }
 
   double scaled_busy(const Stretch& stretch, double ms, Case of) const {
+    if (of == Case::here) return ms;
     const bool known = stretch.roof.from_ms > 0;
-    const double ratio = known ? stretch.roof.to_ms / stretch.roof.from_ms : stretch.unknown_ratio;
+    const double ratio = known ? stretch.roof.to_ms / stretch.roof.from_ms : stretch.usual_ratio;
     if (of == Case::likely) return ms * ratio;
     const double explained = known ? std::min(ms, stretch.roof.from_ms) : 0;
     const auto [least, most] = std::minmax({ratio, stretch.arithmetic_ratio, roofline_.memory_ratio(), 1.0});
     return explained * ratio + (ms - explained) * (of == Case::least ? least : most);
   }
 
-  double scaled_ms(const Stretch& stretch, Case of, Lag& lag) const {
+  double played_ms(const Stretch& stretch, Case of, Lag& lag) const {
     const double busy = scaled_busy(stretch, busy_ms(stretch, of), of);
     if (!has_queue_) return busy;
     if (stretch.pace == Pace::waited) {
       lag.begin_anew();
       return busy;
     }
-    const double ms = std::max(busy, stretch.host_ms - lag.ms());
-    lag.pass(ms, stretch.host_ms);
+    const double host_ms = share(of) * stretch.host_ms;
+    const double ms = std::max(busy, host_ms - lag.ms());
+    lag.pass(ms, host_ms);
     return ms;
+  }
+
+  double share(Case of) const {
+    return of == Case::least ? shares_.least : of == Case::most ? shares_.most : shares_.likely;
   }
 
   const StepCosts& costs_;
   const Roofline& roofline_;
-  const bool has_queue_;  // the host runs ahead of the device; it does not where the processor plays the device
+  const bool has_queue_;            // the host runs ahead of the device; it does not where the processor plays that
   std::vector<Stretch> stretches_;  // runs, then moments that unpack
   bool busy_between_ = true;        // whether the device was, from forward to backward
   Roof optimizer_;
   double efficiency_ = 1;
+  HostShares shares_;
 };
 
 }  // namespace

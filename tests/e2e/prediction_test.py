@@ -187,6 +187,8 @@ class Prediction(unittest.TestCase):
         self.assertIn("unknown machine 'h20'; did you mean 'h200'? Known: a100-40gb,",
                       self.memtune("plan", "--from", run, "--machine", "h20", code=2).stderr)
         self.assertIn("--from-machine", self.memtune("plan", "--from", run, "--machine", "h200", code=2).stderr)
+        refused = self.memtune("plan", "--from", run, "--machine", "h200", "--from-machine", here, code=2).stderr
+        self.assertIn("times say nothing of a GPU", refused)
         for field, value in {"memory_gb_per_s": -1, "memory_bytes": 1e300, "link_in_gb_per_s": "fast"}.items():
             with open(there, "w") as file:
                 json.dump({**machine, field: value}, file)
