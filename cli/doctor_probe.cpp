@@ -21,7 +21,7 @@ constexpr std::chrono::minutes kLimit{5};
 constexpr size_t kDate = 10;  // characters of a time: 2026-11-22
 
 MachineProfile ask_trial(const std::string& device, const ConsoleFlags& console) {
-  const auto progress = [&](const sweep::Phase& phase) { say(console, "measuring " + phase.note); };
+  const auto progress = [&](const sweep::Phase& phase) { say(console, phase.note); };
   sweep::TrialAnswer answer = sweep::run_trial_process({{"probe", device}, "", kLimit, progress});
   if (auto* machine = std::get_if<MachineProfile>(&answer)) return std::move(*machine);
   if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) throw UsageError(problem->message);

@@ -115,20 +115,26 @@ MachineProfile probe_machine(Device& device, const std::function<void(const std:
   for (const auto& [name, type] : kDtypes) {
     const bool rounded = std::string_view(name) == "tf32";
     if (rounded && device.emulated()) continue;
-    progress(std::string("products of ") + name);
+    progress(std::string("measuring products of ") + name);
     const RoundedFloat32 scope(rounded);
-    const Products products = multiply(device, sizes, type);
-    machine.tflops[name] = products.tflops;
-    rows = std::max(rows, products.rows);
+    try {
+      const Products products = multiply(device, sizes, type);
+      machine.tflops[name] = products.tflops;
+      rows = std::max(rows, products.rows);
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error&) {
+      progress(std::string("left out: products of ") + name + ", which this device does not do");
+    }
   }
   machine.sources["tflops"] = measured + "products of square matrices of up to " + std::to_string(rows) + " rows";
   device.empty_cache();
-  progress("copies within the device");
+  progress("measuring copies within the device");
   machine.memory_gb_per_s = copy_gb_per_s(device, sizes);
   machine.sources["memory_gb_per_s"] =
       measured + "copies of " + format_bytes(sizes.copied_bytes) + ", what is read and what is written";
   device.empty_cache();
-  progress("copies over the link");
+  progress("measuring copies over the link");
   const Link link = probe_link(device);
   machine.link_out_gb_per_s = link.out_gb_per_s;
   machine.link_in_gb_per_s = link.in_gb_per_s;

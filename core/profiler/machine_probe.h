@@ -10,7 +10,7 @@
 namespace memtune::profiler {
 
 // Products of large square matrices of each dtype, copies within the device and over the link; a minute at most, and a
-// few GiB of device memory. `progress` hears what is measured next. DeviceError.
+// few GiB of device memory. `progress` hears lines for people. DeviceError.
 config::MachineProfile probe_machine(device::Device& device, const std::function<void(const std::string&)>& progress);
 
 }  // namespace memtune::profiler

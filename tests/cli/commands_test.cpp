@@ -306,6 +306,7 @@ TEST_CASE("doctor --probe measures the machine, into a file that is a machine's 
   CHECK(shown.out.find("bfloat16       100.0 TFLOP/s\n") != std::string::npos);
   CHECK(shown.out.find("memory         64 GiB\n") != std::string::npos);
   CHECK(shown.out.find("link") == std::string::npos);
+  CHECK(shown.err == "measuring what is made up\nnext: memtune plan --from RUN --machine FILE, which --write makes\n");
   const Ended written = place.memtune("doctor --probe --device cpu -q --write here.json --json");
   CHECK(written.code == 0);
   CHECK(written.out == slurp(place.folder.path / "here.json"));

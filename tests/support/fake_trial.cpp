@@ -291,7 +291,7 @@ void doctor() {
 }
 
 void probe() {
-  send_phase("probe");
+  send({{"frame", "phase"}, {"name", "probe"}, {"note", "measuring what is made up"}});
   send({{"frame", "machine"},
         {"machine",
          {{"version", 1},
