@@ -178,8 +178,8 @@ int plan_on_paper(const PaperFlags& flags) {
   const int64_t least = planner.least_memory(host_bytes, "least").predicted.peak_bytes;
   const std::vector<int64_t> budgets = budgets_of(flags, most, std::min(least, most));
   for (const int64_t budget : budgets) {
-    Rung& rung = rungs.emplace_back(budget, planner.plan({budget, host_bytes}, name_of(budget)));
-    if (other && rung.step) rung.range = other->range(rung.step->plan);
+    rungs.push_back({budget, planner.plan({budget, host_bytes}, name_of(budget)), {}});
+    if (Rung& rung = rungs.back(); other && rung.step) rung.range = other->range(rung.step->plan);
   }
   const std::vector<std::string> notes = other ? other->notes(budgets) : std::vector<std::string>();
   if (flags.json.empty()) {

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 #include <unistd.h>
 
 #include <algorithm>
