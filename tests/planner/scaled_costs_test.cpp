@@ -76,6 +76,9 @@ TEST_CASE("on the machine that measured a step is what it was, also under anothe
   const Step one = step();
   const ScaledCosts same = one.on(kHere);
   CHECK((same.likely == one.costs && same.least == one.costs && same.most == one.costs));
+  MachineProfile linked = kHere;
+  linked.link_out_gb_per_s = 50;
+  CHECK(scale_costs(one.facts, one.costs, linked, linked, "bfloat16").likely == one.costs);  // the link's too
   MachineProfile alike = kHere;
   alike.name = "alike";
   CHECK(one.on(alike).likely == one.costs);
@@ -109,6 +112,19 @@ TEST_CASE("the range is what the roofline does not explain: with arithmetic, wit
   CHECK(near.least.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.most.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.least.runs[1].ms == doctest::Approx(4));
+}
+
+TEST_CASE("what follows each of the tensors that one op saved has its share of the op's roofline") {
+  Step one = step();
+  one.costs.saved.push_back({.value = 0, .run = 1});
+  one.costs.runs[1].saves.push_back(4);
+  one.costs.moments[4].ms = 8;
+  one.costs.moments.insert(one.costs.moments.begin() + 5, {Kind::unpack, 4, 8, 0.01, 900, 950});
+  const ScaledCosts all = one.on(machine(1, 4));
+  for (const int moment : {4, 5}) {
+    CHECK(all.least.moments[moment].ms == doctest::Approx(4 + 4 / 4.));
+    CHECK(all.likely.moments[moment].ms == doctest::Approx(8));
+  }
 }
 
 TEST_CASE("memory stays as it was, and the link is the other machine's where it is known") {
