@@ -10,6 +10,7 @@
 namespace memtune::planner {
 namespace {
 
+using config::MachineProfile;
 using config::StepCosts;
 using Kind = StepCosts::Moment::Kind;
 
@@ -235,6 +236,12 @@ class StepScale {
   HostShares shares_;
 };
 
+// Copies slow compute down by what they take of the device's memory.
+double share_of_memory(const StepCosts& costs, const MachineProfile& machine) {
+  const double link = costs.out_gb_per_s + costs.in_gb_per_s;
+  return (link > 0 ? link : 1) / machine.memory_gb_per_s;
+}
+
 }  // namespace
 
 ScaledCosts scale_costs(const config::ProgramFacts& facts, const StepCosts& costs, const config::MachineProfile& from,
@@ -246,6 +253,7 @@ ScaledCosts scale_costs(const config::ProgramFacts& facts, const StepCosts& cost
   for (StepCosts* one : {&all.likely, &all.least, &all.most}) {
     if (to.link_out_gb_per_s > 0) one->out_gb_per_s = to.link_out_gb_per_s;
     if (to.link_in_gb_per_s > 0) one->in_gb_per_s = to.link_in_gb_per_s;
+    one->copy_slowdown = std::min(1.0, costs.copy_slowdown * share_of_memory(*one, to) / share_of_memory(costs, from));
   }
   return all;
 }

@@ -128,12 +128,14 @@ TEST_CASE("what follows each of the tensors that one op saved has its share of t
 }
 
 TEST_CASE("memory stays as it was, and the link is the other machine's where it is known") {
-  const Step one = step();
+  Step one = step();
   MachineProfile to = machine(2, 4);
   CHECK(one.on(to).likely.out_gb_per_s == 20);
   to.link_out_gb_per_s = 50;
   to.link_in_gb_per_s = 40;
+  one.costs.copy_slowdown = 0.1;  // of the memory copies now take 45 / 4 where they took 20
   const StepCosts scaled = one.on(to).most;
+  CHECK(scaled.copy_slowdown == doctest::Approx(0.1 * 45 / 20 / 4));
   CHECK((scaled.out_gb_per_s == 50 && scaled.in_gb_per_s == 40));
   CHECK(scaled.runs[2].before_bytes == 100);
   CHECK(scaled.moments[2].peak_bytes == 950);
