@@ -75,9 +75,10 @@ std::string OtherMachine::title() const {
 
 std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets) const {
   std::vector<std::string> notes = {
-      "step ms: each op keeps its share of what " + from_.name + " could do at most, by arithmetic or memory; " +
-      "at least and at most: what lies above that bound goes with either of them, or does not change. Peaks are those "
-      "of the measured step."};
+      "step ms: of each op what arithmetic or memory explain on " + from_.name +
+      " goes with them; the rest goes with " +
+      "one of them or stays, whichever is the middle. At least, most: what the others would give. Peaks are those of "
+      "the measured step."};
   if (from_.basis != to_.basis)
     notes.push_back("the rates of " + (from_.basis == MachineProfile::Basis::measured ? from_ : to_).name +
                     " are measured and those of the other a data sheet's, which no program reaches: files of memtune "

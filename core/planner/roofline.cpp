@@ -92,6 +92,7 @@ Roofline::Roofline(const config::ProgramFacts& facts, const StepCosts& costs, co
     const double flops = known_flops(op) / times[static_cast<size_t>(run.op)];
     const std::string& own = op.dtype.empty() ? dtype : op.dtype;
     unknown_.push_back(multiplies(op) && flops == 0);
+    by_arithmetic_.push_back(false);
     Roof roof;
     if (!multiplies(op)) {
       arithmetic_.push_back(plain_ratio(from, to, memory_ratio()));
@@ -100,6 +101,7 @@ Roofline::Roofline(const config::ProgramFacts& facts, const StepCosts& costs, co
       const double from_rate = rate(from, rate_name(op, own)), to_rate = rate(to, rate_name(op, own));
       arithmetic_.push_back(from_rate / to_rate);
       if (flops > 0) roof = moved(moved_bytes(costs, run) + parameter_bytes(facts, costs, run, flops, width(own)));
+      by_arithmetic_.back() = flops / from_rate > roof.from_ms;
       roof = {std::max(roof.from_ms, flops / from_rate), std::max(roof.to_ms, flops / to_rate)};
     }
     forward_.push_back(roof);

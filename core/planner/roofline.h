@@ -33,10 +33,9 @@ class Roofline {
   // Times on the other machine by those on this, of what is bound by one thing alone.
   double arithmetic_ratio(int run) const { return arithmetic_[static_cast<size_t>(run)]; }
   double memory_ratio() const { return memory_.to_ms / memory_.from_ms; }
+  bool bound_by_arithmetic(int run) const { return by_arithmetic_[static_cast<size_t>(run)]; }  // here
   // Whether it multiplies an amount that is not known; then it has no roof.
   bool unknown(int run) const { return unknown_[static_cast<size_t>(run)]; }
-  // The ratio of a run whose roof says nothing.
-  double usual_ratio(int run) const { return unknown(run) ? arithmetic_ratio(run) : memory_ratio(); }
 
   Roof moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
 
@@ -44,7 +43,7 @@ class Roofline {
   Roof memory_;  // of a byte
   std::vector<Roof> forward_, backward_;
   std::vector<double> arithmetic_;
-  std::vector<bool> unknown_;
+  std::vector<bool> by_arithmetic_, unknown_;
 };
 
 }  // namespace memtune::planner

@@ -1,6 +1,7 @@
 #include "core/planner/scaled_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ using Kind = StepCosts::Moment::Kind;
 constexpr double kSeenMs = 0.02;       // that the device is behind the host before it counts as having work
 constexpr double kOptimizerMoves = 3;  // at least, of what is trained: parameter and gradient in, parameter out
 constexpr double kUnhurried = 0.25;    // of an op's runs take no longer on the host than it works for them
+constexpr double kReached = 0.9;       // of the time went to ops that reached no more of their roofline
 constexpr double kSameStep = 1.001;
 constexpr int kHalvings = 30;
 
@@ -26,8 +28,9 @@ enum class Case { here, likely, least, most };  // here: on the machine that mea
 struct Stretch {
   double ms = 0, host_ms = 0;
   Roof roof = {};
-  bool unknown = false;  // it has a roof that nobody knows
-  double usual_ratio = 1, arithmetic_ratio = 1;
+  bool unknown = false;              // it has a roof that nobody knows
+  bool bound_by_arithmetic = false;  // its roof
+  double arithmetic_ratio = 1;
   std::pair<std::string, bool> op = {};  // name, whether its backward
   enum class Pace {
     busy,    // the device had work all the time
@@ -70,8 +73,10 @@ class StepScale {
     add_runs(facts);
     add_moments(facts);
     optimizer_ = roofline.moved(kOptimizerMoves * static_cast<double>(facts.trained_bytes));
+    if (has_queue_) find_paces();
+    memory_reach_ = find_reach(false);
+    arithmetic_reach_ = find_reach(true);
     if (!has_queue_) return;
-    find_paces();
     find_host_work();
     find_efficiency();
     find_host_shares();
@@ -90,14 +95,11 @@ class StepScale {
     Lag lag;
     size_t next = 0;
     for (StepCosts::Run& run : played.runs) run.ms = played_ms(stretches_[next++], of, lag);
-    const Stretch before{.ms = costs_.before_ms, .usual_ratio = roofline_.memory_ratio()};
+    const Stretch before{.ms = costs_.before_ms};
     if (busy_between_) played.before_ms = scaled_busy(before, before.ms, of);
     for (StepCosts::Moment& moment : played.moments)
       if (moment.kind == Kind::unpack) moment.ms = played_ms(stretches_[next++], of, lag);
-    const Stretch after{.ms = costs_.after_ms,
-                        .roof = optimizer_,
-                        .usual_ratio = roofline_.memory_ratio(),
-                        .arithmetic_ratio = roofline_.memory_ratio()};
+    const Stretch after{.ms = costs_.after_ms, .roof = optimizer_, .arithmetic_ratio = roofline_.memory_ratio()};
     played.after_ms = scaled_busy(after, after.ms, of);
     return played;
   }
@@ -108,7 +110,7 @@ class StepScale {
                           host_ms,
                           roof,
                           roofline_.unknown(run),
-                          roofline_.usual_ratio(run),
+                          roofline_.bound_by_arithmetic(run),
                           roofline_.arithmetic_ratio(run),
                           {op.name, backward}});
   }
@@ -171,6 +173,23 @@ class StepScale {
     efficiency_ = *middle;
   }
 
+  // What the best ops reach of the roof that bounds them. What reaches more than all of it does less than it seems to.
+  double find_reach(bool of_arithmetic) const {
+    std::vector<std::pair<double, double>> all;  // reached, ms
+    double ms = 0;
+    for (const Stretch& stretch : stretches_) {
+      if (stretch.pace == Pace::idle || stretch.roof.from_ms <= 0 || stretch.ms <= 0) continue;
+      if (stretch.bound_by_arithmetic != of_arithmetic || stretch.roof.from_ms > stretch.ms) continue;
+      all.emplace_back(stretch.roof.from_ms / stretch.ms, stretch.ms);
+      ms += stretch.ms;
+    }
+    std::ranges::sort(all);
+    double below = 0;
+    for (const auto& [reached, its_ms] : all)
+      if ((below += its_ms) >= kReached * ms) return reached;
+    return 1;
+  }
+
   // Whoever records slows the host down. In the measured step, where nothing was recorded, it took the share of that
   // time with which the step is as long as it was; where the device alone takes as long, any share up to there.
   void find_host_shares() {
@@ -199,14 +218,22 @@ class StepScale {
     return std::min(stretch.ms, busy);
   }
 
+  // The part that its roof explains goes with that; the rest with arithmetic, with memory, or stays: likely is the
+  // middle.
   double scaled_busy(const Stretch& stretch, double ms, Case of) const {
     if (of == Case::here) return ms;
-    const bool known = stretch.roof.from_ms > 0;
-    const double ratio = known ? stretch.roof.to_ms / stretch.roof.from_ms : stretch.usual_ratio;
-    if (of == Case::likely) return ms * ratio;
-    const double explained = known ? std::min(ms, stretch.roof.from_ms) : 0;
-    const auto [least, most] = std::minmax({ratio, stretch.arithmetic_ratio, roofline_.memory_ratio(), 1.0});
-    return explained * ratio + (ms - explained) * (of == Case::least ? least : most);
+    std::array rest{stretch.arithmetic_ratio, roofline_.memory_ratio(), 1.0};
+    std::ranges::sort(rest);
+    const double rest_ratio = rest[of == Case::least ? 0 : of == Case::most ? 2 : 1];
+    if (stretch.unknown) return ms * (of == Case::likely ? stretch.arithmetic_ratio : rest_ratio);
+    if (stretch.roof.from_ms <= 0) return ms * rest_ratio;
+    const double ratio = stretch.roof.to_ms / stretch.roof.from_ms;
+    const double reach = of != Case::likely ? 1 : stretch.bound_by_arithmetic ? arithmetic_reach_ : memory_reach_;
+    const double explained = std::min(ms, stretch.roof.from_ms / reach);
+    const double of_rest = of == Case::least  ? std::min(ratio, rest_ratio)
+                           : of == Case::most ? std::max(ratio, rest_ratio)
+                                              : rest_ratio;
+    return explained * ratio + (ms - explained) * of_rest;
   }
 
   double played_ms(const Stretch& stretch, Case of, Lag& lag) const {
@@ -232,6 +259,7 @@ class StepScale {
   std::vector<Stretch> stretches_;  // runs, then moments that unpack
   bool busy_between_ = true;        // whether the device was, from forward to backward
   Roof optimizer_;
+  double memory_reach_ = 1, arithmetic_reach_ = 1;
   double efficiency_ = 1;
   HostShares shares_;
 };

@@ -1,10 +1,11 @@
 // A recorded step as another machine would take it, op by op. Its memory stays as it is.
 //
 //   measured ms ─┬─ idle: the device had to wait for the host ── as long there, but for what the device does meanwhile
-//                └─ busy: the roofline's ms and what lies above ── × (roofline there / roofline here)
+//                └─ busy ─┬─ what its roofline explains, as far as ops reach it ── x roofline there / roofline here
+//                         └─ the rest ── with arithmetic, with memory, or unchanged
 //
-// An op so keeps its share of what its machine could do: its efficiency. `least` and `most` are what follows where the
-// part above the roofline, of which nobody knows what bounds it, goes with arithmetic, with memory, or does not change.
+// What bounds the rest nobody knows: `likely` has the middle of the three, `least` and `most` the others, and all of
+// the time above the roofline itself as rest.
 #pragma once
 
 #include <string>

@@ -67,7 +67,6 @@ TEST_CASE("an op that multiplies nothing takes what it moves, and a view nothing
   CHECK(roofline.forward(0).to_ms == doctest::Approx(2.5));
   CHECK(roofline.forward(1).from_ms == 0);
   CHECK(roofline.memory_ratio() == doctest::Approx(1.25));
-  CHECK(roofline.usual_ratio(0) == doctest::Approx(1.25));
   CHECK(roofline.arithmetic_ratio(0) == doctest::Approx(0.25));  // by float32
 }
 
@@ -79,6 +78,7 @@ TEST_CASE("a matmul takes what it multiplies or what it moves, the parameter inc
   CHECK(roofline.forward(0).from_ms == doctest::Approx(5));
   CHECK(roofline.forward(0).to_ms == doctest::Approx(2.5e6 / 0.8e6));
   CHECK(roofline.arithmetic_ratio(0) == doctest::Approx(0.5));
+  CHECK(roofline.bound_by_arithmetic(0));
 }
 
 TEST_CASE("both factors that are values are moved once, and what is private is no output") {
@@ -86,6 +86,7 @@ TEST_CASE("both factors that are values are moved once, and what is private is n
   const int a = program.value(1'000'000), b = program.value(500'000);
   StepCosts::Run& run = program.run("aten::matmul", 1e6, {a, b}, 1'000'000);
   CHECK(program.roofline().forward(0).from_ms == doctest::Approx(2.5));
+  CHECK_FALSE(program.roofline().bound_by_arithmetic(0));
   run.reads = {a};
   run.makes.push_back(program.value(500'000, 0, kPrivate));  // the parameter, cast
   program.facts.ops[0].flops = 5e8;
@@ -118,7 +119,6 @@ TEST_CASE("an op that runs twice has half of its flops each time; flops that mak
   CHECK(roofline.forward(2).from_ms == doctest::Approx(5));
   CHECK(roofline.forward(1).from_ms == 0);
   CHECK((roofline.unknown(1) && !roofline.unknown(0)));
-  CHECK(roofline.usual_ratio(1) == doctest::Approx(0.5));
 }
 
 TEST_CASE("a backward is twice the forward, with that of the ops before it that saved nothing") {

@@ -93,9 +93,9 @@ TEST_CASE("a faster memory shortens what it bounds, faster arithmetic the rest, 
   CHECK(memory.runs[1].ms == doctest::Approx(8));
   CHECK(memory.moments[4].ms == doctest::Approx(16));  // of the matmul
   CHECK(memory.moments[6].ms == doctest::Approx(2));
-  CHECK(memory.before_ms == doctest::Approx(0.125));
+  CHECK(memory.before_ms == 0.5);  // of nothing that is known
   CHECK(memory.after_ms == doctest::Approx(0.75));
-  CHECK(memory.step_ms == doctest::Approx(0.875 + 2 * (12 + 15 / 4.)));
+  CHECK(memory.step_ms == doctest::Approx(1.25 + 2 * (12 + 15 / 4.)));
   const StepCosts arithmetic = one.on(machine(1.25, 1)).likely;
   CHECK(arithmetic.runs[0].ms == doctest::Approx(4));
   CHECK(arithmetic.runs[1].ms == doctest::Approx(8 / 1.25));
@@ -112,6 +112,22 @@ TEST_CASE("the range is what the roofline does not explain: with arithmetic, wit
   CHECK(near.least.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.most.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.least.runs[1].ms == doctest::Approx(4));
+}
+
+TEST_CASE("of an op far from its roofline the part that others reach goes with it, the rest with the middle of three") {
+  Step one = step();
+  one.costs.runs[2].ms = 20;  // 2 ms of memory, which others move in 4
+  CHECK(one.on(machine(1, 4)).likely.runs[2].ms == doctest::Approx(4 / 4. + 16));
+  CHECK(one.on(machine(1, 4)).least.runs[2].ms == doctest::Approx(20 / 4.));
+  CHECK(one.on(machine(1, 4)).most.runs[2].ms == doctest::Approx(2 / 4. + 18));
+  MachineProfile all_faster = machine(1, 4);
+  all_faster.tflops["float32"] = 2;
+  CHECK(one.on(all_faster).likely.runs[2].ms == doctest::Approx(4 / 4. + 16 / 2.));
+  one.costs.runs[1].ms = 40;  // 4 ms of arithmetic; its backward takes twice its roof
+  CHECK(one.on(machine(4 / 3., 1)).likely.runs[1].ms == doctest::Approx(8 * 0.75 + 32));
+  one.facts.ops[1].flops = 0;  // now it multiplies as much as nobody knows
+  CHECK(one.on(machine(2, 1)).likely.runs[1].ms == doctest::Approx(40 / 2.));
+  CHECK(one.on(machine(2, 1)).most.runs[1].ms == doctest::Approx(40));
 }
 
 TEST_CASE("what follows each of the tensors that one op saved has its share of the op's roofline") {
