@@ -95,7 +95,7 @@ class StepScale {
     Lag lag;
     size_t next = 0;
     for (StepCosts::Run& run : played.runs) run.ms = played_ms(stretches_[next++], of, lag);
-    const Stretch before{.ms = costs_.before_ms};
+    const Stretch before{.ms = costs_.before_ms, .arithmetic_ratio = roofline_.memory_ratio()};
     if (busy_between_) played.before_ms = scaled_busy(before, before.ms, of);
     for (StepCosts::Moment& moment : played.moments)
       if (moment.kind == Kind::unpack) moment.ms = played_ms(stretches_[next++], of, lag);

@@ -93,9 +93,9 @@ TEST_CASE("a faster memory shortens what it bounds, faster arithmetic the rest, 
   CHECK(memory.runs[1].ms == doctest::Approx(8));
   CHECK(memory.moments[4].ms == doctest::Approx(16));  // of the matmul
   CHECK(memory.moments[6].ms == doctest::Approx(2));
-  CHECK(memory.before_ms == 0.5);  // of nothing that is known
+  CHECK(memory.before_ms == doctest::Approx(0.125));
   CHECK(memory.after_ms == doctest::Approx(0.75));
-  CHECK(memory.step_ms == doctest::Approx(1.25 + 2 * (12 + 15 / 4.)));
+  CHECK(memory.step_ms == doctest::Approx(0.875 + 2 * (12 + 15 / 4.)));
   const StepCosts arithmetic = one.on(machine(1.25, 1)).likely;
   CHECK(arithmetic.runs[0].ms == doctest::Approx(4));
   CHECK(arithmetic.runs[1].ms == doctest::Approx(8 / 1.25));
