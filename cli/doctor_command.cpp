@@ -4,6 +4,7 @@
 
 #include "cli/app.h"
 #include "cli/command_doctor.h"
+#include "cli/doctor_probe.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/error.h"
@@ -29,6 +30,7 @@ Examples:
   memtune doctor --device cuda:1
   memtune doctor --scratch /data/scratch
   memtune doctor --json -
+  memtune doctor --probe --write here.json          what plan --machine takes: rates of arithmetic, memory, link
   memtune doctor -- torchrun --nproc-per-node 2 train.py
 
 With -- the words behind it are a training command; its first steps tell what of it memtune profile and sweep can
@@ -38,6 +40,8 @@ Exit codes: 0 all that is needed is there, 1 something fails.)";
 
 struct DoctorFlags {
   std::string device, scratch, json;  // json: a file, "-", or ""
+  bool probe = false;
+  std::string output;  // of the probe, a file
   ConsoleFlags console;
 };
 
@@ -128,8 +132,24 @@ int look_at_command(const DoctorFlags& flags, const std::vector<std::string>& co
   return tell(flags, check_command(command, kCommandLimit), "memtune profile -- and the command");
 }
 
+int measure(const DoctorFlags& flags) {
+  std::vector<std::string> notes;
+  const std::string device = choose_device(flags.device, notes);
+  for (const std::string& note : notes) say(flags.console, note);
+  const config::MachineProfile machine = probe_machine(device, flags.scratch, flags.console);
+  if (!flags.output.empty()) write_output(flags.output, machine_json(machine));
+  if (!flags.json.empty()) write_output(flags.json, machine_json(machine));
+  if (flags.json.empty() && flags.output != "-") write_output("-", machine_text(machine));
+  say(flags.console, "next: memtune plan --from RUN --machine " +
+                         (flags.output.empty() || flags.output == "-" ? "FILE, which --write makes" : flags.output));
+  return kDone;
+}
+
 int run_command(const DoctorFlags& flags) {
   check_output("--json", flags.json);
+  check_output("--write", flags.output);
+  if (flags.probe) return measure(flags);
+  if (!flags.output.empty()) throw UsageError("--write writes what was measured: it goes with --probe");
   std::vector<std::string> notes;
   std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
   if (!flags.scratch.empty()) checks.push_back(check_scratch(flags.scratch));
@@ -148,6 +168,9 @@ void add_doctor(CLI::App& app, Action& action, const CommandWordsBehind& behind)
       ->type_name("DEVICE");
   command->add_option("--scratch", flags->scratch, "a folder to try the disk in: writes and reads 1 GiB")
       ->type_name("DIR");
+  command->add_flag("--probe", flags->probe,
+                    "measure the machine instead, in a minute: arithmetic, memory, link, with --scratch a disk");
+  command->add_option("--write", flags->output, "with --probe: a file that plan --machine takes")->type_name("FILE");
   add_console_flags(*command, flags->console);
   command->footer("-- COMMAND...");
   command->callback([flags, command, &action, behind] {

@@ -8,6 +8,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/other_machine.h"
 #include "cli/plan_table.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -24,11 +25,13 @@ using planner::PlannedStep;
 using planner::Planner;
 
 constexpr int kRungs = 8;  // of budgets, where none is given
+constexpr int kNoteWidth = 110;
 
 // A budget and the best plan that keeps it; none: no plan does.
 struct Rung {
   int64_t budget_bytes = 0;
   std::optional<PlannedStep> step;
+  std::optional<OtherMachine::Range> range;  // of its time, on another machine
 };
 
 struct Source {
@@ -36,6 +39,8 @@ struct Source {
   config::StepCosts costs;
   std::string title;
   std::string strategy;  // whose step was recorded
+  config::TrainingSettings training;
+  std::string device;  // that it was measured on; "": not known
 };
 
 // The first trial of the run that recorded what its step costs.
@@ -52,7 +57,8 @@ Source read_source(const std::string& path) {
       std::string title = record.model + (measured ? " · " + measured->device : "");
       if (trial.batch) title += ", batch " + std::to_string(*trial.batch);
       if (trial.sequence) title += ", sequence " + std::to_string(*trial.sequence);
-      return {record.facts.program, *costs, title, trial.strategy};
+      return {record.facts.program, *costs, title, trial.strategy, record.request.training,
+              measured ? measured->device : ""};
     }
   }
   throw UsageError("no trial in '" + path +
@@ -92,12 +98,18 @@ std::string cells(const Rung& rung, double none_ms, int64_t least_bytes) {
 bool is_measured(const Source& source) { return source.strategy == "none"; }
 
 std::string table(const Source& source, const std::vector<Rung>& rungs, int64_t least_bytes) {
+  const bool ranged = std::ranges::any_of(rungs, [](const Rung& rung) { return rung.range.has_value(); });
   std::string text = source.title + ", on paper: a step of none takes " + ms_text(source.costs.step_ms) +
                      (is_measured(source) ? "" : ", worked out from " + source.strategy) + "\n\n" +
-                     "      budget    step ms   × none         peak  recompute ms        moved   ms a GiB more\n";
+                     "      budget    step ms   × none         peak  recompute ms        moved   ms a GiB more" +
+                     (ranged ? "      at least, most" : "") + "\n";
   for (size_t i = 0; i < rungs.size(); ++i) {
     const auto saved = i > 0 ? price(rungs[i], rungs[i - 1]) : std::nullopt;
-    text += cells(rungs[i], source.costs.step_ms, least_bytes) + (saved ? pad_left(fixed(*saved, 2), 16) : "") + "\n";
+    text += cells(rungs[i], source.costs.step_ms, least_bytes);
+    if (saved || rungs[i].range) text += pad_left(saved ? fixed(*saved, 2) : "", 16);
+    if (const auto& range = rungs[i].range)
+      text += pad_left(fixed(range->least_ms, 1) + " to " + fixed(range->most_ms, 1), 22);
+    text += "\n";
   }
   return text;
 }
@@ -106,6 +118,15 @@ std::string table(const Source& source, const std::vector<Rung>& rungs, int64_t 
 std::string places(const Source& source, const std::vector<Rung>& rungs) {
   if (rungs.size() != 1 || !rungs.front().step) return "";
   return "\n" + summary_table(plan::summarize(rungs.front().step->plan, source.program));
+}
+
+std::string told(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) {
+    text += "\n";
+    for (const std::string& line : wrap(note, kNoteWidth)) text += line + "\n";
+  }
+  return text;
 }
 
 json answer(const Source& source, const std::vector<Rung>& rungs, int64_t least_bytes) {
@@ -121,6 +142,10 @@ json answer(const Source& source, const std::vector<Rung>& rungs, int64_t least_
                           {"in_bytes", step.in_bytes},
                           {"wait_ms", step.wait_ms},
                           {"host_peak_bytes", step.host_peak_bytes}};
+      if (rung.range) {
+        one["predicted"]["least_step_ms"] = rung.range->least_ms;
+        one["predicted"]["most_step_ms"] = rung.range->most_ms;
+      }
     }
     list.push_back(one);
   }
@@ -136,18 +161,34 @@ json answer(const Source& source, const std::vector<Rung>& rungs, int64_t least_
 int plan_on_paper(const PaperFlags& flags) {
   if (!flags.output.empty() && flags.budgets.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --budget");
-  const Source source = read_source(flags.run);
+  if (flags.machine.machine.empty() && !flags.machine.from.empty())
+    throw UsageError("--from-machine says which machine measured: it goes with --machine, the one to plan for");
+  Source source = read_source(flags.run);
+  std::optional<OtherMachine> other;
+  if (!flags.machine.machine.empty()) {
+    other.emplace(flags.machine, source.program, source.costs, source.training, source.device);
+    source.costs = other->costs();
+    source.title += ", " + other->title();
+  }
   const Planner planner(source.program, source.costs);
   const int64_t host_bytes = flags.host_budget.empty() ? 0 : bytes_flag("--host-budget", flags.host_budget);
-  const int64_t most = planner.predict({}).peak_bytes;
+  int64_t most = planner.predict({}).peak_bytes;
+  if (other) most = std::min(most, other->memory_bytes());
   std::vector<Rung> rungs;
   const int64_t least = planner.least_memory(host_bytes, "least").predicted.peak_bytes;
-  for (const int64_t budget : budgets_of(flags, most, least))
-    rungs.push_back({budget, planner.plan({budget, host_bytes}, name_of(budget))});
-  if (flags.json.empty())
-    write_output("-", table(source, rungs, least) + places(source, rungs));
-  else
-    write_output(flags.json, print_json(answer(source, rungs, least), 2) + "\n");
+  const std::vector<int64_t> budgets = budgets_of(flags, most, std::min(least, most));
+  for (const int64_t budget : budgets) {
+    rungs.push_back({budget, planner.plan({budget, host_bytes}, name_of(budget)), {}});
+    if (Rung& rung = rungs.back(); other && rung.step) rung.range = other->range(rung.step->plan);
+  }
+  const std::vector<std::string> notes = other ? other->notes(budgets) : std::vector<std::string>();
+  if (flags.json.empty()) {
+    write_output("-", table(source, rungs, least) + places(source, rungs) + told(notes));
+  } else {
+    json told = answer(source, rungs, least);
+    if (other) told.update({{"machines", other->to_json()}, {"notes", notes}});
+    write_output(flags.json, print_json(told, 2) + "\n");
+  }
   const bool fits = std::ranges::any_of(rungs, [](const Rung& rung) { return rung.step.has_value(); });
   if (!flags.output.empty() && fits) write_output(flags.output, json(rungs.front().step->plan).dump(1, '\t') + "\n");
   return fits ? kDone : kFailed;

@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/other_machine.h"
+
 namespace memtune::cli {
 
 struct PaperFlags {
   std::string run;
   std::vector<std::string> budgets;
   std::string host_budget, output, json;
+  MachineFlags machine;  // that it is planned for, where it is another than the run's
 };
 
 // A table to stdout, or JSON; with `output` the plan of the one budget as a file. Throws UsageError, IoError.

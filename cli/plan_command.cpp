@@ -6,6 +6,8 @@
 #include "cli/plan_table.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/machine_profile.h"
 
 namespace memtune::cli {
 namespace {
@@ -19,6 +21,7 @@ Examples:
   memtune sweep --strategy none --plan mine.json
   memtune plan --from ./memtune-run                          what any budget costs, on paper
   memtune plan --from ./memtune-run --budget 16GiB --write best.json
+  memtune plan --from ./memtune-run --machine a100-40gb      as that machine would take it
 
 A plan begins with a strategy; rules then place the values that they select, and a later rule wins:
   {"version": 1, "name": "mine", "strategy": "checkpoint:cheap",
@@ -57,6 +60,8 @@ int run_command(const PlanFlags& flags) {
     paper.host_budget = flags.model.host_budget;
     return plan_on_paper(paper);
   }
+  if (!flags.paper.machine.machine.empty())
+    throw UsageError("--machine plans for another machine: it goes with --from");
   if (flags.action.empty()) throw UsageError("plan: say validate FILE, or --from RUN");
   choice_flag("plan", flags.action, {"validate"});
   if (flags.file.empty()) throw UsageError("plan validate: FILE is required");
@@ -76,6 +81,15 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("FILE", flags->file, "the plan")->type_name(" ");
   command->add_option("--from", flags->paper.run, "folder of a sweep, whose model plans are worked out for")
       ->type_name("DIR");
+  offer(command->add_option(
+            "--machine", flags->paper.machine.machine,
+            "plan for another machine: " + join(config::machine_names(), ", ") + ", or a file of doctor --probe"),
+        config::machine_names())
+      ->type_name("NAME|FILE");
+  offer(command->add_option("--from-machine", flags->paper.machine.from,
+                            "with --machine: which machine measured (default: by its device's name)"),
+        config::machine_names())
+      ->type_name("NAME|FILE");
   add_list(*command, "--budget", flags->paper.budgets, "device memory that a plan may use: 16GiB; repeat")
       ->type_name("BYTES");
   command->add_option("--write", flags->paper.output, "write the plan of the one --budget")->type_name("FILE");

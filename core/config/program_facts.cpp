@@ -25,6 +25,7 @@ json op_json(const OpFacts& op) {
   if (!op.output_saved.empty()) out["output_saved"] = op.output_saved;
   if (op.private_bytes > 0) out["private_bytes"] = op.private_bytes;
   if (op.flops > 0) out["flops"] = op.flops;
+  if (!op.dtype.empty()) out["dtype"] = op.dtype;
   return out;
 }
 
@@ -39,6 +40,7 @@ void read_measured(JsonObject& object, OpFacts& op) {
   object.read("output_saved", op.output_saved);
   object.read("private_bytes", op.private_bytes, 0);
   object.read("flops", op.flops);
+  object.read("dtype", op.dtype);
   check_count(object.path("output_bytes"), op.output_bytes.size(), op);
   check_count(object.path("output_saved"), op.output_saved.size(), op);
 }

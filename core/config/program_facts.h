@@ -31,6 +31,7 @@ struct OpFacts {
   std::vector<bool> output_saved;     // autograd saved it, whole or as a view, for somebody's backward
   int64_t private_bytes = 0;          // what the op saved that is neither its input nor its output
   double flops = 0;                   // two for a multiply-add, of matmuls, convolutions and attention; of others 0
+  std::string dtype;                  // in which it multiplies; "" where flops are 0
 };
 
 std::string full_name(const OpFacts& op);  // "layers.0.attn/aten::linear"

@@ -5,10 +5,11 @@
 //   memtune-trial train REQUEST.json       steps under the request's plan, with saves (core/config/run_request.h)
 //   memtune-trial save REQUEST.json        the same, to measure what one way of saving costs
 //   memtune-trial doctor [cpu|cuda|cuda:N] say what the machine and the build can do
+//   memtune-trial probe [cpu|cuda|cuda:N]  measure the machine
 //
 // The trial writes frames, one JSON object a line, to file descriptor 3; stdout and stderr are a log for people.
 //
-//   {"frame": "phase", "name": "load|reference|warmup|measure|trace|train|saved|saving", "step": 1, "steps": 5,
+//   {"frame": "phase", "name": "load|reference|warmup|measure|trace|train|saved|saving|probe", "step": 1, "steps": 5,
 //    "note": "loss 5.5, 12 ms"}                       the note, where there is one, is for people
 //   {"frame": "facts", "facts": ProgramFacts, "inputs": ["tokens:int64[2,128]<256"], "loss": "next_token",
 //    "origin": trace::Origin}
@@ -16,12 +17,13 @@
 //   {"frame": "trained", "training": TrainingResult}
 //   {"frame": "saves", "saves": SaveMeasurement}
 //   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
+//   {"frame": "machine", "machine": MachineProfile}
 //   {"frame": "usage", "message": "..."}                the person's mistake: the command ends with exit code 2
 //   {"frame": "error", "message": "..."}                the trial failed in a way nobody planned for, or, with
 //                                                       "outcome": "host_oom" or "disk_full", by that
 //
-// The last frame is one of facts, result, trained, saves, doctor, usage, error; a process that ends without one has
-// crashed.
+// The last frame is one of facts, result, trained, saves, doctor, machine, usage, error; a process that ends without
+// one has crashed.
 #pragma once
 
 namespace memtune::config {

@@ -57,9 +57,27 @@ Flops flops_of(const config::OpFacts& fact, const Stack& inputs) {
     const bool usual = tensors.size() > 1 && tensors[1].defined() && tensors[1].dim() > 1;
     return {usual ? 4.0 * static_cast<double>(tensors[1].size(-2)) : 0, 0};
   }
+  if (fact.name == "memtune::linear_cross_entropy" && tensors.size() > 1)  // of a number; hidden, weight
+    return {0, 2.0 * static_cast<double>(tensors[0].numel()) * static_cast<double>(tensors[1].size(0))};
   if (fact.op_class == config::OpClass::convolution)
     return tensors.size() > 1 ? convolution_flops(tensors[0], tensors[1], is_transposed(fact, inputs)) : Flops{};
   return {2.0 * static_cast<double>(tensors[data].size(-1)), 0};
+}
+
+// The narrowest of what an op takes and makes is what it multiplies in: under autocast it takes wider ones, and a loss
+// makes a wider one.
+void note_dtype(config::OpFacts& fact, const at::Tensor& tensor) {
+  struct Dtype {
+    at::ScalarType type;
+    const char* name;
+  };
+  constexpr Dtype kWidestFirst[] = {
+      {at::kDouble, "float64"}, {at::kFloat, "float32"}, {at::kHalf, "float16"}, {at::kBFloat16, "bfloat16"}};
+  bool wider = fact.dtype.empty();
+  for (const auto& [type, name] : kWidestFirst) {
+    if (wider && type == tensor.scalar_type()) fact.dtype = name;
+    wider = wider || fact.dtype == name;
+  }
 }
 
 }  // namespace
@@ -71,6 +89,7 @@ Survey::Survey(const program::Program& program, config::ProgramFacts& facts, c10
     op.output_saved.assign(op.outputs.size(), false);
     op.private_bytes = 0;
     op.flops = 0;
+    op.dtype.clear();
   }
   for (const auto& [name, parameter] : program.state.parameters) note(parameter, -1, 0);
 }
@@ -92,9 +111,12 @@ void Survey::before(const program::Op& op, const Stack& inputs) {
   saved_.clear();
   for (const at::Tensor& tensor : program::tensors_in(inputs))
     if (has_bytes(tensor) && is_new(tensor)) note(tensor, -1, 0);
-  const Flops flops = flops_of(facts_.ops[op.id], inputs);
-  facts_.ops[op.id].flops += flops.in_all;
+  config::OpFacts& fact = facts_.ops[op.id];
+  const Flops flops = flops_of(fact, inputs);
+  fact.flops += flops.in_all;
   factor_ = flops.per_element;
+  if (flops.in_all + flops.per_element > 0)
+    note_dtype(fact, program::tensors_in(inputs)[static_cast<size_t>(config::traits_of(fact.name).data)]);
 }
 
 void Survey::after(const program::Op& op, const Stack& outputs) {
@@ -103,6 +125,7 @@ void Survey::after(const program::Op& op, const Stack& outputs) {
     for (const at::Tensor& tensor : program::tensors_in({outputs[i]})) {
       if (!has_bytes(tensor)) continue;
       if (i == 0) fact.flops += factor_ * static_cast<double>(tensor.numel());
+      if (i == 0 && fact.flops > 0) note_dtype(fact, tensor);
       if (!is_new(tensor)) continue;
       fact.output_bytes[i] += static_cast<int64_t>(tensor.storage().nbytes());
       note(tensor, op.id, i);

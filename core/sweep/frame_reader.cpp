@@ -44,6 +44,7 @@ std::optional<TrialAnswer> read_answer(const std::string& kind, const json& fram
   if (kind == "trained") return frame.at("training").get<result::TrainingResult>();
   if (kind == "saves") return frame.at("saves").get<result::SaveMeasurement>();
   if (kind == "doctor") return read_checks(frame);
+  if (kind == "machine") return frame.at("machine").get<config::MachineProfile>();
   if (kind == "usage") return UsageProblem{frame.at("message")};
   if (kind == "error") return read_failure(frame);
   return std::nullopt;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/file_system.h"
+#include "core/config/machine_profile.h"
 #include "core/config/program_facts.h"
 #include "core/process/end.h"
 #include "core/result/measurement.h"
@@ -47,7 +48,7 @@ struct UsageProblem {
 using process::Failure;  // the process ended without an answer
 
 using TrialAnswer = std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
-                                 std::vector<DoctorCheck>, UsageProblem, Failure>;
+                                 std::vector<DoctorCheck>, config::MachineProfile, UsageProblem, Failure>;
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}

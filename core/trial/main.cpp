@@ -17,7 +17,9 @@
 #include "core/config/run_request.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
+#include "core/device/torch/make_device.h"
 #include "core/profiler/doctor.h"
+#include "core/profiler/machine_probe.h"
 #include "core/program/first_line.h"
 #include "core/trial/sandbox.h"
 #include "core/trial/save_trial.h"
@@ -30,7 +32,7 @@ using memtune::trial::Frames;
 
 int usage() {
   std::fputs(
-      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor [cpu|cuda|cuda:N]\n"
+      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor|probe [cpu|cuda|cuda:N]\n"
       "memtune starts it; by hand it writes its frames to stdout.\n",
       stderr);
   return 2;
@@ -94,10 +96,19 @@ void doctor(const std::string& device, Frames& frames) {
   frames.send({{"frame", "doctor"}, {"checks", checks}});
 }
 
+void probe(const std::string& name, Frames& frames) {
+  const auto device = memtune::device::make_device(name);
+  const auto machine =
+      memtune::profiler::probe_machine(*device, [&](const std::string& what) { frames.phase("probe", 0, 0, what); });
+  frames.send({{"frame", "machine"}, {"machine", machine}});
+}
+
 int run(int argc, char** argv, Frames& frames) {
   std::string command = argc > 1 ? argv[1] : "";
   if (command == "doctor") {
     doctor(argc > 2 ? argv[2] : "cpu", frames);
+  } else if (command == "probe") {
+    probe(argc > 2 ? argv[2] : "cpu", frames);
   } else if (command == "inspect" && argc == 3) {
     inspect(argv[2], frames);
   } else if (command == "run" && argc == 3) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/config/machine_profile.h"
 #include "core/config/vocabulary.h"
 #include "tests/attach/recorded.h"
 #include "tests/config/made_up_zip.h"
@@ -296,6 +297,24 @@ TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
   const Ended broken = place.memtune("doctor --json", "doctor=crash");
   CHECK(broken.code == 1);
   CHECK(json::parse(broken.out).at("checks").back().at("status") == "fail");
+}
+
+TEST_CASE("doctor --probe measures the machine, into a file that is a machine's profile") {
+  const Workspace place;
+  const Ended shown = place.memtune("doctor --probe --device cpu");
+  CHECK(shown.code == 0);
+  CHECK(shown.out.find("bfloat16       100.0 TFLOP/s\n") != std::string::npos);
+  CHECK(shown.out.find("memory         64 GiB\n") != std::string::npos);
+  CHECK(shown.out.find("link") == std::string::npos);
+  CHECK(shown.err == "measuring what is made up\nnext: memtune plan --from RUN --machine FILE, which --write makes\n");
+  const Ended written = place.memtune("doctor --probe --device cpu -q --write here.json --json");
+  CHECK(written.code == 0);
+  CHECK(written.out == slurp(place.folder.path / "here.json"));
+  CHECK(memtune::config::find_machine((place.folder.path / "here.json").string()).tflops.at("bfloat16") == 100);
+  const Ended broken = place.memtune("doctor --probe --device cpu --write there.json", "probe=crash");
+  CHECK(broken.code == 1);
+  CHECK(broken.err.find("the probe: ") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(place.folder.path / "there.json"));
 }
 
 TEST_CASE("a sweep needs no temporary folder, wherever TMPDIR points") {

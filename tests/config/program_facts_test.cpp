@@ -29,6 +29,7 @@ ProgramFacts example() {
   facts.ops[0].output_saved = {true};
   facts.ops[0].private_bytes = 8;
   facts.ops[0].flops = 96;
+  facts.ops[0].dtype = "bfloat16";
   facts.ops[1].name = "aten::dropout_";
   facts.ops[1].after_blocks = facts.ops[1].view = facts.ops[1].in_place = true;
   facts.ops[1].random = true;
@@ -74,6 +75,7 @@ TEST_CASE("facts survive their file") {
   CHECK(facts.ops[0].output_saved == std::vector<bool>{true});
   CHECK(facts.ops[0].private_bytes == 8);
   CHECK(facts.ops[0].flops == 96);
+  CHECK(facts.ops[0].dtype == "bfloat16");
   CHECK(facts.ops[1].output_bytes.empty());
   CHECK(facts.ops[1].block == -1);
   CHECK((facts.ops[1].after_blocks && facts.ops[1].view && facts.ops[1].in_place));

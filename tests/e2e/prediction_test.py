@@ -143,6 +143,62 @@ class Prediction(unittest.TestCase):
         self.assertIn("no plan keeps it; the least takes ",
                       self.memtune("plan", "--from", run, "--budget", "1KiB", code=1).stdout)
 
+    def test_a_machine_that_was_probed_is_one_to_plan_for(self):
+        folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
+        self.addCleanup(folder.cleanup)
+        run, here, there = (os.path.join(folder.name, name) for name in ("run", "here.json", "there.json"))
+        self.memtune("sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps", "1", "--strategy",
+                     "none", "--out", run)
+        self.memtune("doctor", "--probe", "-q", "--device", "cpu", "--write", here)
+        with open(here) as file:
+            machine = json.load(file)
+        self.assertTrue(machine["emulated"])
+        self.assertEqual(sorted(machine["tflops"]), ["bfloat16", "float16", "float32"])
+        for rate in (*machine["tflops"].values(), machine["memory_gb_per_s"], machine["link_out_gb_per_s"]):
+            self.assertGreater(rate, 0)
+        for field in ("tflops", "memory_gb_per_s", "link"):
+            self.assertIn("measured by memtune doctor --probe on 20", machine["sources"][field])
+
+        def plan(*flags):
+            return json.loads(self.memtune("plan", "--from", run, "--json", "-", *flags).stdout)
+
+        own, same = plan(), plan("--machine", here)
+        self.assertEqual(same["plans"][-1]["predicted"]["step_ms"], own["plans"][-1]["predicted"]["step_ms"])
+        machine.update(name="there", devices=["X"], memory_gb_per_s=2 * machine["memory_gb_per_s"],
+                       memory_bytes=own["plans"][3]["budget_bytes"],
+                       tflops={dtype: 2 * rate for dtype, rate in machine["tflops"].items()})
+        with open(there, "w") as file:
+            json.dump(machine, file)
+        faster = plan("--machine", there, "--from-machine", here)
+        self.assertAlmostEqual(faster["none_ms"], own["none_ms"] / 2)
+        self.assertEqual(faster["plans"][0]["budget_bytes"], machine["memory_bytes"])
+        self.assertEqual(faster["least_bytes"], own["least_bytes"])
+        for rung in faster["plans"]:
+            step = rung["predicted"]
+            self.assertLessEqual(step["least_step_ms"], step["step_ms"])
+            self.assertLessEqual(step["step_ms"], step["most_step_ms"])
+        self.assertEqual(faster["machines"]["measured_on"], same["machines"]["measured_on"])
+        self.assertEqual(faster["machines"]["planned_for"]["name"], "there")
+        shown = self.memtune("plan", "--from", run, "--machine", there, "--from-machine", here, "--budget",
+                             "1GiB").stdout
+        self.assertIn("planned for there", shown)
+        self.assertIn("a budget above does not fit it", shown.replace("\n", " "))
+
+        self.assertIn("unknown machine 'h20'; did you mean 'h200'? Known: a100-40gb,",
+                      self.memtune("plan", "--from", run, "--machine", "h20", code=2).stderr)
+        self.assertIn("--from-machine", self.memtune("plan", "--from", run, "--machine", "h200", code=2).stderr)
+        refused = self.memtune("plan", "--from", run, "--machine", "h200", "--from-machine", here, code=2).stderr
+        self.assertIn("times say nothing of a GPU", refused)
+        for field, value in {"memory_gb_per_s": -1, "memory_bytes": 1e300, "link_in_gb_per_s": "fast"}.items():
+            with open(there, "w") as file:
+                json.dump({**machine, field: value}, file)
+            refused = self.memtune("plan", "--from", run, "--machine", there, code=2).stderr
+            self.assertIn(f"--machine: there.json.{field} must be", refused)
+        with open(there, "w") as file:
+            json.dump({**machine, "memory_gb_per_s": float("nan")}, file)
+        self.assertIn("--machine: there.json is not JSON",
+                      self.memtune("plan", "--from", run, "--machine", there, code=2).stderr)
+
     def test_where_the_baseline_fits_nothing_else_is_run(self):
         answer = json.loads(self.memtune("sweep", "-q", *TINY, *SHORT, "--json", "-", "--budget", "4GiB", "--out",
                                          self.folder()).stdout)

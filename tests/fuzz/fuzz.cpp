@@ -4,6 +4,7 @@
 //
 // What a parser takes goes on to what reads it afterwards. Errors of memtune's own are right answers; whatever else
 // leaves a parser, and what a sanitizer sees, is a fault.
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +27,7 @@
 #include "core/base/utf8.h"
 #include "core/config/block_ranges.h"
 #include "core/config/lora.h"
+#include "core/config/machine_profile.h"
 #include "core/config/model_file.h"
 #include "core/config/model_profile.h"
 #include "core/config/pickle.h"
@@ -39,6 +41,7 @@
 #include "core/plan/plan_file.h"
 #include "core/plan/strategy.h"
 #include "core/planner/kept_costs.h"
+#include "core/planner/scaled_costs.h"
 #include "core/planner/step_model.h"
 #include "core/report/html/html.h"
 #include "core/report/interchange/memory_snapshot.h"
@@ -155,6 +158,11 @@ void read_plan_file(const std::string& input) {
 
 void read_profile(const std::string& input) { config::parse_model_profile("profile", input); }
 
+void read_machine(const std::string& input) {
+  const config::MachineProfile machine = config::parse_machine_profile("machine", input);
+  if (json(machine).get<config::MachineProfile>() != machine) std::abort();
+}
+
 void read_transformers(const std::string& input) { config::parse_transformers_config("config.json", input); }
 
 void read_adapter(const std::string& input) {
@@ -207,6 +215,9 @@ void read_costs(const std::string& input) {
   for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
   const config::StepCosts kept = planner::kept_costs(facts, costs);
   planner::StepModel(facts, kept).predict(plan);
+  const auto there = planner::scale_costs(facts, kept, config::find_machine("t4"), config::find_machine("b200"), "");
+  if (std::isnan(there.least.step_ms) || std::isnan(there.most.step_ms)) std::abort();
+  planner::StepModel(facts, there.likely).predict(plan);
 }
 
 void read_facts(const std::string& input) {
@@ -359,6 +370,7 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"plan", read_plan},
                                                                       {"plan_file", read_plan_file},
                                                                       {"profile", read_profile},
+                                                                      {"machine", read_machine},
                                                                       {"facts", read_facts},
                                                                       {"costs", read_costs},
                                                                       {"sweep", read_sweep},

@@ -17,6 +17,7 @@ import sys
 import zipfile
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
+PROFILES = os.path.join(DATA, "..", "..", "..", "profiles")
 
 
 def read(path):
@@ -132,7 +133,10 @@ def seeds():
                                                            [1, 2, 0.5, 18, 9, 0, [0], [1, 2], [0], [0, 1]]]},
              "saved": {"columns": ["value", "run"], "rows": [[0, 1], [1, 1]]},
              "moments": {"columns": [*"abcdef"], "rows": [[0, 1, 1, 1, 18, 20], [1, 1, 0, 0, 18, 18], [0, 0, 1, 1, 9, 9]]}}
+    machine = {"version": 1, "name": "m", "devices": ["NVIDIA X"], "basis": "measured", "memory_bytes": 9, "emulated": True,
+               "tflops": {"float32": 1.5, "bfloat16": 9}, "memory_gb_per_s": 7, "link_in_gb_per_s": 5, "sources": {"tflops": "s"}}
     return {
+        "machine": [dump(machine), *(read(path) for path in glob.glob(f"{PROFILES}/machines/*.json"))],
         "records": [lines, lines[:300] + b"\f" + lines, b"\f" + lines],
         "own_config": own,
         "yaml": yaml,

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/autograd/autocast.h"
 #include "tests/support/training.h"
 
 namespace memtune::step {
@@ -64,6 +65,16 @@ TEST_CASE("matmuls and attention cost their multiply-adds, all else nothing") {
   CHECK(find(facts, "aten::matmul").flops == 2.0 * 4 * 8 * 8);
   CHECK(find(facts, "aten::scaled_dot_product_attention").flops == 4.0 * 4 * 4 * 8);
   CHECK(find(facts, "aten::unsqueeze").flops == 0);
+}
+
+TEST_CASE("what is multiplied in is told: the dtype of operands, under autocast its own, of other ops none") {
+  const std::string forward = "def forward(self, x):\n    return torch.relu(x @ self.a)";
+  const auto facts = survey_of(forward);
+  CHECK(find(facts, "aten::matmul").dtype == "float32");
+  CHECK(find(facts, "aten::relu").dtype.empty());
+  const c10::DeviceType device = device::torch_device(tests::test_device()).type();
+  autograd::AutocastScope autocast(device, {true, at::kBFloat16});
+  CHECK(find(survey_of(forward), "aten::matmul").dtype == "bfloat16");
 }
 
 TEST_CASE("a convolution costs what it multiplies, each way") {

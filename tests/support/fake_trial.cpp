@@ -1,8 +1,8 @@
 // Plays memtune-trial's side of the protocol, well or badly, so that the sweep is tested without LibTorch.
 //
 //   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor,
-//                                                      inspect-b2: with that batch; "save async": measuring it; "none
-//                                                      again": in later rounds); others: ok
+//                                                      probe, inspect-b2: with that batch; "save async": measuring it;
+//                                                      "none again": in later rounds); others: ok
 //   FAKE_TRIAL_GIB=64                                  memory of the device, of which a batch of one takes what its
 //                                                      strategy takes, and others as many times as much
 //   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds,
@@ -290,14 +290,28 @@ void doctor() {
           {{"name", "CUPTI"}, {"status", "warn"}, {"detail", "not found"}, {"fix", "install it"}}}}});
 }
 
+void probe() {
+  send({{"frame", "phase"}, {"name", "probe"}, {"note", "measuring what is made up"}});
+  send({{"frame", "machine"},
+        {"machine",
+         {{"version", 1},
+          {"name", "fake device"},
+          {"devices", {"fake device"}},
+          {"basis", "measured"},
+          {"memory_bytes", 64 * kGiB},
+          {"tflops", {{"float32", 10}, {"bfloat16", 100}}},
+          {"memory_gb_per_s", 1000},
+          {"sources", {{"tflops", "made up"}}}}}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::string command = argc > 1 ? argv[1] : "";
-  if (command == "doctor") {
+  if (command == "doctor" || command == "probe") {
     misbehave(behaviour_of(command));
-    doctor();
+    command == "doctor" ? doctor() : probe();
     return 0;
   }
   if (command == "save") {

@@ -1,0 +1,77 @@
+#include "cli/doctor_probe.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/disk/probe.h"
+#include "core/sweep/trial_process.h"
+#include "core/trace/origin.h"
+
+namespace memtune::cli {
+namespace {
+
+using config::MachineProfile;
+
+constexpr int64_t kDiskBytes = int64_t{1} << 30;
+constexpr std::chrono::minutes kLimit{5};
+constexpr size_t kDate = 10;  // characters of a time: 2026-11-22
+
+MachineProfile ask_trial(const std::string& device, const ConsoleFlags& console) {
+  const auto progress = [&](const sweep::Phase& phase) { say(console, phase.note); };
+  sweep::TrialAnswer answer = sweep::run_trial_process({{"probe", device}, "", kLimit, progress});
+  if (auto* machine = std::get_if<MachineProfile>(&answer)) return std::move(*machine);
+  if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) throw UsageError(problem->message);
+  if (const auto* failure = std::get_if<sweep::Failure>(&answer)) throw Error("the probe: " + failure->reason);
+  throw Error("the probe gave another answer than was asked for");
+}
+
+void add_disk(const std::string& scratch, const ConsoleFlags& console, MachineProfile& machine) {
+  say(console, "measuring the disk of " + scratch);
+  const disk::DiskSpeed speed = disk::probe_disk(scratch, kDiskBytes);
+  machine.disk_write_gb_per_s = speed.write_gb_per_s;
+  machine.disk_read_gb_per_s = speed.read_gb_per_s;
+  machine.sources["disk"] = "measured by memtune doctor --probe on " + trace::utc_now().substr(0, kDate) + ": " +
+                            format_bytes(kDiskBytes) + " in " + scratch + ", " + speed.how;
+}
+
+struct Line {
+  std::string name, figures;
+};
+
+std::string both(double first, const char* of_first, double second, const char* of_second) {
+  return fixed(first, 2) + " GB/s " + of_first + ", " + fixed(second, 2) + " GB/s " + of_second;
+}
+
+}  // namespace
+
+MachineProfile probe_machine(const std::string& device, const std::string& scratch, const ConsoleFlags& console) {
+  MachineProfile machine = ask_trial(device, console);
+  if (!scratch.empty()) add_disk(scratch, console, machine);
+  return machine;
+}
+
+std::string machine_text(const MachineProfile& machine) {
+  std::vector<Line> lines = {{"device", machine.name + (machine.emulated ? ", which plays the device" : "")},
+                             {"memory", format_bytes(machine.memory_bytes)}};
+  for (const auto& [dtype, tflops] : machine.tflops)
+    lines.push_back({dtype, fixed(tflops, digits_for(tflops)) + " TFLOP/s"});
+  lines.push_back({"memory copies", fixed(machine.memory_gb_per_s, 1) + " GB/s"});
+  if (machine.link_out_gb_per_s > 0)
+    lines.push_back({"link", both(machine.link_out_gb_per_s, "out", machine.link_in_gb_per_s, "in")});
+  if (machine.disk_write_gb_per_s > 0)
+    lines.push_back({"disk", both(machine.disk_write_gb_per_s, "write", machine.disk_read_gb_per_s, "read")});
+  if (machine.host_memory_bytes > 0) lines.push_back({"host memory", format_bytes(machine.host_memory_bytes)});
+  int names = 0;
+  for (const Line& line : lines) names = std::max(names, display_width(line.name));
+  std::string text;
+  for (const Line& line : lines) text += pad_right(line.name, names + 2) + line.figures + "\n";
+  return text;
+}
+
+std::string machine_json(const MachineProfile& machine) { return print_json(nlohmann::json(machine), 2) + "\n"; }
+
+}  // namespace memtune::cli

@@ -1,0 +1,97 @@
+#include "cli/other_machine.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+
+namespace memtune::cli {
+namespace {
+
+using config::MachineProfile;
+using nlohmann::json;
+
+MachineProfile machine_flag(const std::string& flag, const std::string& name) try {
+  return config::find_machine(name);
+} catch (const UsageError& error) {
+  throw UsageError(flag + ": " + error.what());
+}
+
+// A machine that was measured is compared with itself, where it is the run's.
+MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& to, const std::string& device) {
+  if (!flags.from.empty()) return machine_flag("--from-machine", flags.from);
+  if (std::ranges::count(to.devices, device) > 0) return to;
+  if (auto shipped = config::machine_of_device(device)) return *shipped;
+  throw UsageError("no machine is known whose device is called '" + device +
+                   "', on which the run was measured; say --from-machine with a file that memtune doctor --probe "
+                   "--write made there, or one of " +
+                   join(config::machine_names(), ", "));
+}
+
+// Only one of them plays the device.
+void check_comparable(const MachineProfile& from, const MachineProfile& to) {
+  if (from.emulated == to.emulated) return;
+  throw UsageError("where the processor plays the device, as in '" + (from.emulated ? from : to).name +
+                   "', times say nothing of a GPU; its peaks hold: memtune plan --from without --machine tells them");
+}
+
+// Of runs from before facts told it.
+std::string usual_dtype(const config::ProgramFacts& program, const config::TrainingSettings& training) {
+  if (!training.autocast.empty()) return training.autocast;
+  if (!training.dtype.empty()) return training.dtype;
+  return program.parameter_bytes > 2 * program.parameters ? "float32" : "bfloat16";
+}
+
+std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
+
+}  // namespace
+
+OtherMachine::OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program,
+                           const config::StepCosts& costs, const config::TrainingSettings& training,
+                           const std::string& device)
+    : to_(machine_flag("--machine", flags.machine)),
+      from_(source_machine(flags, to_, device)),
+      device_(device),
+      costs_(scaled_costs(program, costs, training)),
+      least_(program, costs_.least),
+      most_(program, costs_.most) {}
+
+planner::ScaledCosts OtherMachine::scaled_costs(const config::ProgramFacts& program, const config::StepCosts& costs,
+                                                const config::TrainingSettings& training) const {
+  check_comparable(from_, to_);
+  return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
+}
+
+OtherMachine::Range OtherMachine::range(const config::Plan& plan) const {
+  return {least_.predict(plan).step_ms, most_.predict(plan).step_ms};
+}
+
+std::string OtherMachine::title() const {
+  return (from_.name == device_ ? std::string() : "measured on " + from_.name + ", ") + "planned for " + to_.name;
+}
+
+std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets) const {
+  std::vector<std::string> notes = {
+      "step ms: of each op what arithmetic or memory explain on " + from_.name +
+      " goes with them; the rest goes with " +
+      "one of them or stays, whichever is the middle. At least, most: what the others would give. Peaks are those of "
+      "the measured step."};
+  if (from_.basis != to_.basis)
+    notes.push_back("the rates of " + (from_.basis == MachineProfile::Basis::measured ? from_ : to_).name +
+                    " are measured and those of the other a data sheet's, which no program reaches: files of memtune "
+                    "doctor --probe of both compare like with like");
+  if (to_.link_out_gb_per_s == 0 || to_.link_in_gb_per_s == 0)
+    notes.push_back("the link of " + to_.name + " is not known: taken is the measured one, " +
+                    gb_per_s(costs_.likely.out_gb_per_s) + " out, " + gb_per_s(costs_.likely.in_gb_per_s) + " in");
+  if (std::ranges::any_of(budgets, [&](int64_t budget) { return budget > to_.memory_bytes; }))
+    notes.push_back(to_.name + " has " + format_bytes(to_.memory_bytes) +
+                    ", of which the driver takes some: a budget above does not fit it");
+  return notes;
+}
+
+json OtherMachine::to_json() const { return {{"measured_on", from_}, {"planned_for", to_}}; }
+
+}  // namespace memtune::cli

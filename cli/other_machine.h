@@ -1,0 +1,52 @@
+// "memtune plan --from RUN --machine NAME|FILE": the step that one machine measured, as another would take it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/machine_profile.h"
+#include "core/config/trial_request.h"
+#include "core/planner/planner.h"
+#include "core/planner/scaled_costs.h"
+
+namespace memtune::cli {
+
+struct MachineFlags {
+  std::string machine, from;  // NAME or FILE; "": none, the run's own
+};
+
+class OtherMachine {
+ public:
+  // `costs` were recorded on `device`. UsageError where a profile is not known or lacks a rate.
+  OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program, const config::StepCosts& costs,
+               const config::TrainingSettings& training, const std::string& device);
+  OtherMachine(const OtherMachine&) = delete;
+  OtherMachine& operator=(const OtherMachine&) = delete;
+
+  const config::StepCosts& costs() const { return costs_.likely; }
+  int64_t memory_bytes() const { return to_.memory_bytes; }
+
+  // Of a step under a plan: what its time is at least and at most, as far as the rates of both machines tell.
+  struct Range {
+    double least_ms = 0, most_ms = 0;
+  };
+  Range range(const config::Plan& plan) const;
+
+  std::string title() const;                                                  // which measured, for which it is planned
+  std::vector<std::string> notes(const std::vector<int64_t>& budgets) const;  // what a person must know
+  nlohmann::json to_json() const;
+
+ private:
+  planner::ScaledCosts scaled_costs(const config::ProgramFacts& program, const config::StepCosts& costs,
+                                    const config::TrainingSettings& training) const;
+
+  config::MachineProfile to_, from_;
+  std::string device_;
+  planner::ScaledCosts costs_;
+  planner::StepModel least_, most_;
+};
+
+}  // namespace memtune::cli

@@ -1,0 +1,143 @@
+// What bounds an op, on numbers that can be followed by hand: one machine multiplies 1e8 a ms and moves 1e6 bytes, the
+// other twice as many and 0.8e6.
+#include "core/planner/roofline.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/private_output.h"
+
+using namespace memtune;
+using config::MachineProfile;
+using config::StepCosts;
+using planner::Roofline;
+
+namespace {
+
+MachineProfile machine(const char* name, std::map<std::string, double> tflops, double memory_gb_per_s) {
+  MachineProfile machine;
+  machine.name = name;
+  machine.tflops = std::move(tflops);
+  machine.memory_gb_per_s = memory_gb_per_s;
+  return machine;
+}
+
+const MachineProfile kHere = machine("here", {{"float32", 0.01}, {"tf32", 0.05}, {"bfloat16", 0.1}}, 1);
+const MachineProfile kThere = machine("there", {{"float32", 0.04}, {"tf32", 0.1}, {"bfloat16", 0.2}}, 0.8);
+
+struct Program {
+  Program() { facts.parameters = 250'000; }
+
+  config::ProgramFacts facts;
+  StepCosts costs;
+
+  int value(int64_t bytes, int run = -1, int output = 0) {
+    costs.values.push_back({.run = run, .output = output, .bytes = bytes});
+    return static_cast<int>(costs.values.size()) - 1;
+  }
+  StepCosts::Run& run(const std::string& name, double flops, std::vector<int> reads, int64_t made,
+                      const std::string& dtype = "bfloat16") {
+    config::OpFacts op;
+    op.name = name;
+    op.op_class = config::traits_of(name).op_class;
+    op.flops = flops;
+    op.dtype = flops > 0 ? dtype : "";
+    facts.ops.push_back(op);
+    const int i = static_cast<int>(costs.runs.size());
+    costs.runs.push_back({.op = i, .reads = std::move(reads)});
+    if (made > 0) costs.runs.back().makes = {value(made, i)};
+    return costs.runs.back();
+  }
+  Roofline roofline() const { return {facts, costs, kHere, kThere, "bfloat16"}; }
+};
+
+}  // namespace
+
+TEST_CASE("an op that multiplies nothing takes what it moves, and a view nothing") {
+  Program program;
+  const int x = program.value(1'000'000);
+  program.run("aten::silu", 0, {x}, 1'000'000);
+  program.run("aten::transpose", 0, {x}, 0);
+  const Roofline roofline = program.roofline();
+  CHECK(roofline.forward(0).from_ms == doctest::Approx(2));
+  CHECK(roofline.forward(0).to_ms == doctest::Approx(2.5));
+  CHECK(roofline.forward(1).from_ms == 0);
+  CHECK(roofline.memory_ratio() == doctest::Approx(1.25));
+  CHECK(roofline.arithmetic_ratio(0) == doctest::Approx(0.25));  // by float32
+}
+
+TEST_CASE("a matmul takes what it multiplies or what it moves, the parameter included, whichever is longer there") {
+  Program program;
+  const int x = program.value(1'000'000);  // 1000 by 500, the parameter 500 by 500
+  program.run("aten::linear", 5e8, {x}, 1'000'000);
+  const Roofline roofline = program.roofline();
+  CHECK(roofline.forward(0).from_ms == doctest::Approx(5));
+  CHECK(roofline.forward(0).to_ms == doctest::Approx(2.5e6 / 0.8e6));
+  CHECK(roofline.arithmetic_ratio(0) == doctest::Approx(0.5));
+  CHECK(roofline.bound_by_arithmetic(0));
+}
+
+TEST_CASE("both factors that are values are moved once, and what is private is no output") {
+  Program program;
+  const int a = program.value(1'000'000), b = program.value(500'000);
+  StepCosts::Run& run = program.run("aten::matmul", 1e6, {a, b}, 1'000'000);
+  CHECK(program.roofline().forward(0).from_ms == doctest::Approx(2.5));
+  CHECK_FALSE(program.roofline().bound_by_arithmetic(0));
+  run.reads = {a};
+  run.makes.push_back(program.value(500'000, 0, kPrivate));  // the parameter, cast
+  program.facts.ops[0].flops = 5e8;
+  CHECK(program.roofline().forward(0).to_ms == doctest::Approx(3e6 / 0.8e6));
+  program.facts.parameters = 100'000;  // it cannot be more than there are
+  CHECK(program.roofline().forward(0).to_ms == doctest::Approx(2.7e6 / 0.8e6));
+}
+
+TEST_CASE("float32 convolutions are rounded, matmuls are not; where no dtype is told the usual one holds") {
+  Program program;
+  const int x = program.value(1000);
+  program.run("aten::conv2d", 1e9, {x}, 1000, "float32");
+  program.run("aten::linear", 1e9, {x}, 1000, "float32");
+  program.run("aten::linear", 1e9, {x}, 1000, "");
+  const Roofline roofline = program.roofline();
+  CHECK(roofline.arithmetic_ratio(0) == doctest::Approx(0.5));
+  CHECK(roofline.forward(0).from_ms == doctest::Approx(20));
+  CHECK(roofline.arithmetic_ratio(1) == doctest::Approx(0.25));
+  CHECK(roofline.arithmetic_ratio(2) == doctest::Approx(0.5));
+}
+
+TEST_CASE("an op that runs twice has half of its flops each time; flops that make no sense are not known") {
+  Program program;
+  const int x = program.value(1000);
+  program.run("aten::linear", 1e9, {x}, 1000);
+  program.run("aten::linear", 1e300, {x}, 1000);
+  program.costs.runs.push_back(program.costs.runs[0]);
+  const Roofline roofline = program.roofline();
+  CHECK(roofline.forward(0).from_ms == doctest::Approx(5));
+  CHECK(roofline.forward(2).from_ms == doctest::Approx(5));
+  CHECK(roofline.forward(1).from_ms == 0);
+  CHECK((roofline.unknown(1) && !roofline.unknown(0)));
+}
+
+TEST_CASE("a backward is twice the forward, with that of the ops before it that saved nothing") {
+  Program program;
+  const int x = program.value(1'000'000);
+  program.run("aten::add", 0, {x}, 1'000'000);
+  program.run("aten::silu", 0, {x}, 1'000'000).saves = {0};
+  program.run("aten::relu", 0, {x}, 1'000'000).saves = {1};
+  const Roofline roofline = program.roofline();
+  CHECK(roofline.backward(0).from_ms == 0);
+  CHECK(roofline.backward(1).from_ms == doctest::Approx(2 * 2 + 2));
+  CHECK(roofline.backward(2).from_ms == doctest::Approx(2 * 2));
+}
+
+TEST_CASE("a dtype that a machine has no rate of is the person's to know") {
+  Program program;
+  program.run("aten::linear", 1e9, {program.value(1000)}, 1000, "float16");
+  CHECK_THROWS_WITH_AS(program.roofline(),
+                       "machine 'here' has no rate of float16, in which this model multiplies; it has bfloat16, "
+                       "float32, tf32",
+                       UsageError);
+}
