@@ -12,7 +12,6 @@ namespace memtune::planner {
 namespace {
 
 constexpr size_t kFirstLabels = 256;  // a block, to find a limit
-constexpr size_t kLabels = 320'000;   // of all blocks, below the limit; twice as many where host memory is short
 constexpr double kAllChoices = 2e6;   // so few are all looked at if need be
 constexpr size_t kPairs = 1024;       // of blocks that are changed at once
 constexpr double kMargin = 1e-10;     // of rounding, relative
@@ -53,7 +52,8 @@ class ChoicePool {
 
 class ChainSearch {
  public:
-  ChainSearch(const Chain& chain, size_t most) : reduced_(chain), pool_(reduced_.chain(), most), most_(most) {}
+  ChainSearch(const Chain& chain, size_t most, const ChainEffort& effort)
+      : reduced_(chain), pool_(reduced_.chain(), most), most_(most), effort_(effort) {}
 
   void run() {
     const std::optional<std::vector<int>> least = reduced_.least_choice();
@@ -63,11 +63,11 @@ class ChainSearch {
       return;
     }
     ChainBound bound(reduced_);
-    find(bound, kFirstLabels);
-    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
-    find(bound, kFirstLabels);
+    find(bound, first_labels());
+    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()), effort_.steps);
+    find(bound, first_labels());
     improve();
-    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
+    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()), effort_.steps);
     const double dropped_ms = find(bound, are_few() ? std::numeric_limits<size_t>::max() / 4 : most_labels());
     improve();
     const double proven_ms = reduced_.is_thinned() ? bound.root_ms() : std::max(bound.root_ms(), dropped_ms);
@@ -88,7 +88,9 @@ class ChainSearch {
     return choices <= kAllChoices;
   }
 
-  size_t most_labels() const { return kLabels * (reduced_.has_host_limit() ? 2 : 1) / reduced_.size(); }
+  size_t most_labels() const { return effort_.labels * (reduced_.has_host_limit() ? 2 : 1) / reduced_.size(); }
+
+  size_t first_labels() const { return std::min(kFirstLabels, most_labels() / 4); }
 
   // What of the choices it dropped is the least that they may take.
   double find(const ChainBound& bound, size_t cap) {
@@ -110,7 +112,7 @@ class ChainSearch {
   void change(std::vector<int>& choice, size_t block) {
     each_other(choice, block, [&] {
       pool_.add(choice);
-      for (size_t j = block + 1; j < std::min(choice.size(), block + 2 + kPairs / choice.size()); ++j)
+      for (size_t j = block + 1; effort_.pairs && j < std::min(choice.size(), block + 2 + kPairs / choice.size()); ++j)
         each_other(choice, j, [&] { pool_.add(choice); });
     });
   }
@@ -128,6 +130,7 @@ class ChainSearch {
   ReducedChain reduced_;
   ChoicePool pool_;
   size_t most_;
+  ChainEffort effort_;
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 
@@ -138,14 +141,14 @@ std::optional<ChainPlan> solve(const Chain& chain) {
   return plans.empty() ? std::nullopt : std::optional(plans.front());
 }
 
-std::vector<ChainPlan> solve_best(const Chain& chain, size_t most) {
-  ChainSearch search(chain, most);
+std::vector<ChainPlan> solve_best(const Chain& chain, size_t most, const ChainEffort& effort) {
+  ChainSearch search(chain, most, effort);
   search.run();
   return search.plans();
 }
 
 double lower_bound_ms(const Chain& chain) {
-  ChainSearch search(chain, 1);
+  ChainSearch search(chain, 1, {});
   search.run();
   return search.lower_ms();
 }

@@ -46,6 +46,10 @@ class StepModel {
 
   StepPrediction predict(const config::Plan& plan) const;
 
+  // What of the recorded step it plays.
+  const StepTables& tables() const { return tables_; }
+  const StepBeside& unmodelled() const { return beside_; }
+
  private:
   const config::StepCosts& costs_;
   const StepTables tables_;
