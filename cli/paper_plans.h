@@ -4,15 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "cli/console.h"
+
 namespace memtune::cli {
 
 struct PaperFlags {
   std::string run;
   std::vector<std::string> budgets;
   std::string host_budget, output, json;
+  ConsoleFlags console;
 };
 
-// A table to stdout, or JSON; with `output` the plan of the one budget as a file. Throws UsageError, IoError.
+// To stdout a table, with reasons where budgets were given, else with a plot; or JSON; with `output` the plan of the
+// one budget as a file ("-": it alone to stdout). Throws UsageError, IoError.
 int plan_on_paper(const PaperFlags& flags);
 
 }  // namespace memtune::cli

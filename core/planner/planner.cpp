@@ -48,7 +48,18 @@ std::vector<PartCosts> costs_of_parts(const config::ProgramFacts& facts, const S
   return parts;
 }
 
+constexpr int kRungs = 8;
+
 }  // namespace
+
+std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes) {
+  std::vector<PlanLimits> limits;
+  for (int i = 0; i < kRungs; ++i) {
+    const int64_t bytes = most_bytes - (most_bytes - least_bytes) * i / (kRungs - 1);
+    if (limits.empty() || limits.back().budget_bytes != bytes) limits.push_back({bytes, host_budget_bytes});
+  }
+  return limits;
+}
 
 Planner::Planner(const config::ProgramFacts& facts, StepCosts costs)
     : facts_(facts),

@@ -19,6 +19,7 @@
 
 #include "core/planner/block_options.h"
 #include "core/planner/chain.h"
+#include "core/planner/plan_reasons.h"
 #include "core/planner/step_bound.h"
 #include "core/planner/step_model.h"
 
@@ -40,6 +41,9 @@ struct PlanLimits {
   }
 };
 
+// Budgets from `most_bytes`, of everything kept, down to `least_bytes`; fewer where they are near each other.
+std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes);
+
 class Planner {
  public:
   using NamePlan = std::function<std::string(const PlanLimits& limits)>;
@@ -58,11 +62,15 @@ class Planner {
   std::vector<std::optional<PlannedStep>> ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                  const std::function<void(size_t)>& begin = {}) const;
 
+  // Of a plan that it made.
+  PlanReasons reasons(const PlannedStep& step) const;
+
   // From now on the link carries so much of what it was measured to carry alone.
   void scale_link(double factor);
 
  private:
   friend class PlanSearch;
+  friend class ReasonFinder;
   using Choice = std::vector<int>;  // an option of each of `parts_`
 
   const StepPrediction& score(const Choice& choice) const;

@@ -51,7 +51,7 @@ StepModel::StepModel(const config::ProgramFacts& facts, const StepCosts& costs) 
   beside_ = beside(costs, playback.held());
 }
 
-StepPrediction StepModel::predict(const config::Plan& plan) const {
+StepPrediction StepModel::predict(const config::Plan& plan, StepLog* log) const {
   tier::LearnedSchedule schedule;
   if (moves(plan)) {
     StepPlayback first(tables_, costs_, beside_, plan, schedule);
@@ -62,6 +62,7 @@ StepPrediction StepModel::predict(const config::Plan& plan) const {
     schedule.end_learning(learning.forward_peak(), learning.memory().stretch_peak());
   }
   StepPlayback playback(tables_, costs_, beside_, plan, schedule);
+  playback.keep_log(log);
   playback.play();
   const int passes = costs_.passes;
   const StepClock& clock = playback.clock();

@@ -8,6 +8,7 @@
 // the host, copies of a batch norm's statistics, steps whose course the data decides.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -38,13 +39,24 @@ struct StepBeside {
   int64_t before_peak_bytes = 0, after_peak_bytes = 0;
 };
 
+// Where in the step what a plan costs comes about; entries are the runs of the forward, then the moments of the
+// backward.
+struct StepLog {
+  struct Entry {
+    double rerun_ms = 0, wait_ms = 0;
+  };
+  std::vector<Entry> entries;
+  size_t peak_entry = 0;  // past them: behind the backward
+};
+
 // Thread: any, several at once.
 class StepModel {
  public:
   // `costs` outlive it; `facts` is of the program that they were recorded of.
   StepModel(const config::ProgramFacts& facts, const config::StepCosts& costs);
 
-  StepPrediction predict(const config::Plan& plan) const;
+  // `log`: filled with where in the step that is.
+  StepPrediction predict(const config::Plan& plan, StepLog* log = nullptr) const;
 
   // What of the recorded step it plays.
   const StepTables& tables() const { return tables_; }
