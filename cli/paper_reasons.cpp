@@ -1,6 +1,7 @@
 #include "cli/paper_reasons.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -34,8 +35,16 @@ std::string names_text(std::vector<std::string> names) {
   return join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
+// Of small models most takes less than a tenth of a millisecond.
+std::string small_ms(double ms) {
+  if (ms >= 1 || ms <= 0) return ms_text(ms);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g ms", ms);
+  return text;
+}
+
 std::string made_again_text(const TreatedParts& parts) {
-  return "made again: " + names_text(parts.made_again) + " (" + ms_text(parts.recompute_ms) + " free " +
+  return "made again: " + names_text(parts.made_again) + " (" + small_ms(parts.recompute_ms) + " free " +
          format_bytes(parts.freed_bytes) + ")";
 }
 
@@ -48,7 +57,7 @@ std::string kept_text(const TreatedParts& parts) {
   const std::string kept = "kept: " + format_bytes(parts.kept_bytes);
   if (parts.next_bytes == 0) return kept + " (nothing makes less of it stay)";
   return kept + " (the budget has room; " + format_bytes(parts.next_bytes) + " of it would cost " +
-         ms_text(parts.next_ms) + " to make again)";
+         small_ms(parts.next_ms) + " to make again)";
 }
 
 std::string why(const TreatedParts& parts) {

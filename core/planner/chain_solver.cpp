@@ -29,6 +29,9 @@ class ChoicePool {
     return true;
   }
 
+  // Whether a choice that takes so much at least may be among the best.
+  bool may_take(double least_ms) const { return plans_.size() < most_ || least_ms * (1 - kMargin) <= worst_ms_; }
+
   // The best `most`, each once.
   const std::vector<ChainPlan>& tidy() {
     std::ranges::sort(plans_, [](const ChainPlan& a, const ChainPlan& b) {
@@ -105,32 +108,49 @@ class ChainSearch {
     for (double before = std::numeric_limits<double>::infinity(); pool_.best_ms() < before;) {
       before = pool_.best_ms();
       std::vector<int> choice = pool_.tidy().front().choice;
+      unhindered_ms_ = 0;
+      for (size_t i = 0; i < choice.size(); ++i) {
+        const ChainBlock& block = reduced_.chain().blocks[i];
+        unhindered_ms_ += block.forward_ms + block.backward_ms + recompute_ms(i, choice[i]);
+      }
       for (size_t i = 0; i < choice.size(); ++i) change(choice, i);
     }
   }
 
   void change(std::vector<int>& choice, size_t block) {
+    const auto add = [&] {
+      if (pool_.may_take(unhindered_ms_)) pool_.add(choice);
+    };
     each_other(choice, block, [&] {
-      pool_.add(choice);
+      add();
       for (size_t j = block + 1; effort_.pairs && j < std::min(choice.size(), block + 2 + kPairs / choice.size()); ++j)
-        each_other(choice, j, [&] { pool_.add(choice); });
+        each_other(choice, j, add);
     });
   }
 
   template <typename Visit>
   void each_other(std::vector<int>& choice, size_t block, const Visit& visit) {
     const int own = choice[block];
+    const double own_ms = unhindered_ms_;
     for (int k = 0; k < static_cast<int>(reduced_.options(block).size()); ++k) {
+      if (k == own) continue;
       choice[block] = k;
-      if (k != own) visit();
+      unhindered_ms_ = own_ms + recompute_ms(block, k) - recompute_ms(block, own);
+      visit();
     }
     choice[block] = own;
+    unhindered_ms_ = own_ms;
+  }
+
+  double recompute_ms(size_t block, int option) const {
+    return reduced_.options(block)[static_cast<size_t>(option)].recompute_ms;
   }
 
   ReducedChain reduced_;
   ChoicePool pool_;
   size_t most_;
   ChainEffort effort_;
+  double unhindered_ms_ = 0;  // of the choice that is being changed, were it never to wait
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 

@@ -10,7 +10,7 @@
 namespace memtune::planner {
 namespace {
 
-constexpr int kAdjustments = 8;           // of the chain's budget
+constexpr int kAdjustments = 5;           // of the chain's budget
 constexpr size_t kScored = 16;            // choices of a chain
 constexpr double kLinks[] = {1, 0.5, 0};  // of what it carries, for chains
 constexpr double kNear = 0.002;           // of the budget: a peak that near to it uses it up
@@ -34,8 +34,7 @@ PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits)
 std::optional<PlanSearch::Choice> PlanSearch::fastest() {
   score_alike();
   for (const double link : kLinks) {
-    if (is_good()) break;
-    score_chains(link);
+    if (!is_good()) score_chains(link);
     change_parts();
   }
   if (!is_good()) change_pairs();
@@ -145,10 +144,10 @@ PlanSearch::Change PlanSearch::change(size_t part, int option) const {
   return {planner_.parts_[part].structure, best_->first[part], option};
 }
 
-// One part after the other, as long as that makes the step faster. What was of no use to some parts is not tried with
-// all that are like them.
+// One part after the other, as long as that makes the step faster, or as fast with less that moves. What was of no use
+// to some parts is not tried with all that are like them.
 void PlanSearch::change_parts() {
-  for (const Scored* before = nullptr; best_ && best_ != before && !is_good();) {
+  for (const Scored* before = nullptr; best_ && best_ != before;) {
     before = best_;
     std::map<Change, int> useless;
     for (const size_t part : parts_in_turn())

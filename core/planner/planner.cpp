@@ -68,7 +68,7 @@ Planner::Planner(const config::ProgramFacts& facts, StepCosts costs)
       out_gb_per_s_(costs_.out_gb_per_s),
       in_gb_per_s_(costs_.in_gb_per_s),
       model_(std::in_place, facts_, costs_),
-      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled()) {
+      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes) {
   limits_.outside = true;
   parts_ = block_options(facts_, graph_, costs_, limits_);
 }
@@ -77,7 +77,7 @@ void Planner::scale_link(double factor) {
   costs_.out_gb_per_s = factor * out_gb_per_s_;
   costs_.in_gb_per_s = factor * in_gb_per_s_;
   model_.emplace(facts_, costs_);
-  bound_.emplace(model_->tables(), costs_, model_->unmodelled());
+  bound_.emplace(model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes);
   scores_.clear();
 }
 
@@ -132,17 +132,24 @@ PlannedStep Planner::least_memory(int64_t host_budget_bytes, const std::string& 
   return planned(PlanSearch(*this, limits).smallest(), limits, name);
 }
 
-// What a search for one budget finds, a later one may beat: in the end each takes the best of all.
+// What a search for one budget finds, a later one may beat: in the end each takes the best of all, and none is slower
+// than the one below it, which keeps its budget too.
 std::vector<std::optional<PlannedStep>> Planner::ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                         const std::function<void(size_t)>& begin) const {
+  std::vector<size_t> upwards;
   for (size_t i = 0; i < limits.size(); ++i) {
     if (begin) begin(i);
     PlanSearch(*this, limits[i]).fastest();
+    upwards.push_back(i);
   }
-  std::vector<std::optional<PlannedStep>> plans;
-  for (const PlanLimits& rung : limits) {
-    const auto choice = PlanSearch(*this, rung).best_known();
-    plans.push_back(choice ? std::optional(planned(*choice, rung, name(rung))) : std::nullopt);
+  std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
+  std::vector<std::optional<PlannedStep>> plans(limits.size());
+  std::optional<Choice> below;
+  for (const size_t i : upwards) {
+    std::optional<Choice> best = PlanSearch(*this, limits[i]).best_known();
+    if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].kept_by(score(*below))) best = below;
+    if (best) plans[i] = planned(*best, limits[i], name(limits[i]));
+    below = best;
   }
   return plans;
 }

@@ -83,8 +83,8 @@ class Planner {
   config::StepCosts costs_;
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
   std::optional<StepModel> model_;
-  std::optional<StepBound> bound_;
   OptionLimits limits_;
+  std::optional<StepBound> bound_;
   std::vector<BlockChoices> parts_;  // before the blocks, the blocks, behind them
   mutable std::map<Choice, StepPrediction> scores_;
 };

@@ -70,11 +70,13 @@ std::vector<int> RerunPrices::unkept_inputs(const StepTables::Value& value) cons
 RerunPrices::Known RerunPrices::find(int number) {
   const StepTables::Value& value = tables_.values[number];
   Known known;
+  known.largest_bytes = value.bytes;
   if (!can_rerun(value) || value.held_bytes == 0) return known;
   double inputs_bytes = 0;
   for (const int input : unkept_inputs(value)) {
     const Known& of_input = pieces(input);
     known.last_read = std::max({known.last_read, last_[input], of_input.last_read});
+    known.largest_bytes = std::max(known.largest_bytes, of_input.largest_bytes);
     const double part = 1.0 / std::max(1, readers_[input]);
     inputs_bytes += part * bytes_of(tables_.values[input]);
     for (const RerunPiece& piece : of_input.pieces) known.pieces.push_back({part * piece.bytes, part * piece.ms});

@@ -23,6 +23,8 @@ class RerunPrices {
 
   // Together the value's bytes; none: it cannot be made again.
   const std::vector<RerunPiece>& of(int value) { return pieces(value).pieces; }
+  // The most bytes of it and of what the pieces count as gone: of these one may move instead.
+  int64_t largest_bytes(int value) { return pieces(value).largest_bytes; }
   // The last run of the forward that reads what the pieces count as gone.
   int last_read(int value) { return pieces(value).last_read; }
 
@@ -30,6 +32,7 @@ class RerunPrices {
   struct Known {
     std::vector<RerunPiece> pieces;
     int last_read = -1;
+    int64_t largest_bytes = 0;
   };
 
   const Known& pieces(int value);

@@ -37,11 +37,12 @@ struct ForwardUse {
 
 }  // namespace
 
-StepBound::StepBound(const StepTables& tables, const StepCosts& costs, const StepBeside& beside)
+StepBound::StepBound(const StepTables& tables, const StepCosts& costs, const StepBeside& beside, int64_t move_min_bytes)
     : step_ms_(costs.step_ms),
       out_ms_(ms_a_byte(costs.out_gb_per_s)),
       in_ms_(ms_a_byte(costs.in_gb_per_s)),
       passes_(costs.passes),
+      move_min_bytes_(move_min_bytes),
       held_bytes_(costs.runs.size() + costs.moments.size()) {
   find_needs(tables, costs);
   set_entries(tables, costs, beside);
@@ -78,7 +79,8 @@ void StepBound::find_needs(const StepTables& tables, const StepCosts& costs) {
     const int64_t bytes = std::min(tables.storage_bytes[storage], tables.values[value].held_bytes);
     if (bytes == 0) continue;
     if (forward.last[storage] > made) there[storage].push_back({made + 1, forward.last[storage]});
-    add_need({bytes, {{made + 1, made}}}, std::move(there[storage]), last_asked[storage]);
+    add_need({bytes, is_several[storage] || prices.largest_bytes(value) >= move_min_bytes_, {{made + 1, made}}},
+             std::move(there[storage]), last_asked[storage]);
     if (is_several[storage])
       pieces_.push_back({{static_cast<double>(bytes), 0}, static_cast<int>(needs_.size()) - 1, 0, kLast});
     else
@@ -143,7 +145,7 @@ std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t ho
   const int at = static_cast<int>(entry);
   double movable = 0;
   for (const Need& need : needs_)
-    if (need.may_be_away(at)) movable += static_cast<double>(need.bytes);
+    if (need.may_move && need.may_be_away(at)) movable += static_cast<double>(need.bytes);
   std::vector<std::pair<double, double>> reruns = {{0, 0}};  // bytes, ms: so much and cheaper
   for (const Piece& piece : pieces_) {
     if (reruns.back().first >= wanted) break;

@@ -3,7 +3,8 @@
 // At one moment of the step its peak leaves no room for some of the values that backward still needs. Each of them is
 // made again later (RerunPrices), or has left over the link by then and comes back behind it; the cheapest way to free
 // the bytes, of all mixes, is what the step takes more at the least. The moment of which that is most counts. It holds
-// for every plan; what reruns hold meanwhile is left out, so that even the best plan may take more.
+// for every plan that moves nothing small; what reruns hold meanwhile is left out, so that even the best plan may take
+// more.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace memtune::planner {
 
 class StepBound {
  public:
-  // Nothing that is passed has to outlive it.
-  StepBound(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside);
+  // Nothing that is passed has to outlive it. Of plans that move no value smaller than `move_min_bytes`.
+  StepBound(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside, int64_t move_min_bytes);
 
   // No plan that keeps both budgets (`host_budget_bytes` 0: none) takes less; nothing: no plan keeps them.
   std::optional<double> least_ms(int64_t budget_bytes, int64_t host_budget_bytes) const;
@@ -33,6 +34,7 @@ class StepBound {
   // A storage that backward needs: its bytes, where somebody has to have it, and where it may be away meanwhile.
   struct Need {
     int64_t bytes = 0;
+    bool may_move = false;
     std::vector<Span> away = {};
     bool may_be_away(int entry) const;
   };
@@ -53,6 +55,7 @@ class StepBound {
 
   double step_ms_, out_ms_, in_ms_;  // of a step with everything kept; a byte's copy
   int passes_;
+  int64_t move_min_bytes_;
   std::vector<Need> needs_;
   std::vector<Piece> pieces_;  // by ms a byte
   std::vector<Entry> entries_;

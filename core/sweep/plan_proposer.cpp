@@ -73,6 +73,8 @@ class SettingSearch {
     for (const auto& step : planner_->ladder(rungs, [](const planner::PlanLimits&) { return ""; }))
       if (step) frontier_.push_back(predicted(*step));
     std::ranges::sort(frontier_, {}, &result::Predicted::peak_bytes);
+    const auto same = [](const auto& a, const auto& b) { return a.peak_bytes == b.peak_bytes; };
+    frontier_.erase(std::unique(frontier_.begin(), frontier_.end(), same), frontier_.end());
     return frontier_;
   }
 
