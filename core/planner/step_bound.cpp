@@ -19,7 +19,7 @@ double ms_a_byte(double gb_per_s) { return gb_per_s > 0 ? 1 / (gb_per_s * 1e6) :
 struct ForwardUse {
   std::vector<int> made, last;  // by storage: runs
 
-  ForwardUse(const StepTables& tables)
+  explicit ForwardUse(const StepTables& tables)
       : made(tables.storage_bytes.size(), kNone), last(tables.storage_bytes.size(), kNone) {
     const int runs = static_cast<int>(tables.runs.size());
     for (const StepTables::Value& value : tables.values) {
@@ -141,7 +141,7 @@ bool StepBound::is_summit(size_t entry) const {
 // The best mix: what moves has to have left by then and comes back from then on, what is made again is so from then on.
 std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t host_budget_bytes) const {
   const double wanted = static_cast<double>(bytes);
-  const auto& [full, before_ms, behind_ms] = entries_[entry];
+  const double before_ms = entries_[entry].before_ms, behind_ms = entries_[entry].behind_ms;
   const int at = static_cast<int>(entry);
   double movable = 0;
   for (const Need& need : needs_)

@@ -9,7 +9,7 @@ namespace memtune::result {
 namespace {
 
 constexpr double kBeyond = 1.6;         // times the median
-constexpr double kFrontierRoom = 1.25;  // times the slowest trial that is shown
+constexpr double kFrontierRoom = 1.25;  // times the slowest: what takes longer would press all others together
 
 void mark_beyond(std::vector<ParetoPoint>& points) {
   std::vector<double> times;
@@ -30,15 +30,13 @@ void set_predicted(ParetoPoint& point) {
   if (std::isfinite(place) && std::isfinite(time)) point.predicted_peak = place, point.predicted_time = time;
 }
 
-// Slower than any trial that is shown they would press all others together.
 void set_frontiers(std::span<const Frontier> frontiers, std::span<const Row> rows, const Ranking& ranking,
                    ParetoPlot& plot) {
   double slowest = 0;
   for (const ParetoPoint& point : plot.points)
     if (!point.beyond) slowest = std::max({slowest, point.time, point.predicted_time});
   for (const Frontier& frontier : frontiers) {
-    std::vector<ParetoPoint> line = placed(frontier, pointers_to(rows), ranking, plot.unit);
-    std::erase_if(line, [&](const ParetoPoint& point) { return point.time > kFrontierRoom * slowest; });
+    std::vector<ParetoPoint> line = placed(frontier, pointers_to(rows), ranking, plot.unit, slowest);
     if (line.size() > 1) plot.frontiers.push_back(std::move(line));
   }
 }
@@ -112,7 +110,7 @@ std::vector<std::vector<const Row*>> fronts_of(std::span<const Row* const> rows)
 }
 
 std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* const> rows, const Ranking& ranking,
-                                const ByteUnit& unit) {
+                                const ByteUnit& unit, double slowest) {
   const auto is_of_it = [&](const Row* row) {
     return row->batch == frontier.batch && row->sequence == frontier.sequence && usable(row->measurement) &&
            row->measurement.step_ms.median > 0;
@@ -122,7 +120,8 @@ std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* c
   const double scale = ranking.time(**of_it) / (*of_it)->measurement.step_ms.median;
   std::vector<ParetoPoint> points;
   for (const Predicted& plan : frontier.plans)
-    points.push_back({nullptr, static_cast<double>(plan.peak_bytes) / unit.bytes, scale * plan.step_ms});
+    if (scale * plan.step_ms <= kFrontierRoom * slowest)
+      points.push_back({nullptr, static_cast<double>(plan.peak_bytes) / unit.bytes, scale * plan.step_ms});
   return points;
 }
 

@@ -39,8 +39,8 @@ struct ParetoPlot {
 ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes, std::span<const Frontier> frontiers = {});
 
 // A frontier in the units of a plot of `rows`, whose time for the same work follows the batch and the sequence; by
-// peak.
+// peak, without what is much slower than `slowest`, a time of the plot.
 std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* const> rows, const Ranking& ranking,
-                                const ByteUnit& unit);
+                                const ByteUnit& unit, double slowest);
 
 }  // namespace memtune::result

@@ -75,8 +75,11 @@ std::vector<double> log_ticks(double low, double high) {
 // With room around the points, so that no marker is cut. Times far apart (of an offload that waits for the link) are on
 // a logarithmic axis: they would press all others together.
 void set_up_axes(const Scatter& scatter) {
-  const auto [least, most] = std::ranges::minmax(scatter.points, {}, &ParetoDot::peak);
-  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &ParetoDot::time);
+  std::vector<ParetoDot> shown = scatter.points;
+  for (const Front& frontier : scatter.frontiers)
+    shown.insert(shown.end(), frontier.points.begin(), frontier.points.end());
+  const auto [least, most] = std::ranges::minmax(shown, {}, &ParetoDot::peak);
+  const auto [fastest, slowest] = std::ranges::minmax(shown, {}, &ParetoDot::time);
   const double x = std::max(0.08 * (most.peak - least.peak), 0.02 * most.peak);
   double low = fastest.time - std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
   double high = slowest.time + std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
