@@ -121,7 +121,8 @@ void PlanSearch::score_chains(double link) {
 bool PlanSearch::may_be_faster(size_t part, int option) const {
   const BlockOption &now = option_of(part, best_->first[part]), &then = option_of(part, option);
   if (then.recompute_ms < now.recompute_ms) return true;
-  return then.moved_bytes < now.moved_bytes && (best_->second.wait_ms > 0 || then.recompute_ms == now.recompute_ms);
+  return then.moved_bytes < now.moved_bytes &&
+         (best_->second.wait_ms > 0 || planner_.costs_.copy_slowdown > 0 || then.recompute_ms == now.recompute_ms);
 }
 
 // From both ends: what a block's copies hide under depends on where it is.

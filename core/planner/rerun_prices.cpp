@@ -42,7 +42,8 @@ const RerunPrices::Known& RerunPrices::pieces(int value) {
 }
 
 bool RerunPrices::can_rerun(const StepTables::Value& value) const {
-  return !value.outside && (is_cast(value) || !tables_.runs[value.run].writes_outside);
+  return !value.outside &&
+         (is_cast(value) || (!tables_.runs[value.run].writes_outside && !tables_.runs[value.run].on_host));
 }
 
 // Of an op that makes several values, its share.

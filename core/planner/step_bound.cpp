@@ -41,6 +41,7 @@ StepBound::StepBound(const StepTables& tables, const StepCosts& costs, const Ste
     : step_ms_(costs.step_ms),
       out_ms_(ms_a_byte(costs.out_gb_per_s)),
       in_ms_(ms_a_byte(costs.in_gb_per_s)),
+      slowdown_(std::clamp(costs.copy_slowdown, 0.0, 1.0)),
       passes_(costs.passes),
       move_min_bytes_(move_min_bytes),
       held_bytes_(costs.runs.size() + costs.moments.size()) {
@@ -160,7 +161,9 @@ std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t ho
     return below->second + (above->second - below->second) * (made - below->first) / (above->first - below->first);
   };
   const auto ms = [&](double moved) {
-    return std::max(0.0, moved * out_ms_ - before_ms) + std::max(remade_ms(wanted - moved), moved * in_ms_ - behind_ms);
+    const double made_ms = remade_ms(wanted - moved), out_wait_ms = std::max(0.0, moved * out_ms_ - before_ms);
+    const double in_wait_ms = std::max(0.0, moved * in_ms_ - behind_ms - made_ms);
+    return made_ms + (1 - slowdown_) * (out_wait_ms + in_wait_ms) + slowdown_ * moved * (out_ms_ + in_ms_);
   };
   double low = std::max(0.0, wanted - reruns.back().first), high = std::min(wanted, movable);
   if (host_budget_bytes > 0) high = std::min(high, static_cast<double>(host_budget_bytes));

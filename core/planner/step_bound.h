@@ -54,6 +54,7 @@ class StepBound {
   std::optional<double> more_ms(size_t entry, int64_t bytes, int64_t host_budget_bytes) const;
 
   double step_ms_, out_ms_, in_ms_;  // of a step with everything kept; a byte's copy
+  double slowdown_;                  // StepCosts::copy_slowdown, as far as copies beside compute cost less than waits
   int passes_;
   int64_t move_min_bytes_;
   std::vector<Need> needs_;

@@ -71,7 +71,8 @@ void check(const StepModel& model, const StepBound& bound, const config::Plan& p
 TEST_CASE("no plan takes less than the bound of what it needs") {
   std::mt19937 random(7);
   for (const double gb_per_s : {0.0, 2.0, 20.0, 200.0}) {
-    const Decoder decoder(3, gb_per_s, random, gb_per_s == 2.0 ? 48 : 1);
+    Decoder decoder(3, gb_per_s, random, gb_per_s == 2.0 ? 48 : 1);
+    decoder.costs.copy_slowdown = gb_per_s == 20.0 ? 0.3 : gb_per_s == 200.0 ? 1.5 : 0;
     const StepModel model(decoder.facts, decoder.costs);
     const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
     CAPTURE(gb_per_s);
