@@ -2,12 +2,14 @@
 strategies (and, of the decoder, of the plans written by hand) into the same folder, so that all are of one run.
 
     python bench/budgets.py FOLDER                                # all models, five budgets each
-    python bench/budgets.py FOLDER bench long --steps 8
+    python bench/budgets.py FOLDER bench --budgets 14.7 13.2
+    python bench/budgets.py FOLDER resnet101 --rivals             # only strategies that the sweeps try by themselves
     python bench/budgets.py FOLDER --device cpu                   # tiny ones, to see that it runs
     python bench/budgets.py FOLDER bench --table                  # of what lies there
 
-FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. A budget is told as GiB, or lies between the smallest
-peak of a strategy (0) and none's (1). Predictions are those that the sweep made before it ran the plan.
+FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those that the sweep made before it
+ran the plan; the seconds are those of a sweep from its start to its end: with --rivals the first one's are all that a
+person waits for.
 """
 
 import argparse
@@ -18,13 +20,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 HERE = Path(__file__).resolve().parent
 GIB = 1 << 30
 STRATEGIES = ("none", "checkpoint:cheap", "checkpoint:op", "checkpoint:every=2", "checkpoint:full",
               "checkpoint:full,inputs=host", "offload:stream")
-SHARES = (0.8, 0.6, 0.4, 0.2, 0.03)
+COLUMNS = ("budget GiB", "plan", "ms", "× none", "peak GiB", "step predicted", "peak predicted", "best fixed that fits",
+           "ms", "plan is faster by", "s")
+TINY_BUDGETS = (0.0053, 0.0047, 0.0042)
 
 
 class Case(NamedTuple):
@@ -32,20 +36,22 @@ class Case(NamedTuple):
     traced: str = ""           # of real_models.py
     config: str = ""           # a folder beneath configs/, or "gpt2"
     flags: str = ""
-    budgets: Tuple = ()        # GiB; none: SHARES
+    budgets: Tuple = ()        # GiB
     plans: bool = False        # written by hand
 
 
+IMAGES = "--loss cross_entropy --autocast bf16"
 CASES = {
     "bench": Case(("bench", 4, 4096, "next_token"), plans=True,
                   budgets=(36.3, 30, 24.8, 21.5, 20.5, 17.4, 14.7, 13.2, 12.75, 12.25)),
-    "long": Case(("bench", 1, 16384, "next_token")),
-    "vit": Case(("vit", 128, 224, "cross_entropy")),
-    "moe": Case(("moe", 4, 4096, "next_token")),
-    "gpt2_medium": Case(config="gpt2", flags="--batch 8 --seq 1024 --autocast bf16"),
-    "resnet101": Case(traced="resnet101", flags="--loss cross_entropy --autocast bf16"),
-    "convnext_b": Case(traced="convnext_b", flags="--loss cross_entropy --autocast bf16"),
-    "llama_lora": Case(config="llama-3.2-1b", flags="--batch 2 --seq 4096 --autocast bf16 --lora r=16,alpha=32 --loss-impl fused"),
+    "long": Case(("bench", 1, 16384, "next_token"), budgets=(30, 24.8, 18, 14, 12.5)),
+    "vit": Case(("vit", 128, 224, "cross_entropy"), budgets=(40, 30, 20, 12, 7.5)),
+    "moe": Case(("moe", 4, 4096, "next_token"), budgets=(22, 18, 15, 12.5, 11.5)),
+    "gpt2_medium": Case(config="gpt2", flags="--batch 8 --seq 1024 --autocast bf16", budgets=(23, 18, 14, 11, 9.2)),
+    "resnet101": Case(traced="resnet101", flags=IMAGES, budgets=(7.5, 6, 4.5, 3.5, 2.6)),
+    "convnext_b": Case(traced="convnext_b", flags=IMAGES, budgets=(8, 6.5, 5, 3.5, 2.8)),
+    "llama_lora": Case(config="llama-3.2-1b", budgets=(15, 11, 8, 5.5, 4.2),
+                       flags="--batch 2 --seq 4096 --autocast bf16 --lora r=16,alpha=32 --loss-impl fused"),
 }
 TINY = {"bench": "tiny", "vit": "vit_tiny", "moe": "moe_tiny"}
 
@@ -79,9 +85,9 @@ def export(case: Case, folder: Path, options) -> List[str]:
 def sweep(folder: Path, name: str, flags: List[str], options) -> dict:
     answer = folder / f"{name}.json"
     began = time.monotonic()
-    command = shlex.split(options.memtune) + ["sweep", *flags, "--device", options.device, "--warmup", str(options.warmup),
-                                              "--steps", str(options.steps), "--rounds", "1", "--out", str(folder / "run"),
-                                              "--json", str(answer)]
+    command = shlex.split(options.memtune) + [
+        "sweep", *flags, "--device", options.device, "--warmup", str(options.warmup), "--steps", str(options.steps),
+        "--rounds", "1", "--out", str(folder / "run"), "--json", str(answer)]
     with open(folder / f"{name}.log", "w") as log:
         code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode
     if not answer.exists():
@@ -96,16 +102,13 @@ def measure(name: str, folder: Path, options):
     case = CASES[name]
     folder.mkdir(parents=True, exist_ok=True)
     model = export(case, folder, options) + ([] if options.device == "cpu" else case.flags.split())
-    fixed = [part for strategy in STRATEGIES for part in ("--strategy", strategy)]
-    if case.plans and options.device != "cpu":
-        fixed += [part for plan in sorted((HERE / "plans").glob("*.json")) for part in ("--plan", str(plan))]
-    rows = trials(sweep(folder, "fixed", model + fixed, options))
-    low, high = min(peak(row) for row in rows), peak(next(row for row in rows if row["strategy"] == "none"))
-    budgets = [int(low + share * (high - low)) for share in SHARES]
-    if case.budgets and options.device != "cpu":
-        budgets = [int(gib * GIB) for gib in case.budgets]
-    for i, budget in enumerate(budgets[:options.budgets]):
-        sweep(folder, f"budget-{i}", model + ["--budget", f"{budget}B"], options)
+    if not options.rivals:
+        fixed = [part for strategy in STRATEGIES for part in ("--strategy", strategy)]
+        if case.plans and options.device != "cpu":
+            fixed += [part for plan in sorted((HERE / "plans").glob("*.json")) for part in ("--plan", str(plan))]
+        sweep(folder, "fixed", model + fixed, options)
+    for i, gib in enumerate(TINY_BUDGETS if options.device == "cpu" else options.budgets or case.budgets):
+        sweep(folder, f"budget-{i}", model + ["--budget", f"{int(gib * GIB)}B"], options)
 
 
 def trials(answer: dict) -> List[dict]:
@@ -124,33 +127,38 @@ def signed(share: Optional[float]) -> str:
     return "-" if share is None else f"{100 * share:+.2f} %"
 
 
+def is_plan(trial: dict) -> bool:
+    return trial["strategy"].startswith("plan:")
+
+
+def row(answer: dict, fixed: Dict[str, dict]) -> str:
+    """Of one budget: what the planner's sweep came to, beside the best of `fixed` that fits."""
+    budget, none = answer["budget_bytes"], ms(fixed["none"])
+    found = [trial for trial in trials(answer) if is_plan(trial) or trial["strategy"] == "none"]
+    ours, best = (min((trial for trial in some if peak(trial) <= budget), key=ms, default=None)
+                  for some in (found, fixed.values()))
+    cells = [f"{budget / GIB:.2f}"]
+    if ours:
+        predicted = ours.get("predicted") or {}
+        cells += [ours["strategy"], f"{ms(ours):.1f}", f"{ms(ours) / none:.3f}", f"{peak(ours) / GIB:.2f}",
+                  signed(predicted.get("step_error")), signed(predicted.get("peak_error"))]
+    else:
+        cells += ["none fits"] + ["-"] * 5
+    cells += [best["strategy"], f"{ms(best):.1f}"] if best else ["-", "-"]
+    cells += [f"{100 * (1 - ms(ours) / ms(best)):+.1f} %" if ours and best else "-", f"{answer['seconds']:.0f}"]
+    return "| " + " | ".join(cells) + " |"
+
+
 def table(folder: Path) -> str:
-    fixed = trials(json.loads((folder / "fixed.json").read_text()))
-    none = ms(next(row for row in fixed if row["strategy"] == "none"))
-    lines = ["| budget GiB | plan | ms | × none | peak GiB | step predicted | peak predicted | best fixed that fits | ms | plan is faster by |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
-    for path in sorted(folder.glob("budget-*.json"), key=lambda path: int(path.stem.split("-")[1])):
-        answer = json.loads(path.read_text())
-        budget = answer["budget_bytes"]
-        rows = trials(answer)
-        planned = [row for row in rows if row["strategy"].startswith("plan:")]
-        fits = [row for row in fixed if peak(row) <= budget]
-        ours = min((row for row in planned + [row for row in rows if row["strategy"] == "none"] if peak(row) <= budget),
-                   key=ms, default=None)
-        best = min(fits, key=ms, default=None)
-        cells = [f"{budget / GIB:.2f}"]
-        if ours:
-            predicted = ours.get("predicted") or {}
-            cells += [ours["strategy"], f"{ms(ours):.1f}", f"{ms(ours) / none:.3f}", f"{peak(ours) / GIB:.2f}",
-                      signed(predicted.get("step_error")), signed(predicted.get("peak_error"))]
-        else:
-            cells += ["none fits"] + ["-"] * 5
-        cells += [best["strategy"], f"{ms(best):.1f}"] if best else ["-", "-"]
-        cells += [f"{100 * (1 - ms(ours) / ms(best)):+.1f} %" if ours and best else "-"]
-        lines.append("| " + " | ".join(cells) + " |")
+    answers = [json.loads(path.read_text()) for path in sorted(folder.glob("budget-*.json"))]
+    everything = answers + [json.loads(path.read_text()) for path in folder.glob("fixed.json")]
+    fixed = {trial["strategy"]: trial for answer in everything for trial in trials(answer) if not is_plan(trial)}
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    lines += [row(answer, fixed) for answer in answers if "seconds" in answer]
     lines += ["", "| fixed | ms | × none | peak GiB |", "|---|---|---|---|"]
-    lines += [f"| {row['strategy']} | {ms(row):.1f} | {ms(row) / none:.3f} | {peak(row) / GIB:.2f} |"
-              for row in sorted(fixed, key=peak, reverse=True)]
+    none = ms(fixed["none"])
+    lines += [f"| {trial['strategy']} | {ms(trial):.1f} | {ms(trial) / none:.3f} | {peak(trial) / GIB:.2f} |"
+              for trial in sorted(fixed.values(), key=peak, reverse=True)]
     return "\n".join(lines)
 
 
@@ -162,7 +170,8 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--warmup", type=int, default=4)
-    parser.add_argument("--budgets", type=int, help="so many of each model's")
+    parser.add_argument("--budgets", type=float, nargs="+", metavar="GIB", help="default: each model's own")
+    parser.add_argument("--rivals", action="store_true", help="no sweep of all strategies first")
     parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
     for name in options.names or ([*TINY] if options.device == "cpu" else CASES):

@@ -33,7 +33,8 @@ std::string cells(const PaperRung& rung, const PaperAnswer& answer) {
 
 std::string table(const PaperAnswer& answer) {
   std::string text =
-      answer.title + ", on paper: a step of none takes " + ms_text(answer.none_ms) + "\n\n" +
+      answer.title + ", on paper: a step of none takes " + ms_text(answer.none_ms) +
+      (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
       "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more\n";
   for (size_t i = 0; i < answer.rungs.size(); ++i) {
     const auto saved = i > 0 ? price(answer.rungs[i], answer.rungs[i - 1]) : std::nullopt;
@@ -76,7 +77,11 @@ json to_json(const PaperAnswer& answer) {
     if (rung.reasons) one["reasons"] = reasons_json(*rung.reasons);
     list.push_back(one);
   }
-  return {{"model", answer.title}, {"none_ms", answer.none_ms}, {"least_bytes", answer.least_bytes}, {"plans", list}};
+  return {{"model", answer.title},
+          {"recorded", answer.strategy},
+          {"none_ms", answer.none_ms},
+          {"least_bytes", answer.least_bytes},
+          {"plans", list}};
 }
 
 }  // namespace memtune::cli

@@ -22,7 +22,7 @@ struct PaperRung {
 };
 
 struct PaperAnswer {
-  std::string title;
+  std::string title, strategy;  // strategy: whose step was recorded; of none alone it is measured
   double none_ms = 0;
   int64_t least_bytes = 0;  // that any plan takes
   std::vector<PaperRung> rungs;

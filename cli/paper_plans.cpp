@@ -27,6 +27,7 @@ struct Source {
   config::ProgramFacts program;
   config::StepCosts costs;
   std::string title;
+  std::string strategy;   // whose step was recorded
   report::Report report;  // of the run
   std::optional<int64_t> batch, sequence;
 };
@@ -45,12 +46,13 @@ Source read_source(const std::string& path) {
       std::string title = record.model + (measured ? " · " + measured->device : "");
       if (trial.batch) title += ", batch " + std::to_string(*trial.batch);
       if (trial.sequence) title += ", sequence " + std::to_string(*trial.sequence);
-      return {record.facts.program, *costs, title, sweep::make_report(directory, record), trial.batch, trial.sequence};
+      return {record.facts.program, *costs,        title, trial.strategy, sweep::make_report(directory, record),
+              trial.batch,          trial.sequence};
     }
   }
   throw UsageError("no trial in '" + path +
                    "' has recorded what its step costs; memtune sweep --strategy none with another "
-                   "--out does, of a model whose steps run the same ops");
+                   "--out does, of a model whose steps run the same ops, and sweep --budget where none does not fit");
 }
 
 std::vector<PlanLimits> limits_of(const PaperFlags& flags, int64_t most, int64_t least) {
@@ -85,7 +87,7 @@ PaperAnswer work_out(const Source& source, const PaperFlags& flags) {
   Progress progress(flags.console);
   progress.planning(0, 0);
   const Planner planner(source.program, source.costs);
-  PaperAnswer answer{source.title, source.costs.step_ms, 0, {}};
+  PaperAnswer answer{source.title, source.strategy, source.costs.step_ms, 0, {}};
   const auto first = limits_of(flags, 0, 0);  // what is wrong with them is told at once
   const int64_t host_bytes = first.front().host_budget_bytes;
   answer.least_bytes = planner.least_memory(host_bytes, "least").predicted.peak_bytes;

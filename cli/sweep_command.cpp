@@ -194,7 +194,9 @@ bool finds_plan(const SweepFlags& flags, const sweep::SweepSettings& settings) {
 sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
   if (finds_batch(flags)) return sweep::propose_largest_batches(budget(settings));
   if (!finds_plan(flags, settings)) return sweep::propose_all;
-  return sweep::propose_plans(settings.budget_bytes, settings.request.training.host_budget_bytes);
+  const int64_t cap = settings.request.training.memory_cap_bytes;
+  const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
+  return sweep::propose_plans(limit, settings.request.training.host_budget_bytes);
 }
 
 // What a dry run cannot list: "" where it lists all.

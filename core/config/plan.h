@@ -44,6 +44,7 @@ struct TransferSettings {
   Schedule schedule = Schedule::value;
   int groups_in_flight = 1;  // Schedule::block: sources of at most that many blocks wait for their copies out
   int prefetch_blocks = 1;   // Schedule::block: blocks copied back ahead of the one that backward is in
+  bool operator==(const TransferSettings&) const = default;
 };
 
 struct Plan {
@@ -56,8 +57,10 @@ struct Plan {
   TransferSettings transfer;
 
   bool places(Place place) const;  // whether any value goes there
+  bool moves() const { return places(Place::host) || places(Place::disk); }
   // Every value stays: no hooks are needed.
   bool keeps_everything() const;
+  bool operator==(const Plan&) const = default;
 };
 
 // Fields that `json` has replace those of `transfer`. UsageError begins with `path`.

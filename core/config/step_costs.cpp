@@ -12,11 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2, kEverythingKept = 1;  // of before other plans were recorded too
 constexpr int kMostRuns = 1 << 24;
 constexpr int kMostPasses = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
-constexpr double kMostMs = 1e9, kMostGbPerS = 1e6;
+constexpr double kMostMs = 1e9, kMostGbPerS = 1e6, kMostRatio = 1e6;
 
 // Thousands of entries: each is a row of numbers, in the order of `columns`.
 json rows_json(const json& columns, const json& rows) { return {{"columns", columns}, {"rows", rows}}; }
@@ -73,6 +73,16 @@ const json& rows_of(JsonObject& costs, const char* key, size_t columns) {
   return (*table)["rows"];
 }
 
+void check_times(const StepCosts& costs) {
+  const auto within = [](double number, double most) { return number >= 0 && number <= most; };
+  const bool times = within(costs.step_ms, kMostMs) && within(costs.rerun_ms, kMostMs) &&
+                     within(costs.before_ms, kMostMs) && within(costs.after_ms, kMostMs);
+  const bool speeds = within(costs.out_gb_per_s, kMostGbPerS) && within(costs.in_gb_per_s, kMostGbPerS);
+  if (!times || !speeds || costs.step_ms == 0 || !within(costs.rerun_ratio, kMostRatio) ||
+      !within(costs.copy_slowdown, 1))
+    throw UsageError("costs has a time or a speed that none is");
+}
+
 const json kValueColumns = {"run", "output", "bytes", "cast_of"};
 const json kRunColumns = {"op",    "ms",    "host_ms", "before_bytes", "own_bytes", "writes_outside",
                           "reads", "makes", "writes",  "saves"};
@@ -94,41 +104,44 @@ void to_json(json& json, const StepCosts& costs) {
           {"grain_bytes", costs.grain_bytes},
           {"start_bytes", costs.start_bytes},
           {"step_ms", costs.step_ms},
+          {"rerun_ms", costs.rerun_ms},
           {"before_ms", costs.before_ms},
           {"before_peak_bytes", costs.before_peak_bytes},
           {"after_ms", costs.after_ms},
           {"after_peak_bytes", costs.after_peak_bytes},
           {"passes", costs.passes},
+          {"rerun_ratio", costs.rerun_ratio},
           {"out_gb_per_s", costs.out_gb_per_s},
           {"in_gb_per_s", costs.in_gb_per_s},
           {"copy_slowdown", costs.copy_slowdown},
           {"values", rows_json(kValueColumns, values)},
           {"runs", rows_json(kRunColumns, runs)},
           {"saved", rows_json(kSavedColumns, saved)},
-          {"moments", rows_json(kMomentColumns, moments)}};
+          {"moments", rows_json(kMomentColumns, moments)},
+          {"plan", costs.plan}};
 }
 
 void from_json(const json& json, StepCosts& costs) {
   JsonObject object(json, "costs");
   int version = 0;
   object.require({"version"});
-  object.read("version", version, kVersion, kVersion);
+  object.read("version", version, kEverythingKept, kVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
   object.read("start_bytes", costs.start_bytes, 0, kMostBytes);
   object.read("step_ms", costs.step_ms);
+  object.read("rerun_ms", costs.rerun_ms);
   object.read("before_ms", costs.before_ms);
   object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMostBytes);
   object.read("after_ms", costs.after_ms);
   object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMostBytes);
   object.read("passes", costs.passes, 1, kMostPasses);
+  object.read("rerun_ratio", costs.rerun_ratio);
   object.read("out_gb_per_s", costs.out_gb_per_s);
   object.read("in_gb_per_s", costs.in_gb_per_s);
   object.read("copy_slowdown", costs.copy_slowdown);
-  const auto within = [](double number, double most) { return number >= 0 && number <= most; };
-  if (!within(costs.step_ms, kMostMs) || !within(costs.before_ms, kMostMs) || !within(costs.after_ms, kMostMs) ||
-      costs.step_ms == 0 || !within(costs.out_gb_per_s, kMostGbPerS) || !within(costs.in_gb_per_s, kMostGbPerS) ||
-      !within(costs.copy_slowdown, 1))
-    throw UsageError("costs has a time or a speed that none is");
+  check_times(costs);
+  if (const auto* plan = object.find("plan")) costs.plan = plan->get<Plan>();
+  if (costs.plan.moves()) throw UsageError("costs.plan moves values: of such a step no other can be worked out");
   const auto& values = rows_of(object, "values", kValueColumns.size());
   const auto& runs = rows_of(object, "runs", kRunColumns.size());
   const auto& saved = rows_of(object, "saved", kSavedColumns.size());

@@ -4,14 +4,17 @@
 //   runs       0      1      2    ...          forward, in order: what each reads, makes and has saved
 //   moments    unpack s7, end s7, unpack s6 …  backward, in order: saved tensors as they are asked for and let go
 //
-// Recorded with every value kept on the device. Bytes are the allocator's: allocated, and the most since the entry
-// before. Where gradients are accumulated it is the last pass, which finds them there.
+// Recorded under a plan that moves nothing: every value kept on the device, or some made again. Bytes are the
+// allocator's: allocated, and the most since the entry before. Where gradients are accumulated it is the last pass,
+// which finds them there.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "core/config/plan.h"
 
 namespace memtune::config {
 
@@ -52,32 +55,35 @@ struct StepCosts {
 
   struct Moment {
     enum class Kind {
-      unpack,  // backward asks for `saved`
+      unpack,  // backward has got `saved`, which it asked for; what was made again for it is done
       end,     // `saved` is let go; its value, if it was the last that needed it, is freed behind this moment
     };
     Kind kind = Kind::unpack;
     int saved = 0;
-    double ms = 0;             // of the compute stream until the next unpack or the end of backward; of kind unpack
+    double ms = 0;             // of the compute stream until backward asks again or ends; of kind unpack
     double host_ms = 0;        // of the host, the same way
     int64_t before_bytes = 0;  // allocated at it
-    int64_t peak_bytes = 0;    // allocated at most from it until the next moment
+    int64_t peak_bytes = 0;    // allocated at most from it until backward asks again, lets something go or ends
     bool operator==(const Moment&) const = default;
   };
 
   int64_t grain_bytes = 1;                   // the allocator rounds up to multiples of it
   int64_t start_bytes = 0;                   // allocated before the step
   double step_ms = 0;                        // median of measured steps, optimizer included; nothing recorded in them
-  double before_ms = 0;                      // of backward, until the first unpack
+  double rerun_ms = 0;                       // of backward, between asking and getting: what was made again
+  double before_ms = 0;                      // of backward, until it asks for the first
   int64_t before_peak_bytes = 0;             // from the end of forward until the first moment
   double after_ms = 0;                       // behind backward: the optimizer
   int64_t after_peak_bytes = 0;              // behind the last moment, until the step's end
   int passes = 1;                            // forward and backward so often a step
+  double rerun_ratio = 1;                    // of a run's time when it is made again to its time in the forward
   double out_gb_per_s = 0, in_gb_per_s = 0;  // of the link, idle, 1e9 bytes; 0: not known
   double copy_slowdown = 0;                  // ms that compute takes longer for a ms of copies beside it
   std::vector<Value> values;
   std::vector<Run> runs;
   std::vector<Saved> saved;
   std::vector<Moment> moments;
+  Plan plan;  // that it was recorded under; moves nothing
 
   bool operator==(const StepCosts&) const = default;
 };

@@ -80,7 +80,7 @@ struct TrialRequest {
   Plan plan;
   std::string reference;  // file with the baseline's loss and gradients; written by the first trial, "" for none
   std::string trace;      // file to write; "": none
-  std::string costs;      // file for StepCosts, of a plan that keeps everything; "": none
+  std::string costs;      // file for StepCosts, of a plan that moves nothing; "": none
   int round = 0;          // the first compares gradients and is traced, later ones only measure
   std::string command;    // as the person typed it: for the trace's header
 };

@@ -10,11 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/config/plan.h"
 #include "core/config/program_facts.h"
 #include "core/config/step_costs.h"
+#include "core/planner/step_beside.h"
+#include "core/planner/step_log.h"
 #include "core/planner/step_tables.h"
 
 namespace memtune::planner {
@@ -30,29 +31,11 @@ struct StepPrediction {
   int64_t host_peak_bytes = 0;          // that wait in host memory at most
 };
 
-// The recorded step's memory without the modelled values', entry by entry.
-struct StepBeside {
-  struct Entry {
-    int64_t before_bytes = 0, peak_bytes = 0;
-  };
-  std::vector<Entry> runs, moments;
-  int64_t before_peak_bytes = 0, after_peak_bytes = 0;
-};
-
-// Where in the step what a plan costs comes about; entries are the runs of the forward, then the moments of the
-// backward.
-struct StepLog {
-  struct Entry {
-    double rerun_ms = 0, wait_ms = 0;
-  };
-  std::vector<Entry> entries;
-  size_t peak_entry = 0;  // past them: behind the backward
-};
-
 // Thread: any, several at once.
 class StepModel {
  public:
-  // `costs` outlive it; `facts` is of the program that they were recorded of.
+  // `costs` outlive it, of a step that kept everything (see kept_costs); `facts` is of the program that they were
+  // recorded of.
   StepModel(const config::ProgramFacts& facts, const config::StepCosts& costs);
 
   // `log`: filled with where in the step that is.
@@ -65,7 +48,7 @@ class StepModel {
  private:
   const config::StepCosts& costs_;
   const StepTables tables_;
-  StepBeside beside_;
+  const StepBeside beside_;
 };
 
 }  // namespace memtune::planner

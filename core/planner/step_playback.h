@@ -2,8 +2,9 @@
 #pragma once
 
 #include "core/planner/copy_queue.h"
+#include "core/planner/step_beside.h"
+#include "core/planner/step_log.h"
 #include "core/planner/step_memory.h"
-#include "core/planner/step_model.h"
 #include "core/planner/step_values.h"
 
 namespace memtune::planner {
@@ -24,7 +25,7 @@ class StepPlayback {
   const StepValues& values() const { return values_; }
   const CopyQueue& copies() const { return copies_; }
   int64_t forward_peak() const { return forward_peak_; }
-  // What the values held at each entry.
+  // What the values held at each entry; of a moment, before it and behind it.
   const StepBeside& held() const { return held_; }
 
  private:

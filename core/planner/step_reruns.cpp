@@ -88,8 +88,8 @@ void StepValues::run_op(int instance) {
     ms = tables_.runs[instance].ms;
     host_ms = tables_.runs[instance].host_ms;
   }
-  rerun_ms_ += ms;
-  clock_.run(ms, host_ms);
+  rerun_ms_ += costs_.rerun_ratio * ms;
+  clock_.run(costs_.rerun_ratio * ms, costs_.rerun_ratio * host_ms);
 }
 
 // Saved tensors of one private value share its memory.

@@ -23,8 +23,8 @@ int64_t rounded(int64_t bytes, int64_t grain) { return (bytes + grain - 1) / gra
 // Plans place arguments; a list's tensors have numbers of their own.
 int argument_of(const config::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
 
-double kept_ms(const StepCosts& costs) {
-  double ms = costs.before_ms;
+double recorded_ms(const StepCosts& costs) {
+  double ms = costs.before_ms + costs.rerun_ms;
   for (const auto& run : costs.runs) ms += run.ms;
   for (const auto& moment : costs.moments) ms += moment.ms;
   return costs.passes * ms + costs.after_ms;
@@ -104,8 +104,8 @@ StepTables::StepTables(const config::ProgramFacts& facts, const StepCosts& costs
   storage_bytes = std::move(all.bytes);
   last_reads = ends(costs, values, storage_bytes.size(), false);
   never_read = ends(costs, values, storage_bytes.size(), true);
-  const double kept = kept_ms(costs);
-  if (kept > 0 && costs.step_ms > 0) scale = costs.step_ms / kept;
+  const double recorded = recorded_ms(costs);
+  if (recorded > 0 && costs.step_ms > 0) scale = costs.step_ms / recorded;
   const bool on_cpu = costs.grain_bytes == 1;
   op_bytes.resize(facts.ops.size());
   for (const StepCosts::Run& run : costs.runs) {

@@ -44,7 +44,7 @@ struct StepTables {
     bool on_host = false;         // asks for a size or a type: never made again
     int64_t generator_bytes = 0;  // of a random generator's state; 0: not in the device's memory
     int64_t own_bytes = 0, before_bytes = 0;
-    double ms = 0, host_ms = 0;  // such that a step with everything kept takes step_ms
+    double ms = 0, host_ms = 0;  // such that the recorded step takes step_ms
   };
 
   StepTables(const config::ProgramFacts& facts, const config::StepCosts& costs);

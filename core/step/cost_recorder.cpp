@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/private_output.h"
+
 namespace memtune::step {
 namespace {
 
@@ -53,9 +55,8 @@ void CostRecorder::begin_pass() {
   now_.costs.passes = passes;
   now_.costs.start_bytes = start_bytes_;
   now_.costs.grain_bytes = device_.emulated() ? 1 : kCudaGrain;
-  values_.clear();
-  alive_.clear();
-  tensors_.clear();
+  now_.costs.plan = plan_;
+  forget();
   ended_early_.clear();
   part_ = Part::forward;
   device_.reset_peak();
@@ -66,15 +67,13 @@ void CostRecorder::begin_run(const RunningOp& op, const ValueTable& values) {
   run.op = op.op().id;
   run.before_bytes = device_.memory().allocated;
   run.writes_outside = op.writes_outside();
-  const auto id_of = [&](const ValuePtr& value) {
-    const auto found = values_.find(value.get());
-    return found == values_.end() ? -1 : found->second;
-  };
-  for (const RunningOp::Storage storage : op.read())
-    if (const int id = id_of(values.find(storage)); id >= 0 && std::ranges::count(run.reads, id) == 0)
-      run.reads.push_back(id);
+  for (const RunningOp::Storage storage : op.read()) {
+    const ValuePtr value = values.find(storage);
+    const int id = value ? id_of(value.get()) : private_id(storage);
+    if (id >= 0 && std::ranges::count(run.reads, id) == 0) run.reads.push_back(id);
+  }
   for (const RunningOp::Written& written : op.written())
-    if (const int id = id_of(written.value); id >= 0) run.writes.push_back(id);
+    if (const int id = id_of(written.value.get()); id >= 0) run.writes.push_back(id);
   now_.costs.runs.push_back(std::move(run));
   now_.runs.push_back(mark());
   device_.reset_peak();
@@ -85,35 +84,64 @@ void CostRecorder::end_run() {
   run.own_bytes = std::max<int64_t>(0, device_.memory().peak_allocated - run.before_bytes);
 }
 
-void CostRecorder::made(const ValuePtr& value) {
-  const auto id = static_cast<int>(now_.costs.values.size());
-  values_[value.get()] = id;
-  alive_.push_back(value);
-  const trace::ValueKey key = value->key();
-  const auto run = static_cast<int>(now_.costs.runs.size()) - 1;
-  now_.costs.values.push_back({key.op < 0 ? -1 : run, key.output, key.bytes});
-  if (key.op >= 0) now_.costs.runs.back().makes.push_back(id);
+int CostRecorder::id_of(const SavedValue* value) const {
+  const auto found = values_.find(value);
+  return found == values_.end() ? -1 : found->second;
 }
 
-void CostRecorder::cast(const ValuePtr& value, const ValuePtr& source) {
-  const auto found = values_.find(source.get());
-  now_.costs.values[values_.at(value.get())].cast_of = found == values_.end() ? StepCosts::kCastOfOther : found->second;
+int CostRecorder::private_id(const c10::StorageImpl* storage) const {
+  const auto found = privates_.find(storage);
+  return found == privates_.end() ? -1 : found->second.id;
+}
+
+int CostRecorder::add_value(int output, int64_t bytes, bool outside) {
+  const auto id = static_cast<int>(now_.costs.values.size());
+  const auto run = static_cast<int>(now_.costs.runs.size()) - 1;
+  now_.costs.values.push_back({outside ? -1 : run, output, bytes});
+  if (!outside) now_.costs.runs.back().makes.push_back(id);
+  return id;
+}
+
+// What an op kept for itself is told of before it may become a value of the engines.
+void CostRecorder::made(const ValuePtr& value, const at::Storage& storage) {
+  const trace::ValueKey key = value->key();
+  const int known = key.output == kPrivate ? private_id(storage.unsafeGetStorageImpl()) : -1;
+  values_[value.get()] = known >= 0 ? known : add_value(key.output, key.bytes, key.op < 0);
+  known_.push_back(value);
 }
 
 void CostRecorder::saved(const SavedTensor& tensor, const SavedValue& value) {
-  const auto found = values_.find(&value);
-  if (found == values_.end()) return;
+  if (const int id = id_of(&value); id >= 0) add_saved(tensor, id);
+}
+
+void CostRecorder::saved_private(const SavedTensor& tensor, const at::Storage& storage) {
+  const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
+  const auto [found, is_new] = privates_.try_emplace(key, Private{storage.getWeakStorageImpl(), 0});
+  if (is_new) found->second.id = add_value(kPrivate, static_cast<int64_t>(storage.nbytes()), false);
+  add_saved(tensor, found->second.id);
+}
+
+void CostRecorder::cast(const at::Storage& storage, const ValuePtr& source) {
+  const int of = id_of(source.get());
+  now_.costs.values[private_id(storage.unsafeGetStorageImpl())].cast_of = of < 0 ? StepCosts::kCastOfOther : of;
+}
+
+void CostRecorder::add_saved(const SavedTensor& tensor, int value) {
   const auto id = static_cast<int>(now_.costs.saved.size());
-  now_.costs.saved.push_back({found->second, static_cast<int>(now_.costs.runs.size()) - 1});
+  if (!tensors_.try_emplace(&tensor, id).second) return;
+  now_.costs.saved.push_back({value, static_cast<int>(now_.costs.runs.size()) - 1});
   now_.costs.runs.back().saves.push_back(id);
-  tensors_[&tensor] = id;
 }
 
 void CostRecorder::end_forward() {
   part_ = Part::backward;
+  privates_.clear();
   now_.runs.push_back(mark());
   device_.reset_peak();
-  for (const int saved : ended_early_) add_moment(Kind::end, saved);
+  for (const int saved : ended_early_) {
+    see_peak();
+    add_moment(Kind::end, saved);
+  }
 }
 
 // The most since the entry before belongs to that entry.
@@ -125,30 +153,39 @@ void CostRecorder::see_peak() {
 }
 
 void CostRecorder::add_moment(Kind kind, int saved) {
-  see_peak();
   const int64_t allocated = device_.memory().allocated;
   now_.costs.moments.push_back({kind, saved, 0, 0, allocated, allocated});
 }
 
-void CostRecorder::unpack(const SavedTensor& tensor) {
+void CostRecorder::asked(const SavedTensor& tensor) {
+  if (part_ != Part::backward || !tensors_.contains(&tensor)) return;
+  see_peak();
+  now_.asked.push_back(mark());
+}
+
+void CostRecorder::handed(const SavedTensor& tensor) {
   const auto found = tensors_.find(&tensor);
   if (part_ != Part::backward || found == tensors_.end()) return;
+  now_.handed.push_back(reruns_ ? mark() : now_.asked.back());
   add_moment(Kind::unpack, found->second);
-  now_.unpacks.push_back(mark());
+  if (reruns_) device_.reset_peak();
 }
 
 void CostRecorder::ended(const SavedTensor& tensor) {
   const auto found = tensors_.find(&tensor);
   if (found == tensors_.end()) return;
   if (part_ == Part::forward) ended_early_.push_back(found->second);
-  if (part_ == Part::backward) add_moment(Kind::end, found->second);
+  if (part_ == Part::backward) {
+    see_peak();
+    add_moment(Kind::end, found->second);
+  }
   tensors_.erase(found);  // another may have its address
 }
 
 void CostRecorder::end_backward() {
   if (part_ != Part::backward) return;
   see_peak();
-  now_.unpacks.push_back(mark());
+  now_.asked.push_back(mark());
   part_ = Part::behind;
 }
 
@@ -161,8 +198,13 @@ void CostRecorder::end_step() {
   steps_.push_back(std::move(now_.costs));
   part_ = Part::none;
   now_ = {};
+  forget();
+}
+
+void CostRecorder::forget() {
   values_.clear();
-  alive_.clear();
+  known_.clear();
+  privates_.clear();
   tensors_.clear();
 }
 
@@ -175,12 +217,13 @@ void CostRecorder::take_times(Step& step) {
   size_t i = 0;
   for (StepCosts::Moment& moment : step.costs.moments) {
     if (moment.kind != Kind::unpack) continue;
-    moment.ms = ms(step.unpacks[i], step.unpacks[i + 1]);
-    moment.host_ms = ms_between(step.unpacks[i].host, step.unpacks[i + 1].host);
+    moment.ms = ms(step.handed[i], step.asked[i + 1]);
+    moment.host_ms = ms_between(step.handed[i].host, step.asked[i + 1].host);
+    step.costs.rerun_ms += ms(step.asked[i], step.handed[i]);
     ++i;
   }
-  step.costs.before_ms = ms(step.runs.back(), step.unpacks.front());
-  step.costs.after_ms = ms(step.unpacks.back(), step.end);
+  step.costs.before_ms = ms(step.runs.back(), step.asked.front());
+  step.costs.after_ms = ms(step.asked.back(), step.end);
 }
 
 std::optional<StepCosts> CostRecorder::costs() const {
@@ -207,6 +250,7 @@ std::optional<StepCosts> CostRecorder::costs() const {
   }
   costs.before_ms = median_of(alike, [](const StepCosts& step) { return step.before_ms; });
   costs.after_ms = median_of(alike, [](const StepCosts& step) { return step.after_ms; });
+  costs.rerun_ms = median_of(alike, [](const StepCosts& step) { return step.rerun_ms; });
   costs.start_bytes = most_of(alike, [](const StepCosts& step) { return step.start_bytes; });
   costs.before_peak_bytes = most_of(alike, [](const StepCosts& step) { return step.before_peak_bytes; });
   costs.after_peak_bytes = most_of(alike, [](const StepCosts& step) { return step.after_peak_bytes; });

@@ -1,5 +1,6 @@
 // Records what a step costs, op by op and saved tensor by saved tensor, for a planner: config::StepCosts. The executor
-// tells it what happens, under a plan that keeps everything; whoever runs the step says where it begins and ends.
+// tells it what happens, under a plan that moves nothing; whoever runs the step says where it begins and ends. What is
+// made again between asking for a saved tensor and getting it is told apart, as its time; its memory is nobody's.
 //
 //   recorder.begin_step();  forward and backward, once a pass;  recorder.end_backward();  optimizer;  the device is
 //   idle; recorder.end_step();                     ... a few times ...                  recorder.costs()
@@ -21,7 +22,9 @@ namespace memtune::step {
 
 class CostRecorder {
  public:
-  explicit CostRecorder(device::Device& device) : device_(device) {}
+  // `plan`: that the executor runs.
+  CostRecorder(device::Device& device, config::Plan plan)
+      : device_(device), plan_(std::move(plan)), reruns_(plan_.places(config::Place::recompute)) {}
 
   void begin_step();
   void end_backward();
@@ -32,11 +35,15 @@ class CostRecorder {
   void end_forward();
   void begin_run(const RunningOp& op, const ValueTable& values);
   void end_run();
-  void made(const autograd::ValuePtr& value);
-  void cast(const autograd::ValuePtr& value, const autograd::ValuePtr& source);  // behind made(); source null: no value
-  // Of the executor: what becomes of saved tensors.
+  void made(const autograd::ValuePtr& value, const at::Storage& storage);
+  // Of the executor: what is saved, of a value, or of what the running op keeps for itself. Of a tensor that is told of
+  // twice the first counts.
   void saved(const SavedTensor& tensor, const autograd::SavedValue& value);
-  void unpack(const SavedTensor& tensor);
+  void saved_private(const SavedTensor& tensor, const at::Storage& storage);
+  void cast(const at::Storage& storage, const autograd::ValuePtr& source);  // of saved_private(); source null: no value
+  // Of the executor: what becomes of saved tensors.
+  void asked(const SavedTensor& tensor);   // before its bytes are brought about,
+  void handed(const SavedTensor& tensor);  // and when they are there
   void ended(const SavedTensor& tensor);
 
   // Medians over the steps, and the most memory of them; nothing where they did not run the same ops.
@@ -50,20 +57,33 @@ class CostRecorder {
   };
   struct Step {
     config::StepCosts costs;
-    std::vector<Mark> runs, unpacks;  // one an entry, and the end behind the last
+    std::vector<Mark> runs;           // one an entry, and the end behind the last
+    std::vector<Mark> asked, handed;  // one an unpack; the end of backward behind the last of `asked`
     Mark end;
+  };
+  struct Private {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // so that no address comes back
+    int id;
   };
 
   Mark mark() { return {device_.record_timed(device::Stream::compute), Clock::now()}; }
+  void forget();
   void see_peak();
   void add_moment(config::StepCosts::Moment::Kind kind, int saved);
+  void add_saved(const SavedTensor& tensor, int value);
+  int add_value(int output, int64_t bytes, bool outside);
+  int id_of(const autograd::SavedValue* value) const;  // -1: none
+  int private_id(const c10::StorageImpl* storage) const;
   static void take_times(Step& step);
 
   device::Device& device_;
+  const config::Plan plan_;
+  const bool reruns_;
   Step now_;
   enum class Part { none, forward, backward, behind } part_ = Part::none;
   std::unordered_map<const autograd::SavedValue*, int> values_;
-  std::vector<autograd::ValuePtr> alive_;  // so that no address comes back
+  std::vector<std::weak_ptr<autograd::SavedValue>> known_;         // so that no address comes back
+  std::unordered_map<const c10::StorageImpl*, Private> privates_;  // of this forward
   std::unordered_map<const SavedTensor*, int> tensors_;
   std::vector<int> ended_early_;  // indices into `saved`, of what ended in the forward
   int64_t start_bytes_ = 0;

@@ -188,7 +188,7 @@ ValuePtr Executor::add_value(const at::Tensor& tensor, int op, int output, Place
     value = std::make_shared<SavedValue>(tensor.storage(), origin, place == Place::recompute ? Place::keep : place);
   }
   values_.add(ValueTable::storage_of(tensor), value);
-  if (costs_) costs_->made(value);
+  if (costs_) costs_->made(value, tensor.storage());
   return value;
 }
 
@@ -226,10 +226,11 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   const Place place = ops_[running_.op().id].saved();
   if (place == Place::keep && !costs_) return;
   // Autocast shares the copy of a parameter between its users: it is cast again, but no op's to move or to make.
-  if (waiting.cast_parameter && ((place != Place::recompute && !costs_) || waiting.cast_source < 0)) return;
+  if (waiting.cast_parameter && waiting.cast_source < 0) return;
   SavedTensor& saved = *waiting.saved;
   const at::Tensor tensor = saved.tensor();
-  if (costs_) return record_private(waiting, tensor);
+  if (costs_) tell_costs_of_private(waiting, tensor);
+  if (place == Place::keep || (waiting.cast_parameter && place != Place::recompute)) return;
   if (static_cast<int64_t>(tensor.storage().nbytes()) < plan_.saved_min_bytes) return;
   const auto add = [&](Place wanted, const InstancePtr& maker) {
     return add_value(tensor, running_.op().id, kPrivate, wanted, maker, 0);
@@ -247,14 +248,12 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   if (trace_) trace_->saved({running_.op().id, kPrivate, static_cast<int64_t>(tensor.nbytes())});
 }
 
-// What a plan could move or make again is a value like any other, which stays.
-void Executor::record_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor) {
-  const ValuePtr value = add_value(tensor, running_.op().id, kPrivate, Place::keep, nullptr, 0);
-  if (waiting.cast_source >= 0) {
-    const at::Tensor& source = running_.input(waiting.cast_source);
-    costs_->cast(value, values_.covers(source) ? values_.find(ValueTable::storage_of(source)) : nullptr);
-  }
-  become(*waiting.saved, value);
+// A value that another plan could move or make again, whatever becomes of it under this one.
+void Executor::tell_costs_of_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor) {
+  costs_->saved_private(*waiting.saved, tensor.storage());
+  if (waiting.cast_source < 0) return;
+  const at::Tensor& source = running_.input(waiting.cast_source);
+  costs_->cast(tensor.storage(), values_.covers(source) ? values_.find(ValueTable::storage_of(source)) : nullptr);
 }
 
 // --- backward --------------------------------------------------------------------------------------------------------
@@ -264,8 +263,13 @@ at::Tensor Executor::unpack(const SavedTensor& saved) {
   saved.check_version();
   const ValueKey key = saved.key();
   if (trace_) trace_->used(key, saved.block());
-  if (costs_) costs_->unpack(saved);
-  if (saved.stays()) return saved.tensor();
+  if (costs_) costs_->asked(saved);
+  at::Tensor tensor = saved.stays() ? saved.tensor() : bytes_of(saved, key);
+  if (costs_) costs_->handed(saved);
+  return tensor;
+}
+
+at::Tensor Executor::bytes_of(const SavedTensor& saved, const ValueKey& key) {
   offload_.begin_unpack();
   recompute_.enter_block(saved.block());
   at::Tensor tensor = saved.tensor();
@@ -275,6 +279,7 @@ at::Tensor Executor::unpack(const SavedTensor& saved) {
 }
 
 void Executor::ended(const SavedTensor& saved) noexcept {
+  if (saved.stays()) running_.forget(saved);
   if (costs_) costs_->ended(saved);
 }
 

@@ -43,7 +43,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   // step leaves below its peak.
   void begin_learning();
   void end_learning();
-  bool moves() const { return plan_.places(config::Place::host) || plan_.places(config::Place::disk); }
+  bool moves() const { return plan_.moves(); }
 
   // From now on the time of reruns and of waits for copies is taken.
   void turn_on_timers();
@@ -67,7 +67,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
 
   // Who is told of what becomes of values; null: nobody.
   void set_recorder(trace::Recorder* recorder);
-  // Who is told of the costs of steps, of a plan that keeps everything; null: nobody.
+  // Who is told of the costs of steps, of a plan that moves nothing; null: nobody.
   void set_cost_recorder(CostRecorder* recorder) { costs_ = recorder; }
   // Reads and writes of the disk from the one to the other.
   void start_recording() { tier_.start_recording(); }
@@ -77,7 +77,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
 
  private:
   at::Tensor unpack(const SavedTensor& saved) override;
-  void forget(const SavedTensor& saved) noexcept override { running_.forget(saved); }
+  at::Tensor bytes_of(const SavedTensor& saved, const trace::ValueKey& key);
   void ended(const SavedTensor& saved) noexcept override;
 
   void enter(const OpPlan& op);
@@ -92,7 +92,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   void become(SavedTensor& saved, autograd::ValuePtr value);
   void resolve(const RunningOp::Waiting& waiting);
   void resolve_private(const RunningOp::Waiting& waiting);
-  void record_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor);
+  void tell_costs_of_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor);
 
   const config::ProgramFacts& facts_;
   const config::Plan& plan_;

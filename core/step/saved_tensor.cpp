@@ -21,13 +21,6 @@ SavedTensor::SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block
   }
 }
 
-SavedTensor::~SavedTensor() {
-  if (stays())
-    unpacker_.forget(*this);
-  else
-    unpacker_.ended(*this);
-}
-
 ValueKey SavedTensor::key() const {
   if (const auto* use = std::get_if<Use>(&bytes_)) return (*use)->key();
   if (const auto* own = std::get_if<PrivateUse>(&bytes_)) return {own->op(), kPrivate};

@@ -22,8 +22,7 @@ class SavedTensor final : public autograd::Ticket {
   class Unpacker {
    public:
     virtual at::Tensor unpack(const SavedTensor& saved) = 0;
-    virtual void forget(const SavedTensor& saved) noexcept = 0;  // it dies without having been resolved
-    virtual void ended(const SavedTensor& saved) noexcept = 0;   // it dies; its value is let go behind that
+    virtual void ended(const SavedTensor& saved) noexcept = 0;  // it dies; its bytes are let go behind that
 
    protected:
     ~Unpacker() = default;
@@ -31,7 +30,7 @@ class SavedTensor final : public autograd::Ticket {
 
   // `number`: which of the running op's saves it is.
   SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number);
-  ~SavedTensor() override;
+  ~SavedTensor() override { unpacker_.ended(*this); }
 
   at::Tensor unpack() override { return unpacker_.unpack(*this); }
 

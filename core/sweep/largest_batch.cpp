@@ -35,8 +35,9 @@ class LargestBatch : public Proposer {
     for (const Search& search : searches_)
       if (search.fitting < search.unknown_end) {
         const size_t setting = search.settings[(search.fitting + search.unknown_end) / 2];
-        proposals.push_back(
-            {search.candidate->name(), setting, search.candidate->make_plan(settings_[setting].facts.program)});
+        config::Plan plan = search.candidate->make_plan(settings_[setting].facts.program);
+        const bool baseline = plan.keeps_everything();
+        proposals.push_back({search.candidate->name(), setting, std::move(plan), {}, baseline});
       }
     // Of one setting together, the baseline first.
     std::ranges::stable_sort(proposals, {}, &Proposal::setting);

@@ -10,7 +10,10 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
+#include "core/base/own_folder.h"
 #include "core/base/text.h"
+#include "core/config/plan_check.h"
+#include "core/planner/kept_costs.h"
 #include "core/planner/planner.h"
 #include "core/result/row.h"
 
@@ -31,6 +34,9 @@ constexpr double kSameStep = 0.02;     // of the baseline's peak, that the recor
 constexpr char kOfEveryTrainer[] = "checkpoint:full";
 
 bool worked(const Measurement& measurement) { return measurement.outcome == Outcome::ok; }
+bool lacks_memory(const Measurement& measurement) {
+  return measurement.outcome == Outcome::device_oom || measurement.outcome == Outcome::host_oom;
+}
 
 result::Predicted predicted(const StepPrediction& step) { return {step.step_ms, step.peak_bytes}; }
 result::Predicted predicted(const PlannedStep& step) {
@@ -55,10 +61,10 @@ class SettingSearch {
       if (one.setting == index_) mine.push_back(&one);
     if (mine.empty())
       first();
-    else if (!planner_)
-      begin(*mine.front());
-    else if (corrections_ < kCorrections)
+    else if (planner_ && corrections_ < kCorrections)
       correct(mine);
+    else if (!planner_ && !ended_)
+      begin(*mine.back());
     return std::exchange(proposals_, {});
   }
 
@@ -96,7 +102,7 @@ class SettingSearch {
   // The baseline, and the plans of all others, so that what the model does not have is told before anything runs.
   void first() {
     const Candidate& baseline = candidates_.all().front();
-    proposals_.push_back({baseline.name(), index_, baseline.make_plan(program_), {}});
+    record(baseline.name(), baseline.make_plan(program_));
     for (size_t i = 1; i < candidates_.all().size(); ++i) try {
         const Candidate& candidate = candidates_.all()[i];
         strategies_.push_back({candidate.name(), candidate.make_plan(program_), {}});
@@ -105,28 +111,57 @@ class SettingSearch {
       }
   }
 
-  void begin(const Tried& baseline) {
-    if (std::exchange(begun_, true)) return;
-    const Measurement& measured = baseline.measurement;
-    if (!worked(measured)) return try_all(baseline.name + " ended in " + to_string(measured.outcome));
-    if (measured.peak_bytes.allocated <= limits_.budget_bytes) {
-      notes_.push_back(baseline.name + " keeps the budget of " + format_bytes(limits_.budget_bytes) +
+  // A trial whose step is to be planned from.
+  void record(const std::string& name, const config::Plan& plan) {
+    source_ = {name, plan, {}};
+    proposals_.push_back({name, index_, plan, {}, true});
+  }
+
+  void begin(const Tried& source) {
+    const Measurement& measured = source.measurement;
+    const bool is_baseline = source.name == candidates_.all().front().name();
+    if (!worked(measured)) return begin_smaller(source, is_baseline);
+    if (is_baseline && measured.peak_bytes.allocated <= limits_.budget_bytes) {
+      notes_.push_back(source.name + " keeps the budget of " + format_bytes(limits_.budget_bytes) +
                        ": no plan is looked for");
+      ended_ = true;
       return;
     }
-    const auto costs = read_costs(baseline.folder, program_);
-    if (!costs) return try_all("what a step of " + baseline.name + " costs is not known, or steps run other ops");
+    const auto costs = read_costs(source.folder, program_);
+    if (!costs)
+      return try_all(failed_ + "what a step of " + source.name + " costs is not known, or steps run other ops");
     auto planner = std::make_unique<Planner>(program_, *costs);
     const auto peak = static_cast<double>(measured.peak_bytes.allocated);
-    if (std::abs(static_cast<double>(planner->predict({}).peak_bytes) / peak - 1) > kSameStep)
-      return try_all("the step whose costs were recorded is not the one that was measured");
+    if (std::abs(static_cast<double>(planner->predict(source_.plan).peak_bytes) / peak - 1) > kSameStep)
+      return try_all(failed_ + "the step whose costs were recorded is not the one that was measured");
     planner_ = std::move(planner);
+    least_bytes_ = measured.peak_bytes.allocated;
+    if (!is_baseline) plan_below(planner_->predict({}), source.name);
     plan_first();
   }
 
+  // What does not fit with everything kept may fit with blocks made again, and tells as much.
+  void begin_smaller(const Tried& source, bool is_baseline) {
+    failed_ += source.name + " ended in " + to_string(source.measurement.outcome);
+    const auto smaller = std::ranges::find(strategies_, kOfEveryTrainer, &Strategy::name);
+    if (!is_baseline || !lacks_memory(source.measurement) || smaller == strategies_.end()) return try_all(failed_);
+    failed_ += ", ";
+    record(smaller->name, smaller->plan);
+  }
+
+  // The baseline did not fit, whatever the budget is.
+  void plan_below(const StepPrediction& baseline, const std::string& source) {
+    notes_.push_back(failed_ + "so " + source + " is planned from: with everything kept its step would take " +
+                     format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms) + " on paper");
+    limits_.budget_bytes = std::min(limits_.budget_bytes, baseline.peak_bytes - 1);
+    goal_bytes_ = limits_.budget_bytes;
+  }
+
   void try_all(const std::string& why) {
+    ended_ = true;
     notes_.push_back(why + ", so there is nothing to plan from: all strategies are tried");
-    for (const Strategy& strategy : strategies_) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
+    for (const Strategy& strategy : strategies_)
+      if (strategy.name != source_.name) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
   }
 
   void plan_first() {
@@ -146,6 +181,7 @@ class SettingSearch {
     std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
     for (Strategy& strategy : strategies_) {
+      if (strategy.name == source_.name) continue;  // has run
       strategy.step = planner_->predict(strategy.plan);
       if (limits_.kept_by(strategy.step))
         rivals.push_back(strategy);
@@ -169,19 +205,27 @@ class SettingSearch {
     if (planned_.empty()) return;
     const PlannedStep last = planned_.back();
     const auto found = std::ranges::find_if(tried, [&](const Tried* one) { return one->name == last.plan.strategy; });
-    if (found == tried.end() || !worked((*found)->measurement)) return;
+    if (found == tried.end()) return;
     const Measurement& measured = (*found)->measurement;
+    if (!worked(measured) && !lacks_memory(measured)) return;
     ++corrections_;
-    const int64_t more = measured.peak_bytes.allocated - last.predicted.peak_bytes;
-    const bool broke = measured.peak_bytes.allocated > limits_.budget_bytes;
-    if (broke) goal_bytes_ -= std::max<int64_t>(more, 1);
-    const bool slower = last.predicted.out_bytes > 0 && measured.step_ms.median > 1.02 * last.predicted.step_ms;
+    const bool broke = !worked(measured) || measured.peak_bytes.allocated > limits_.budget_bytes;
+    if (broke) goal_bytes_ = goal_behind(last, measured);
+    const bool slower =
+        worked(measured) && last.predicted.out_bytes > 0 && measured.step_ms.median > 1.02 * last.predicted.step_ms;
     if (slower) slow_link(last.plan, measured.step_ms.median);
     if (!broke && !slower) return;
     const auto again = planner_->plan({goal_bytes_, limits_.host_budget_bytes}, name());
     if (!again || again->plan.placements == last.plan.placements) return;
     if (!broke && again->predicted.step_ms > kWorthATrial * planner_->predict(last.plan).step_ms) return;
     propose(*again);
+  }
+
+  // By how much it broke the budget is not known of a plan that did not fit: half way to what did.
+  int64_t goal_behind(const PlannedStep& last, const Measurement& measured) const {
+    if (!worked(measured))
+      return last.predicted.peak_bytes - std::max<int64_t>(1, (last.predicted.peak_bytes - least_bytes_) / 2);
+    return goal_bytes_ - std::max<int64_t>(1, measured.peak_bytes.allocated - last.predicted.peak_bytes);
   }
 
   // So that the plan takes on paper what it took.
@@ -203,14 +247,17 @@ class SettingSearch {
   const Candidates& candidates_;
   const config::ProgramFacts& program_;
   const size_t index_;
-  const planner::PlanLimits limits_;
-  int64_t goal_bytes_;  // what the paper is asked for, so that the budget is kept
+  planner::PlanLimits limits_;
+  int64_t goal_bytes_;       // what the paper is asked for, so that the budget is kept
+  int64_t least_bytes_ = 0;  // that are known to fit
   std::vector<Strategy> strategies_;
+  Strategy source_;     // whose step is recorded
+  std::string failed_;  // what was to be, and did not work
   std::unique_ptr<Planner> planner_;
   std::vector<PlannedStep> planned_;
   std::vector<result::Predicted> frontier_;  // empty: not known, or no longer
   int corrections_ = 0;
-  bool begun_ = false;
+  bool ended_ = false;  // nothing is planned
   std::vector<Proposal> proposals_;
   std::vector<std::string> notes_;
 };
@@ -255,10 +302,12 @@ class PlanProposer : public Proposer {
 
 std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder,
                                             const config::ProgramFacts& program) try {
-  const auto costs = parse_json(read_file(trial_folder / "costs.json")).get<config::StepCosts>();
+  OwnFolder folder(trial_folder);
+  const auto costs = parse_json(read_file(trial_folder / "costs.json", folder)).get<config::StepCosts>();
   const auto known = [&](const config::StepCosts::Run& run) { return run.op < static_cast<int>(program.ops.size()); };
   if (costs.runs.empty() || costs.moments.empty() || !std::ranges::all_of(costs.runs, known)) return {};
-  return costs;
+  for (const config::OpPlacement& placement : costs.plan.placements) config::check_placement(placement, program);
+  return planner::kept_costs(program, costs);
 } catch (const Error&) {
   return {};
 } catch (const json::exception&) {

@@ -1,9 +1,12 @@
 // A sweep under a budget that finds its own plan. Of each setting:
 //
 //   the baseline ── keeps the budget ──> done: nothing has to be done
-//        └── costs of its step ──> the best plan on paper, the strategies that come near it, the floor ──> run
-//                                        ^                                                              |
-//                                        └───── what was measured corrects the paper, twice at most ────┘
+//        |  └── does not fit at all ──> checkpoint:full ── neither ──> all strategies
+//        |                                     |
+//        └── costs of its step <───────────────┘
+//                  └──> the best plan on paper, the strategies that come near it, the floor ──> run
+//                                    ^                                                            |
+//                                    └──── what was measured corrects the paper, twice at most ───┘
 //
 // Strategies that cannot win on paper are not run, and named.
 #pragma once
@@ -17,12 +20,13 @@
 
 namespace memtune::sweep {
 
-// Of a trial that kept everything; nothing where they were not recorded, or make no sense of that program.
+// As a step with everything kept has them (planner::kept_costs), whatever the trial's plan was; nothing where they were
+// not recorded, or make no sense of that program.
 std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder,
                                             const config::ProgramFacts& program);
 
 // `budget_bytes` of device memory, allocated; `host_budget_bytes` 0: none. The candidates are the strategies that are
-// predicted beside the plan; where the baseline ends without costs all of them are tried.
+// predicted beside the plan; where neither the baseline nor checkpoint:full tells what a step costs all are tried.
 MakeProposer propose_plans(int64_t budget_bytes, int64_t host_budget_bytes);
 
 }  // namespace memtune::sweep

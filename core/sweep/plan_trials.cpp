@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/config/reference_file.h"
 #include "core/plan/no_effect.h"
 #include "core/result/effect.h"
@@ -92,6 +93,7 @@ TrialState PlanTrials::trial_of(Proposal proposal) {
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
   trial.spec.predicted = proposal.predicted;
   set_axes(point, trial.spec);
+  if (proposal.costs) with_costs_.insert(trial.spec.key);
   requests_.insert_or_assign(trial.spec.key, std::move(request));
   return trial;
 }
@@ -116,8 +118,17 @@ bool PlanTrials::reuse(const TrialState& trial, const Measurement& measurement) 
   const result::Gradients& gradients = measurement.gradients;
   const bool made_reference = !gradients.compared || gradients.against == measurement.strategy;
   if (worked && made_reference && !is_whole(request(trial.spec).reference)) return false;
+  if (worked && with_costs_.contains(trial.spec.key) && !was_to_record(trial.spec)) return false;
   any_worked_ = true;
   return true;
+}
+
+// Of one that was to and has no costs they cannot be had.
+bool PlanTrials::was_to_record(const TrialSpec& spec) const try {
+  const json request = parse_json(read_file(directory_ / spec.folder / "request.json", directory_.files()));
+  return !request.value("costs", "").empty();
+} catch (const std::exception&) {
+  return false;
 }
 
 void PlanTrials::prepare(const TrialState& trial) {
@@ -125,7 +136,7 @@ void PlanTrials::prepare(const TrialState& trial) {
   FileSystem& files = directory_.files();
   config::TrialRequest& request = requests_.at(trial.spec.key);
   request.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
-  if (request.plan.keeps_everything())
+  if (with_costs_.contains(trial.spec.key))
     request.costs = absolute(std::filesystem::path(trial.spec.folder) / "costs.json");
   remove_file(folder / "costs.json", files);  // of an earlier try
   request.command = command_line();

@@ -40,6 +40,7 @@ class PlanTrials : public SweepSubject {
   void set_axes(const Setting& point, TrialSpec& spec) const;
   void find_frontiers();
   bool is_whole(const std::string& reference);
+  bool was_to_record(const TrialSpec& spec) const;
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
 
@@ -53,6 +54,7 @@ class PlanTrials : public SweepSubject {
   Axes axes_;
   std::unique_ptr<Proposer> proposer_;
   std::map<std::string, config::TrialRequest> requests_;  // by the trial's key
+  std::set<std::string> with_costs_;                      // keys of trials that are to record them
   std::set<std::string> whole_references_;
   bool any_worked_ = false;
 };

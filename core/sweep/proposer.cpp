@@ -20,7 +20,9 @@ class AllCandidates : public Proposer {
     std::vector<std::string> errors;
     for (size_t setting = 0; setting < settings_.size(); ++setting)
       for (const Candidate& candidate : candidates_.all()) try {
-          proposals.push_back({candidate.name(), setting, candidate.make_plan(settings_[setting].facts.program)});
+          config::Plan plan = candidate.make_plan(settings_[setting].facts.program);
+          const bool baseline = plan.keeps_everything();
+          proposals.push_back({candidate.name(), setting, std::move(plan), {}, baseline});
         } catch (const UsageError& error) {
           // Of a model without blocks every strategy says the same, at every setting.
           if (std::ranges::count(errors, error.what()) == 0) errors.emplace_back(error.what());

@@ -29,6 +29,7 @@ struct Proposal {
   size_t setting = 0;  // index into the sweep's settings
   config::Plan plan;   // made from that setting's facts
   std::optional<result::Predicted> predicted = {};
+  bool costs = false;  // it records what its step costs
 };
 
 // A proposal that has ended, well or not.

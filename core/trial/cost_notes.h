@@ -9,8 +9,9 @@ namespace memtune::trial {
 
 class CostNotes final : public StepNotes {
  public:
-  // The executor, of a plan that keeps everything, outlives it.
-  CostNotes(device::Device& device, step::Executor& executor) : recorder_(device), executor_(executor) {
+  // The executor, of that plan, which moves nothing, outlives it.
+  CostNotes(device::Device& device, step::Executor& executor, const config::Plan& plan)
+      : recorder_(device, plan), executor_(executor) {
     executor_.set_cost_recorder(&recorder_);
   }
   ~CostNotes() override { executor_.set_cost_recorder(nullptr); }

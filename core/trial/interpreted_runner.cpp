@@ -95,9 +95,9 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 }
 
 StepNotes* InterpretedRunner::start_costs() {
-  if (!request_.plan.keeps_everything()) return nullptr;
+  if (request_.plan.moves()) return nullptr;
   if (!executor_) make_executor();
-  cost_notes_.emplace(device(), *executor_);
+  cost_notes_.emplace(device(), *executor_, request_.plan);
   return &*cost_notes_;
 }
 

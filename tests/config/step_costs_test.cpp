@@ -26,6 +26,9 @@ StepCosts two_ops() {
   costs.saved = {{0, 1}, {1, 1}};
   costs.moments = {{StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200},
                    {StepCosts::Moment::Kind::end, 1, 0, 0, 1200, 1200}};
+  costs.rerun_ms = 0.5;
+  costs.plan.strategy = "checkpoint:full";
+  costs.plan.placements = {{3, "mul", {Place::recompute}, Place::keep}};
   return costs;
 }
 
@@ -48,6 +51,16 @@ TEST_CASE("costs of a step come back from their file as they were") {
   CHECK(json::parse(json(two_ops()).dump()).get<StepCosts>() == two_ops());
 }
 
+TEST_CASE("costs of before other plans were recorded are of a step that kept everything") {
+  json written = two_ops();
+  written["version"] = 1;
+  for (const char* field : {"plan", "rerun_ms", "rerun_ratio"}) written.erase(field);
+  StepCosts kept = two_ops();
+  kept.rerun_ms = 0;
+  kept.plan = {};
+  CHECK(written.get<StepCosts>() == kept);
+}
+
 TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/start_bytes", 1000) == "taken");
   CHECK(refusal("/values/rows/1/0", 2).find("costs.values has 2") == 0);
@@ -58,11 +71,14 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/moments/rows/0/1", -1).find("costs.moments has -1") == 0);
   CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments has 2") == 0);
   CHECK(refusal("/runs", 3).find("costs.runs must be a table") == 0);
-  CHECK(refusal("/version", 2).find("costs.version") == 0);
+  CHECK(refusal("/version", 3).find("costs.version") == 0);
+  CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan moves values") == 0);
+  CHECK(refusal("/plan/placements/0/op", -1).find("plan.placements[0].op") == 0);
   CHECK(refusal("/runs/rows/0/1", -1).find("costs.runs has the time -1") == 0);
   CHECK(refusal("/runs/rows/0/1", 1e308).find("costs.runs has the time") == 0);
   CHECK(refusal("/values/rows/0/2", INT64_MAX).find("costs.values has 9223372036854775807") == 0);
   CHECK(refusal("/step_ms", 0) == "costs has a time or a speed that none is");
   CHECK(refusal("/step_ms", -5) == "costs has a time or a speed that none is");
+  CHECK(refusal("/rerun_ms", -1) == "costs has a time or a speed that none is");
   CHECK(refusal("/grain_bytes", 0).find("costs.grain_bytes") == 0);
 }

@@ -1,7 +1,9 @@
-"""What the planner works out of a step, from what the trial of none recorded, beside what trials measure.
+"""What the planner works out of a step, from what the trial of none recorded, beside what trials measure; and that it
+works out the same from a trial of checkpoint:full, for models that do not fit without.
 
-python3 prediction_test.py MEMTUNE MEMTUNE-PREDICT [unittest arguments]
+python3 prediction_test.py MEMTUNE MEMTUNE-PREDICT MODELS [unittest arguments]
 """
+import glob
 import json
 import os
 import subprocess
@@ -9,11 +11,20 @@ import sys
 import tempfile
 import unittest
 
-MEMTUNE, PREDICT = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+MEMTUNE, PREDICT, MODELS = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
 RECOMPUTES = ["none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "checkpoint:every=2",
               "checkpoint:full,segment=2"]
 MOVES = ["checkpoint:full,inputs=host", "offload:stream", "offload:sync", "offload:group",
          "checkpoint:cheap+offload:stream,fraction=0.4"]
+FIGURES = ("peak_bytes", "recomputed_ops", "recomputed_bytes", "out_bytes", "in_bytes", "host_peak_bytes")
+LLAMA = {"model_type": "llama", "vocab_size": 97, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "attention_dropout": 0.1, "rms_norm_eps": 1e-6,
+         "max_position_embeddings": 64, "hidden_act": "silu", "tie_word_embeddings": False}
+GPT2 = {"model_type": "gpt2", "vocab_size": 97, "n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 64,
+        "attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1, "activation_function": "gelu_new",
+        "layer_norm_epsilon": 1e-5}
+TINY = ("--model", "tiny")
+SHORT = ("--device", "cpu", "--rounds", "1", "--steps", "1")
 
 
 def smaller(strategy):
@@ -22,18 +33,47 @@ def smaller(strategy):
 
 
 class Prediction(unittest.TestCase):
-    def predictions(self, *flags):
+    def folder(self):
         folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
         self.addCleanup(folder.cleanup)
-        run = os.path.join(folder.name, "run")
+        return folder.name
+
+    def sweep_of_all(self, *model):
+        run = os.path.join(self.folder(), "run")
         strategies = "; ".join(smaller(strategy) for strategy in RECOMPUTES + MOVES)
-        subprocess.run([MEMTUNE, "sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps", "1",
-                        "--strategy", strategies, "--out", run, *flags],
+        subprocess.run([MEMTUNE, "sweep", "-q", *SHORT, "--strategy", strategies, "--out", run, *model],
                        check=True, timeout=200, stdout=subprocess.DEVNULL)
-        lines = subprocess.run([PREDICT, run], check=True, timeout=60, capture_output=True, text=True).stdout
+        return run
+
+    def predictions(self, run, *costs):
+        lines = subprocess.run([PREDICT, run, *costs], check=True, timeout=60, capture_output=True, text=True).stdout
         rows = [json.loads(line) for line in lines.splitlines()]
         self.assertEqual(len(rows), len(RECOMPUTES + MOVES))
         return {row["strategy"]: row for row in rows}
+
+    def record_again(self, run, slug):
+        """The file with the costs of a trial that recorded none."""
+        trial, = glob.glob(os.path.join(run, "trials", "*-" + slug))
+        with open(os.path.join(trial, "request.json")) as file:
+            request = json.load(file)
+        self.assertEqual(request["costs"], "")
+        request.update(costs=os.path.join(trial, "again.json"), reference="", trace="", round=1)
+        with open(os.path.join(trial, "again-request.json"), "w") as file:
+            json.dump(request, file)
+        subprocess.run(["sh", "-c", 'exec "$0-trial" run "$1" 3>/dev/null', MEMTUNE, file.name], check=True, timeout=60)
+        return request["costs"]
+
+    def check_costs_of(self, run, *slugs, error=0):
+        """Whatever is recorded tells the same; peaks may be wrong by that share of them."""
+        none = self.predictions(run)
+        for slug in slugs:
+            rows = self.predictions(run, self.record_again(run, slug))
+            for strategy, row in rows.items():
+                with self.subTest(recorded=slug, strategy=strategy):
+                    for figure in FIGURES:
+                        expected = none[strategy][figure]["predicted"]
+                        delta = error * expected if figure == "peak_bytes" else 0
+                        self.assertAlmostEqual(row[figure]["predicted"], expected, delta=delta, msg=figure)
 
     def check_all(self, rows):
         for strategy, row in rows.items():
@@ -49,10 +89,25 @@ class Prediction(unittest.TestCase):
         self.assertGreater(rows[smaller("offload:stream")]["out_bytes"]["measured"], 0)
 
     def test_counts_and_peaks_are_those_that_trials_measure(self):
-        self.check_all(self.predictions())
+        run = self.sweep_of_all(*TINY)
+        self.check_all(self.predictions(run))
+        self.check_costs_of(run, "checkpoint-full", "checkpoint-op")
 
     def test_under_autocast_and_with_passes_too(self):
-        self.check_all(self.predictions("--autocast", "bf16", "--accumulate", "2"))
+        run = self.sweep_of_all(*TINY, "--autocast", "bf16", "--accumulate", "2")
+        self.check_all(self.predictions(run))
+        self.check_costs_of(run, "checkpoint-full")
+
+    def test_what_is_made_again_draws_the_same_and_what_is_written_over_is_copied(self):
+        for config in (LLAMA, GPT2):
+            file = os.path.join(self.folder(), "config.json")
+            with open(file, "w") as out:
+                json.dump(config, out)
+            with self.subTest(model=config["model_type"]):
+                self.check_costs_of(self.sweep_of_all("--model", file, "--batch", "2", "--seq", "32"), "checkpoint-full")
+        # The copies of a batch norm's statistics are not modelled.
+        resnet = ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy")
+        self.check_costs_of(self.sweep_of_all(*resnet), "checkpoint-full", error=1e-4)
 
     def memtune(self, *arguments, code=0):
         done = subprocess.run([MEMTUNE, *arguments], timeout=200, capture_output=True, text=True)
@@ -60,10 +115,9 @@ class Prediction(unittest.TestCase):
         return done
 
     def test_a_budget_finds_a_plan_that_keeps_it_as_it_was_predicted(self):
-        folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
-        self.addCleanup(folder.cleanup)
-        run, best = (os.path.join(folder.name, name) for name in ("run", "best.json"))
-        tiny = ["sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps", "1", "--json", "-"]
+        folder = self.folder()
+        run, best = (os.path.join(folder, name) for name in ("run", "best.json"))
+        tiny = ["sweep", "-q", *TINY, *SHORT, "--json", "-"]
         none = json.loads(self.memtune(*tiny, "--strategy", "none", "--out", run).stdout)["trials"][0]
         paper = json.loads(self.memtune("plan", "--from", run, "--json", "-").stdout)
         ladder = paper["plans"]
@@ -90,12 +144,52 @@ class Prediction(unittest.TestCase):
                       self.memtune("plan", "--from", run, "--budget", "1KiB", code=1).stdout)
 
     def test_where_the_baseline_fits_nothing_else_is_run(self):
-        folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
-        self.addCleanup(folder.cleanup)
-        answer = json.loads(self.memtune("sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps",
-                                         "1", "--json", "-", "--budget", "4GiB", "--out", folder.name).stdout)
+        answer = json.loads(self.memtune("sweep", "-q", *TINY, *SHORT, "--json", "-", "--budget", "4GiB", "--out",
+                                         self.folder()).stdout)
         self.assertEqual([trial["strategy"] for trial in answer["trials"]], ["none"])
         self.assertEqual(answer["recommendation"]["strategy"], "none")
+
+    def test_where_the_baseline_does_not_fit_the_plan_comes_from_full_checkpoints(self):
+        folder = self.folder()
+        run, other = (os.path.join(folder, name) for name in ("run", "other"))
+        tiny = ["sweep", *TINY, *SHORT, "--json", "-"]
+        measured = json.loads(self.memtune(*tiny, "--strategy", "none;checkpoint:full", "--out", other).stdout)["trials"]
+        none, full = (trial["peak_bytes"]["allocated"] for trial in measured)
+        cap = (none + full) // 2
+        done = self.memtune(*tiny, "--memory-cap", f"{cap}B", "--budget", f"{cap}B", "--out", run)
+        found = json.loads(done.stdout)
+        self.assertIn("none ended in device_oom, so checkpoint:full is planned from", done.stderr)
+        trials = {trial["strategy"]: trial for trial in found["trials"]}
+        self.assertEqual([trial["strategy"] for trial in found["trials"]][:2], ["none", "checkpoint:full"])
+        self.assertEqual(trials["none"]["outcome"], "device_oom")
+        self.assertNotIn("predicted", trials["checkpoint:full"])
+        planned = [trial for name, trial in trials.items() if name.startswith("plan:")]
+        self.assertTrue(planned)
+        for trial in planned:
+            self.assertEqual(trial["outcome"], "ok")
+            self.assertEqual(trial["predicted"]["peak_error"], 0, trial)
+            self.assertLessEqual(trial["peak_bytes"]["allocated"], cap)
+            self.assertTrue(trial["gradients"]["equal"])
+        self.assertTrue(found["recommendation"]["fits"])
+        self.assertIn(found["recommendation"]["strategy"], trials)
+
+        paper = self.memtune("plan", "--from", run).stdout
+        self.assertRegex(paper, "a step of none takes .* ms, worked out from checkpoint:full\n")
+        ladder = json.loads(self.memtune("plan", "--from", run, "--json", "-").stdout)
+        self.assertEqual(ladder["recorded"], "checkpoint:full")
+        self.assertEqual(ladder["plans"][0]["predicted"]["peak_bytes"], none)
+
+    def test_costs_are_recorded_of_a_trial_that_an_earlier_sweep_ran_without(self):
+        run = os.path.join(self.folder(), "run")
+        capped = ["sweep", *TINY, *SHORT, "--json", "-", "--out", run, "--memory-cap"]
+        none, full = (trial["peak_bytes"]["allocated"] for trial in json.loads(self.memtune(
+            *capped, "4GiB", "--strategy", "none;checkpoint:full").stdout)["trials"])
+        cap = f"{(none + full) // 2}B"
+        first = json.loads(self.memtune(*capped, cap, "--strategy", "none;checkpoint:full").stdout)
+        self.assertEqual([trial["outcome"] for trial in first["trials"]], ["device_oom", "ok"])
+        self.assertFalse(glob.glob(os.path.join(run, "trials", "*-checkpoint-full", "costs.json")))
+        second = json.loads(self.memtune(*capped, cap, "--budget", cap).stdout)
+        self.assertTrue([trial for trial in second["trials"] if trial["strategy"].startswith("plan:")])
 
 
 if __name__ == "__main__":

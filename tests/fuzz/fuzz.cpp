@@ -38,6 +38,7 @@
 #include "core/findings/findings.h"
 #include "core/plan/plan_file.h"
 #include "core/plan/strategy.h"
+#include "core/planner/kept_costs.h"
 #include "core/planner/step_model.h"
 #include "core/report/html/html.h"
 #include "core/report/interchange/memory_snapshot.h"
@@ -196,13 +197,16 @@ void read_costs(const std::string& input) {
   config::ProgramFacts facts;
   int ops = 0;
   for (const config::StepCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
+  for (const config::OpPlacement& placement : costs.plan.placements)
+    ops = std::max(ops, std::min(placement.op, 1000) + 1);
   if (ops > 1000) return;
   for (int op = 0; op < ops; ++op) facts.ops.push_back({.name = "aten::mul", .block = op % 3, .outputs = {op}});
   config::Plan plan;
   plan.transfer.min_bytes = plan.saved_min_bytes = 0;
   constexpr config::Place kPlaces[] = {config::Place::recompute, config::Place::host, config::Place::keep};
   for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
-  planner::StepModel(facts, costs).predict(plan);
+  const config::StepCosts kept = planner::kept_costs(facts, costs);
+  planner::StepModel(facts, kept).predict(plan);
 }
 
 void read_facts(const std::string& input) {

@@ -1,5 +1,6 @@
-// memtune-predict RUN: predicts each trial of a run folder from the costs that its trial of `none` recorded, beside
-// what was measured of it, one JSON object a line. Times are the model's own where nothing says otherwise.
+// memtune-predict RUN [COSTS]: predicts each trial of a run folder from the costs that one of its trials recorded, or
+// from those of the file COSTS, beside what was measured of it, one JSON object a line. Times are the model's own where
+// nothing says otherwise.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/planner/kept_costs.h"
 #include "core/planner/step_model.h"
 
 using namespace memtune;
@@ -48,7 +50,7 @@ json compare(const planner::StepModel& model, const std::filesystem::path& trial
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2) return 2;
+  if (count != 2 && count != 3) return 2;
   const std::filesystem::path run = arguments[1];
   std::vector<std::filesystem::path> trials;
   config::StepCosts costs;
@@ -58,6 +60,8 @@ int main(int count, char** arguments) {
   }
   std::ranges::sort(trials);
   const config::ProgramFacts facts = read(run / "sweep.json")["facts"];
+  if (count == 3) costs = read(arguments[2]);
+  costs = planner::kept_costs(facts, costs);
   const planner::StepModel model(facts, costs);
   for (const auto& trial : trials) std::puts(compare(model, trial).dump().c_str());
 }

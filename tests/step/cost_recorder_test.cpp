@@ -4,9 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "core/autograd/autocast.h"
 #include "core/base/private_output.h"
+#include "core/plan/strategy.h"
+#include "core/planner/kept_costs.h"
 #include "core/step/executor.h"
 #include "tests/support/lower.h"
 #include "tests/support/training.h"
@@ -27,6 +32,23 @@ def forward(self, x):
     return (x + torch.matmul(torch.dropout(h, 0.5, True), self.b)).sum()
 )";
 
+const char* const kBlock = R"(
+def forward(self, x):
+    h = torch.matmul(x, self.a)
+    h.mul_(2.0)
+    h = torch.sigmoid(h)
+    return x + torch.matmul(torch.dropout(h, 0.5, True), self.b)
+)";
+
+const char* const kInPlace = R"(
+def forward(self, x):
+    h = torch.relu(torch.matmul(x, self.a))
+    h = torch.layer_norm(h, [8])
+    h.add_(x)
+    h = torch.gelu(torch.matmul(h, self.b))
+    return torch.dropout_(h, 0.5, True) + x
+)";
+
 // What only the condition reads is saved and let go within the forward.
 const char* const kLetsGo = R"(
 def forward(self, x):
@@ -39,14 +61,16 @@ def forward(self, x):
 )";
 
 struct Recorded {
-  explicit Recorded(int passes, const char* code = kModel) : model(code, 1) {
+  explicit Recorded(int passes, const char* code = kModel, int blocks = 1, const char* strategy = "none",
+                    bool autocast = false)
+      : model(code, blocks), autocast(autocast) {
     const program::Program program =
         tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
-    config::ProgramFacts facts = model.surveyed(program);
-    config::Plan none;
-    none.saved_min_bytes = 0;
-    Executor executor(program, facts, none, test_device());
-    CostRecorder recorder(test_device());
+    facts = model.surveyed(program);
+    config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts);
+    plan.saved_min_bytes = 0;
+    Executor executor(program, facts, plan, test_device());
+    CostRecorder recorder(test_device(), plan);
     executor.set_cost_recorder(&recorder);
     for (int step = 0; step < 2; ++step) {
       recorder.begin_step();
@@ -63,16 +87,21 @@ struct Recorded {
 
   void run(const program::Program& program, Executor& executor) {
     executor.begin_step();
+    const at::Tensor input = model.input();  // lies there for the step, as a trial's do
     at::Tensor loss;
     {
+      std::optional<autograd::AutocastScope> scope;
+      if (autocast) scope.emplace(device::torch_device(test_device()).type(), autograd::Autocast{true, at::kBFloat16});
       const autograd::HookScope hooks(&executor);
-      loss = program::Interpreter(program).run({model.input()}, &executor).toTensor();
+      loss = program::Interpreter(program).run({input}, &executor).toTensor();
     }
     executor.end_forward();
     autograd::backward(loss);
   }
 
   Model model;
+  const bool autocast;
+  config::ProgramFacts facts;
   StepCosts costs;
   int64_t peak_bytes = 0;
 };
@@ -91,6 +120,42 @@ TEST_CASE("what is recorded of a step has the peak of one that nobody records") 
     CHECK(most(recorded.costs) == recorded.peak_bytes);
     CHECK(recorded.costs.grain_bytes >= 1);
   }
+}
+
+// Times, and in which order what is saved was told of, are of no account.
+void forget_times(StepCosts& costs) {
+  for (StepCosts::Run& run : costs.runs) run.ms = run.host_ms = 0;
+  for (StepCosts::Moment& moment : costs.moments) moment.ms = moment.host_ms = 0;
+  costs.step_ms = costs.before_ms = costs.after_ms = costs.rerun_ms = 0;
+  costs.rerun_ratio = 1;
+  costs.plan = {};
+}
+
+StepCosts kept(int passes, const char* code, const char* strategy, bool autocast) {
+  const Recorded recorded(passes, code, 3, strategy, autocast);
+  CHECK(most(recorded.costs) <= recorded.peak_bytes);
+  StepCosts costs = recorded.costs;
+  CHECK((costs.rerun_ms > 0) == costs.plan.places(config::Place::recompute));
+  costs.step_ms = 1;  // nobody measured it
+  costs = planner::kept_costs(recorded.facts, costs);
+  forget_times(costs);
+  return costs;
+}
+
+TEST_CASE("a step that makes values again is recorded as one that keeps them, and the most it takes is in between") {
+  for (const char* code : {kBlock, kInPlace})
+    for (const bool autocast : {false, true})
+      for (const int passes : {1, 2})
+        for (const char* strategy : {"checkpoint:full", "checkpoint:op", "checkpoint:every=2"}) {
+          INFO(std::string(strategy) << ", passes " << passes << ", autocast " << autocast);
+          const StepCosts none = kept(passes, code, "none", autocast);
+          const StepCosts again = kept(passes, code, strategy, autocast);
+          CHECK((again.values == none.values));
+          CHECK((again.runs == none.runs));
+          CHECK((again.saved == none.saved));
+          CHECK((again.moments == none.moments));
+          CHECK((again == none));
+        }
 }
 
 TEST_CASE("what is let go within the forward is not taken for what is saved later") {

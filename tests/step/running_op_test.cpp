@@ -10,8 +10,7 @@ namespace {
 struct Unpacker final : SavedTensor::Unpacker {
   explicit Unpacker(RunningOp& running) : running(running) {}
   at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
-  void forget(const SavedTensor& saved) noexcept override { running.forget(saved); }
-  void ended(const SavedTensor&) noexcept override {}
+  void ended(const SavedTensor& saved) noexcept override { running.forget(saved); }
   RunningOp& running;
 };
 

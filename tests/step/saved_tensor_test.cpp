@@ -12,9 +12,8 @@ using autograd::Use;
 
 struct Unpacker final : SavedTensor::Unpacker {
   at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
-  void forget(const SavedTensor&) noexcept override { ++forgotten; }
-  void ended(const SavedTensor&) noexcept override {}
-  int forgotten = 0;
+  void ended(const SavedTensor& saved) noexcept override { ++(saved.stays() ? ended_as_is : ended_values); }
+  int ended_as_is = 0, ended_values = 0;
 };
 
 autograd::ValuePtr value_of(const at::Tensor& tensor) {
@@ -65,8 +64,9 @@ TEST_CASE("it uses the value that it became until it dies, and gives a view of t
     const at::Tensor expected = tensor.t().clone();
     tensor.reset();
     CHECK(at::equal(ticket.unpack(), expected));
-    CHECK(unpacker.forgotten == 0);
+    CHECK(unpacker.ended_values == 0);
   }
+  CHECK(unpacker.ended_values == 1);
   CHECK_FALSE(value->used());
   CHECK_FALSE(value->on_device());
 }
@@ -74,7 +74,7 @@ TEST_CASE("it uses the value that it became until it dies, and gives a view of t
 TEST_CASE("one that dies unresolved says so") {
   Unpacker unpacker;
   { const SavedTensor ticket(unpacker, at::ones({4}), 0, 0); }
-  CHECK(unpacker.forgotten == 1);
+  CHECK(unpacker.ended_as_is == 1);
 }
 
 TEST_CASE("a write after the save is refused in autograd's words") {

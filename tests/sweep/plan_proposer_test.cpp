@@ -5,11 +5,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/bytes.h"
 #include "core/base/file.h"
 #include "core/plan/strategy.h"
 #include "core/planner/step_model.h"
@@ -50,6 +53,7 @@ class PaperSweep {
       for (const Proposal& proposal : proposals) {
         tried.push_back({proposal.name, proposal.setting, measure(proposal), folder_.path});
         names.push_back(proposal.name);
+        if (proposal.costs) recorded.push_back(proposal.name);
         if (proposal.predicted) predicted.push_back(*proposal.predicted);
       }
     }
@@ -71,8 +75,10 @@ class PaperSweep {
   config::StepCosts real_;  // of the machine
   int64_t more_bytes = 0;   // that every plan takes
   int64_t more_in_baseline = 0;
-  bool baseline_fails = false;
+  std::vector<std::string> recorded;  // that are to tell what their steps cost
+  std::optional<Outcome> fails_first_plan;
 
+  void fails(const std::string& name, Outcome outcome) { outcomes_[name] = outcome; }
   void name_another_op() {
     config::StepCosts costs = costs_;
     costs.runs[2].op = static_cast<int>(program().ops.size());
@@ -87,13 +93,16 @@ class PaperSweep {
     return proposals;
   }
 
-  result::Measurement measure(const Proposal& proposal) const {
+  result::Measurement measure(const Proposal& proposal) {
     const planner::StepPrediction step = planner::StepModel(program(), real_).predict(proposal.plan);
     result::Measurement measurement;
     measurement.strategy = proposal.name;
     measurement.step_ms = result::summarize({step.step_ms});
     measurement.peak_bytes.allocated = step.peak_bytes + (proposal.name == "none" ? more_in_baseline : more_bytes);
-    if (baseline_fails && proposal.name == "none") measurement.outcome = Outcome::device_oom;
+    const auto failed = outcomes_.find(proposal.name);
+    if (failed != outcomes_.end()) measurement.outcome = failed->second;
+    const bool is_plan = proposal.name.starts_with("plan:");
+    if (is_plan && fails_first_plan) measurement.outcome = *std::exchange(fails_first_plan, std::nullopt);
     return measurement;
   }
 
@@ -101,6 +110,7 @@ class PaperSweep {
   const std::vector<std::string> strategies_;
   std::vector<Setting> settings_ = std::vector<Setting>(1);
   config::StepCosts costs_;
+  std::map<std::string, Outcome> outcomes_;  // of trials that do not work
   ScratchFolder folder_;
 };
 
@@ -150,12 +160,57 @@ TEST_CASE("a link that carries less than it did alone is planned with again") {
   CHECK(sweep.tried.back().measurement.step_ms.median < sweep.tried[1].measurement.step_ms.median);
 }
 
-TEST_CASE("without costs, or a baseline that worked, all strategies are tried") {
+TEST_CASE("where the baseline does not fit, checkpoint:full is recorded and planned from") {
+  PaperSweep sweep(50, 7 * 1024 * kMiB);
+  sweep.fails("none", Outcome::device_oom);
+  const auto names = sweep.run();
+  REQUIRE(names.size() >= 3);
+  CHECK(names[0] == "none");
+  CHECK(names[1] == "checkpoint:full");
+  CHECK(names[2] == "plan:7 GiB");
+  CHECK(std::ranges::count(names, "checkpoint:full") == 1);
+  CHECK(sweep.recorded == std::vector<std::string>{"none", "checkpoint:full"});
+  CHECK(sweep.tried[2].measurement.peak_bytes.allocated <= 7 * 1024 * kMiB);
+  CHECK(sweep.notes.find("none ended in device_oom, so checkpoint:full is planned from: with everything kept its step "
+                         "would take " +
+                         format_bytes(sweep.peak_bytes())) == 0);
+}
+
+TEST_CASE("no budget lets a plan take what the baseline did not fit with; where it does not fit the next takes less") {
+  PaperSweep sweep(50, 100 * 1024 * kMiB);
+  sweep.fails("none", Outcome::device_oom);
+  sweep.fails_first_plan = Outcome::device_oom;
+  const auto names = sweep.run();
+  REQUIRE(names.size() >= 4);
+  CHECK(names[2].starts_with("plan:"));
+  CHECK(sweep.predicted[0].peak_bytes < sweep.peak_bytes());
+  CHECK(names.back().ends_with("-2"));
+  CHECK(sweep.tried.back().measurement.peak_bytes.allocated < sweep.predicted[0].peak_bytes);
+}
+
+TEST_CASE("where neither tells what a step costs, all strategies are tried") {
   const std::vector<std::string> all = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"};
-  PaperSweep failed(50, 7 * 1024 * kMiB);
-  failed.baseline_fails = true;
-  CHECK(failed.run() == all);
-  CHECK(failed.notes.find("none ended in device_oom") == 0);
+  PaperSweep both(50, 7 * 1024 * kMiB);
+  both.fails("none", Outcome::device_oom);
+  both.fails("checkpoint:full", Outcome::device_oom);
+  CHECK(both.run() == all);
+  CHECK(both.notes.find("none ended in device_oom, checkpoint:full ended in device_oom, so there is nothing") == 0);
+  PaperSweep without(50, 7 * 1024 * kMiB);
+  without.fails("none", Outcome::device_oom);
+  without.forget_costs();
+  CHECK(without.run() == all);
+  PaperSweep wrong(50, 7 * 1024 * kMiB);  // memory is not what it lacks
+  wrong.fails("none", Outcome::nan);
+  CHECK(wrong.run() == all);
+  CHECK(wrong.recorded == std::vector<std::string>{"none"});
+  CHECK(wrong.notes.find("none ended in nan, so there is nothing to plan from") == 0);
+  PaperSweep other(50, 7 * 1024 * kMiB, {"none", "checkpoint:cheap"});
+  other.fails("none", Outcome::device_oom);
+  CHECK(other.run() == std::vector<std::string>{"none", "checkpoint:cheap"});
+}
+
+TEST_CASE("without costs of a baseline that worked, all strategies are tried") {
+  const std::vector<std::string> all = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"};
   PaperSweep forgotten(50, 7 * 1024 * kMiB);
   forgotten.forget_costs();
   CHECK(forgotten.run() == all);
