@@ -65,7 +65,7 @@ planner::ScaledCosts OtherMachine::scaled_costs(const config::ProgramFacts& prog
   return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
 }
 
-OtherMachine::Range OtherMachine::range(const config::Plan& plan) const {
+StepRange OtherMachine::range(const config::Plan& plan) const {
   return {least_.predict(plan).step_ms, most_.predict(plan).step_ms};
 }
 
@@ -77,7 +77,7 @@ std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets
   std::vector<std::string> notes = {
       "step ms: of each op what arithmetic or memory explain on " + from_.name +
       " goes with them; the rest goes with " +
-      "one of them or stays, whichever is the middle. At least, most: what the others would give. Peaks are those of "
+      "one of them or stays, whichever is the middle. From, to: what the others would give. Peaks are those of "
       "the measured step."};
   if (from_.basis != to_.basis)
     notes.push_back("the rates of " + (from_.basis == MachineProfile::Basis::measured ? from_ : to_).name +

@@ -18,6 +18,10 @@ struct MachineFlags {
   std::string machine, from;  // NAME or FILE; "": none, the run's own
 };
 
+struct StepRange {
+  double from_ms = 0, to_ms = 0;
+};
+
 class OtherMachine {
  public:
   // `costs` were recorded on `device`. UsageError where a profile is not known or lacks a rate.
@@ -29,11 +33,8 @@ class OtherMachine {
   const config::StepCosts& costs() const { return costs_.likely; }
   int64_t memory_bytes() const { return to_.memory_bytes; }
 
-  // Of a step under a plan: what its time is at least and at most, as far as the rates of both machines tell.
-  struct Range {
-    double least_ms = 0, most_ms = 0;
-  };
-  Range range(const config::Plan& plan) const;
+  // The time of a step under a plan, as far as the rates of both machines tell.
+  StepRange range(const config::Plan& plan) const;
 
   std::string title() const;                                                  // which measured, for which it is planned
   std::vector<std::string> notes(const std::vector<int64_t>& budgets) const;  // what a person must know

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/console.h"
 #include "cli/other_machine.h"
 
 namespace memtune::cli {
@@ -13,9 +14,11 @@ struct PaperFlags {
   std::vector<std::string> budgets;
   std::string host_budget, output, json;
   MachineFlags machine;  // that it is planned for, where it is another than the run's
+  ConsoleFlags console;
 };
 
-// A table to stdout, or JSON; with `output` the plan of the one budget as a file. Throws UsageError, IoError.
+// To stdout a table, with reasons where budgets were given, else with a plot; or JSON; with `output` the plan of the
+// one budget as a file ("-": it alone to stdout). Throws UsageError, IoError.
 int plan_on_paper(const PaperFlags& flags);
 
 }  // namespace memtune::cli

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <span>
+
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/model_flags.h"
@@ -36,8 +39,18 @@ cheap).)";
 struct PlanFlags {
   ModelFlags model;
   PaperFlags paper;
-  std::string action, file;
+  std::string action, file, of_model;  // of_model: a flag that was given and says which model, or how it is trained
 };
+
+// What a run's costs were recorded of is fixed; of what is said of models host memory alone limits its plans.
+std::string given_of_model(std::span<CLI::Option* const> options) {
+  const auto is_given = [](const CLI::Option* option) {
+    static const std::vector<std::string> kOfPlans = {"--host-budget", "--quiet", "--no-color", "--help"};
+    return option->count() > 0 && std::ranges::count(kOfPlans, option->get_name(false, false)) == 0;
+  };
+  const auto found = std::ranges::find_if(options, is_given);
+  return found == options.end() ? "" : (*found)->get_name();
+}
 
 int show(const plan::PlanFile& file, const PlanFlags& flags) {
   Progress progress(flags.model.console);
@@ -56,8 +69,13 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
 int run_command(const PlanFlags& flags) {
   if (!flags.paper.run.empty()) {
     if (!flags.action.empty()) throw UsageError("plan: validate and --from exclude each other");
+    if (!flags.of_model.empty())
+      throw UsageError("plan --from: " + flags.of_model +
+                       " is the run's own; what it was recorded with is what is planned for. Another needs a sweep: " +
+                       "memtune sweep --strategy none with it and another --out");
     PaperFlags paper = flags.paper;
     paper.host_budget = flags.model.host_budget;
+    paper.console = flags.model.console;
     return plan_on_paper(paper);
   }
   if (!flags.paper.machine.machine.empty())
@@ -92,10 +110,16 @@ void add_plan(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE");
   add_list(*command, "--budget", flags->paper.budgets, "device memory that a plan may use: 16GiB; repeat")
       ->type_name("BYTES");
-  command->add_option("--write", flags->paper.output, "write the plan of the one --budget")->type_name("FILE");
+  command->add_option("--write", flags->paper.output, "write the plan of the one --budget; - is stdout")
+      ->type_name("FILE|-");
   command->add_option("--json", flags->paper.json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
+  const size_t own = command->get_options().size();
   flags->model.add_to(*command, "./memtune-run");
-  command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });
+  command->callback([flags, command, own, &action] {
+    const std::vector<CLI::Option*> options = command->get_options();
+    flags->of_model = given_of_model(std::span(options).subspan(own));
+    action = [flags] { return run_command(*flags); };
+  });
 }
 
 }  // namespace memtune::cli

@@ -27,6 +27,9 @@ class Progress : public sweep::SweepListener {
   void save_started(const std::string& mode, size_t left) override;
   void save_ended(const result::SaveMeasurement& save) override;
 
+  // Of plans on paper: which of how many budgets; 0: none yet.
+  void planning(size_t plan, size_t plans);
+
   // Takes the line away, so that what follows starts clean.
   void clear();
 

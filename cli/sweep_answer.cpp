@@ -22,7 +22,7 @@ void write_answer(const AnswerFlags& flags, report::Report report) {
   if (!stdout_taken) write_output("-", report::table(report, table_style(flags.console)));
 }
 
-void list_trials(const sweep::SweepRecord& record) {
+void list_trials(const sweep::SweepRecord& record, const std::string& later) {
   std::string text;
   for (const sweep::TrialSpec& trial : record.trials) {
     text += trial.strategy;
@@ -32,7 +32,7 @@ void list_trials(const sweep::SweepRecord& record) {
     for (const std::string& note : trial.notes) text += "  # " + note;
     text += "\n";
   }
-  write_output("-", text);
+  write_output("-", text + later);
 }
 
 }  // namespace memtune::cli

@@ -17,7 +17,7 @@ struct AnswerFlags {
 void check_answer(const AnswerFlags& flags);
 void write_answer(const AnswerFlags& flags, report::Report report);  // IoError
 
-// --dry-run: a line each.
-void list_trials(const sweep::SweepRecord& record);
+// --dry-run: a line each, and behind them what is decided `later`, lines of its own.
+void list_trials(const sweep::SweepRecord& record, const std::string& later = "");
 
 }  // namespace memtune::cli

@@ -185,14 +185,26 @@ int64_t budget(const sweep::SweepSettings& settings) {
 }
 
 // A list is a list; a budget without one asks for the best plan.
-sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
-  if (finds_batch(flags)) return sweep::propose_largest_batches(budget(settings));
+bool finds_plan(const SweepFlags& flags, const sweep::SweepSettings& settings) {
   const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
   const bool smallest = settings.goal == result::Goal::memory;  // strategies take less than any budget asks for
-  if (lists || smallest || settings.budget_bytes == 0) return sweep::propose_all;
+  return !finds_batch(flags) && !lists && !smallest && settings.budget_bytes > 0;
+}
+
+sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+  if (finds_batch(flags)) return sweep::propose_largest_batches(budget(settings));
+  if (!finds_plan(flags, settings)) return sweep::propose_all;
   const int64_t cap = settings.request.training.memory_cap_bytes;
   const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
   return sweep::propose_plans(limit, settings.request.training.host_budget_bytes);
+}
+
+// What a dry run cannot list: "" where it lists all.
+std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+  if (!finds_plan(flags, settings)) return "";
+  return "# then, unless none keeps " + format_bytes(settings.budget_bytes) +
+         ": a plan for it, made from what a step of none costs, and those that come near it on paper of\n#   " +
+         join(settings.strategies, ", ") + "\n";
 }
 
 // The first trainer that there are keys for; "": none.
@@ -261,7 +273,7 @@ int run_command(const SweepFlags& flags) {
   const sweep::SweepResult result = sweep::run_sweep(sweep_settings, progress, proposer(flags, sweep_settings));
   progress.clear();
   if (flags.dry_run && !result.interrupted) {
-    list_trials(result.record);
+    list_trials(result.record, decided_later(flags, sweep_settings));
     say(flags.model.console,
         size_text(result.record, sweep_settings.rounds) + saving_text(sweep_settings, result.record));
     say(flags.model.console, "next: the same without --dry-run");

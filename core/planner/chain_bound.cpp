@@ -7,8 +7,6 @@
 namespace memtune::planner {
 namespace {
 
-constexpr int kSteps = 1000;
-
 double bytes(int64_t value) { return static_cast<double>(value); }
 
 double own_time_ms(const ReducedChain& chain) {
@@ -192,10 +190,10 @@ double ChainBound::square_of(const Multipliers& slope) const {
 }
 
 // Subgradient ascent: steps as long as the slope says that the target is away, shorter when they stop helping.
-void ChainBound::raise(double target_ms) {
+void ChainBound::raise(double target_ms, int steps) {
   Multipliers best = multipliers_;
   double best_ms = root_ms_, length = 1;
-  for (int step = 0, useless = 0; step < kSteps && best_ms < target_ms; ++step) {
+  for (int step = 0, useless = 0; step < steps && best_ms < target_ms; ++step) {
     const Multipliers along = slope(cheapest());
     const double square = square_of(along);
     if (square == 0) break;

@@ -32,7 +32,7 @@ class ChainBound {
   explicit ChainBound(const ReducedChain& chain);
 
   // Multipliers that bound better, towards `target_ms`, what some choice takes.
-  void raise(double target_ms);
+  void raise(double target_ms, int steps = 1000);
 
   double root_ms() const { return root_ms_; }
   // No choice that begins with `state`, whose last option is `option` of `block`, takes less.

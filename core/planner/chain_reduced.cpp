@@ -58,10 +58,6 @@ void ReducedChain::reduce(size_t block) {
   }
 }
 
-double ReducedChain::late_ms(const ChainOption& option, double behind_ms) const {
-  return std::max(0.0, static_cast<double>(option.moved_bytes) * in_ms_ - behind_ms);
-}
-
 void ReducedChain::find_needs(size_t block) {
   for (const ChainOption& option : options(block)) {
     needs_[block].push_back(block + 1 < size() ? needs_with(block + 1, option.moved_bytes) : std::vector<Need>(1));

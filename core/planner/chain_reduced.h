@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,7 +24,9 @@ class ReducedChain {
   // ms a byte of the link: 0 where nothing can move.
   double out_ms() const { return out_ms_; }
   double in_ms() const { return in_ms_; }
-  double late_ms(const ChainOption& option, double behind_ms) const;
+  double late_ms(const ChainOption& option, double behind_ms) const {
+    return std::max(0.0, static_cast<double>(option.moved_bytes) * in_ms_ - behind_ms);
+  }
 
   // Whether the blocks behind `block` can be done within so much budget and host memory when `option` is its.
   bool fits_behind(size_t block, size_t option, int64_t room_bytes, int64_t host_bytes) const;

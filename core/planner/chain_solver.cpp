@@ -12,7 +12,6 @@ namespace memtune::planner {
 namespace {
 
 constexpr size_t kFirstLabels = 256;  // a block, to find a limit
-constexpr size_t kLabels = 320'000;   // of all blocks, below the limit; twice as many where host memory is short
 constexpr double kAllChoices = 2e6;   // so few are all looked at if need be
 constexpr size_t kPairs = 1024;       // of blocks that are changed at once
 constexpr double kMargin = 1e-10;     // of rounding, relative
@@ -29,6 +28,9 @@ class ChoicePool {
     if (plans_.size() >= 2 * most_ + 64) tidy();
     return true;
   }
+
+  // Whether a choice that takes so much at least may be among the best.
+  bool may_take(double least_ms) const { return plans_.size() < most_ || least_ms * (1 - kMargin) <= worst_ms_; }
 
   // The best `most`, each once.
   const std::vector<ChainPlan>& tidy() {
@@ -53,7 +55,8 @@ class ChoicePool {
 
 class ChainSearch {
  public:
-  ChainSearch(const Chain& chain, size_t most) : reduced_(chain), pool_(reduced_.chain(), most), most_(most) {}
+  ChainSearch(const Chain& chain, size_t most, const ChainEffort& effort)
+      : reduced_(chain), pool_(reduced_.chain(), most), most_(most), effort_(effort) {}
 
   void run() {
     const std::optional<std::vector<int>> least = reduced_.least_choice();
@@ -63,11 +66,11 @@ class ChainSearch {
       return;
     }
     ChainBound bound(reduced_);
-    find(bound, kFirstLabels);
-    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
-    find(bound, kFirstLabels);
+    find(bound, first_labels());
+    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()), effort_.steps);
+    find(bound, first_labels());
     improve();
-    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()));
+    bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()), effort_.steps);
     const double dropped_ms = find(bound, are_few() ? std::numeric_limits<size_t>::max() / 4 : most_labels());
     improve();
     const double proven_ms = reduced_.is_thinned() ? bound.root_ms() : std::max(bound.root_ms(), dropped_ms);
@@ -88,7 +91,9 @@ class ChainSearch {
     return choices <= kAllChoices;
   }
 
-  size_t most_labels() const { return kLabels * (reduced_.has_host_limit() ? 2 : 1) / reduced_.size(); }
+  size_t most_labels() const { return effort_.labels * (reduced_.has_host_limit() ? 2 : 1) / reduced_.size(); }
+
+  size_t first_labels() const { return std::min(kFirstLabels, most_labels() / 4); }
 
   // What of the choices it dropped is the least that they may take.
   double find(const ChainBound& bound, size_t cap) {
@@ -103,31 +108,49 @@ class ChainSearch {
     for (double before = std::numeric_limits<double>::infinity(); pool_.best_ms() < before;) {
       before = pool_.best_ms();
       std::vector<int> choice = pool_.tidy().front().choice;
+      unhindered_ms_ = 0;
+      for (size_t i = 0; i < choice.size(); ++i) {
+        const ChainBlock& block = reduced_.chain().blocks[i];
+        unhindered_ms_ += block.forward_ms + block.backward_ms + recompute_ms(i, choice[i]);
+      }
       for (size_t i = 0; i < choice.size(); ++i) change(choice, i);
     }
   }
 
   void change(std::vector<int>& choice, size_t block) {
+    const auto add = [&] {
+      if (pool_.may_take(unhindered_ms_)) pool_.add(choice);
+    };
     each_other(choice, block, [&] {
-      pool_.add(choice);
-      for (size_t j = block + 1; j < std::min(choice.size(), block + 2 + kPairs / choice.size()); ++j)
-        each_other(choice, j, [&] { pool_.add(choice); });
+      add();
+      for (size_t j = block + 1; effort_.pairs && j < std::min(choice.size(), block + 2 + kPairs / choice.size()); ++j)
+        each_other(choice, j, add);
     });
   }
 
   template <typename Visit>
   void each_other(std::vector<int>& choice, size_t block, const Visit& visit) {
     const int own = choice[block];
+    const double own_ms = unhindered_ms_;
     for (int k = 0; k < static_cast<int>(reduced_.options(block).size()); ++k) {
+      if (k == own) continue;
       choice[block] = k;
-      if (k != own) visit();
+      unhindered_ms_ = own_ms + recompute_ms(block, k) - recompute_ms(block, own);
+      visit();
     }
     choice[block] = own;
+    unhindered_ms_ = own_ms;
+  }
+
+  double recompute_ms(size_t block, int option) const {
+    return reduced_.options(block)[static_cast<size_t>(option)].recompute_ms;
   }
 
   ReducedChain reduced_;
   ChoicePool pool_;
   size_t most_;
+  ChainEffort effort_;
+  double unhindered_ms_ = 0;  // of the choice that is being changed, were it never to wait
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 
@@ -138,14 +161,14 @@ std::optional<ChainPlan> solve(const Chain& chain) {
   return plans.empty() ? std::nullopt : std::optional(plans.front());
 }
 
-std::vector<ChainPlan> solve_best(const Chain& chain, size_t most) {
-  ChainSearch search(chain, most);
+std::vector<ChainPlan> solve_best(const Chain& chain, size_t most, const ChainEffort& effort) {
+  ChainSearch search(chain, most, effort);
   search.run();
   return search.plans();
 }
 
 double lower_bound_ms(const Chain& chain) {
-  ChainSearch search(chain, 1);
+  ChainSearch search(chain, 1, {});
   search.run();
   return search.lower_ms();
 }

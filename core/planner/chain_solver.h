@@ -13,6 +13,13 @@
 
 namespace memtune::planner {
 
+// How hard to look. Whoever plays what is found through a better model needs good choices, not proofs.
+struct ChainEffort {
+  size_t labels = 320'000;  // that are kept, of all blocks together; twice as many where host memory is short
+  bool pairs = true;        // of blocks are changed at once, in what was found
+  int steps = 1000;         // towards a better bound
+};
+
 struct ChainPlan {
   std::vector<int> choice;  // an option a block
   ChainCost cost;           // by simulate()
@@ -22,7 +29,7 @@ struct ChainPlan {
 std::optional<ChainPlan> solve(const Chain& chain);
 
 // The best `most` different choices found, best first; empty when none fits.
-std::vector<ChainPlan> solve_best(const Chain& chain, size_t most);
+std::vector<ChainPlan> solve_best(const Chain& chain, size_t most, const ChainEffort& effort = {});
 
 // No choice that fits takes less; infinity when none fits. As long as solve().
 double lower_bound_ms(const Chain& chain);

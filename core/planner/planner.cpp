@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <utility>
 
-#include "core/planner/chain_solver.h"
+#include "core/planner/plan_search.h"
 
 namespace memtune::planner {
 namespace {
@@ -13,13 +12,7 @@ namespace {
 using config::OpFacts;
 using config::StepCosts;
 
-constexpr int kAdjustments = 8;           // of the chain's budget
-constexpr size_t kScored = 16;            // choices of a chain
-constexpr size_t kMostScores = 1500;      // of the model, in one search
-constexpr double kLinks[] = {1, 0.5, 0};  // of what it carries, for chains
-constexpr double kNear = 0.002;           // of the budget: a peak that near to it uses it up
-constexpr double kBytesPerMs = 1e6;       // of a GB/s
-constexpr double kCopyTax = 0.01;         // as StepCosts::copy_slowdown, where that was not measured
+constexpr double kBytesPerMs = 1e6;  // of a GB/s
 
 // What a recording says of one part of the chain: a block, or what lies before or behind them. Bytes are allocated
 // ones.
@@ -55,7 +48,18 @@ std::vector<PartCosts> costs_of_parts(const config::ProgramFacts& facts, const S
   return parts;
 }
 
+constexpr int kRungs = 8;
+
 }  // namespace
+
+std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes) {
+  std::vector<PlanLimits> limits;
+  for (int i = 0; i < kRungs; ++i) {
+    const int64_t bytes = most_bytes - (most_bytes - least_bytes) * i / (kRungs - 1);
+    if (limits.empty() || limits.back().budget_bytes != bytes) limits.push_back({bytes, host_budget_bytes});
+  }
+  return limits;
+}
 
 Planner::Planner(const config::ProgramFacts& facts, StepCosts costs)
     : facts_(facts),
@@ -63,7 +67,8 @@ Planner::Planner(const config::ProgramFacts& facts, StepCosts costs)
       costs_(std::move(costs)),
       out_gb_per_s_(costs_.out_gb_per_s),
       in_gb_per_s_(costs_.in_gb_per_s),
-      model_(std::in_place, facts_, costs_) {
+      model_(std::in_place, facts_, costs_),
+      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes) {
   limits_.outside = true;
   parts_ = block_options(facts_, graph_, costs_, limits_);
 }
@@ -72,6 +77,8 @@ void Planner::scale_link(double factor) {
   costs_.out_gb_per_s = factor * out_gb_per_s_;
   costs_.in_gb_per_s = factor * in_gb_per_s_;
   model_.emplace(facts_, costs_);
+  bound_.emplace(model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes);
+  scores_.clear();
 }
 
 // A part's bytes are those that the recording shows, less what its option does not keep.
@@ -104,137 +111,47 @@ config::Plan Planner::make_plan(const Choice& choice, const std::string& name) c
   return plan_of_options(chosen, facts_, graph_, limits_, name);
 }
 
-// Looks among choices for the best that keeps the limits; each is scored once.
-class PlanSearch {
- public:
-  PlanSearch(const Planner& planner, const PlanLimits& limits, const std::string& name)
-      : planner_(planner), limits_(limits), name_(name), chain_(planner.make_chain()) {
-    chain_.host_budget_bytes = limits.host_budget_bytes;
-  }
+const StepPrediction& Planner::score(const Choice& choice) const {
+  const auto [found, added] = scores_.try_emplace(choice);
+  if (added) found->second = model_->predict(make_plan(choice, ""));
+  return found->second;
+}
 
-  std::optional<PlannedStep> fastest() {
-    score_alike();
-    for (const double link : kLinks) {
-      score_chains(link);
-      change_parts();
-    }
-    change_pairs();
-    if (best_ == nullptr) return {};
-    return PlannedStep{planner_.make_plan(*best_, name_), scores_.at(*best_)};
-  }
-
-  PlannedStep smallest() {
-    score_alike();
-    chain_.budget_bytes = least_budget(chain_).value_or(0);
-    for (const ChainPlan& plan : solve_best(chain_, kScored)) score(plan.choice);
-    const auto least = std::ranges::min_element(scores_, {}, [this](const auto& scored) {
-      return std::pair(!limits_.kept_by(scored.second), scored.second.peak_bytes);
-    });
-    return {planner_.make_plan(least->first, name_), least->second};
-  }
-
- private:
-  using Choice = Planner::Choice;
-
-  const StepPrediction& score(const Choice& choice) {
-    const auto [found, added] = scores_.try_emplace(choice);
-    if (!added) return found->second;
-    const StepPrediction& step = found->second = planner_.predict(planner_.make_plan(choice, name_));
-    if (limits_.kept_by(step) && (best_ == nullptr || faster(step, scores_.at(*best_)))) best_ = &found->first;
-    return step;
-  }
-
-  // Copies that compute hides slow it down a little all the same: of two plans as fast the one that moves less is the
-  // better.
-  bool faster(const StepPrediction& a, const StepPrediction& b) const {
-    const double tax = planner_.costs_.copy_slowdown > 0 ? 0 : kCopyTax;
-    const auto ms = [&](const StepPrediction& step) { return step.step_ms + tax * copy_ms(step); };
-    return ms(a) < ms(b) || (ms(a) == ms(b) && a.peak_bytes < b.peak_bytes);
-  }
-
-  double copy_ms(const StepPrediction& step) const {
-    if (chain_.out_bytes_per_ms <= 0 || chain_.in_bytes_per_ms <= 0) return 0;
-    return static_cast<double>(step.out_bytes) / chain_.out_bytes_per_ms +
-           static_cast<double>(step.in_bytes) / chain_.in_bytes_per_ms;
-  }
-
-  int options(size_t part) const { return static_cast<int>(planner_.parts_[part].options.size()); }
-
-  // All blocks treated alike, as strategies do.
-  void score_alike() {
-    int most = 0;
-    for (size_t i = 0; i < planner_.parts_.size(); ++i) most = std::max(most, options(i));
-    for (int option = 0; option < most; ++option) {
-      Choice choice;
-      for (size_t i = 0; i < planner_.parts_.size(); ++i) choice.push_back(std::min(option, options(i) - 1));
-      score(choice);
-    }
-  }
-
-  // The chain's peaks are rough: what its best choice takes more or less than the budget is its next budget's. So is
-  // what it knows of waits: slower links give choices that move less.
-  void score_chains(double link) {
-    Chain chain = chain_;
-    chain.out_bytes_per_ms *= link;
-    chain.in_bytes_per_ms *= link;
-    const int64_t base = planner_.costs_.runs.empty() ? 0 : planner_.costs_.runs.front().before_bytes;
-    chain.budget_bytes = limits_.budget_bytes - base;
-    for (int i = 0; i < kAdjustments; ++i) {
-      if (const auto least = least_budget(chain); !least || *least > chain.budget_bytes) {
-        if (!least || i > 0) return;
-        chain.budget_bytes = *least;
-      }
-      const std::vector<ChainPlan> plans = solve_best(chain, kScored);
-      if (plans.empty()) return;
-      for (const ChainPlan& plan : plans) score(plan.choice);
-      const int64_t more = score(plans.front().choice).peak_bytes - limits_.budget_bytes;
-      if (std::abs(static_cast<double>(more)) < kNear * static_cast<double>(limits_.budget_bytes)) return;
-      chain.budget_bytes -= more;
-    }
-  }
-
-  bool may_score() const { return scores_.size() < kMostScores; }
-
-  // One part after the other, as long as that makes the step faster.
-  void change_parts() {
-    for (const Choice* before = nullptr; best_ != nullptr && best_ != before;) {
-      before = best_;
-      for (size_t part = 0; part < planner_.parts_.size(); ++part)
-        for (int option = 0; option < options(part) && may_score(); ++option) score(changed(*best_, part, option));
-    }
-  }
-
-  // What one part gives up another takes.
-  void change_pairs() {
-    for (const Choice* before = nullptr; best_ != nullptr && best_ != before && may_score();) {
-      before = best_;
-      for (size_t first = 0; first < planner_.parts_.size(); ++first)
-        for (size_t second = 0; second < first; ++second)
-          for (int a = 0; a < options(first); ++a)
-            for (int b = 0; b < options(second) && may_score(); ++b)
-              score(changed(changed(*best_, first, a), second, b));
-    }
-  }
-
-  static Choice changed(Choice choice, size_t part, int option) {
-    choice[part] = option;
-    return choice;
-  }
-
-  const Planner& planner_;
-  const PlanLimits limits_;
-  const std::string& name_;
-  Chain chain_;
-  std::map<Choice, StepPrediction> scores_;
-  const Choice* best_ = nullptr;  // of `scores_`, that keeps the limits
-};
+PlannedStep Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const {
+  return {make_plan(choice, name), score(choice), choice,
+          bound_->least_ms(limits.budget_bytes, limits.host_budget_bytes).value_or(0)};
+}
 
 std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::string& name) const {
-  return PlanSearch(*this, limits, name).fastest();
+  const auto choice = PlanSearch(*this, limits).fastest();
+  return choice ? std::optional(planned(*choice, limits, name)) : std::nullopt;
 }
 
 PlannedStep Planner::least_memory(int64_t host_budget_bytes, const std::string& name) const {
-  return PlanSearch(*this, {std::numeric_limits<int64_t>::max(), host_budget_bytes}, name).smallest();
+  const PlanLimits limits{std::numeric_limits<int64_t>::max(), host_budget_bytes};
+  return planned(PlanSearch(*this, limits).smallest(), limits, name);
+}
+
+// What a search for one budget finds, a later one may beat: in the end each takes the best of all, and none is slower
+// than the one below it, which keeps its budget too.
+std::vector<std::optional<PlannedStep>> Planner::ladder(std::span<const PlanLimits> limits, const NamePlan& name,
+                                                        const std::function<void(size_t)>& begin) const {
+  std::vector<size_t> upwards;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (begin) begin(i);
+    PlanSearch(*this, limits[i]).fastest();
+    upwards.push_back(i);
+  }
+  std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
+  std::vector<std::optional<PlannedStep>> plans(limits.size());
+  std::optional<Choice> below;
+  for (const size_t i : upwards) {
+    std::optional<Choice> best = PlanSearch(*this, limits[i]).best_known();
+    if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].kept_by(score(*below))) best = below;
+    if (best) plans[i] = planned(*best, limits[i], name(limits[i]));
+    below = best;
+  }
+  return plans;
 }
 
 }  // namespace memtune::planner

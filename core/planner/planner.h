@@ -5,16 +5,22 @@
 //                                      └──── the chain's budget, until the peaks agree <────────┘
 //
 // The chain is quick and rough, the model exact and slower: what the chain finds is scored by the model, and the best
-// of it is made better by changing a block at a time. One thread; seconds.
+// of it is made better by changing a block at a time, until it is near what StepBound proves. What was scored is kept:
+// a search for another budget begins with it. One thread; a second for 48 blocks.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/planner/block_options.h"
 #include "core/planner/chain.h"
+#include "core/planner/plan_reasons.h"
+#include "core/planner/step_bound.h"
 #include "core/planner/step_model.h"
 
 namespace memtune::planner {
@@ -22,6 +28,8 @@ namespace memtune::planner {
 struct PlannedStep {
   config::Plan plan;
   StepPrediction predicted;
+  std::vector<int> choice = {};  // an option of each part
+  double least_ms = 0;           // no plan that keeps the limits takes less on paper: StepBound
 };
 
 struct PlanLimits {
@@ -33,8 +41,13 @@ struct PlanLimits {
   }
 };
 
+// Budgets from `most_bytes`, of everything kept, down to `least_bytes`; fewer where they are near each other.
+std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes);
+
 class Planner {
  public:
+  using NamePlan = std::function<std::string(const PlanLimits& limits)>;
+
   // `facts` is of the program that `costs` were recorded of, and outlives it.
   Planner(const config::ProgramFacts& facts, config::StepCosts costs);
   Planner(const Planner&) = delete;
@@ -45,14 +58,23 @@ class Planner {
   std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
   // The plan that takes least memory of those that it knows and that keep the host's budget (0: none).
   PlannedStep least_memory(int64_t host_budget_bytes, const std::string& name) const;
+  // A plan for each of several limits: none is slower than that of tighter ones. `begin` is called before each search.
+  std::vector<std::optional<PlannedStep>> ladder(std::span<const PlanLimits> limits, const NamePlan& name,
+                                                 const std::function<void(size_t)>& begin = {}) const;
+
+  // Of a plan that it made.
+  PlanReasons reasons(const PlannedStep& step) const;
 
   // From now on the link carries so much of what it was measured to carry alone.
   void scale_link(double factor);
 
  private:
   friend class PlanSearch;
+  friend class ReasonFinder;
   using Choice = std::vector<int>;  // an option of each of `parts_`
 
+  const StepPrediction& score(const Choice& choice) const;
+  PlannedStep planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const;
   Chain make_chain() const;
   config::Plan make_plan(const Choice& choice, const std::string& name) const;
 
@@ -62,7 +84,9 @@ class Planner {
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
   std::optional<StepModel> model_;
   OptionLimits limits_;
+  std::optional<StepBound> bound_;
   std::vector<BlockChoices> parts_;  // before the blocks, the blocks, behind them
+  mutable std::map<Choice, StepPrediction> scores_;
 };
 
 }  // namespace memtune::planner

@@ -9,7 +9,7 @@ namespace memtune::planner {
 StepModel::StepModel(const config::ProgramFacts& facts, const config::StepCosts& costs)
     : costs_(costs), tables_(facts, costs), beside_(find_beside(tables_, costs)) {}
 
-StepPrediction StepModel::predict(const config::Plan& plan) const {
+StepPrediction StepModel::predict(const config::Plan& plan, StepLog* log) const {
   tier::LearnedSchedule schedule;
   if (plan.moves()) {
     StepPlayback first(tables_, costs_, beside_, plan, schedule);
@@ -20,6 +20,7 @@ StepPrediction StepModel::predict(const config::Plan& plan) const {
     schedule.end_learning(learning.forward_peak(), learning.memory().stretch_peak());
   }
   StepPlayback playback(tables_, costs_, beside_, plan, schedule);
+  playback.keep_log(log);
   playback.play();
   const int passes = costs_.passes;
   const StepClock& clock = playback.clock();

@@ -8,12 +8,14 @@
 // the host, copies of a batch norm's statistics, steps whose course the data decides.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/config/plan.h"
 #include "core/config/program_facts.h"
 #include "core/config/step_costs.h"
 #include "core/planner/step_beside.h"
+#include "core/planner/step_log.h"
 #include "core/planner/step_tables.h"
 
 namespace memtune::planner {
@@ -36,7 +38,12 @@ class StepModel {
   // recorded of.
   StepModel(const config::ProgramFacts& facts, const config::StepCosts& costs);
 
-  StepPrediction predict(const config::Plan& plan) const;
+  // `log`: filled with where in the step that is.
+  StepPrediction predict(const config::Plan& plan, StepLog* log = nullptr) const;
+
+  // What of the recorded step it plays.
+  const StepTables& tables() const { return tables_; }
+  const StepBeside& unmodelled() const { return beside_; }
 
  private:
   const config::StepCosts& costs_;

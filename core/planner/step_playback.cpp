@@ -31,6 +31,7 @@ void StepPlayback::forward() {
     held_.runs[i] = {memory_.held_bytes(), memory_.held_bytes()};
     memory_.reach(costs_.runs[i].own_bytes);
     values_.after(run);
+    note(i);
   }
   forward_peak_ = memory_.peak();
   values_.end_forward();
@@ -53,10 +54,26 @@ void StepPlayback::backward() {
     memory_.set_beside(beside_.moments[i].peak_bytes);
     memory_.reach();
     clock_.run(moment.ms * scale_, moment.host_ms * scale_);
+    note(costs_.runs.size() + i);
   }
   held_.after_peak_bytes = memory_.held_bytes();
   memory_.set_beside(beside_.after_peak_bytes);
   memory_.reach();
+  note(costs_.runs.size() + costs_.moments.size());
+}
+
+// What came about since the entry before is this one's.
+void StepPlayback::note(size_t entry) {
+  if (!log_) return;
+  if (entry == 0) *log_ = {};
+  if (memory_.peak() > noted_peak_bytes_) {
+    noted_peak_bytes_ = memory_.peak();
+    log_->peak_entry = entry;
+  }
+  if (entry == costs_.runs.size() + costs_.moments.size()) return;
+  log_->entries.push_back({values_.rerun_ms() - noted_rerun_ms_, clock_.waited - noted_wait_ms_});
+  noted_rerun_ms_ = values_.rerun_ms();
+  noted_wait_ms_ = clock_.waited;
 }
 
 }  // namespace memtune::planner

@@ -3,6 +3,7 @@
 
 #include "core/planner/copy_queue.h"
 #include "core/planner/step_beside.h"
+#include "core/planner/step_log.h"
 #include "core/planner/step_memory.h"
 #include "core/planner/step_values.h"
 
@@ -15,6 +16,8 @@ class StepPlayback {
   StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
                const config::Plan& plan, tier::LearnedSchedule& schedule, int64_t largest_bytes = 0);
 
+  // Filled by play(); null: nothing is kept.
+  void keep_log(StepLog* log) { log_ = log; }
   void play();
   void forward();
   const StepMemory& memory() const { return memory_; }
@@ -27,6 +30,7 @@ class StepPlayback {
 
  private:
   void backward();
+  void note(size_t entry);
 
   const config::StepCosts& costs_;
   const StepBeside& beside_;
@@ -38,6 +42,9 @@ class StepPlayback {
   StepValues values_;
   StepBeside held_;
   int64_t forward_peak_ = 0;
+  StepLog* log_ = nullptr;
+  double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
+  int64_t noted_peak_bytes_ = 0;
 };
 
 }  // namespace memtune::planner

@@ -42,6 +42,15 @@ std::string predictions_text(const Report& report) {
          " and " + percent(errors.peak_most) + others;
 }
 
+std::vector<std::string> bounds_text(const Report& report) {
+  std::vector<std::string> lines;
+  for (const Row& row : report.rows)
+    if (row.predicted && row.predicted->least_ms > 0)
+      lines.push_back(label(row) + ": " + ms(row.predicted->step_ms) +
+                      " on paper, where no plan that keeps the budget takes less than " + ms(row.predicted->least_ms));
+  return lines;
+}
+
 std::optional<result::MemoryPrice> price_of_more(const Report& report) {
   const auto chosen = std::ranges::find_if(report.rows, &Row::recommended);
   if (chosen == report.rows.end() || report.goal != result::Goal::throughput) return {};

@@ -28,6 +28,7 @@ struct Report {
   std::vector<result::Row> rows;  // in any order
   result::Recommendation recommendation;
   std::vector<findings::Finding> findings;  // in the recommended trial's trace, heaviest first; empty without a trace
+  std::vector<result::Frontier> frontiers;  // what plans of any budget would take, on paper
   std::vector<std::string> notes;           // what the person should know, a line each
 };
 

@@ -5,6 +5,7 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/report/prediction.h"
 #include "core/report/text/columns.h"
 #include "core/result/effect.h"
 #include "core/result/losses.h"
@@ -137,6 +138,7 @@ std::vector<std::string> notes(const Report& report) {
   const std::vector<const Row*> rows = rows_that_worked(report);
   std::vector<std::string> notes = without_effect(report);
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+  for (std::string& line : bounds_text(report)) notes.push_back(std::move(line));
   if (std::string noisy = noisy_times(rows); !noisy.empty()) notes.push_back(std::move(noisy));
   for (const Row* row : rows)
     if (row->measurement.losses.changed)

@@ -8,7 +8,8 @@
 namespace memtune::result {
 namespace {
 
-constexpr double kBeyond = 1.6;  // times the median
+constexpr double kBeyond = 1.6;         // times the median
+constexpr double kFrontierRoom = 1.25;  // times the slowest: what takes longer would press all others together
 
 void mark_beyond(std::vector<ParetoPoint>& points) {
   std::vector<double> times;
@@ -29,6 +30,17 @@ void set_predicted(ParetoPoint& point) {
   if (std::isfinite(place) && std::isfinite(time)) point.predicted_peak = place, point.predicted_time = time;
 }
 
+void set_frontiers(std::span<const Frontier> frontiers, std::span<const Row> rows, const Ranking& ranking,
+                   ParetoPlot& plot) {
+  double slowest = 0;
+  for (const ParetoPoint& point : plot.points)
+    if (!point.beyond) slowest = std::max({slowest, point.time, point.predicted_time});
+  for (const Frontier& frontier : frontiers) {
+    std::vector<ParetoPoint> line = placed(frontier, pointers_to(rows), ranking, plot.unit, slowest);
+    if (line.size() > 1) plot.frontiers.push_back(std::move(line));
+  }
+}
+
 void set_ranges(ParetoPlot& plot) {
   const ParetoPoint& first = plot.points.front();
   plot.least_peak = plot.most_peak = first.peak;
@@ -44,6 +56,8 @@ void set_ranges(ParetoPlot& plot) {
     take(point.peak, point.time, point.beyond);
     if (point.predicted_time > 0) take(point.predicted_peak, point.predicted_time, false);
   }
+  for (const auto& line : plot.frontiers)
+    for (const ParetoPoint& point : line) take(point.peak, point.time, false);
   plot.time_digits = plot.time_unit == "ms" ? 1 : digits_for(plot.least_time);
   const auto widen = [](double& low, double& high) {
     const double room = std::max({(high - low) * 0.08, high * 0.01, 1e-9});
@@ -95,7 +109,23 @@ std::vector<std::vector<const Row*>> fronts_of(std::span<const Row* const> rows)
   return fronts;
 }
 
-ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes) {
+std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* const> rows, const Ranking& ranking,
+                                const ByteUnit& unit, double slowest) {
+  const auto is_of_it = [&](const Row* row) {
+    return row->batch == frontier.batch && row->sequence == frontier.sequence && usable(row->measurement) &&
+           row->measurement.step_ms.median > 0;
+  };
+  const auto of_it = std::ranges::find_if(rows, is_of_it);
+  if (of_it == rows.end()) return {};
+  const double scale = ranking.time(**of_it) / (*of_it)->measurement.step_ms.median;
+  std::vector<ParetoPoint> points;
+  for (const Predicted& plan : frontier.plans)
+    if (scale * plan.step_ms <= kFrontierRoom * slowest)
+      points.push_back({nullptr, static_cast<double>(plan.peak_bytes) / unit.bytes, scale * plan.step_ms});
+  return points;
+}
+
+ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes, std::span<const Frontier> frontiers) {
   ParetoPlot plot;
   const Ranking ranking(rows);
   plot.time_name = ranking.title();
@@ -110,6 +140,7 @@ ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes) {
   }
   if (plot.points.empty()) return plot;
   mark_beyond(plot.points);
+  set_frontiers(frontiers, rows, ranking, plot);
   set_ranges(plot);
   set_fronts(plot);
   plot.budget = static_cast<double>(budget_bytes) / plot.unit.bytes;

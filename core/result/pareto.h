@@ -27,13 +27,20 @@ struct ParetoPoint {
 
 struct ParetoPlot {
   ByteUnit unit{"GiB", 1};
-  std::string time_name, time_unit;              // "step ms" and "ms", as Ranking says
-  int time_digits = 1;                           // so many behind the point tell the points apart
-  std::vector<ParetoPoint> points;               // best first, as in the table; refer to the rows
-  std::vector<std::vector<ParetoPoint>> fronts;  // by peak; one a batch and sequence
+  std::string time_name, time_unit;                 // "step ms" and "ms", as Ranking says
+  int time_digits = 1;                              // so many behind the point tell the points apart
+  std::vector<ParetoPoint> points;                  // best first, as in the table; refer to the rows
+  std::vector<std::vector<ParetoPoint>> fronts;     // by peak; one a batch and sequence
+  std::vector<std::vector<ParetoPoint>> frontiers;  // likewise, of plans on paper: without rows
   double least_peak = 0, most_peak = 0, least_time = 0, most_time = 0;  // with some room around
   double budget = 0;                                                    // in the unit; 0: none
 };
-ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes);
+// `frontiers`: those of settings that a row is of; the parts that are far slower than the trials are left out.
+ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes, std::span<const Frontier> frontiers = {});
+
+// A frontier in the units of a plot of `rows`, whose time for the same work follows the batch and the sequence; by
+// peak, without what is much slower than `slowest`, a time of the plot.
+std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* const> rows, const Ranking& ranking,
+                                const ByteUnit& unit, double slowest);
 
 }  // namespace memtune::result

@@ -17,6 +17,12 @@ std::optional<double> error(const Row& row, double predicted, double measured) {
   return predicted / measured - 1;
 }
 
+double time(const nlohmann::json& json, const char* field) {
+  const double ms = json.at(field);
+  if (!(ms >= 0) || !std::isfinite(ms)) throw UsageError("a predicted step of " + json.at(field).dump() + " ms");
+  return ms;
+}
+
 struct Spread {
   double median = 0, most = 0;
 };
@@ -34,13 +40,25 @@ Spread spread_of(std::span<const Row> rows, std::optional<double> (*error_of)(co
 
 void to_json(nlohmann::json& json, const Predicted& predicted) {
   json = {{"step_ms", predicted.step_ms}, {"peak_bytes", predicted.peak_bytes}};
+  if (predicted.least_ms > 0) json["least_ms"] = predicted.least_ms;
 }
 
 void from_json(const nlohmann::json& json, Predicted& predicted) {
-  predicted.step_ms = json.at("step_ms");
-  if (!(predicted.step_ms >= 0) || !std::isfinite(predicted.step_ms))
-    throw UsageError("a predicted step of " + json.at("step_ms").dump() + " ms");
+  predicted.step_ms = time(json, "step_ms");
   predicted.peak_bytes = whole(json.at("peak_bytes"), 0);
+  predicted.least_ms = json.contains("least_ms") ? time(json, "least_ms") : 0;
+}
+
+void to_json(nlohmann::json& json, const Frontier& frontier) {
+  json = {{"plans", frontier.plans}};
+  if (frontier.batch) json["batch"] = *frontier.batch;
+  if (frontier.sequence) json["sequence"] = *frontier.sequence;
+}
+
+void from_json(const nlohmann::json& json, Frontier& frontier) {
+  json.at("plans").get_to(frontier.plans);
+  if (json.contains("batch")) frontier.batch = whole(json.at("batch"), 0);
+  if (json.contains("sequence")) frontier.sequence = whole(json.at("sequence"), 0);
 }
 
 std::optional<double> step_error(const Row& row) {

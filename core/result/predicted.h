@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace memtune::result {
 
@@ -15,11 +16,21 @@ struct Row;
 struct Predicted {
   double step_ms = 0;
   int64_t peak_bytes = 0;  // allocated at most
+  double least_ms = 0;     // on paper no plan that keeps the budget takes less; 0: not known, or no plan for a budget
   bool operator==(const Predicted&) const = default;
+};
+
+// The best plans of many budgets at one setting, the smallest peak first. Only their figures: most were never run.
+struct Frontier {
+  std::optional<int64_t> batch, sequence;  // as of rows
+  std::vector<Predicted> plans;
+  bool operator==(const Frontier&) const = default;
 };
 
 void to_json(nlohmann::json& json, const Predicted& predicted);
 void from_json(const nlohmann::json& json, Predicted& predicted);  // UsageError for what is no time and no size
+void to_json(nlohmann::json& json, const Frontier& frontier);
+void from_json(const nlohmann::json& json, Frontier& frontier);  // likewise
 
 std::optional<double> step_error(const Row& row);
 std::optional<double> peak_error(const Row& row);

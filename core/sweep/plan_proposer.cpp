@@ -15,6 +15,7 @@
 #include "core/config/plan_check.h"
 #include "core/planner/kept_costs.h"
 #include "core/planner/planner.h"
+#include "core/result/row.h"
 
 namespace memtune::sweep {
 namespace {
@@ -38,6 +39,9 @@ bool lacks_memory(const Measurement& measurement) {
 }
 
 result::Predicted predicted(const StepPrediction& step) { return {step.step_ms, step.peak_bytes}; }
+result::Predicted predicted(const PlannedStep& step) {
+  return {step.predicted.step_ms, step.predicted.peak_bytes, step.least_ms};
+}
 
 // The search for the plan of one setting.
 class SettingSearch {
@@ -66,6 +70,20 @@ class SettingSearch {
 
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
+  // On the paper as it is now.
+  const std::vector<result::Predicted>& frontier() {
+    if (!planner_ || !frontier_.empty()) return frontier_;
+    const int64_t host_bytes = limits_.host_budget_bytes;
+    const int64_t least = planner_->least_memory(host_bytes, "").predicted.peak_bytes;
+    const auto rungs = planner::rungs(planner_->predict({}).peak_bytes, least, host_bytes);
+    for (const auto& step : planner_->ladder(rungs, [](const planner::PlanLimits&) { return ""; }))
+      if (step) frontier_.push_back(predicted(*step));
+    std::ranges::sort(frontier_, {}, &result::Predicted::peak_bytes);
+    const auto same = [](const auto& a, const auto& b) { return a.peak_bytes == b.peak_bytes; };
+    frontier_.erase(std::unique(frontier_.begin(), frontier_.end(), same), frontier_.end());
+    return frontier_;
+  }
+
  private:
   struct Strategy {
     std::string name;
@@ -75,7 +93,7 @@ class SettingSearch {
 
   void propose(const PlannedStep& step) {
     planned_.push_back(step);
-    proposals_.push_back({step.plan.strategy, index_, step.plan, predicted(step.predicted)});
+    proposals_.push_back({step.plan.strategy, index_, step.plan, predicted(step)});
   }
   void propose(const Strategy& strategy) {
     proposals_.push_back({strategy.name, index_, strategy.plan, predicted(strategy.step)});
@@ -212,6 +230,7 @@ class SettingSearch {
 
   // So that the plan takes on paper what it took.
   void slow_link(const config::Plan& plan, double step_ms) {
+    frontier_.clear();
     double low = kSlowestLink, high = 1;
     for (int i = 0; i < 8; ++i) {
       const double middle = (low + high) / 2;
@@ -236,6 +255,7 @@ class SettingSearch {
   std::string failed_;  // what was to be, and did not work
   std::unique_ptr<Planner> planner_;
   std::vector<PlannedStep> planned_;
+  std::vector<result::Predicted> frontier_;  // empty: not known, or no longer
   int corrections_ = 0;
   bool ended_ = false;  // nothing is planned
   std::vector<Proposal> proposals_;
@@ -245,7 +265,8 @@ class SettingSearch {
 class PlanProposer : public Proposer {
  public:
   PlanProposer(const Candidates& candidates, const std::vector<Setting>& settings, int64_t budget_bytes,
-               int64_t host_budget_bytes) {
+               int64_t host_budget_bytes)
+      : settings_(settings) {
     for (size_t i = 0; i < settings.size(); ++i)
       searches_.emplace_back(candidates, settings[i], i, budget_bytes, host_budget_bytes);
   }
@@ -259,12 +280,21 @@ class PlanProposer : public Proposer {
 
   std::vector<std::string> take_notes() override {
     std::vector<std::string> notes;
-    for (SettingSearch& search : searches_)
-      for (std::string& note : search.take_notes()) notes.push_back(std::move(note));
+    for (size_t i = 0; i < searches_.size(); ++i)
+      for (const std::string& note : searches_[i].take_notes()) notes.push_back(whose(i) + note);
     return notes;
   }
 
+  std::vector<result::Predicted> frontier(size_t setting) override { return searches_.at(setting).frontier(); }
+
  private:
+  // "batch 4: ", where there are several settings.
+  std::string whose(size_t setting) const {
+    if (searches_.size() == 1) return "";
+    return result::axes_text(settings_[setting].batch, settings_[setting].sequence) + ": ";
+  }
+
+  const std::vector<Setting>& settings_;
   std::vector<SettingSearch> searches_;
 };
 

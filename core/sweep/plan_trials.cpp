@@ -61,7 +61,19 @@ std::vector<TrialState> PlanTrials::next(std::span<const TrialState> trials) {
   std::vector<TrialState> proposed;
   for (Proposal& proposal : proposer_->next(tried)) proposed.push_back(trial_of(std::move(proposal)));
   for (const std::string& note : proposer_->take_notes()) listener_.noted(note);
+  find_frontiers();
   return proposed;
+}
+
+void PlanTrials::find_frontiers() {
+  record_.frontiers.clear();
+  for (size_t i = 0; i < axes_.points().size(); ++i) {
+    std::vector<result::Predicted> plans = proposer_->frontier(i);
+    if (plans.empty()) continue;
+    TrialSpec spec;
+    set_axes(axes_.points()[i], spec);
+    record_.frontiers.push_back({spec.batch, spec.sequence, std::move(plans)});
+  }
 }
 
 std::vector<std::string> PlanTrials::notes() const {
@@ -80,12 +92,16 @@ TrialState PlanTrials::trial_of(Proposal proposal) {
   trial.setting = proposal.setting;
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
   trial.spec.predicted = proposal.predicted;
-  // An axis of one value is a setting like any other.
-  if (settings_.batches.size() > 1 || settings_.global_batch > 0) trial.spec.batch = point.batch;
-  if (settings_.sequences.size() > 1) trial.spec.sequence = point.sequence;
+  set_axes(point, trial.spec);
   if (proposal.costs) with_costs_.insert(trial.spec.key);
   requests_.insert_or_assign(trial.spec.key, std::move(request));
   return trial;
+}
+
+// An axis of one value is a setting like any other.
+void PlanTrials::set_axes(const Setting& point, TrialSpec& spec) const {
+  if (settings_.batches.size() > 1 || settings_.global_batch > 0) spec.batch = point.batch;
+  if (settings_.sequences.size() > 1) spec.sequence = point.sequence;
 }
 
 // All of a reference is read once a sweep.

@@ -37,6 +37,8 @@ class PlanTrials : public SweepSubject {
 
  private:
   TrialState trial_of(Proposal proposal);
+  void set_axes(const Setting& point, TrialSpec& spec) const;
+  void find_frontiers();
   bool is_whole(const std::string& reference);
   bool was_to_record(const TrialSpec& spec) const;
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;

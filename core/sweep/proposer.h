@@ -46,6 +46,11 @@ class Proposer {
   // The trials to run next, in order; none: the sweep is done. `tried` are all so far, in order of running. UsageError
   // in the first call for what the person can fix.
   virtual std::vector<Proposal> next(std::span<const Tried> tried) = 0;
+  // What plans of any budget would take at that setting, on paper, as far as is known now; the smallest peak first.
+  virtual std::vector<result::Predicted> frontier(size_t setting) {
+    (void)setting;
+    return {};
+  }
   // For people, of what the last call found out.
   virtual std::vector<std::string> take_notes() { return {}; }
 };

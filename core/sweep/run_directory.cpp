@@ -87,6 +87,7 @@ SweepRecord record_from_json(const json& value) {
   if (value.contains("global_batch")) record.global_batch = whole(value.at("global_batch"), 0);
   record.mtbf_s = value.value("mtbf_s", 0.0);
   if (value.contains("keep_last")) record.keep_last = whole(value.at("keep_last"), 0);
+  if (value.contains("frontiers")) value.at("frontiers").get_to(record.frontiers);
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
   return record;
 }
@@ -222,6 +223,7 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"facts", record.facts.program},
                       {"inputs", record.facts.inputs},
                       {"loss", record.facts.loss}});
+  if (!record.frontiers.empty()) value["frontiers"] = record.frontiers;
   write_file(root_ / "sweep.json", to_text(value), *files_);
 }
 

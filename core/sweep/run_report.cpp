@@ -142,6 +142,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.global_batch = record.global_batch;
   report.mtbf_s = record.mtbf_s;
   report.keep_last = record.keep_last;
+  report.frontiers = record.frontiers;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());
   report.notes = record.facts.program.notes;
   for (const TrialSpec& spec : record.trials) {

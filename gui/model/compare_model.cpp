@@ -160,6 +160,15 @@ Scatter make_scatter(const Run& run) {
       for (const result::Row* row : front) scatter.fronts.back().points.push_back(points[row]);
     }
   }
+  double slowest = 0;
+  for (const ParetoDot& dot : scatter.points) slowest = std::max(slowest, dot.time);
+  for (size_t i = 0; i < run.reports.size(); ++i) {
+    for (const result::Frontier& frontier : run.reports[i].frontiers) {
+      scatter.frontiers.push_back({i, {}});
+      for (const result::ParetoPoint& point : placed(frontier, by_run[i], ranking, scatter.unit, slowest))
+        scatter.frontiers.back().points.push_back({.peak = point.peak, .time = point.time});
+    }
+  }
   if (!scatter.points.empty() && ranking.work() != result::Work::step)
     scatter.time_digits = digits_for(std::ranges::min(scatter.points, {}, &ParetoDot::time).time);
   return scatter;

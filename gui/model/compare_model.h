@@ -45,6 +45,7 @@ struct Front {
 struct Scatter {
   std::vector<ParetoDot> points;  // of trials that worked
   std::vector<Front> fronts;      // one a report, batch and sequence
+  std::vector<Front> frontiers;   // likewise, of plans on paper: peak and time alone
   ByteUnit unit{"GiB", 1};        // of peaks
   std::string time_label = "step ms", time_unit = "ms";
   int time_digits = 1;

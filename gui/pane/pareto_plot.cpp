@@ -34,6 +34,28 @@ void draw_fronts(const Scatter& scatter) {
   }
 }
 
+// Dots, so that nobody takes them for trials, with small diamonds where a plan is.
+void draw_frontiers(const Scatter& scatter) {
+  constexpr float kGap = 5, kDot = 0.8F;
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  ImPlot::PushPlotClipRect();
+  for (const Front& frontier : scatter.frontiers) {
+    const ImU32 color = with_alpha(frontier.run == 0 ? palette().faint_text : series_color(frontier.run), 0.9F);
+    for (size_t i = 0; i < frontier.points.size(); ++i) {
+      const ImVec2 to = pixels(frontier.points[i]);
+      list.AddNgonFilled(to, px(0.6F * kMarker), color, 4);
+      if (i == 0) continue;
+      const ImVec2 from = pixels(frontier.points[i - 1]);
+      const int dots = static_cast<int>(std::hypot(to.x - from.x, to.y - from.y) / px(kGap));
+      for (int dot = 1; dot < dots; ++dot) {
+        const float share = static_cast<float>(dot) / static_cast<float>(dots);
+        list.AddCircleFilled({from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share}, px(kDot), color);
+      }
+    }
+  }
+  ImPlot::PopPlotClipRect();
+}
+
 ImU32 point_color(const ParetoDot& point) {
   if (point.recommended) return palette().good;
   return point.pareto ? palette().accent : palette().faint_text;
@@ -53,8 +75,11 @@ std::vector<double> log_ticks(double low, double high) {
 // With room around the points, so that no marker is cut. Times far apart (of an offload that waits for the link) are on
 // a logarithmic axis: they would press all others together.
 void set_up_axes(const Scatter& scatter) {
-  const auto [least, most] = std::ranges::minmax(scatter.points, {}, &ParetoDot::peak);
-  const auto [fastest, slowest] = std::ranges::minmax(scatter.points, {}, &ParetoDot::time);
+  std::vector<ParetoDot> shown = scatter.points;
+  for (const Front& frontier : scatter.frontiers)
+    shown.insert(shown.end(), frontier.points.begin(), frontier.points.end());
+  const auto [least, most] = std::ranges::minmax(shown, {}, &ParetoDot::peak);
+  const auto [fastest, slowest] = std::ranges::minmax(shown, {}, &ParetoDot::time);
   const double x = std::max(0.08 * (most.peak - least.peak), 0.02 * most.peak);
   double low = fastest.time - std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
   double high = slowest.time + std::max(0.1 * (slowest.time - fastest.time), 0.02 * fastest.time);
@@ -183,6 +208,7 @@ void draw_pareto(AppState& state) {
   if (!ImPlot::BeginPlot(id.c_str(), {-1, -1}, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle))
     return;
   set_up_axes(scatter);
+  draw_frontiers(scatter);
   draw_fronts(scatter);
   state.compare.points.assign(state.run.trials.size(), {});
   state.compare.labelled.assign(state.run.trials.size(), false);

@@ -2,9 +2,10 @@
 #include <doctest/doctest.h>
 #include <pty.h>
 
-#include "tests/support/run_program.h"
+#include "tests/cli/paper_run.h"
 
 using memtune::test::Ended;
+using memtune::test::PaperRun;
 using memtune::test::Variable;
 using memtune::test::Workspace;
 
@@ -51,4 +52,13 @@ TEST_CASE("a terminal keeps the lines of ended trials above the one that is draw
   REQUIRE(first != std::string::npos);
   CHECK(seen.find("[2/3] checkpoint:full  ", first) < seen.find("[2/3] checkpoint:full  125.0 ms, 8 GiB\r\n"));
   CHECK(seen.find("[3/3] offload:stream  110.0 ms, 12 GiB\r\n") != std::string::npos);
+}
+
+TEST_CASE("plans on paper are counted on a terminal, and leave nothing behind") {
+  const PaperRun place;
+  const std::string line = place.shell_line("plan --from memtune-run");
+  const std::string seen = on_terminal(line.substr(0, line.rfind(" >out")) + " >out");
+  CHECK(seen.find("\r\x1b[Kworking out plans  budget 1/8") != std::string::npos);
+  CHECK(seen.find("\r\x1b[Kworking out plans  budget 8/8") != std::string::npos);
+  CHECK(seen.ends_with("\r\x1b[K"));
 }

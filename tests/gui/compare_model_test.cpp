@@ -202,3 +202,18 @@ TEST_CASE("small models are told in their unit, in the scatter and in the overla
   CHECK(std::string(overlay.unit.name) == "MiB");
   CHECK(std::ranges::max(overlay.a.memory) == doctest::Approx(8));
 }
+
+TEST_CASE("plans on paper of the run's folder are a line of their own") {
+  const memtune::test::ScratchFolder folder;
+  memtune::test::MadeUpRun made(folder.path / "run");
+  made.add("none", 100, 8, nullptr);
+  made.foretell({{}, {}, {{900, int64_t{1} << 30}, {120, int64_t{2} << 30}, {100, int64_t{8} << 30}}});
+  Run run;
+  run.add(folder.path / "run");
+  const Scatter scatter = make_scatter(run);
+  REQUIRE(scatter.frontiers.size() == 1);
+  REQUIRE(scatter.frontiers[0].points.size() == 2);
+  CHECK(scatter.frontiers[0].points[0].peak == 2);
+  CHECK(scatter.frontiers[0].points[0].time == doctest::Approx(120));
+  CHECK(make_scatter(Opened().run).frontiers.empty());
+}

@@ -86,6 +86,10 @@ class MadeUpRun {
     record_.trials.back().predicted = predicted;
     run_.write_record(record_);
   }
+  void foretell(const result::Frontier& frontier) {
+    record_.frontiers.push_back(frontier);
+    run_.write_record(record_);
+  }
 
  private:
   sweep::RunDirectory run_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "tests/planner/costs.h"
 
@@ -108,4 +109,26 @@ TEST_CASE("a slower link moves less") {
   CHECK(fast->predicted.step_ms <= slow->predicted.step_ms);
   planner.scale_link(1);
   CHECK(planner.predict(fast->plan).step_ms == fast->predicted.step_ms);
+}
+
+TEST_CASE("of a ladder no rung is slower than one of less budget, and each keeps its own") {
+  for (const double gb_per_s : {0.0, 6.0, 25.0}) {
+    const Decoder decoder(8, gb_per_s);
+    const Planner planner(decoder.facts, decoder.costs);
+    const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
+    const auto limits = rungs(most, least, 0);
+    size_t begun = 0;
+    const auto plans = planner.ladder(
+        limits, [](const PlanLimits& rung) { return std::to_string(rung.budget_bytes); },
+        [&](size_t i) { CHECK(i == begun++); });
+    CHECK(begun == limits.size());
+    REQUIRE(plans.size() == limits.size());
+    for (size_t i = 0; i < plans.size(); ++i) {
+      REQUIRE(plans[i]);
+      CHECK(plans[i]->predicted.peak_bytes <= limits[i].budget_bytes);
+      CHECK(plans[i]->plan.strategy == std::to_string(limits[i].budget_bytes));
+      if (i > 0) CHECK(plans[i - 1]->predicted.step_ms <= plans[i]->predicted.step_ms);
+      if (i > 0) CHECK(plans[i - 1]->least_ms <= plans[i]->least_ms);
+    }
+  }
 }

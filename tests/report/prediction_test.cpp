@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
@@ -11,6 +12,7 @@
 #include "core/report/text/json.h"
 #include "core/report/text/markdown.h"
 #include "core/report/text/table.h"
+#include "core/report/words.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -130,4 +132,14 @@ TEST_CASE("a sweep without predictions tells of none") {
   CHECK(predictions_text(sample_report()) == "");
   CHECK_FALSE(has(table(sample_report(), {false, 200}), "redicted"));
   CHECK_FALSE(has(markdown(sample_report()), "redicted"));
+}
+
+TEST_CASE("how near a plan is to the least that is possible is told in the notes") {
+  Report report = report::sample_report();
+  CHECK(bounds_text(report).empty());
+  report.rows[4].predicted = {270, 20 * kGiB, 265};
+  const std::string said =
+      "checkpoint:op: 270.0 ms on paper, where no plan that keeps the budget takes less than 265.0 ms";
+  CHECK(bounds_text(report) == std::vector<std::string>{said});
+  CHECK(std::ranges::count(notes(report), said) == 1);
 }

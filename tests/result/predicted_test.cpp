@@ -71,3 +71,13 @@ TEST_CASE("planned is what a name says that begins with plan:") {
   CHECK_FALSE(is_planned(row("plan", 100)));
   CHECK_FALSE(is_planned(row("my-plan:16GiB", 100)));
 }
+
+TEST_CASE("a frontier is read as it was written; what is known of no plan is no time") {
+  const Frontier frontier{4, {}, {{100, 8, 99.5}, {120, 4, 118}}};
+  CHECK(nlohmann::json(frontier).get<Frontier>() == frontier);
+  CHECK(nlohmann::json(frontier)["plans"][0]["least_ms"] == 99.5);
+  CHECK_FALSE(nlohmann::json(frontier).contains("sequence"));
+  CHECK_FALSE(nlohmann::json(Predicted{100, 8}).contains("least_ms"));
+  CHECK_THROWS_AS(nlohmann::json::parse(R"({"step_ms": 1, "peak_bytes": 2, "least_ms": -1})").get<Predicted>(),
+                  UsageError);
+}

@@ -13,7 +13,8 @@ namespace memtune::test {
 
 class Watchdog {
  public:
-  explicit Watchdog(std::string what, std::chrono::seconds limit = std::chrono::seconds(5))
+  // A disk that others keep busy may hold a flush for many seconds: the limit tells a hang, not a slow disk.
+  explicit Watchdog(std::string what, std::chrono::seconds limit = std::chrono::seconds(60))
       : what_(std::move(what)), thread_([this, limit] { watch(limit); }) {}
   ~Watchdog() {
     {

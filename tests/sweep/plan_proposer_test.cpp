@@ -33,7 +33,7 @@ class PaperSweep {
   PaperSweep(double gb_per_s, int64_t budget_bytes,
              std::vector<std::string> strategies = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"})
       : budget_bytes_(budget_bytes), strategies_(std::move(strategies)) {
-    settings_[0].facts.program = decoder(4);
+    for (Setting& setting : settings_) setting.facts.program = decoder(4);
     costs_ = step_of(program(), decoder_ms(program()));
     costs_.out_gb_per_s = costs_.in_gb_per_s = gb_per_s;
     real_ = costs_;
@@ -49,6 +49,7 @@ class PaperSweep {
     const auto proposer = propose_plans(budget_bytes_, 0)(candidates, settings_);
     std::vector<std::string> names;
     for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer)) {
+      frontier = proposer->frontier(0);
       for (const Proposal& proposal : proposals) {
         tried.push_back({proposal.name, proposal.setting, measure(proposal), folder_.path});
         names.push_back(proposal.name);
@@ -56,9 +57,18 @@ class PaperSweep {
         if (proposal.predicted) predicted.push_back(*proposal.predicted);
       }
     }
+    frontier = proposer->frontier(0);
     return names;
   }
 
+  // With a second setting, as large as the first.
+  void add_batch() {
+    settings_.push_back(settings_[0]);
+    settings_[0].batch = 2;
+    settings_[1].batch = 4;
+  }
+
+  std::vector<result::Predicted> frontier;
   std::vector<Tried> tried;
   std::vector<result::Predicted> predicted;
   std::string notes;
@@ -228,4 +238,40 @@ TEST_CASE("a budget that no plan keeps gets the plan that takes least, and is to
   const auto names = sweep.run();
   CHECK(names == std::vector<std::string>{"none", "plan:least"});
   CHECK(sweep.notes.find("no plan keeps 100 MiB on paper; the least takes ") != std::string::npos);
+}
+
+TEST_CASE("what plans of other budgets would take is known once there is paper, and never slower with more") {
+  PaperSweep sweep(50, 7 * 1024 * kMiB);
+  sweep.run();
+  REQUIRE(sweep.frontier.size() > 4);
+  for (size_t i = 1; i < sweep.frontier.size(); ++i) {
+    CHECK(sweep.frontier[i].peak_bytes >= sweep.frontier[i - 1].peak_bytes);
+    CHECK(sweep.frontier[i].step_ms <= sweep.frontier[i - 1].step_ms);
+    CHECK(sweep.frontier[i].least_ms <= sweep.frontier[i].step_ms);
+  }
+  CHECK(sweep.frontier.back().peak_bytes <= sweep.peak_bytes());
+  CHECK(sweep.predicted[0].least_ms > 0);
+  CHECK(sweep.predicted[0].least_ms <= sweep.predicted[0].step_ms);
+  PaperSweep fits(50, 100 * 1024 * kMiB);
+  fits.run();
+  CHECK(fits.frontier.empty());
+}
+
+TEST_CASE("a slower link changes what plans of other budgets would take") {
+  PaperSweep slow(50, 6 * 1024 * kMiB), fast(50, 6 * 1024 * kMiB);
+  slow.real_.out_gb_per_s = slow.real_.in_gb_per_s = 18;
+  slow.run();
+  fast.run();
+  CHECK(slow.frontier.front().step_ms > fast.frontier.front().step_ms);
+}
+
+TEST_CASE("of several settings each note says whose it is") {
+  PaperSweep one(50, 100 * 1024 * kMiB), two(50, 100 * 1024 * kMiB);
+  two.add_batch();
+  one.run();
+  two.run();
+  CHECK(one.notes == "none keeps the budget of 100 GiB: no plan is looked for\n");
+  CHECK(two.notes ==
+        "batch 2: none keeps the budget of 100 GiB: no plan is looked for\n"
+        "batch 4: none keeps the budget of 100 GiB: no plan is looked for\n");
 }

@@ -28,6 +28,10 @@ class Foretelling : public Proposer {
     return {{"none", 0, plan("none")}, {"offload:stream", 0, plan("offload:stream"), predicted_}};
   }
 
+  std::vector<Predicted> frontier(size_t) override {
+    return predicted_ ? std::vector<Predicted>{*predicted_, {100, 2000, 90}} : std::vector<Predicted>();
+  }
+
  private:
   const std::vector<Setting>& settings_;
   std::optional<Predicted> predicted_;
@@ -88,4 +92,16 @@ TEST_CASE("of a trial that runs again the latest prediction counts") {
   bench.sweep(kFirst);
   std::filesystem::remove(bench.settings.directory / "trials/2-offload-stream/measurement.json");
   CHECK(bench.sweep(kSecond) == kSecond);
+}
+
+TEST_CASE("plans that were only worked out are in sweep.json and in the report") {
+  Bench bench;
+  bench.sweep(kFirst);
+  const RunDirectory directory(bench.settings.directory);
+  const SweepRecord record = directory.read_record();
+  const std::vector<result::Frontier> told = {{{}, {}, {kFirst, {100, 2000, 90}}}};
+  CHECK(record.frontiers == told);
+  CHECK(make_report(directory, record).frontiers == told);
+  bench.sweep({});
+  CHECK(directory.read_record().frontiers.empty());
 }

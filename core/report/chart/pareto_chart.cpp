@@ -28,6 +28,7 @@ class ParetoChart {
     put_x_axis(svg_, frame_, x_, std::string("peak ") + plot_.unit.name);
     put_y_axis(svg_, frame_, y_, plot_.time_name);
     put_budget();
+    for (const auto& frontier : plot_.frontiers) put_frontier(frontier);
     for (const auto& front : plot_.fronts) put_front(front);
     for (const ParetoPoint& point : plot_.points) put_predicted(point);
     for (const ParetoPoint& point : plot_.points) put_point(point);
@@ -72,6 +73,16 @@ class ParetoChart {
     }
     if (points.size() > 1) svg_.path(points, "front");
     lines_.push_back(std::move(points));
+  }
+
+  void put_frontier(const std::vector<ParetoPoint>& frontier) {
+    std::vector<Point> points;
+    for (const ParetoPoint& point : frontier) points.push_back(place(point));
+    svg_.path(points, "frontier");
+    for (size_t i = 0; i < points.size(); ++i)
+      svg_.dot(
+          points[i], 2.5, "planned",
+          "a plan on paper: " + time_text(frontier[i]) + ", " + fixed(frontier[i].peak, 2) + " " + plot_.unit.name);
   }
 
   void put_point(const ParetoPoint& point) {
@@ -143,7 +154,7 @@ class ParetoChart {
 }  // namespace
 
 std::string pareto_chart(const Report& report) {
-  const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
+  const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes, report.frontiers);
   return plot.points.empty() ? "" : ParetoChart(plot).draw();
 }
 

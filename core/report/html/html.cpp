@@ -213,7 +213,8 @@ class Page {
     return std::string(std::ranges::any_of(report_.rows, result::is_planned)
                            ? " A diamond is a plan made for this model."
                            : "") +
-           (has_predictions(report_) ? " Hollow: where it was predicted." : "");
+           (has_predictions(report_) ? " Hollow: where it was predicted." : "") +
+           (report_.frontiers.empty() ? "" : " Dotted: what the best plans of other budgets would take, on paper.");
   }
 
   void put_memory() {

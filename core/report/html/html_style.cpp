@@ -46,6 +46,8 @@ svg .halo-text { paint-order:stroke; stroke:var(--page); stroke-width:4px; strok
 svg line, svg polyline { fill:none; stroke:var(--soft); stroke-width:1; }
 svg .grid { stroke:var(--grid); } svg .axis { stroke:var(--soft); }
 svg .front { stroke:var(--s0); stroke-width:1.6; }
+svg .frontier { stroke:var(--s7); stroke-width:1.2; stroke-dasharray:2 3; }
+svg .planned { fill:var(--s7); }
 svg .budget { stroke:var(--bad); stroke-width:1.5; stroke-dasharray:6 4; }
 svg .leader { stroke:var(--soft); } svg .interval { stroke:var(--ink); stroke-width:1.3; }
 svg .other { fill:var(--s7); } svg .best { fill:var(--s0); } svg .chosen { fill:var(--s2); }

@@ -110,6 +110,7 @@ std::string to_json_text(const Report& report) {
                          {"notes", report.notes}};
   if (report.global_batch > 0) json["global_batch"] = report.global_batch;
   if (const auto advice = saving(report)) json["saving"] = *advice;
+  if (!report.frontiers.empty()) json["frontiers"] = report.frontiers;
   // File names need not be UTF-8; a report with a replacement character is better than none.
   return print_json(json, 2) + "\n";
 }
@@ -137,6 +138,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   if (json.contains("origin")) report.origin = json.at("origin").get<trace::Origin>();
   report.reference = json.value("reference", "none");
   report.emulated = json.value("emulated", false);
+  if (json.contains("frontiers")) json.at("frontiers").get_to(report.frontiers);
   report.notes = json.value("notes", std::vector<std::string>());
   return report;
 } catch (const std::exception& error) {

@@ -77,6 +77,7 @@ class Plot {
         canvas_(width_, kHeight) {}
 
   std::string print() {
+    for (const auto& frontier : plot_.frontiers) put_frontier(frontier);
     for (const auto& front : plot_.fronts) put_front(front);
     put_points();
     text_ = std::string(" ") + plot_.time_name + "\n";
@@ -108,6 +109,18 @@ class Plot {
       for (int x = from; x <= to; ++x) canvas_.dot(x, high);
       for (int y = high; y <= low; ++y) canvas_.dot(to, y);
     }
+  }
+  // Straight from plan to plan, with gaps; a plan is a diamond.
+  void put_frontier(const std::vector<ParetoPoint>& frontier) {
+    for (size_t i = 1; i < frontier.size(); ++i) {
+      const int x = dot_x(frontier[i - 1]), y = dot_y(frontier[i - 1]);
+      const int across = dot_x(frontier[i]) - x, down = dot_y(frontier[i]) - y;
+      const int dots = std::max({std::abs(across), std::abs(down), 1});
+      for (int dot = 0; dot <= dots; dot += 3) canvas_.dot(x + across * dot / dots, y + down * dot / dots);
+    }
+    for (const ParetoPoint& point : frontier)
+      canvas_.mark(static_cast<int>(std::lround(x_of(point.peak))), static_cast<int>(std::lround(y_of(point))),
+                   {"◇", Paint::dim});
   }
   int dot_x(const ParetoPoint& point) const { return static_cast<int>(std::lround(2 * x_of(point.peak))); }
   int dot_y(const ParetoPoint& point) const { return static_cast<int>(std::lround(4 * y_of(point) + 1.5)); }
@@ -164,6 +177,7 @@ class Plot {
     }
     const auto beyond = [](const ParetoPoint& point) { return point.beyond; };
     if (std::any_of(plot_.points.begin(), plot_.points.end(), beyond)) text_ += " ↑ slower than the plot is high\n";
+    if (!plot_.frontiers.empty()) text_ += " ◇ what the best plans of other budgets would take, on paper\n";
   }
 
   const ParetoPlot& plot_;
@@ -177,7 +191,7 @@ class Plot {
 
 std::string pareto_plot(const Report& any, TableStyle style) {
   const Report report = printable(any);
-  const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
+  const result::ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes, report.frontiers);
   if (plot.points.empty()) return " no trial worked\n";
   std::string text = Plot(plot, style).print();
   const std::vector<std::string> marks = legend(report);

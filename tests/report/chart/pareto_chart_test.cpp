@@ -128,3 +128,30 @@ TEST_CASE("a plan is a diamond, and a hollow point where it was predicted is wit
   report.rows[4].predicted = {2200, 44 * kGiB};
   CHECK(result::pareto_plot_of(report.rows, 0).most_time < 600);  // others are not flattened for it
 }
+
+TEST_CASE("the frontier is placed in the plot's time, without what is far slower than the trials") {
+  Report report = report::sample_report();
+  report.frontiers = {{{}, {}, {{900, 8 * kGiB}, {300, 10 * kGiB}, {250, 40 * kGiB}}},
+                      {8, {}, {{1, kGiB}, {2, 2 * kGiB}}}};  // of a batch that has no trial
+  const auto plot = result::pareto_plot_of(report.rows, 0, report.frontiers);
+  REQUIRE(plot.frontiers.size() == 1);
+  REQUIRE(plot.frontiers[0].size() == 2);
+  CHECK(plot.frontiers[0][0].peak == 10);
+  CHECK(plot.frontiers[0][0].time == doctest::Approx(300));
+  CHECK(plot.least_peak < 10);
+  CHECK(plot.most_peak > 40);
+  const std::string chart = report::pareto_chart(report);
+  CHECK(chart.find("class=\"frontier\"") != std::string::npos);
+  CHECK(chart.find("a plan on paper: 300.0 ms, 10.00 GiB") != std::string::npos);
+}
+
+TEST_CASE("where the plot counts samples the frontier does too") {
+  Report report = report::sample_report();
+  for (auto& row : report.rows) row.batch = 4;
+  report.rows[3].batch = 8;
+  report.frontiers = {{4, {}, {{320, 10 * kGiB}, {275, 20 * kGiB}}}};
+  const auto plot = result::pareto_plot_of(report.rows, 0, report.frontiers);
+  const result::Ranking ranking{std::span<const result::Row>(report.rows)};
+  REQUIRE(plot.frontiers.size() == 1);
+  CHECK(plot.frontiers[0][1].time == doctest::Approx(ranking.time(report.rows[4])));
+}

@@ -114,3 +114,16 @@ TEST_CASE("findings carry their rule, their advice and where they are seen") {
                          "evidence": {"strategy": "offload:stream", "start_ns": 10, "end_ns": 20, "events": [3, 1],
                                       "value": 2}}])"));
 }
+
+TEST_CASE("the frontier and how near to it a plan is are told, and read again") {
+  Report report = sample_report();
+  report.frontiers = {{{}, {}, {{320, 8 * kGiB, 310}, {260, 30 * kGiB, 259}}}};
+  report.rows[4].predicted = {270, 20 * kGiB, 265};
+  const json answer = json::parse(to_json_text(report));
+  CHECK(answer["frontiers"][0]["plans"][1]["step_ms"] == 260);
+  CHECK(answer["trials"][4]["predicted"]["least_ms"] == 265);
+  const Report read = from_json_text(answer.dump(), "it");
+  CHECK(read.frontiers == report.frontiers);
+  CHECK(read.rows[4].predicted == report.rows[4].predicted);
+  CHECK_FALSE(json::parse(to_json_text(sample_report())).contains("frontiers"));
+}

@@ -70,3 +70,15 @@ TEST_CASE("trials at one point get marks beside each other") {
 }
 
 TEST_CASE("nothing worked") { CHECK(pareto_plot({}, {}) == " no trial worked\n"); }
+
+TEST_CASE("plans on paper are hollow diamonds on a line of dots, and said below") {
+  Report report = report::sample_report();
+  report.frontiers = {{{}, {}, {{400, 10 * report::kGiB}, {300, 16 * report::kGiB}, {250, 36 * report::kGiB}}}};
+  const std::string plot = pareto_plot(report, {false, 60});
+  CHECK(split(plot.substr(0, plot.find("peak GiB")), '\n').size() > 18);
+  size_t diamonds = 0;
+  for (size_t at = plot.find("◇"); at != std::string::npos; at = plot.find("◇", at + 1)) ++diamonds;
+  CHECK(diamonds == 4);  // with the one of the key
+  CHECK(plot.find(" ◇ what the best plans of other budgets would take, on paper\n") != std::string::npos);
+  CHECK(pareto_plot(report::sample_report(), {false, 60}).find("◇") == std::string::npos);
+}

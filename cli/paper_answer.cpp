@@ -1,0 +1,101 @@
+#include "cli/paper_answer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/paper_reasons.h"
+#include "cli/plan_table.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+
+namespace memtune::cli {
+namespace {
+
+using nlohmann::json;
+
+// ms that a GiB more saves, from this rung to the one above; nothing where it saves none or is the highest.
+std::optional<double> price(const PaperRung& rung, const PaperRung& above) {
+  if (!rung.step || !above.step) return {};
+  const planner::StepPrediction &here = rung.step->predicted, &there = above.step->predicted;
+  const double gib = double(there.peak_bytes - here.peak_bytes) / double(1 << 30);
+  return gib > 0 ? std::optional((here.step_ms - there.step_ms) / gib) : std::nullopt;
+}
+
+std::string cells(const PaperRung& rung, const PaperAnswer& answer) {
+  if (!rung.step)
+    return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan keeps it; the least takes " +
+           format_bytes(answer.least_bytes);
+  const planner::StepPrediction& step = rung.step->predicted;
+  return pad_left(format_bytes(rung.budget_bytes), 12) + pad_left(fixed(step.step_ms, 1), 11) +
+         pad_left(fixed(rung.step->least_ms, 1), 10) + pad_left(fixed(step.step_ms / answer.none_ms, 3), 9) +
+         pad_left(format_bytes(step.peak_bytes), 13) + pad_left(fixed(step.recompute_ms, 1), 14) +
+         pad_left(format_bytes(step.out_bytes), 13);
+}
+
+std::string table(const PaperAnswer& answer) {
+  const bool ranged = std::ranges::any_of(answer.rungs, [](const PaperRung& rung) { return rung.range.has_value(); });
+  std::string text =
+      answer.title + ", on paper: a step of none takes " + ms_text(answer.none_ms) +
+      (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
+      "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more" +
+      (ranged ? "              from, to" : "") + "\n";
+  for (size_t i = 0; i < answer.rungs.size(); ++i) {
+    const auto saved = i > 0 ? price(answer.rungs[i], answer.rungs[i - 1]) : std::nullopt;
+    const std::optional<StepRange>& range = answer.rungs[i].range;
+    text += cells(answer.rungs[i], answer);
+    if (saved || range) text += pad_left(saved ? fixed(*saved, 2) : "", 16);
+    if (range) text += pad_left(fixed(range->from_ms, 1) + " to " + fixed(range->to_ms, 1), 22);
+    text += "\n";
+  }
+  return text + "\n least ms: no plan that keeps the budget takes less on paper\n";
+}
+
+json predicted(const PaperRung& rung) {
+  const planner::StepPrediction& step = rung.step->predicted;
+  json told = {{"step_ms", step.step_ms},       {"least_ms", rung.step->least_ms},
+               {"peak_bytes", step.peak_bytes}, {"recompute_ms", step.recompute_ms},
+               {"out_bytes", step.out_bytes},   {"in_bytes", step.in_bytes},
+               {"wait_ms", step.wait_ms},       {"host_peak_bytes", step.host_peak_bytes}};
+  if (rung.range) told.update({{"step_ms_from", rung.range->from_ms}, {"step_ms_to", rung.range->to_ms}});
+  return told;
+}
+
+}  // namespace
+
+result::Predicted PaperRung::predicted() const {
+  return {step->predicted.step_ms, step->predicted.peak_bytes, step->least_ms};
+}
+
+std::string to_text(const PaperAnswer& answer, const config::ProgramFacts& program, int width) {
+  std::string text = table(answer);
+  for (const PaperRung& rung : answer.rungs) {
+    if (!rung.reasons) continue;
+    const std::string title = answer.rungs.size() > 1 ? "why, under " + format_bytes(rung.budget_bytes) : "why";
+    text += "\n " + title + "\n" + reasons_text(*rung.reasons, rung.budget_bytes, width);
+  }
+  if (answer.rungs.size() == 1 && answer.rungs.front().step)
+    text += "\n" + summary_table(plan::summarize(answer.rungs.front().step->plan, program));
+  for (const std::string& note : answer.notes) {
+    text += "\n";
+    for (const std::string& line : wrap(note, width - 1)) text += " " + line + "\n";
+  }
+  return text;
+}
+
+json to_json(const PaperAnswer& answer) {
+  json list = json::array();
+  for (const PaperRung& rung : answer.rungs) {
+    json one = {{"budget_bytes", rung.budget_bytes}, {"fits", rung.step.has_value()}};
+    if (rung.step) one["predicted"] = predicted(rung);
+    if (rung.reasons) one["reasons"] = reasons_json(*rung.reasons);
+    list.push_back(one);
+  }
+  return {{"model", answer.title},
+          {"recorded", answer.strategy},
+          {"none_ms", answer.none_ms},
+          {"least_bytes", answer.least_bytes},
+          {"plans", list},
+          {"notes", answer.notes}};
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,103 @@
+#include "core/planner/rerun_prices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/private_output.h"
+
+namespace memtune::planner {
+namespace {
+
+using config::StepCosts;
+
+double bytes_of(const StepTables::Value& value) { return static_cast<double>(value.held_bytes); }
+
+bool is_cast(const StepTables::Value& value) { return value.output == kPrivate && value.cast_of != StepCosts::kNoCast; }
+
+double ratio(const RerunPiece& piece) { return piece.ms / piece.bytes; }
+
+}  // namespace
+
+RerunPrices::RerunPrices(const StepTables& tables, std::vector<char> wanted)
+    : tables_(tables),
+      wanted_(std::move(wanted)),
+      made_bytes_(tables.runs.size()),
+      readers_(tables.values.size()),
+      last_(tables.values.size(), -1),
+      known_(tables.values.size()) {
+  for (const StepTables::Value& value : tables.values) {
+    if (value.run >= 0 && !is_cast(value)) made_bytes_[value.run] += bytes_of(value);
+    if (is_cast(value) && value.cast_of >= 0) ++readers_[value.cast_of], last_[value.cast_of] = value.run;
+  }
+  for (int run = 0; run < static_cast<int>(tables.runs.size()); ++run)
+    for (const int value : tables.reads[run]) ++readers_[value], last_[value] = std::max(last_[value], run);
+}
+
+const RerunPrices::Known& RerunPrices::pieces(int value) {
+  if (!known_[value]) {
+    known_[value].emplace();  // of what depends on itself: nothing
+    known_[value] = find(value);
+  }
+  return *known_[value];
+}
+
+bool RerunPrices::can_rerun(const StepTables::Value& value) const {
+  return !value.outside &&
+         (is_cast(value) || (!tables_.runs[value.run].writes_outside && !tables_.runs[value.run].on_host));
+}
+
+// Of an op that makes several values, its share.
+double RerunPrices::own_ms(const StepTables::Value& value) const {
+  if (is_cast(value))
+    return tables_.cast_bytes_per_ms > 0 ? 2 * static_cast<double>(value.bytes) / tables_.cast_bytes_per_ms : 0;
+  const double made = made_bytes_[value.run];
+  return made > 0 ? tables_.runs[value.run].ms * bytes_of(value) / made : 0;
+}
+
+std::vector<int> RerunPrices::unkept_inputs(const StepTables::Value& value) const {
+  std::vector<int> inputs;
+  const auto add = [&](int input) {
+    const StepTables::Value& entry = tables_.values[input];
+    if (!wanted_[input] && !entry.outside && entry.held_bytes > 0 && input < value.number) inputs.push_back(input);
+  };
+  if (!is_cast(value))
+    for (const int input : tables_.reads[value.run]) add(input);
+  else if (value.cast_of >= 0)
+    add(value.cast_of);
+  return inputs;
+}
+
+// What an input would take where it stayed for the rerun is not freed, until it is made again too.
+RerunPrices::Known RerunPrices::find(int number) {
+  const StepTables::Value& value = tables_.values[number];
+  Known known;
+  known.largest_bytes = value.bytes;
+  if (!can_rerun(value) || value.held_bytes == 0) return known;
+  double inputs_bytes = 0;
+  for (const int input : unkept_inputs(value)) {
+    const Known& of_input = pieces(input);
+    known.last_read = std::max({known.last_read, last_[input], of_input.last_read});
+    known.largest_bytes = std::max(known.largest_bytes, of_input.largest_bytes);
+    const double part = 1.0 / std::max(1, readers_[input]);
+    inputs_bytes += part * bytes_of(tables_.values[input]);
+    for (const RerunPiece& piece : of_input.pieces) known.pieces.push_back({part * piece.bytes, part * piece.ms});
+  }
+  const double own_bytes = bytes_of(value) - inputs_bytes, ms = own_ms(value);
+  if (own_bytes > 0) {
+    known.pieces.push_back({own_bytes, ms});
+    return known;
+  }
+  std::ranges::sort(known.pieces, {}, ratio);
+  double left = bytes_of(value);
+  size_t used = 0;
+  for (; used < known.pieces.size() && left > 0; ++used) {
+    RerunPiece& piece = known.pieces[used];
+    const double share = std::min(1.0, left / piece.bytes), taken = share * piece.bytes;
+    left -= taken;
+    piece = {taken, share * piece.ms + ms * taken / bytes_of(value)};
+  }
+  known.pieces.resize(used);
+  return known;
+}
+
+}  // namespace memtune::planner

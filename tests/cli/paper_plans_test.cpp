@@ -1,0 +1,102 @@
+// What "memtune plan --from" answers, from the folder of a sweep whose costs were recorded.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/text.h"
+#include "tests/cli/paper_run.h"
+
+using namespace memtune;
+using namespace memtune::test;
+using nlohmann::json;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text)
+    if (c != '\n' && !(c == ' ' && line.ends_with(' ')))
+      line += c;
+    else if (!line.ends_with(' '))
+      line += ' ';
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("a ladder is a table with the least that is possible, and a plot with what was measured") {
+  const PaperRun place;
+  const Ended ended = place.memtune("plan --from memtune-run");
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "      budget    step ms  least ms   × none "));
+  CHECK(has(ended.out, " least ms: no plan that keeps the budget takes less on paper\n"));
+  CHECK(has(ended.out, " ◇ what the best plans of other budgets would take, on paper\n"));
+  CHECK(has(ended.out, " a  none "));
+  CHECK_FALSE(has(ended.out, " why\n"));
+  const json plans = json::parse(place.memtune("plan --from memtune-run --json -").out)["plans"];
+  REQUIRE(plans.size() == 8);
+  for (size_t i = 1; i < plans.size(); ++i) {
+    const json &one = plans[i]["predicted"], &above = plans[i - 1]["predicted"];
+    CHECK(one["step_ms"] >= above["step_ms"]);
+    CHECK(one["least_ms"] <= one["step_ms"]);
+    CHECK_FALSE(plans[i].contains("reasons"));
+  }
+}
+
+TEST_CASE("of one budget it is told why each block is treated so, and what binds") {
+  const PaperRun place;
+  const Ended ended = place.memtune("plan --from memtune-run --budget 8GiB");
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "\n why\n"));
+  CHECK(has(ended.out, "(the budget has room; "));
+  CHECK(has(ended.out, "  what binds: the peak, "));
+  CHECK(has(in_one_line(ended.out), " below the budget"));
+  for (const std::string& line : split(ended.out, '\n')) CHECK(line.size() < 120);
+  const json reasons =
+      json::parse(place.memtune("plan --from memtune-run --budget 8GiB --json -").out)["plans"][0]["reasons"];
+  CHECK(reasons["binds"]["peak_bytes"] > 0);
+  size_t blocks = 0;
+  for (const json& parts : reasons["parts"]) {
+    blocks += parts["blocks"].size();
+    CHECK(parts["kept"]["bytes"] >= parts["kept"]["next_bytes"]);
+  }
+  CHECK(blocks == 6);
+  const std::string two = place.memtune("plan --from memtune-run --budget 8GiB --budget 7GiB").out;
+  CHECK(has(two, " why, under 8 GiB\n"));
+  CHECK(has(two, " why, under 7 GiB\n"));
+}
+
+TEST_CASE("a plan goes to stdout alone, so that it can be piped") {
+  const PaperRun place;
+  const Ended ended = place.memtune("plan --from memtune-run --budget 8GiB --write -");
+  CHECK(ended.code == 0);
+  CHECK(json::parse(ended.out)["strategy"] == "plan:8 GiB");
+  const Ended both = place.memtune("plan --from memtune-run --budget 8GiB --write - --json answer.json");
+  CHECK(json::parse(both.out)["strategy"] == "plan:8 GiB");
+  CHECK(json::parse(slurp(place.folder.path / "answer.json"))["plans"].size() == 1);
+}
+
+TEST_CASE("what the run's costs were recorded with cannot be changed beside them") {
+  const PaperRun place;
+  for (const char* flag : {"--model tiny", "--steps 2", "--out here", "--dtype bf16", "--memory-cap 1GiB", "--pack"}) {
+    CAPTURE(flag);
+    const Ended ended = place.memtune(std::string("plan --from memtune-run ") + flag);
+    CHECK(ended.code == 2);
+    CHECK(has(ended.err, "plan --from: " + split(flag, ' ').front() + " is the run's own; "));
+    CHECK(count_lines(ended.err) == 1);
+  }
+  const Ended fine = place.memtune("plan --from memtune-run --host-budget 1GiB -q --no-color");
+  CHECK(fine.code == 0);
+  CHECK(fine.err.empty());
+}
+
+TEST_CASE("a dry run under a budget says what is decided later") {
+  const Workspace place;
+  const Ended ended = place.memtune("sweep -q --dry-run --model tiny --budget 1GiB");
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "none\n# then, unless none keeps 1 GiB: a plan for it, made from what a step of none costs, "));
+  CHECK(has(ended.out, "\n#   none, checkpoint:full"));
+  CHECK_FALSE(has(place.memtune("sweep -q --dry-run --model tiny --strategy none --budget 1GiB").out, "#"));
+}

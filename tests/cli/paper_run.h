@@ -1,0 +1,35 @@
+// The folder of a sweep that plans can be made from, without a model.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/planner/step_model.h"
+#include "core/sweep/run_directory.h"
+#include "tests/planner/costs.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::test {
+
+// A decoder of six blocks, measured under none alone.
+struct PaperRun : Workspace {
+  PaperRun() {
+    const sweep::RunDirectory run(folder.path / "memtune-run");
+    sweep::SweepRecord record;
+    record.model = "paper.pt";
+    record.facts.program = decoder(6);
+    config::StepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
+    costs.out_gb_per_s = costs.in_gb_per_s = 25;
+    record.trials = {{"none", {}, {}, "key", "trials/1-none"}};
+    std::filesystem::create_directories(run / "trials/1-none");
+    result::Measurement none;
+    none.strategy = "none";
+    none.step_ms = result::summarize({costs.step_ms});
+    none.peak_bytes.allocated = planner::StepModel(record.facts.program, costs).predict({}).peak_bytes;
+    run.write_measurement("trials/1-none", none);
+    write_file(run / "trials/1-none/costs.json", nlohmann::json(costs).dump());
+    run.write_record(record);
+  }
+};
+
+}  // namespace memtune::test

@@ -1,0 +1,96 @@
+// What is told of a plan adds up to what is predicted of it, names every block once, and finds the moment of the peak.
+#include "core/planner/plan_reasons.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/planner/planner.h"
+#include "tests/planner/costs.h"
+
+using namespace memtune;
+using namespace memtune::planner;
+using namespace memtune::test;
+using Where = TreatedParts::Where;
+
+namespace {
+
+struct Decoder {
+  explicit Decoder(int blocks, double gb_per_s, int passes = 1)
+      : facts(decoder(blocks)), costs(step_of(facts, decoder_ms(facts))) {
+    costs.out_gb_per_s = costs.in_gb_per_s = gb_per_s;
+    costs.passes = passes;
+    costs.step_ms *= passes;
+  }
+  ProgramFacts facts;
+  config::StepCosts costs;
+};
+
+double sum(const PlanReasons& reasons, double TreatedParts::*figure) {
+  double sum = 0;
+  for (const TreatedParts& parts : reasons.parts) sum += parts.*figure;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("the reasons add up to the prediction, and have every block once") {
+  for (const int passes : {1, 2})
+    for (const double gb_per_s : {4.0, 40.0}) {
+      const Decoder decoder(6, gb_per_s, passes);
+      const Planner planner(decoder.facts, decoder.costs);
+      const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
+      for (const int share : {2, 5, 8}) {
+        const auto planned = planner.plan({least + (most - least) * share / 10, 0}, "");
+        REQUIRE(planned);
+        const StepPrediction& step = planned->predicted;
+        const PlanReasons reasons = planner.reasons(*planned);
+        std::vector<int> blocks;
+        int64_t moved = 0;
+        for (const TreatedParts& parts : reasons.parts) {
+          CHECK((parts.where == Where::blocks) == !parts.blocks.empty());
+          CHECK((parts.freed_bytes > 0) == !parts.made_again.empty());
+          CHECK((parts.moved_bytes > 0) == !parts.moved.empty());
+          blocks.insert(blocks.end(), parts.blocks.begin(), parts.blocks.end());
+          moved += parts.moved_bytes;
+        }
+        std::ranges::sort(blocks);
+        CHECK(blocks == std::vector<int>{0, 1, 2, 3, 4, 5});
+        CHECK(passes * moved == step.out_bytes);
+        CHECK(sum(reasons, &TreatedParts::recompute_ms) == doctest::Approx(step.recompute_ms));
+        CHECK(sum(reasons, &TreatedParts::wait_ms) == doctest::Approx(step.wait_ms));
+        CHECK(reasons.peak.bytes == step.peak_bytes);
+      }
+    }
+}
+
+TEST_CASE("of a step that keeps everything the peak is where it was recorded, and the cheapest bytes are named") {
+  const Decoder decoder(3, 4);
+  const Planner planner(decoder.facts, decoder.costs);
+  const auto planned = planner.plan({planner.predict({}).peak_bytes, 0}, "");
+  REQUIRE(planned);
+  const PlanReasons reasons = planner.reasons(*planned);
+  const auto& moments = decoder.costs.moments;
+  const auto top = std::ranges::max_element(moments, {}, &config::StepCosts::Moment::peak_bytes);
+  REQUIRE(top->peak_bytes > decoder.costs.runs.back().before_bytes + decoder.costs.runs.back().own_bytes - 1);
+  const OpFacts& op = decoder.facts.ops[decoder.costs.runs[decoder.costs.saved[top->saved].run].op];
+  CHECK(reasons.peak.bytes == planned->predicted.peak_bytes);
+  CHECK(reasons.peak.op == op.name);
+  CHECK(reasons.peak.block == op.block);
+  const auto blocks = std::ranges::find(reasons.parts, Where::blocks, &TreatedParts::where);
+  REQUIRE(blocks != reasons.parts.end());
+  CHECK(blocks->blocks.size() == 3);
+  CHECK(blocks->freed_bytes + blocks->moved_bytes == 0);
+  CHECK(blocks->next_bytes > 0);
+  CHECK(blocks->next_ms > 0);
+  CHECK(blocks->next_bytes < blocks->kept_bytes);
+}
+
+TEST_CASE("a peak in the update is told as such") {
+  Decoder decoder(2, 0);
+  decoder.costs.after_peak_bytes = int64_t{1} << 40;
+  const Planner planner(decoder.facts, decoder.costs);
+  const auto planned = planner.plan({int64_t{1} << 41, 0}, "");
+  REQUIRE(planned);
+  CHECK(planner.reasons(*planned).peak.pass == PeakMoment::Pass::update);
+}

@@ -1,0 +1,115 @@
+// No plan, however strange, takes less than what is proven of the memory that it needs; and what is proven is not far
+// below what the planner finds.
+#include "core/planner/step_bound.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+
+#include "core/plan/draft.h"
+#include "core/planner/planner.h"
+#include "tests/planner/costs.h"
+
+using namespace memtune;
+using namespace memtune::planner;
+using namespace memtune::test;
+
+namespace {
+
+// Its ops take random times, its backward asks for some before it lets others go.
+struct Decoder {
+  // Its values, of 16 MiB to 512, are so much smaller.
+  Decoder(int blocks, double gb_per_s, std::mt19937& random, int smaller = 1) : facts(decoder(blocks)) {
+    for (OpFacts& op : facts.ops)
+      for (int64_t& bytes : op.output_bytes) bytes /= smaller;
+    std::vector<double> ms = decoder_ms(facts);
+    for (double& one : ms) one *= std::uniform_real_distribution(0.2, 3.0)(random);
+    costs = step_of(facts, ms);
+    costs.out_gb_per_s = gb_per_s;
+    costs.in_gb_per_s = 0.7 * gb_per_s;
+    for (size_t i = 1; i + 1 < costs.moments.size(); i += 2)
+      if (random() % 4 == 0) swap(costs.moments[i], costs.moments[i + 1]);
+  }
+  static void swap(config::StepCosts::Moment& a, config::StepCosts::Moment& b) {
+    std::swap(a.kind, b.kind);
+    std::swap(a.saved, b.saved);
+    std::swap(a.ms, b.ms);
+  }
+  ProgramFacts facts;
+  config::StepCosts costs;
+};
+
+config::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
+  const plan::MemoryGraph graph(facts);
+  plan::Draft draft(facts);
+  const unsigned moved = random() % 10, remade = random() % 10;
+  for (const plan::Memory& memory : graph.memories()) {
+    const unsigned drawn = random() % 20;
+    if (drawn < moved) draft.fill(memory, Place::host);
+    if (drawn >= moved && drawn < moved + remade) draft.fill(memory, Place::recompute);
+  }
+  config::Plan plan;
+  plan.placements = draft.placements();
+  plan.transfer.side_stream = random() % 4 != 0;
+  plan.nested = random() % 4 == 0;
+  return plan;
+}
+
+void check(const StepModel& model, const StepBound& bound, const config::Plan& plan) {
+  const StepPrediction step = model.predict(plan);
+  CAPTURE(step.peak_bytes / kMiB);
+  for (const int64_t host_bytes : {int64_t{0}, step.host_peak_bytes}) {
+    const auto least_ms = bound.least_ms(step.peak_bytes, host_bytes);
+    REQUIRE(least_ms);
+    CHECK(*least_ms <= step.step_ms);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no plan takes less than the bound of what it needs") {
+  std::mt19937 random(7);
+  for (const double gb_per_s : {0.0, 2.0, 20.0, 200.0}) {
+    Decoder decoder(3, gb_per_s, random, gb_per_s == 2.0 ? 48 : 1);
+    decoder.costs.copy_slowdown = gb_per_s == 20.0 ? 0.3 : gb_per_s == 200.0 ? 1.5 : 0;
+    const StepModel model(decoder.facts, decoder.costs);
+    const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
+    CAPTURE(gb_per_s);
+    for (const char* strategy : {"none", "checkpoint:full", "checkpoint:full,inputs=host", "checkpoint:full,segment=2",
+                                 "checkpoint:cheap", "checkpoint:op", "offload:sync", "offload:stream", "offload:group",
+                                 "checkpoint:cheap+offload:stream,fraction=0.4"}) {
+      CAPTURE(strategy);
+      check(model, bound, plan::make_plan(config::Strategy::parse(strategy), decoder.facts));
+    }
+    for (int i = 0; i < 300; ++i) check(model, bound, random_plan(decoder.facts, random));
+  }
+}
+
+TEST_CASE("the bound is what a step takes where nothing has to be freed, and is none where nothing can be") {
+  std::mt19937 random(1);
+  const Decoder decoder(2, 20, random);
+  const StepModel model(decoder.facts, decoder.costs);
+  const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
+  CHECK(bound.least_ms(model.predict({}).peak_bytes, 0).value() == doctest::Approx(decoder.costs.step_ms));
+  CHECK_FALSE(bound.least_ms(decoder.costs.start_bytes, 0));
+}
+
+TEST_CASE("plans that the planner finds are near the bound, and less budget never lowers it") {
+  for (const double gb_per_s : {5.0, 25.0}) {
+    const auto facts = decoder(12);
+    auto costs = step_of(facts, decoder_ms(facts));
+    costs.out_gb_per_s = costs.in_gb_per_s = gb_per_s;
+    const Planner planner(facts, costs);
+    const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
+    double before = 0;
+    for (int i = 0; i < 7; ++i) {
+      const auto planned = planner.plan({most - (most - least) * i / 8, 0}, "");
+      REQUIRE(planned);
+      CHECK(planned->least_ms >= before);
+      CHECK(planned->least_ms <= planned->predicted.step_ms);
+      CHECK(planned->predicted.step_ms < 1.06 * planned->least_ms);
+      before = planned->least_ms;
+    }
+  }
+}
