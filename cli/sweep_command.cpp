@@ -14,6 +14,7 @@
 #include "cli/option_groups.h"
 #include "cli/progress.h"
 #include "cli/sweep_answer.h"
+#include "cli/trainer_config.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -41,6 +42,7 @@ Examples:
   memtune sweep --model small --device cpu --memory-cap 200MiB
   memtune sweep --model small --saves --mtbf 12h         how to save the training's state, and how often
   memtune sweep --try 'checkpointing=True;False' -- python train.py --gradient_checkpointing {checkpointing}
+  memtune sweep --trainer axolotl --config mine.yaml     the model, the batch and how it is trained are in it
   memtune sweep --trainer axolotl --config mine.yaml -- axolotl train {config}
   memtune sweep --budget 40GiB --time-limit 15m --try 'batch=8;16' -- torchrun --nproc-per-node 2 train.py --batch {batch}
 
@@ -71,6 +73,7 @@ struct SweepFlags {
   std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
   std::string time_limit, trainer, config, like;
   bool retry = false, dry_run = false, measure_saves = false;
+  TrainerConfig own;  // of --config without a command
 };
 
 // --sweep's, then --strategy's; neither, and no plan: the default profile's.
@@ -83,6 +86,8 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
   for (const std::string& text : flags.strategies) {
     for (const std::string& spec : split(text, ';')) specs.push_back(trim(spec));
   }
+  const std::string& own = flags.own.strategy;
+  if (flags.strategies.empty() && !own.empty() && std::ranges::count(specs, own) == 0) specs.push_back(own);
   return specs;
 }
 
@@ -140,8 +145,7 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   // What needs no model first: a typo is told before a big file is read.
   check_answer(answer_flags(flags));
   for (const auto& [flag, given] :
-       {std::pair("--try", !flags.tries.empty()), std::pair("--trainer", !flags.trainer.empty()),
-        std::pair("--config", !flags.config.empty()), std::pair("--allow", !flags.allowed.empty()),
+       {std::pair("--try", !flags.tries.empty()), std::pair("--allow", !flags.allowed.empty()),
         std::pair("--like", !flags.like.empty())})
     if (given)
       throw UsageError(std::string(flag) + " is about a training command: it goes with -- and the command behind that");
@@ -163,6 +167,7 @@ sweep::SweepSettings settings(const SweepFlags& flags) {
   settings.save_modes = modes;
   settings.mtbf_s = mtbf_s;
   settings.keep_last = keep_last;
+  settings.notes.insert(settings.notes.begin(), flags.own.notes.begin(), flags.own.notes.end());
   return settings;
 }
 
@@ -235,8 +240,9 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   const ConsoleFlags& console = flags.model.console;
   if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
-  const std::string trainer = trainer_for(result.report);
-  say(console, "next: " + (trainer.empty() ? "" : "memtune export" + run + " --trainer " + trainer + ", or ") +
+  const std::string trainer = flags.trainer.empty() ? trainer_for(result.report) : flags.trainer;
+  const std::string into = flags.config.empty() ? "" : " --into " + flags.config;
+  say(console, "next: " + (trainer.empty() ? "" : "memtune export" + run + " --trainer " + trainer + into + ", or ") +
                    "memtune view" + run);
 }
 
@@ -306,12 +312,15 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   add_list(*command, "--try", flags->tries, "values in turn for {name} of the command behind --: 'batch=4;8'; repeat")
       ->type_name("NAME=VALUES");
   const std::vector<std::string> trainers = profile_names("trainers");
-  offer(command->add_option("--trainer", flags->trainer,
-                            "all memory settings of this trainer, for the command behind --: " + join(trainers, ", ")),
+  offer(command->add_option(
+            "--trainer", flags->trainer,
+            "whose --config it is; with a command behind --: all its memory settings: " + join(trainers, ", ")),
         trainers)
       ->type_name("NAME");
   command
-      ->add_option("--config", flags->config, "your config of that trainer; each variant's takes the place of {config}")
+      ->add_option("--config", flags->config,
+                   "your config of that trainer: says the model, the batch and how it is trained; with a command each "
+                   "variant's takes the place of {config}")
       ->type_name("FILE");
   offer(add_list(*command, "--allow", flags->allowed, "what of training --trainer may change: optimizer"), kMayChange)
       ->type_name("WHAT");
@@ -356,7 +365,11 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
     if (behind)
       action = [flags, behind] { return sweep_command(command_sweep(*flags, *behind)); };
     else
-      action = [flags] { return run_command(*flags); };
+      action = [flags, command] {
+        if (!flags->trainer.empty() || !flags->config.empty())
+          flags->own = take_trainer_config(*command, flags->trainer, flags->config);
+        return run_command(*flags);
+      };
   });
 }
 

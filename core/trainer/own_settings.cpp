@@ -146,6 +146,11 @@ json OwnSettings::own(const std::string& key) const {
   return in_config(key);
 }
 
+bool OwnSettings::says(const std::string& key) const {
+  const json value = own(key);
+  return !value.is_discarded() && !value.is_null();
+}
+
 bool OwnSettings::is_in_command(const std::string& key) const {
   const Path path = path_of(key);
   return command_.contains(path.front()) || command_.contains(join(path, "."));

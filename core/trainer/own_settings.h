@@ -20,6 +20,7 @@ class OwnSettings {
   bool has_config() const { return !name_.empty(); }
   // What a key is with `changes` made; null where nobody says.
   nlohmann::json value(const std::string& key, const Changes& changes = {}) const;
+  bool says(const std::string& key) const;  // the user does, in the config or the command
   // The command has it, and with that the last word.
   bool is_in_command(const std::string& key) const;
   std::string with(const Changes& changes) const;

@@ -18,13 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-bool matches(const json& value, const json& wanted) {
-  if (wanted.is_array()) return std::ranges::any_of(wanted, [&](const json& one) { return matches(value, one); });
-  if (!wanted.is_object()) return value == wanted;
-  if (wanted.contains("not")) return !matches(value, wanted["not"]);
-  return !value.is_null() && print_json(value).find(wanted.at("has").get<std::string>()) != std::string::npos;
-}
-
 // Larger batches at the same number of samples a step. Nothing: they do not come out even.
 struct BatchStep {
   const char* name;
