@@ -19,6 +19,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kMostNames = 16;  // that a value has in it, and those in its place
+
 // Of profiles/training/<trainer>.json: a flag with its value, or a note, for configs that meet all of `when`.
 struct Row {
   std::string flag, value, note;
@@ -105,13 +107,12 @@ class Reader {
   // Without the anchor before it, "&base org/name", and with what "${key}" stands for.
   std::string plain(std::string text) const {
     if (text.starts_with('&')) text = trim(text.substr(std::min(text.find(' '), text.size())));
-    for (size_t at = 0; (at = text.find("${", at)) != text.npos;) {
-      const size_t end = text.find('}', at);
+    for (int i = 0; i < kMostNames; ++i) {  // more is one that stands for itself
+      const size_t at = text.find("${"), end = text.find('}', std::min(at, text.size()));
       if (end == text.npos) break;
       const json value = own_.value(text.substr(at + 2, end - at - 2));
       if (!value.is_string()) break;
-      text.replace(at, end + 1 - at, value.get<std::string>());  // its own, if it has any, are looked at next
-      if (text.size() > 4096) break;                             // one that stands for itself
+      text.replace(at, end + 1 - at, value.get<std::string>());
     }
     return text;
   }

@@ -112,8 +112,11 @@ TEST_CASE("torchtune: components, names within others, its own words for an adap
 }
 
 TEST_CASE("a name that stands for itself is not followed for ever") {
-  const NativeFlags native = of("torchtune", "a: ${a}x\ncheckpointer: {checkpoint_dir: \"${a}\"}\n");
-  CHECK(told(native).find("--model ") != std::string::npos);
+  for (const char* itself : {"${a}x", "${a}", "${a}${a}", "${"}) {
+    const NativeFlags native =
+        of("torchtune", "a: \"" + std::string(itself) + "\"\ncheckpointer: {checkpoint_dir: \"${a}\"}\n");
+    CHECK(told(native).find("--model ") != std::string::npos);
+  }
 }
 
 TEST_CASE("what is not measured as the trainer does it is told") {
