@@ -129,7 +129,8 @@ std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::st
 
 PlannedStep Planner::least_memory(int64_t host_budget_bytes, const std::string& name) const {
   const PlanLimits limits{std::numeric_limits<int64_t>::max(), host_budget_bytes};
-  return planned(PlanSearch(*this, limits).smallest(), limits, name);
+  const Choice smallest = PlanSearch(*this, limits).smallest();
+  return planned(smallest, {score(smallest).peak_bytes, host_budget_bytes}, name);
 }
 
 // What a search for one budget finds, a later one may beat: in the end each takes the best of all, and none is slower
