@@ -73,7 +73,7 @@ void StepBound::find_needs(const StepTables& tables, const StepCosts& costs) {
       there[storage].push_back({std::exchange(asked[moment.saved], kNone), runs + i - 1});
     }
   }
-  RerunPrices prices(tables, wanted);
+  const RerunPrices prices(tables, wanted);
   for (size_t storage = 0; storage < storages; ++storage) {
     const int value = value_of[storage], made = forward.made[storage];
     if (value == kNone || made == kNone) continue;
@@ -106,7 +106,7 @@ void StepBound::add_need(Need need, std::vector<Span> there, int last_asked) {
 }
 
 // As long as the forward has what the value is made from, that costs no room.
-void StepBound::add_pieces(int value, RerunPrices& prices) {
+void StepBound::add_pieces(int value, const RerunPrices& prices) {
   const int need = static_cast<int>(needs_.size()) - 1, until = prices.last_read(value);
   const std::vector<RerunPiece>& pieces = prices.of(value);
   if (pieces.empty()) return;
