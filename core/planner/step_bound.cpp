@@ -181,9 +181,9 @@ std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t ho
 std::optional<double> StepBound::least_ms(int64_t budget_bytes, int64_t host_budget_bytes) const {
   double most = 0;
   for (size_t entry = 0; entry < entries_.size(); ++entry) {
-    const int64_t bytes = entries_[entry].full_bytes - budget_bytes;
-    if (bytes <= 0 || !is_summit(entry)) continue;
-    const auto more = more_ms(entry, bytes, host_budget_bytes);
+    const int64_t bytes = entries_[entry].full_bytes;
+    if (bytes <= budget_bytes || !is_summit(entry)) continue;
+    const auto more = more_ms(entry, bytes - budget_bytes, host_budget_bytes);
     if (!more) return {};
     most = std::max(most, *more);
   }

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <utility>
@@ -111,6 +112,16 @@ TEST_CASE("a sum of the two sums before it, and so on, is priced at once") {
   const StepBound bound(model.tables(), costs, model.unmodelled(), config::TransferSettings().min_bytes);
   std::mt19937 random(3);
   for (int i = 0; i < 20; ++i) check(model, bound, random_plan(builder.facts, random));
+}
+
+TEST_CASE("a file that tells of less memory than its values take has a bound too") {
+  std::mt19937 random(2);
+  Decoder decoder(2, 20, random);
+  for (auto& run : decoder.costs.runs) run.before_bytes = run.own_bytes = 0;
+  for (auto& moment : decoder.costs.moments) moment.before_bytes = moment.peak_bytes = 0;
+  const StepModel model(decoder.facts, decoder.costs);
+  const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
+  CHECK(bound.least_ms(INT64_MAX, 0).value() == doctest::Approx(decoder.costs.step_ms));
 }
 
 TEST_CASE("plans that the planner finds are near the bound, and less budget never lowers it") {
