@@ -60,8 +60,8 @@ void Progress::noted(const std::string& note) {
 
 void Progress::inspecting(const sweep::Phase& phase) { draw("looking at the model", phase); }
 
-void Progress::planning(size_t plan, size_t plans) {
-  draw("working out plans", {plan == 0 ? "reading" : "budget", static_cast<int>(plan), static_cast<int>(plans)});
+void Progress::planning(size_t budget, size_t budgets) {
+  draw("working out plans", {budget == 0 ? "reading" : "budget", static_cast<int>(budget), static_cast<int>(budgets)});
 }
 
 void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) {

@@ -54,6 +54,7 @@ constexpr int kRungs = 8;
 
 std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes) {
   std::vector<PlanLimits> limits;
+  least_bytes = std::min(least_bytes, most_bytes);
   for (int i = 0; i < kRungs; ++i) {
     const int64_t bytes = most_bytes - (most_bytes - least_bytes) * i / (kRungs - 1);
     if (limits.empty() || limits.back().budget_bytes != bytes) limits.push_back({bytes, host_budget_bytes});
