@@ -36,6 +36,7 @@ class Progress : public sweep::SweepListener {
 
   void tell_end(const std::string& outcome);
   void draw(const std::string& what, const sweep::Phase& phase);
+  void draw(const std::string& line);
   std::string count(size_t trial) const;  // "[ 3/10] "
   std::string remaining_time() const;
 
