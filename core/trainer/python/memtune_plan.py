@@ -19,10 +19,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 # --- data: written by memtune export ----------------------------------------------------------------------------------
 PLAN: dict[str, Any] = {
-    "name": "example", "path": "layers", "blocks": 2, "parameters": 0, "input": "keep",
-    # Blocks that are treated alike. "module path/function#occurrence": [what it returns, what it saves for itself];
-    # `default` is that of all other functions.
-    "treatments": [{"blocks": [0, 1], "default": ["recompute", "keep"], "ops": {}}],
+    "name": "example", "path": "layers", "blocks": 2, "parameters": 0,
+    "input": "keep",  # of the first block
+    # "module path/function#occurrence", by the places of what it returns and of what it saves for itself.
+    "treatments": [{"blocks": [0, 1], "others": "recompute keep", "ops": {"host keep": "attn/linear#0"}}],
     "min_bytes": 1 << 20, "saved_min_bytes": 1 << 20, "stash_bytes": 1 << 29, "prefetch_blocks": 1,
     "compile": {"budget": 0.5, "blocks": [], "max_bytes": 1 << 26},
 }
@@ -300,8 +300,9 @@ class Plan:
         self.stash: list[weakref.ref[Moved]] = []
         self.call: Call | None = None
         self.group, self.region, self.seen, self.index = Group(None), [""], Counter[str](), 0
-        self.treatments = [next(t for t in plan["treatments"] if i in t["blocks"]) for i in range(len(self.blocks))]
-        self.missing = {name for t in plan["treatments"] for name in t["ops"]}
+        self.treatments = {i: ({op: places.split() for places, ops in t["ops"].items() for op in ops.split()},
+                               t["others"].split()) for t in plan["treatments"] for i in t["blocks"]}
+        self.missing = {op for ops, _ in self.treatments.values() for op in ops}
         for index, block in enumerate(self.blocks):
             (self.wrap_compiled if compiled else self.wrap)(index, block)
 
@@ -405,9 +406,9 @@ class Plan:
     def places(self, call: Call, count: bool) -> list[str]:
         if call.places is not None:
             return call.places
-        treatment, name = self.treatments[self.index], f"{self.region[-1]}/{call.name}"
+        (ops, others), name = self.treatments[self.index], f"{self.region[-1]}/{call.name}"
         key = f"{name}#{self.seen[name]}"
-        places = treatment["ops"].get(key, treatment["default"])
+        places = ops.get(key, others)
         if count:
             self.seen[name] += 1
             self.missing.discard(key)
