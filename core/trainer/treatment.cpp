@@ -22,11 +22,21 @@ Place tier(Place place) { return place == Place::disk ? Place::host : place; }
 
 bool was_measured(const OpFacts& op) { return !op.output_bytes.empty(); }
 
-// It makes memory of its own, so that Python counts it.
+// It makes memory of its own or writes into another's, so that Python counts it.
 bool makes_memory(const OpFacts& op) {
-  if (op.in_place) return false;
+  if (op.in_place) return true;
   if (was_measured(op)) return std::ranges::any_of(op.output_bytes, [](int64_t bytes) { return bytes > 0; });
   return !op.view && op.op_class != config::OpClass::host && !op.outputs.empty();
+}
+
+// As a person writes it: "add" of "aten::add_.Tensor".
+std::string function_of(const std::string& op) {
+  std::string name = op.substr(op.rfind(':') + 1);
+  name = name.substr(0, name.find('.'));
+  while (name.starts_with('_')) name.erase(0, 1);
+  while (name.ends_with('_')) name.pop_back();
+  if (name == "to_copy" || name == "type_as") return "to";
+  return name == "contiguous" ? "clone" : name;
 }
 
 size_t first_output(const OpFacts& op) {
@@ -62,6 +72,7 @@ class Reader {
     for (size_t i = 0; i < by_block_.size(); ++i) alike[by_block_[i]].push_back(static_cast<int>(i));
     for (const auto& [functions, blocks] : alike) result.treatments.push_back(shortest(functions, blocks));
     std::ranges::sort(result.treatments, {}, [](const Treatment& t) { return t.blocks.front(); });
+    result.regions.assign(regions_.begin(), regions_.end());
     result.moves_input = moves_input_;
     result.largest_moved_bytes = largest_moved_;
     for (size_t i = 0; i < moved_.size(); ++i) {
@@ -86,10 +97,8 @@ class Reader {
     if (!makes_memory(op)) return;
     const std::string& block = facts_.blocks[op.block].region;
     const std::string region = op.region.starts_with(block + ".") ? op.region.substr(block.size() + 1) : "";
-    std::string function(config::bare(op.name));
-    if (const size_t colons = function.rfind(':'); colons != std::string::npos) function.erase(0, colons + 1);
-    function = function.substr(0, function.find('.'));
-    const std::string name = region + "/" + function;
+    if (!region.empty()) regions_.insert(region);
+    const std::string name = region + "/" + function_of(op.name);
     const std::string key = name + "#" + std::to_string(seen_[std::to_string(op.block) + " " + name]++);
     if (places.result == Place::disk || places.own == Place::disk) has_disk_ = true;
     const FunctionPlaces tiers{tier(places.result), tier(places.own)};
@@ -159,7 +168,7 @@ class Reader {
   std::vector<PlacesByFunction> by_block_;
   std::vector<int64_t> moved_;
   std::map<std::string, int> seen_;
-  std::set<std::string> unknown_;
+  std::set<std::string> regions_, unknown_;
   int64_t saved_bytes_ = 0, left_bytes_ = 0, largest_moved_ = 0, outside_bytes_ = 0;
   bool has_disk_ = false, moves_input_ = false;
 };

@@ -3,6 +3,9 @@
     import memtune_plan
     plan = memtune_plan.apply(model)    # before the first step; compile=True: under torch.compile
     plan.remove()                       # the model is as it was
+
+TRL and the Trainer of transformers: callbacks=[memtune_plan.PlanCallback()]. axolotl, in its YAML:
+plugins: [memtune_plan.AxolotlPlugin]. Their own gradient checkpointing and activation offloading stay off.
 """
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 PLAN: dict[str, Any] = {
     "name": "example", "path": "layers", "blocks": 2, "parameters": 0,
     "input": "keep",  # of the first block
+    "regions": "",  # module paths that ops are named by; "": all
     # "module path/function#occurrence", by the places of what it returns and of what it saves for itself.
     "treatments": [{"blocks": [0, 1], "others": "recompute keep", "ops": {"host keep": "attn/linear#0"}}],
     "min_bytes": 1 << 20, "saved_min_bytes": 1 << 20, "stash_bytes": 1 << 29, "prefetch_blocks": 1,
@@ -30,7 +34,8 @@ PLAN: dict[str, Any] = {
 
 ALIASES = {"float": "to", "half": "to", "bfloat16": "to", "double": "to", "type": "to", "type_as": "to", "rdiv": "div",
            "truediv": "div", "rtruediv": "div", "radd": "add", "rmul": "mul", "rpow": "pow", "getitem": "index",
-           "concat": "cat", "concatenate": "cat", "true_divide": "div", "multiply": "mul", "subtract": "sub"}
+           "concat": "cat", "concatenate": "cat", "true_divide": "div", "multiply": "mul", "subtract": "sub",
+           "contiguous": "clone"}
 BARE = ("empty", "new_", "zeros", "ones", "full")  # what these make gets its content from elsewhere
 OVERWRITES = ("bernoulli_", "uniform_", "normal_", "exponential_", "random_", "copy_", "fill_", "zero_")
 
@@ -174,9 +179,11 @@ class View:
 
     def __init__(self, value: Value, t: torch.Tensor) -> None:
         self.value, self.dtype, self.device = value, t.dtype, t.device
-        self.offset, self.size, self.stride = t.storage_offset(), t.size(), t.stride()
+        self.offset, self.size, self.stride, self.count = t.storage_offset(), t.size(), t.stride(), nbytes(t)
 
     def tensor(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        if storage.nbytes() != self.count:
+            raise PlanError("memory that the plan makes values again from has been freed: these have to stay")
         return torch.empty(0, dtype=self.dtype, device=self.device).set_(storage, self.offset, self.size, self.stride)
 
 
@@ -227,6 +234,10 @@ def tensors_in(a: Any) -> list[torch.Tensor]:
     if isinstance(a, dict):
         a = list(a.values())
     return [t for v in a for t in tensors_in(v)] if isinstance(a, (list, tuple)) else []
+
+
+def nbytes(t: torch.Tensor) -> int:
+    return t.untyped_storage().nbytes()
 
 
 def is_plain(t: torch.Tensor) -> bool:
@@ -302,9 +313,16 @@ class Plan:
         self.group, self.region, self.seen, self.index = Group(None), [""], Counter[str](), 0
         self.treatments = {i: ({op: places.split() for places, ops in t["ops"].items() for op in ops.split()},
                                t["others"].split()) for t in plan["treatments"] for i in t["blocks"]}
+        self.regions = set(plan["regions"].split())
         self.missing = {op for ops, _ in self.treatments.values() for op in ops}
+        if compiled:
+            import torch._functorch.config as functorch
+            budget, functorch.activation_memory_budget = functorch.activation_memory_budget, plan["compile"]["budget"]
+            self.undo.append(lambda: setattr(functorch, "activation_memory_budget", budget))
         for index, block in enumerate(self.blocks):
             (self.wrap_compiled if compiled else self.wrap)(index, block)
+            block.__dict__["_memtune_plan"] = self
+            self.undo.append(lambda b=block: b.__dict__.pop("_memtune_plan"))
 
     def wrap(self, index: int, block: nn.Module) -> None:
         def track(name: str, module: nn.Module) -> None:
@@ -313,8 +331,11 @@ class Plan:
             self.undo += [enter.remove, leave.remove]
 
         for name, module in block.named_modules():
-            if name:
-                track(name.replace(".base_layer", ""), module)
+            while self.regions and name and name not in self.regions:  # adapters, activations: as the module around
+                name = name.rpartition(".")[0]
+            if module is not block:
+                track(name, module)
+        sharded = any(c.__name__ == "FSDPModule" for c in type(block).__mro__)
         own, inner, functions, ops = block.__dict__.get("forward"), block.forward, Functions(self), Ops(self)
 
         def forward(*args: Any, **kwargs: Any) -> Any:
@@ -323,6 +344,11 @@ class Plan:
             self.begin(index, args, kwargs)
             with ops, functions, torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack):
                 result = inner(*args, **kwargs)
+            if sharded:  # what the block hands on is not made again from parameters that are gone by then
+                for t in filter(is_plain, tensors_in(result)):
+                    if (value := self.find(t)) is not None and value.place == "recompute":
+                        value.held = t.untyped_storage()
+                        self.disown(value.held)
             self.end(index)
             return result
 
@@ -335,7 +361,7 @@ class Plan:
         inner = block._compiled_call_impl
 
         def pack(t: torch.Tensor) -> Saved:  # also sees the tensors that stand in while it compiles
-            count = t.untyped_storage().nbytes() if is_plain(t) else 0
+            count = nbytes(t) if is_plain(t) else 0
             if index in moves["blocks"] and self.plan["min_bytes"] <= count <= moves["max_bytes"] and not self.find(t):
                 self.add(t, Value(self, "host"))
             return self.pack(t)
@@ -360,7 +386,7 @@ class Plan:
         self.purge()
         hidden = next(iter(tensors_in([args, kwargs])), None)
         if index == 0 and hidden is not None and is_plain(hidden) and self.find(hidden) is None and \
-                self.plan["input"] == "host" and hidden.untyped_storage().nbytes() >= self.plan["min_bytes"]:
+                self.plan["input"] == "host" and nbytes(hidden) >= self.plan["min_bytes"]:
             self.add(hidden, Value(self, "host"))
 
     def end(self, index: int) -> None:
@@ -453,8 +479,7 @@ class Plan:
                 if is_plain(t) and t.untyped_storage()._cdata not in known and self.find(t) is None]
         if not made and not olds:
             return result
-        if made:
-            self.places(call, True)
+        self.places(call, True)
         node = Node(self, func, view([list(args), kwargs]), random) if again else None
         for i, t in made:
             node.outputs.append((i, weakref.ref(self.make(call, t, node, traits.bare)))) if node else \
@@ -462,7 +487,7 @@ class Plan:
         for t in written:
             value = self.make(call, t, node, False)
             if node and (old := olds[t.untyped_storage()._cdata]) is not None:
-                node.written.append((old, weakref.ref(value), t.untyped_storage().nbytes()))
+                node.written.append((old, weakref.ref(value), nbytes(t)))
         if self.call is None:
             self.settle(call, result)
         return result
@@ -543,15 +568,20 @@ def find_blocks(model: nn.Module, plan: dict[str, Any]) -> list[nn.Module]:
     fitting = {name: blocks for name, blocks in lists.items() if len(blocks) == plan["blocks"]}
     named = [name for name in fitting if ("." + name).endswith("." + plan["path"])] or list(fitting)
     if not named:
-        there = ", ".join(f"{name} with {len(b)} {type(b[0]).__name__}" for name, b in lists.items()) or "no list"
-        raise PlanError(f"the plan is for {plan['blocks']} blocks in '{plan['path']}'; this model has {there}")
-    return fitting[named[0]]
+        there = ", ".join(f"'{name}' has {len(b)} of {type(b[0]).__name__}" for name, b in lists.items()) or "are no lists of them"
+        raise PlanError(f"the plan is for {plan['blocks']} blocks in '{plan['path']}'; in this model {there}")
+    blocks = fitting[named[0]]
+    if any(hasattr(b, "_memtune_plan") for b in blocks):
+        raise PlanError("the model has a plan already: remove() it first")
+    return blocks
 
 
 def apply(model: nn.Module, *, compile: bool = False, check: bool = True) -> Plan:
     """Puts the plan to work. compile: compiles the blocks under a memory budget, and moves what they then save."""
     if tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2]) < (2, 6):
         raise PlanError(f"the plan needs torch 2.6 or newer (made for 2.11), this is {torch.__version__}")
+    if any(hasattr(m, "_fsdp_wrapped_module") for m in model.modules()):
+        raise PlanError("the model is wrapped by FullyShardedDataParallel: the plan works with fully_shard (FSDP2)")
     if any(getattr(m, "gradient_checkpointing", False) for m in model.modules()):
         raise PlanError("gradient checkpointing is on: switch it off in the trainer, the plan takes its place")
     count = sum(p.numel() for n, p in model.named_parameters() if "lora_" not in n and p.is_floating_point())
@@ -560,3 +590,31 @@ def apply(model: nn.Module, *, compile: bool = False, check: bool = True) -> Pla
         raise PlanError(f"the plan is for a model of {PLAN['parameters']} parameters, this one has {count}; "
                         "check=False applies it all the same")
     return Plan(model, PLAN, compile)
+
+
+def __getattr__(name: str) -> Any:
+    """PlanCallback and AxolotlPlugin, made when somebody asks for them: then their trainer is there."""
+    if name == "PlanCallback":
+        from transformers import TrainerCallback
+
+        class PlanCallback(TrainerCallback):
+            """The plan from the beginning of a training to its end."""
+
+            def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+                self.plan = apply(model)
+
+            def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                self.plan.remove()
+
+        return PlanCallback
+    if name == "AxolotlPlugin":
+        from axolotl.integrations.base import BasePlugin
+
+        class AxolotlPlugin(BasePlugin):  # type: ignore[misc]
+            """The plan as soon as the model is loaded."""
+
+            def post_model_load(self, cfg: Any, model: Any) -> None:
+                apply(model)
+
+        return AxolotlPlugin
+    raise AttributeError(name)
