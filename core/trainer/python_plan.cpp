@@ -65,6 +65,9 @@ std::string data(const TreatedProgram& treated, const config::Plan& plan, const 
           ", \"blocks\": " + std::to_string(facts.blocks.size()) +
           ", \"parameters\": " + std::to_string(facts.parameters) + ",\n";
   text += "    \"input\": \"" + std::string(treated.moves_input ? "host" : "keep") + "\",  # of the first block\n";
+  text += "    \"regions\":  # module paths that functions are named by\n";
+  put_names(treated.regions, "        ", text);
+  text += ",\n";
   text +=
       "    # \"module path/function#occurrence\", by the places of what it returns and of what it saves for itself.\n";
   text += "    \"treatments\": [\n";

@@ -63,7 +63,7 @@ class Reader {
       else
         read_outside(op, places(i));
     }
-    read_inputs();
+    read_borders();
   }
 
   TreatedProgram result() const {
@@ -124,20 +124,29 @@ class Reader {
     if (places.own != Place::keep) outside_bytes_ += op.private_bytes;
   }
 
-  // What the first block takes from outside: Python moves the hidden state alone.
-  void read_inputs() {
-    std::set<int> makers;
+  // What blocks take from outside and hand to it. Python moves the hidden state of the first block, the largest of its
+  // inputs, and sees only what blocks themselves save.
+  void read_borders() {
+    std::vector<bool> taken(facts_.ops.size()), used_in_block(facts_.ops.size());
     for (const OpFacts& op : facts_.ops)
-      if (op.block == 0)
-        for (const int value : op.inputs)
-          if (value < static_cast<int>(facts_.owner.size()) && facts_.owner[value] >= 0)
-            makers.insert(facts_.owner[value]);
-    for (const int maker : makers) {
-      const OpFacts& op = facts_.ops[maker];
-      if (op.block >= 0 || tier(places(maker).result) != Place::host) continue;
+      for (const int value : op.inputs) {
+        const int maker = value < static_cast<int>(facts_.owner.size()) ? facts_.owner[value] : -1;
+        if (maker < 0 || op.block < 0) continue;
+        used_in_block[maker] = true;
+        if (op.block == 0) taken[maker] = true;
+      }
+    int64_t hidden = 0;
+    for (size_t i = 0; i < facts_.ops.size(); ++i) {
+      const OpFacts& op = facts_.ops[i];
+      const int64_t bytes = op.output_bytes.empty() ? 0 : op.output_bytes[first_output(op)];
+      const bool saved = !op.output_saved.empty() && op.output_saved[first_output(op)];
+      if (op.block >= 0 && makes_memory(op) && !used_in_block[i] && saved && places(i).result != Place::keep)
+        outside_bytes_ += bytes;
+      if (op.block >= 0 || !taken[i] || tier(places(i).result) != Place::host) continue;
       moves_input_ = true;
-      if (!op.output_bytes.empty()) outside_bytes_ -= op.output_bytes[first_output(op)];
+      hidden = std::max(hidden, saved ? bytes : 0);
     }
+    outside_bytes_ -= hidden;
   }
 
   // The places of most functions are the others'.
@@ -155,9 +164,9 @@ class Reader {
   void put_notes(std::vector<std::string>& notes) const {
     if (has_disk_) notes.push_back("disk: Python has none, so these values wait in host memory too");
     if (outside_bytes_ > 0)
-      notes.push_back(
-          format_bytes(outside_bytes_) +
-          " outside of the blocks stay on the device: the file treats blocks alone, not the head or the loss");
+      notes.push_back(format_bytes(outside_bytes_) +
+                      " that head, loss and the rest outside of the blocks save stay on the device: the file treats "
+                      "blocks alone");
     if (!unknown_.empty())
       notes.push_back(join(std::vector<std::string>(unknown_.begin(), unknown_.end()), ", ") +
                       ": other libraries' kernels are not run again; what they make stays");

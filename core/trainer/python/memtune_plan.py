@@ -327,7 +327,7 @@ class Plan:
     def wrap(self, index: int, block: nn.Module) -> None:
         def track(name: str, module: nn.Module) -> None:
             enter = module.register_forward_pre_hook(lambda *_: self.region.append(name))
-            leave = module.register_forward_hook(lambda *_: self.region.pop() and None, always_call=True)
+            leave = module.register_forward_hook(lambda *_: self.leave(), always_call=True)
             self.undo += [enter.remove, leave.remove]
 
         for name, module in block.named_modules():
@@ -354,6 +354,10 @@ class Plan:
 
         block.forward = forward  # type: ignore[method-assign]
         self.undo.append(lambda: block.__dict__.pop("forward") if own is None else setattr(block, "forward", own))
+
+    def leave(self) -> None:
+        if len(self.region) > 1:
+            self.region.pop()
 
     def wrap_compiled(self, index: int, block: nn.Module) -> None:
         before, moves = block._compiled_call_impl, self.plan["compile"]
