@@ -20,12 +20,12 @@ using config::Place;
 // Python has two tiers.
 Place tier(Place place) { return place == Place::disk ? Place::host : place; }
 
-bool was_measured(const OpFacts& op) { return !op.output_bytes.empty(); }
-
-// It makes memory of its own or writes into another's, so that Python counts it.
-bool makes_memory(const OpFacts& op) {
+// It makes memory of its own or writes into another's, so that Python counts it. `measured`: what did not run has no
+// bytes.
+bool is_counted(const OpFacts& op, bool measured) {
+  if (measured && op.output_bytes.empty()) return false;
   if (op.in_place) return true;
-  if (was_measured(op)) return std::ranges::any_of(op.output_bytes, [](int64_t bytes) { return bytes > 0; });
+  if (measured) return std::ranges::any_of(op.output_bytes, [](int64_t bytes) { return bytes > 0; });
   return !op.view && op.op_class != config::OpClass::host && !op.outputs.empty();
 }
 
@@ -46,7 +46,10 @@ size_t first_output(const OpFacts& op) {
 
 class Reader {
  public:
-  Reader(const config::Plan& plan, const config::ProgramFacts& facts) : facts_(facts), placed_(facts.ops.size()) {
+  Reader(const config::Plan& plan, const config::ProgramFacts& facts)
+      : facts_(facts),
+        measured_(std::ranges::any_of(facts.ops, [](const OpFacts& op) { return !op.output_bytes.empty(); })),
+        placed_(facts.ops.size()) {
     for (const OpPlacement& placement : plan.placements) {
       config::check_placement(placement, facts);
       placed_.at(placement.op) = &placement;
@@ -94,7 +97,7 @@ class Reader {
   }
 
   void read_op(const OpFacts& op, FunctionPlaces places) {
-    if (!makes_memory(op)) return;
+    if (!is_counted(op, measured_)) return;
     const std::string& block = facts_.blocks[op.block].region;
     const std::string region = op.region.starts_with(block + ".") ? op.region.substr(block.size() + 1) : "";
     if (!region.empty()) regions_.insert(region);
@@ -140,7 +143,7 @@ class Reader {
       const OpFacts& op = facts_.ops[i];
       const int64_t bytes = op.output_bytes.empty() ? 0 : op.output_bytes[first_output(op)];
       const bool saved = !op.output_saved.empty() && op.output_saved[first_output(op)];
-      if (op.block >= 0 && makes_memory(op) && !used_in_block[i] && saved && places(i).result != Place::keep)
+      if (op.block >= 0 && is_counted(op, measured_) && !used_in_block[i] && saved && places(i).result != Place::keep)
         outside_bytes_ += bytes;
       if (op.block >= 0 || !taken[i] || tier(places(i).result) != Place::host) continue;
       moves_input_ = true;
@@ -173,6 +176,7 @@ class Reader {
   }
 
   const config::ProgramFacts& facts_;
+  const bool measured_;
   std::vector<const OpPlacement*> placed_;
   std::vector<PlacesByFunction> by_block_;
   std::vector<int64_t> moved_;

@@ -95,6 +95,17 @@ TEST_CASE("a function is counted within its module, writes in place included, vi
   CHECK(treated.moving_blocks == std::vector{0});
 }
 
+TEST_CASE("what did not run when the model was looked at is not counted; where nothing was measured all is") {
+  Program p = program(1);
+  p.facts.ops[1].output_bytes.clear();  // of a branch that was not taken
+  p.op(0, "attn.q", "aten::linear", kMiB);
+  p.place(7, Place::host);
+  CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#0"));
+  for (OpFacts& op : p.facts.ops) op.output_bytes.clear();
+  CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#1"));
+  CHECK(trainer::treat(p.plan, p.facts).saved_share == 1);
+}
+
 TEST_CASE("the share that a compiled block may save is what the plan does not make again") {
   Program p = program(2);
   for (const int block : {0, 1}) p.place(5 * block + 3, Place::recompute, Place::recompute);
