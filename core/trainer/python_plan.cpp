@@ -14,6 +14,7 @@ namespace memtune::trainer {
 namespace {
 
 constexpr std::string_view kBegin = "# --- data: ", kEnd = "# --- end of data ";
+constexpr std::string_view kImport = "\n# export writes the text of this here", kValues = "# --- values ";
 constexpr size_t kColumns = 118;
 
 std::string literal(const std::string& text) { return nlohmann::json(text).dump(); }  // Python reads it the same
@@ -102,6 +103,16 @@ std::string head(const PythonPlan& plan, const result::Row& row, const report::R
 
 }  // namespace
 
+std::string python_template() {
+  const std::string_view plan = python_plan_text(), values = python_values_text();
+  const size_t import = plan.find(kImport), data = plan.find(kBegin), rest = plan.find('\n', plan.find(kEnd)) + 1;
+  std::string text(plan.substr(0, import));
+  text += "from torch.multiprocessing.reductions import StorageWeakRef\n\n";
+  text += plan.substr(data, rest - data);
+  text += values.substr(values.find('\n', values.find(kValues)) + 1);
+  return text + "\n" + std::string(plan.substr(rest));
+}
+
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
                              const report::Report& report) {
   if (row.measurement.outcome != result::Outcome::ok)
@@ -109,10 +120,10 @@ PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFact
                      "): export a strategy that did");
   const TreatedProgram treated = treat(plan, facts);
   PythonPlan result{"", treated.notes};
-  const std::string_view whole = python_template();
+  const std::string whole = python_template();
   const size_t begin = whole.find('\n', whole.find(kBegin)) + 1, end = whole.find(kEnd);
-  result.text = head(result, row, report) + std::string(whole.substr(0, begin)) +
-                data(treated, plan, facts, row.measurement.strategy) + std::string(whole.substr(end));
+  result.text = head(result, row, report) + whole.substr(0, begin) +
+                data(treated, plan, facts, row.measurement.strategy) + whole.substr(end);
   return result;
 }
 

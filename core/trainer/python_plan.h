@@ -23,6 +23,11 @@ struct PythonPlan {
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
                              const report::Report& report);
 
-std::string_view python_template();
+// python/memtune_plan.py with what it imports of memtune_values.py in its place.
+std::string python_template();
+
+// The two files as they lie in the tree.
+std::string_view python_plan_text();
+std::string_view python_values_text();
 
 }  // namespace memtune::trainer

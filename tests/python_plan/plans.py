@@ -1,22 +1,30 @@
 """What the tests of the Python plan share: the template as a module, models, plans and the bits of a step."""
 import contextlib
-import importlib.util
 import os
 import sys
+import types
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TEMPLATE = os.path.join(ROOT, "core", "trainer", "python", "memtune_plan.py")
+PARTS = os.path.join(ROOT, "core", "trainer", "python")
 
 
-def load(path=TEMPLATE):
-    spec = importlib.util.spec_from_file_location("memtune_plan", path)
-    module = importlib.util.module_from_spec(spec)
+def joined():
+    """The template as export joins it of its two parts; check_export.py has export's own."""
+    plan, values = (open(os.path.join(PARTS, f"memtune_{part}.py")).read() for part in ("plan", "values"))
+    head, rest = plan.split("\n# export writes the text of this here")
+    data, rest = rest[rest.index("# --- data"):].split("# --- end of data")
+    values = values[values.index("# --- values"):]
+    return head + "from torch.multiprocessing.reductions import StorageWeakRef\n" + data + values + "# ---" + rest
+
+
+def load(path=None):
+    module = types.ModuleType("memtune_plan")
     sys.modules["memtune_plan"] = module
-    spec.loader.exec_module(module)
+    exec(compile(open(path).read() if path else joined(), path or "joined", "exec"), module.__dict__)
     return module
 
 
