@@ -158,7 +158,8 @@ def main():
     p.add_argument("--only", nargs="+", help="these, beside none")
     p.add_argument("--json", metavar="FILE")
     options = p.parse_args()
-    options.batch, options.length = options.batch or MODELS[options.model][2], options.length or MODELS[options.model][3]
+    options.batch = options.batch or MODELS[options.model][2]
+    options.length = options.length or MODELS[options.model][3]
     model = load_model(options)
     batch = make_batch(model, options.batch, options.length, options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)

@@ -14,7 +14,7 @@ namespace memtune::trainer {
 namespace {
 
 constexpr std::string_view kBegin = "# --- data: ", kEnd = "# --- end of data ";
-constexpr std::string_view kImport = "\n# export writes the text of this here", kValues = "# --- values ";
+constexpr std::string_view kImport = "\n# export writes the text of these here";
 constexpr size_t kColumns = 118;
 
 std::string literal(const std::string& text) { return nlohmann::json(text).dump(); }  // Python reads it the same
@@ -104,13 +104,21 @@ std::string head(const PythonPlan& plan, const result::Row& row, const report::R
 }  // namespace
 
 std::string python_template() {
-  const std::string_view plan = python_plan_text(), values = python_values_text();
+  const std::string_view plan = python_plan_text();
   const size_t import = plan.find(kImport), data = plan.find(kBegin), rest = plan.find('\n', plan.find(kEnd)) + 1;
   std::string text(plan.substr(0, import));
-  text += "from torch.multiprocessing.reductions import StorageWeakRef\n\n";
+  text +=
+      "import weakref\n\n"
+      "from torch.multiprocessing.reductions import StorageWeakRef\n"
+      "from torch.overrides import TorchFunctionMode\n"
+      "from torch.utils._python_dispatch import TorchDispatchMode\n\n";
   text += plan.substr(data, rest - data);
-  text += values.substr(values.find('\n', values.find(kValues)) + 1);
-  return text + "\n" + std::string(plan.substr(rest));
+  for (const std::string_view part : {python_values_text(), python_ops_text()}) {
+    const size_t mark = part.find("\n# --- ");
+    text += part.substr(part.find('\n', mark + 1) + 1);
+    text += "\n";
+  }
+  return text + std::string(plan.substr(rest));
 }
 
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,

@@ -23,11 +23,12 @@ struct PythonPlan {
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
                              const report::Report& report);
 
-// python/memtune_plan.py with what it imports of memtune_values.py in its place.
+// python/memtune_plan.py with the text of what it imports of the others beside it.
 std::string python_template();
 
-// The two files as they lie in the tree.
+// The files as they lie in the tree.
 std::string_view python_plan_text();
+std::string_view python_ops_text();
 std::string_view python_values_text();
 
 }  // namespace memtune::trainer

@@ -151,6 +151,19 @@ def check_autocast():
     for others in EVERY_PLAN:
         with applied(mp, model, data(3, others)):
             assert equal(step(model, run), plain), others
+    plain = around_backward(model)
+    with applied(mp, model, data(3, "recompute recompute")):
+        assert equal(around_backward(model), plain)
+
+
+def around_backward(model):
+    """The backward of a float32 forward under autocast, as a loop that wraps too much has it."""
+    torch.manual_seed(3)
+    model.zero_grad(set_to_none=True)
+    value = loss(model)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value.backward()
+    return [p.grad.clone() for p in model.parameters()]
 
 
 class Changed(torch.nn.Module):
@@ -191,6 +204,35 @@ def check_changed_in_place():
                 assert "changed in place" in str(error) or "inplace operation" in str(error), error
 
 
+class Gate(nn.Module):
+    """Writes over what another function has read, but not saved."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.up(x)
+        gate = h.sigmoid()
+        h.mul_(3)
+        h[:, :2].add_(1)
+        return self.down(gate * h)
+
+
+def check_overwritten_inputs():
+    model, x = nn.Sequential(Gate(), Gate()), torch.randn(3, 4)
+    plain = step(model, lambda m: m(x).sum())
+    for others in EVERY_PLAN:
+        for places in ("keep keep", "host keep", "recompute keep"):
+            ops = {"recompute keep": "/sigmoid#0", places: "up/linear#0 " + "/sigmoid#0" * (places[0] == "r")}
+            for late in (False, True):
+                before = mp.Streams
+                mp.Streams = type("Late", (plans.LateStreams, before), {}) if late else before
+                with applied(mp, model, data(2, others, path="", ops=ops)):
+                    assert equal(step(model, lambda m: m(x).sum()), plain), (others, places)
+                mp.Streams = before
+
+
 def check_memory():
     """200 steps hold as much as the tenth; what the plan does not keep is not kept."""
     model = Decoder(p=0.0)
@@ -201,25 +243,21 @@ def check_memory():
         tensors = sum(t.untyped_storage().nbytes() for t in gc.get_objects() if type(t) is torch.Tensor)
         return pool, tensors, len(run.table), len(run.stash), sum(map(len, run.streams.free.values()))
 
-    with applied(mp, model, data(3, "recompute host")) as run:
-        for i in range(200):
-            step(model, loss)
-            if i == 9:
-                early = held(run)
-        assert held(run) == early, (early, held(run))
+    for others, steps in (("recompute host", 200), ("keep keep", 30), ("host recompute", 30)):
+        with applied(mp, model, data(3, others)) as run:
+            for i in range(steps):
+                step(model, loss)
+                if i == 9:
+                    early = held(run)
+            assert held(run) == early, (others, early, held(run))
 
 
 def saved_bytes(model, others, **options):
     """Bytes that wait on the device at the end of the forward, and in host memory; parameters do not count."""
-    kept = []
-    with applied(mp, model, data(3, others, input="keep", stash_bytes=0, **options)) as run:
-        pack = run.pack
-
-        def recorded(t):
-            kept.append(saved := pack(t))
-            return saved
-
-        run.pack = recorded
+    kept, pack = [], mp.Plan.pack
+    mp.Plan.pack = lambda run, t: kept.append(saved := pack(run, t)) or saved
+    with applied(mp, model, data(3, others, input="keep", stash_bytes=0, **options)):
+        mp.Plan.pack = pack
         value = loss(model)
         fixed = {p.untyped_storage()._cdata for p in model.parameters()}
         storages = {s.tensor.untyped_storage()._cdata: s.tensor.untyped_storage() for s in kept if s.tensor is not None}
@@ -264,6 +302,9 @@ def check_wrong_models():
         assert "this is 2.4.1" in message(model, data(3, "keep keep"))
     finally:
         torch.__version__ = version
+    model.compile()
+    assert "compiled already" in message(model, data(3, "keep keep"))
+    model._compiled_call_impl = None
     model.gradient_checkpointing = True
     assert "gradient checkpointing is on" in message(model, data(3, "keep keep"))
 

@@ -1,5 +1,4 @@
 """The Python plan on models of libraries, under torch.compile, peft, DDP and FSDP2."""
-import os
 import sys
 import tempfile
 import warnings
@@ -108,7 +107,7 @@ def check_trainer():
 def check_compiled():
     """The gradients are those of the same compiled model without moving."""
     model = Decoder(p=0.0, n=2)
-    for budget in (1.0, 0.5):
+    for budget in (0.5,):
         results = []
         for moves in ([], [0, 1]):
             torch._dynamo.reset()

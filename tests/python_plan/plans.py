@@ -13,12 +13,12 @@ PARTS = os.path.join(ROOT, "core", "trainer", "python")
 
 
 def joined():
-    """The template as export joins it of its two parts; check_export.py has export's own."""
-    plan, values = (open(os.path.join(PARTS, f"memtune_{part}.py")).read() for part in ("plan", "values"))
-    head, rest = plan.split("\n# export writes the text of this here")
+    """The template as export joins it of its parts; check_export.py has export's own."""
+    plan, ops, values = (open(os.path.join(PARTS, f"memtune_{part}.py")).read() for part in ("plan", "ops", "values"))
+    head, rest = plan.split("\n# export writes the text of these here")
     data, rest = rest[rest.index("# --- data"):].split("# --- end of data")
-    values = values[values.index("# --- values"):]
-    return head + "from torch.multiprocessing.reductions import StorageWeakRef\n" + data + values + "# ---" + rest
+    imports = "".join(line + "\n" for line in ops.splitlines() + values.splitlines() if line.startswith("from torch."))
+    return head + "import weakref\n" + imports + data + values[values.index("# --- values"):] + ops[ops.index("# --- ops"):] + "# ---" + rest
 
 
 def load(path=None):

@@ -1,6 +1,6 @@
 """What the plan in Python is made of: values of a forward by the storage that they are in, and the ways back to them.
 
-Part of the file that export writes, where this text stands from the mark on.
+Part of the file that export writes, from the mark on.
 """
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Streams:
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.cuda = device, device.type == "cuda"
-        self.out, self.back = (torch.cuda.Stream(device), torch.cuda.Stream(device)) if self.cuda else (None, None)
-        self.free: dict[int, list[tuple[torch.Tensor, Any]]] = {}
+        self.out, self.back = [torch.cuda.Stream(device) if self.cuda else None for _ in range(2)]  # for copies
+        self.free: dict[int, list[torch.Tensor]] = {}
         self.host_bytes = self.moved_bytes = 0  # taken from the host; copied out so far
 
     def now(self) -> Any:
@@ -45,17 +45,20 @@ class Streams:
             target.copy_(source, non_blocking=True)
         return stream.record_event()
 
-    def take(self, count: int) -> tuple[torch.Tensor, Any]:
+    def take(self, count: int) -> torch.Tensor:
+        self.moved_bytes += count
         if self.free.get(count):
             return self.free[count].pop()
         self.host_bytes += count
-        return torch.empty(count, dtype=torch.uint8, pin_memory=self.cuda), None
+        return torch.empty(count, dtype=torch.uint8, pin_memory=self.cuda)
 
     def generator(self, state: torch.Tensor | None = None) -> torch.Tensor:
         """State of the random numbers, before it is set to `state`."""
         now = torch.cuda.get_rng_state(self.device) if self.cuda else torch.get_rng_state()
-        if state is not None:
-            torch.cuda.set_rng_state(state, self.device) if self.cuda else torch.set_rng_state(state)
+        if state is not None and self.cuda:
+            torch.cuda.set_rng_state(state, self.device)
+        elif state is not None:
+            torch.set_rng_state(state)
         return now
 
 
@@ -66,9 +69,8 @@ class Moved:
         self.streams, self.count, self.device = run.streams, storage.nbytes(), storage.device
         self.source: torch.UntypedStorage | None = storage
         self.target: torch.UntypedStorage | None = None
-        self.host, ready = self.streams.take(self.count)
-        self.last = self.streams.copy(self.streams.out, self.host, self.bytes(storage), self.streams.now(), ready)
-        self.streams.moved_bytes += self.count
+        self.host = self.streams.take(self.count)
+        self.last = self.streams.copy(self.streams.out, self.host, self.bytes(storage), self.streams.now())
         run.group.moved.append(weakref.ref(self))
         run.stash.append(weakref.ref(self))
 
@@ -93,8 +95,9 @@ class Moved:
     def __del__(self) -> None:
         if hasattr(self, "last"):
             if self.source is not None or self.target is not None:
-                self.streams.wait(self.last)  # the allocator hands the memory out again behind the copy
-            self.streams.free.setdefault(self.count, []).append((self.host, self.last))
+                self.streams.wait(self.last)
+            # Compute has waited for the copies: who gets the memory next, here or on the host, comes behind it.
+            self.streams.free.setdefault(self.count, []).append(self.host)
 
 
 class Group:
@@ -105,9 +108,8 @@ class Group:
         self.moved: list[weakref.ref[Moved]] = []
 
     def restore(self, ahead: int) -> None:
-        for ref in self.moved:
-            if (moved := ref()) is not None:
-                moved.restore()
+        for moved in filter(None, [ref() for ref in self.moved]):
+            moved.restore()
         if self.before is not None and ahead > 0:
             self.before.restore(ahead - 1)
 
@@ -140,12 +142,9 @@ class Value:
         self.saved = []
 
     def storage(self) -> torch.UntypedStorage:
-        if self.moved is not None:
-            return self.moved.storage()
-        if self.held is None and self.node is not None:
-            self.node.rerun()
-        assert self.held is not None
-        return self.held
+        if self.moved is None and self.held is None:
+            self.node.rerun()  # type: ignore[union-attr]
+        return self.held if self.moved is None else self.moved.storage()  # type: ignore[return-value]
 
 
 class View:
@@ -190,9 +189,10 @@ class Node:
 
         args, kwargs = make(self.args)
         with torch.autocast(self.run.streams.device.type, enabled=False):
-            before = self.random if self.random is None else self.run.streams.generator(self.random)
+            before = None if self.random is None else self.run.streams.generator(self.random)
             made = tensors_in(self.func(*args, **kwargs))
-            self.run.streams.generator(before) if before is not None else None
+            if before is not None:
+                self.run.streams.generator(before)
         for i, output in self.outputs:
             if (value := output()) is not None:
                 value.held = made[i].untyped_storage()
@@ -255,14 +255,14 @@ class Values:
 
     def overwrite(self, t: torch.Tensor) -> Value | None:
         """What is in the tensor's storage now, for those who need it after the write that comes."""
-        value = self.find(t)
-        if value is not None:
-            if value.place is None and value.node is not None:
-                value.settle("recompute")
-            elif value.moved is not None:
-                value.moved.drop_source()
-            elif value.held is not None:
-                value.held = value.held.clone()
+        if (value := self.find(t)) is None:
+            return None
+        if value.place is None and value.node is not None:
+            value.settle("recompute")
+        elif value.moved is not None:
+            value.moved.drop_source()
+        elif value.held is not None:
+            value.held = value.held.clone()
         return value
 
     def needed(self, t: torch.Tensor) -> Value:
@@ -294,9 +294,9 @@ class Values:
                     saved.group.opened = True
                     self.purge()
                     saved.group.restore(self.plan["prefetch_blocks"])
-                if saved.tensor is None:
-                    assert saved.view is not None
+                if saved.tensor is None and saved.view is not None:
                     return saved.view.tensor(saved.view.value.storage())
+                assert saved.tensor is not None
                 if saved.tensor._version != saved.version:
                     raise RuntimeError("a tensor that backward needs has been changed in place: it is at version "
                                        f"{saved.tensor._version}, expected {saved.version}")
