@@ -14,11 +14,13 @@ PARTS = os.path.join(ROOT, "core", "trainer", "python")
 
 def joined():
     """The template as export joins it of its parts; check_export.py has export's own."""
-    plan, ops, values = (open(os.path.join(PARTS, f"memtune_{part}.py")).read() for part in ("plan", "ops", "values"))
+    files = [os.path.join(PARTS, f"memtune_{part}.py") for part in ("plan", "ops", "values")]
+    plan, ops, values = (open(file).read() for file in files)
     head, rest = plan.split("\n# export writes the text of these here")
     data, rest = rest[rest.index("# --- data"):].split("# --- end of data")
-    imports = "".join(line + "\n" for line in ops.splitlines() + values.splitlines() if line.startswith("from torch."))
-    return head + "import weakref\n" + imports + data + values[values.index("# --- values"):] + ops[ops.index("# --- ops"):] + "# ---" + rest
+    imports = [line for line in (ops + values).splitlines() if line.startswith("from torch.")]
+    return head + "\n".join(["import weakref", *imports, ""]) + data + values[values.index("# --- values"):] + \
+        ops[ops.index("# --- ops"):] + "# ---" + rest
 
 
 def load(path=None):

@@ -18,7 +18,8 @@ from memtune_values import Node, Value, Values, View, is_plain, nbytes, tensors_
 
 ALIASES = dict(pair.split(":") for pair in (
     "float:to half:to bfloat16:to double:to type:to type_as:to rdiv:div truediv:div rtruediv:div true_divide:div "
-    "radd:add rmul:mul multiply:mul rpow:pow subtract:sub getitem:index concat:cat concatenate:cat contiguous:clone").split())
+    "radd:add rmul:mul multiply:mul rpow:pow subtract:sub getitem:index concat:cat concatenate:cat "
+    "contiguous:clone").split())
 BARE = ("empty", "new_", "zeros", "ones", "full")  # what these make gets its content from elsewhere
 OVERWRITES = ("bernoulli_", "uniform_", "normal_", "exponential_", "random_", "copy_", "fill_", "zero_")
 

@@ -1,14 +1,10 @@
-"""What the plan in Python is made of: values of a forward by the storage that they are in, and the ways back to them.
-
-Part of the file that export writes, from the mark on.
-"""
+"""Values of a forward by the storage that they are in. Part of the file that export writes, from the mark on."""
 from __future__ import annotations
 
 import weakref
 from typing import Any
 
 import torch
-from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -39,9 +35,9 @@ class Streams:
         if not self.cuda:
             target.copy_(source)
             return None
-        for event in filter(None, after):
-            stream.wait_event(event)
         with torch.cuda.stream(stream):
+            for event in filter(None, after):
+                stream.wait_event(event)
             target.copy_(source, non_blocking=True)
         return stream.record_event()
 
@@ -54,11 +50,10 @@ class Streams:
 
     def generator(self, state: torch.Tensor | None = None) -> torch.Tensor:
         """State of the random numbers, before it is set to `state`."""
-        now = torch.cuda.get_rng_state(self.device) if self.cuda else torch.get_rng_state()
-        if state is not None and self.cuda:
-            torch.cuda.set_rng_state(state, self.device)
-        elif state is not None:
-            torch.set_rng_state(state)
+        generator = torch.cuda.default_generators[self.device.index or 0] if self.cuda else torch.default_generator
+        now = generator.get_state()
+        if state is not None:
+            generator.set_state(state)
         return now
 
 
@@ -73,6 +68,7 @@ class Moved:
         self.last = self.streams.copy(self.streams.out, self.host, self.bytes(storage), self.streams.now())
         run.group.moved.append(weakref.ref(self))
         run.stash.append(weakref.ref(self))
+        run.release(run.plan["stash_bytes"])
 
     def bytes(self, storage: torch.UntypedStorage) -> torch.Tensor:
         return torch.empty(0, dtype=torch.uint8, device=self.device).set_(storage, 0, (self.count,), (1,))
@@ -95,8 +91,7 @@ class Moved:
     def __del__(self) -> None:
         if hasattr(self, "last"):
             if self.source is not None or self.target is not None:
-                self.streams.wait(self.last)
-            # Compute has waited for the copies: who gets the memory next, here or on the host, comes behind it.
+                self.streams.wait(self.last)  # who gets the memory next, here or on the host, comes behind them
             self.streams.free.setdefault(self.count, []).append(self.host)
 
 
@@ -215,7 +210,8 @@ def nbytes(t: torch.Tensor) -> int:
 
 
 def is_plain(t: torch.Tensor) -> bool:
-    return type(t) in (torch.Tensor, nn.Parameter) and t.layout == torch.strided and not (t.is_conj() or t.is_neg())
+    return type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout == torch.strided and \
+        not (t.is_conj() or t.is_neg())
 
 
 class Values:
@@ -298,8 +294,7 @@ class Values:
                     return saved.view.tensor(saved.view.value.storage())
                 assert saved.tensor is not None
                 if saved.tensor._version != saved.version:
-                    raise RuntimeError("a tensor that backward needs has been changed in place: it is at version "
-                                       f"{saved.tensor._version}, expected {saved.version}")
+                    raise RuntimeError("a tensor that backward needs has been changed in place since it was saved")
                 return saved.tensor
         finally:
             self.busy = was
