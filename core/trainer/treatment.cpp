@@ -29,12 +29,12 @@ bool is_counted(const OpFacts& op, bool measured) {
   return !op.view && op.op_class != config::OpClass::host && !op.outputs.empty();
 }
 
-// As a person writes it: "add" of "aten::add_.Tensor".
+// As a person writes it: "add_" of "aten::add_.Tensor".
 std::string function_of(const std::string& op) {
   std::string name = op.substr(op.rfind(':') + 1);
   name = name.substr(0, name.find('.'));
   while (name.starts_with('_')) name.erase(0, 1);
-  while (name.ends_with('_')) name.pop_back();
+  while (name.ends_with("__")) name.pop_back();
   if (name == "to_copy" || name == "type_as") return "to";
   return name == "contiguous" ? "clone" : name;
 }

@@ -28,7 +28,8 @@ class Call:
     """A function of torch while it runs: what it makes, and where the plan wants that."""
 
     def __init__(self, name: str) -> None:
-        self.name = ALIASES.get(name.strip("_"), name.strip("_"))
+        plain = name.strip("_")
+        self.name = plain + "_" if name.endswith("_") and name[-2:] != "__" else ALIASES.get(plain, plain)
         self.places: list[str] | None = None
         self.values: list[tuple[Value, int, int]] = []  # value, storage, bytes
 
@@ -90,7 +91,8 @@ class Recorder(Values):
         self.region, self.seen, self.index = [""], Counter[str](), 0  # in the block that runs
         self.treatments = {i: ({op: places.split() for places, ops in t["ops"].items() for op in ops.split()},
                                t["others"].split()) for t in plan["treatments"] for i in t["blocks"]}
-        self.missing = {op for ops, _ in self.treatments.values() for op in ops}
+        # In-place forms may stand in branches that are never taken.
+        self.missing = {op for ops, _ in self.treatments.values() for op in ops if "_#" not in op}
 
     def places(self, call: Call, count: bool) -> list[str]:
         if call.places is not None:
