@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/trainer/merge.h"
+#include "core/trainer/python_plan.h"
 #include "core/trainer/trainer.h"
 
 namespace memtune::cli {
@@ -22,12 +23,25 @@ Examples:
   memtune export ./memtune-run --trainer axolotl -o memory.yaml
   memtune export --trainer torchtune --into tune.yaml -o tune-memory.yaml
   memtune export --trainer torchtune --strategy checkpoint:full
+  memtune export --trainer python -o memtune_plan.py     the plan itself, for any training loop
   memtune export --trainer torchtitan                    how to save, after sweep --saves --mtbf 12h)";
 
 struct ExportFlags {
   std::string run = "./memtune-run", trainer, strategy, into, output = "-";
   ConsoleFlags console;
 };
+
+// The facts are those of the row's own batch and sequence where the sweep looked at them.
+int write_python(const ExportFlags& flags, const FinishedRun& run, const result::Row& row) {
+  const std::optional<config::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
+  if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
+  const config::ProgramFacts facts = run.directory.read_record().facts.program;
+  const trainer::PythonPlan python = trainer::write_python_plan(*plan, facts, row, run.report);
+  write_output(flags.output, python.text);
+  for (const std::string& note : python.notes) say(flags.console, "note: " + note);
+  say(flags.console, "next: import memtune_plan; memtune_plan.apply(model) before the first step");
+  return kDone;
+}
 
 int run_command(const ExportFlags& flags) {
   const auto known = trainer::trainers();
@@ -44,6 +58,7 @@ int run_command(const ExportFlags& flags) {
                      "' is the sweep of a training command, whose answer is a command: memtune report " + flags.run +
                      " --format json has it as \"command\" of the trial");
   const result::Row& row = find_row(run.report, flags.strategy);
+  if (flags.trainer == trainer::kPython) return write_python(flags, run, row);
   const std::string keys = trainer::export_config(flags.trainer, row, run.report);
   if (!flags.into.empty()) {
     write_output(flags.output, trainer::merge(read_file(flags.into), keys, flags.into));

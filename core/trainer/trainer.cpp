@@ -7,11 +7,11 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/result/effect.h"
+#include "core/trainer/comment.h"
 #include "core/trainer/config.h"
+#include "core/trainer/python_plan.h"
 #include "core/trainer/saving.h"
 
 namespace memtune::trainer {
@@ -37,45 +37,11 @@ void put_axes(const Trainer& trainer, const Row& row, const Report& report, Conf
                            std::string(trainer.sequence_note));
 }
 
-std::string step_text(const Row& row, const Row* base) {
-  const result::StepTime& step = row.measurement.step_ms;
-  std::string text =
-      "step " + fixed(step.median, 1) + " ms (" + fixed(step.low, 1) + " to " + fixed(step.high, 1) + ")";
-  if (base && base != &row && base->measurement.step_ms.median > 0) {
-    const double ratio = ratio_of(row.measurement, base->measurement).value;
-    text += ", " + fixed(ratio, 2) + " x " + base->measurement.strategy;
-  }
-  return text;
-}
-
-std::string peak_text(const Row& row, const Row* base) {
-  int64_t peak = row.measurement.peak_bytes.allocated;
-  std::string text = "peak " + format_bytes(peak);
-  if (!base || base == &row) return text;
-  int64_t saved = base->measurement.peak_bytes.allocated - peak;
-  return text + ", " + format_bytes(std::abs(saved)) + (saved < 0 ? " more than " : " less than ") +
-         base->measurement.strategy;
-}
-
-std::string measured(const Row& row, const Report& report) {
-  const Row* base = reference_row(report, row);
-  return step_text(row, base) + "; " + peak_text(row, base);
-}
-
 std::string gradients_text(const Measurement& m) {
   if (!m.gradients.compared) return "not compared";
   if (m.gradients.equal) return "equal to those of " + m.gradients.against;
   return "differ from those of " + m.gradients.against + " in " + m.gradients.worst +
          ", by no more than its own runs do";
-}
-
-void put_comment(std::string& text, const std::string& label, const std::string& value) {
-  if (value.empty()) return;
-  std::string lead = "# " + label;
-  for (const std::string& line : wrap(printable(value), 100 - display_width(lead))) {
-    text += lead + line + "\n";
-    lead = "#" + std::string(display_width(lead) - 1, ' ');
-  }
 }
 
 const Trainer& find_trainer(const std::string& name) {
@@ -150,7 +116,7 @@ const Row& written(const Trainer& trainer, const Row& row, const Report& report)
 void put_instead(const Trainer& trainer, const Row& asked, const Row& row, const Report& report, std::string& text) {
   const Measurement& m = asked.measurement;
   if (&asked == &row) return;
-  put_comment(text, "asked for: ", m.strategy + ", " + measured(asked, report));
+  put_comment(text, "asked for: ", m.strategy + ", " + measured_text(asked, report));
   if (did_nothing(m)) {
     put_comment(text, "but:       ",
                 "it moved nothing and made nothing again, so it is " + row.measurement.strategy +
@@ -204,7 +170,7 @@ std::string write_saving(const Trainer& trainer, const Row& row, const Report& r
               "memtune " + report.version + ": saving in keys of " + name + " " + std::string(trainer.version) +
                   ", with steps as under " + row.measurement.strategy + ", of which there are no keys here");
   put_circumstances(report, text);
-  put_comment(text, "measured:  ", measured(row, report));
+  put_comment(text, "measured:  ", measured_text(row, report));
   put_saving(trainer, *chosen, config, text);
   return end(config, std::move(text));
 }
@@ -220,7 +186,7 @@ std::string write(const Trainer& trainer, const Row& asked, const Row& row, cons
       "memtune " + report.version + ": " + m.strategy + " in keys of " + name + " " + std::string(trainer.version));
   put_instead(trainer, asked, row, report, text);
   put_circumstances(report, text);
-  put_comment(text, "measured:  ", measured(row, report));
+  put_comment(text, "measured:  ", measured_text(row, report));
   put_comment(text, "whose:     ",
               "memtune's own figures of " + m.strategy + " with the loss and optimizer above; " + name +
                   "'s own loss, optimizer and data give others");
@@ -236,12 +202,13 @@ std::span<const std::string> trainers() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> names;
     for (const Trainer* trainer : kTrainers) names.emplace_back(trainer->name);
+    names.emplace_back(kPython);
     return names;
   }();
   return names;
 }
 
-bool is_yaml(const std::string& trainer_name) { return find_trainer(trainer_name).yaml; }
+bool is_yaml(const std::string& trainer_name) { return trainer_name != kPython && find_trainer(trainer_name).yaml; }
 
 std::string export_config(const std::string& trainer_name, const result::Row& row, const report::Report& report) {
   const Trainer& trainer = find_trainer(trainer_name);

@@ -249,7 +249,7 @@ TEST_CASE("a line feed in a model's name cannot leave its comment, nor an escape
 TEST_CASE("an unknown trainer is named, with those that exist") {
   CHECK_THROWS_WITH_AS(exported("torchtun", "none", Report{}),
                        "unknown trainer 'torchtun'; did you mean 'torchtune'? Known: torchtune, axolotl, torchtitan, "
-                       "transformers, trl, ms-swift, megatron",
+                       "transformers, trl, ms-swift, megatron, python",
                        UsageError);
 }
 

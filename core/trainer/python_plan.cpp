@@ -1,0 +1,138 @@
+#include "core/trainer/python_plan.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/trainer/comment.h"
+#include "core/trainer/treatment.h"
+
+namespace memtune::trainer {
+namespace {
+
+constexpr std::string_view kBegin = "# --- data: ", kEnd = "# --- end of data ";
+constexpr std::string_view kImport = "\n# export writes the text of these here";
+constexpr size_t kColumns = 118;
+
+std::string literal(const std::string& text) { return nlohmann::json(text).dump(); }  // Python reads it the same
+
+std::string to_text(FunctionPlaces places) { return to_string(places.result) + " " + to_string(places.own); }
+
+std::string numbers(const std::vector<int>& list) {
+  std::vector<std::string> words;
+  for (const int number : list) words.push_back(std::to_string(number));
+  return "[" + join(words, ", ") + "]";
+}
+
+// Names in as few string literals as fit, one a line.
+void put_names(const std::vector<std::string>& names, const std::string& indent, std::string& text) {
+  std::string line;
+  for (const std::string& name : names) {
+    if (!line.empty() && indent.size() + line.size() + name.size() + 4 > kColumns) {
+      text += indent + literal(line + " ") + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + name;
+  }
+  text += indent + literal(line);
+}
+
+void put_treatment(const Treatment& treatment, std::string& text) {
+  text += "        {\"blocks\": " + numbers(treatment.blocks) + ",\n";
+  text += "         \"others\": " + literal(to_text(treatment.others)) + ", \"ops\": {\n";
+  std::map<FunctionPlaces, std::vector<std::string>> groups;
+  for (const auto& [name, places] : treatment.functions) groups[places].push_back(name);
+  for (const auto& [places, names] : groups) {
+    text += "             " + literal(to_text(places)) + ":\n";
+    put_names(names, "                 ", text);
+    text += ",\n";
+  }
+  text += "         }},\n";
+}
+
+// "model.layers" of "model.layers.3".
+std::string list_path(const std::string& block) { return block.substr(0, block.rfind('.')); }
+
+std::string data(const TreatedProgram& treated, const config::Plan& plan, const config::ProgramFacts& facts,
+                 const std::string& name) {
+  const config::TransferSettings& transfer = plan.transfer;
+  const bool ahead = transfer.schedule == config::Schedule::block || transfer.prefetch_bytes > 0;
+  const int64_t stash = std::min(transfer.stash_bytes, 2 * treated.most_moved_bytes);
+  std::string text = "PLAN: dict[str, Any] = {\n";
+  text += "    \"name\": " + literal(name) + ", \"path\": " + literal(list_path(facts.blocks.front().region)) +
+          ", \"blocks\": " + std::to_string(facts.blocks.size()) +
+          ", \"parameters\": " + std::to_string(facts.parameters) + ",\n";
+  text += "    \"input\": \"" + std::string(treated.moves_input ? "host" : "keep") + "\",  # of the first block\n";
+  text += "    \"regions\":  # module paths that functions are named by\n";
+  put_names(treated.regions, "        ", text);
+  text += ",\n";
+  text +=
+      "    # \"module path/function#occurrence\", by the places of what it returns and of what it saves for itself.\n";
+  text += "    \"treatments\": [\n";
+  for (const Treatment& treatment : treated.treatments) put_treatment(treatment, text);
+  text += "    ],\n";
+  text += "    \"min_bytes\": " + std::to_string(transfer.min_bytes) +
+          ", \"saved_min_bytes\": " + std::to_string(plan.saved_min_bytes) +
+          ", \"stash_bytes\": " + std::to_string(stash) +
+          ", \"prefetch_blocks\": " + std::to_string(ahead ? std::max(1, transfer.prefetch_blocks) : 0) + ",\n";
+  text +=
+      "    # Compiled blocks save other values. The budget is the share of the bytes that eager blocks save which "
+      "this\n";
+  text += "    # plan does not make again; what moves is of the same blocks, and no larger than what moves here.\n";
+  text += "    \"compile\": {\"budget\": " + fixed(std::clamp(treated.saved_share, 0.0, 1.0), 2) +
+          ", \"blocks\": " + numbers(treated.moving_blocks) +
+          ", \"max_bytes\": " + std::to_string(treated.largest_moved_bytes) + "},\n}\n";
+  return text;
+}
+
+std::string head(const PythonPlan& plan, const result::Row& row, const report::Report& report) {
+  std::string text;
+  put_comment(text, "", "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for torch 2.11");
+  put_comment(text, "model:     ", report.model);
+  put_comment(text, "settings:  ", report.settings);
+  put_comment(
+      text, "device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
+  put_comment(text, "measured:  ",
+              measured_text(row, report) + "; by memtune's own engines, with the loss and optimizer above");
+  for (const std::string& note : plan.notes) put_comment(text, "note:      ", note);
+  return text;
+}
+
+}  // namespace
+
+std::string python_template() {
+  const std::string_view plan = python_plan_text();
+  const size_t import = plan.find(kImport), data = plan.find(kBegin), rest = plan.find('\n', plan.find(kEnd)) + 1;
+  std::string text(plan.substr(0, import));
+  text +=
+      "import weakref\n\n"
+      "from torch.multiprocessing.reductions import StorageWeakRef\n"
+      "from torch.overrides import TorchFunctionMode\n"
+      "from torch.utils._python_dispatch import TorchDispatchMode\n\n";
+  text += plan.substr(data, rest - data);
+  for (const std::string_view part : {python_values_text(), python_ops_text()}) {
+    const size_t mark = part.find("\n# --- ");
+    text += part.substr(part.find('\n', mark + 1) + 1);
+    text += "\n";
+  }
+  return text + std::string(plan.substr(rest));
+}
+
+PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
+                             const report::Report& report) {
+  if (row.measurement.outcome != result::Outcome::ok)
+    throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
+                     "): export a strategy that did");
+  const TreatedProgram treated = treat(plan, facts);
+  PythonPlan result{"", treated.notes};
+  const std::string whole = python_template();
+  const size_t begin = whole.find('\n', whole.find(kBegin)) + 1, end = whole.find(kEnd);
+  result.text = head(result, row, report) + whole.substr(0, begin) +
+                data(treated, plan, facts, row.measurement.strategy) + whole.substr(end);
+  return result;
+}
+
+}  // namespace memtune::trainer

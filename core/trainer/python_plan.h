@@ -1,0 +1,34 @@
+// A plan as a Python file for any training loop: the template python/memtune_plan.py, with this plan as its data.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/plan.h"
+#include "core/config/program_facts.h"
+#include "core/report/report.h"
+
+namespace memtune::trainer {
+
+inline constexpr std::string_view kPython = "python";  // among trainers()
+
+struct PythonPlan {
+  std::string text;
+  std::vector<std::string> notes;  // what Python does otherwise than the plan says; also in the text
+};
+
+// `plan` is the one that `row` was measured under, of the program of `facts`. UsageError where the model has no blocks,
+// and for a trial that failed.
+PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
+                             const report::Report& report);
+
+// python/memtune_plan.py with the text of what it imports of the others beside it.
+std::string python_template();
+
+// The files as they lie in the tree.
+std::string_view python_plan_text();
+std::string_view python_ops_text();
+std::string_view python_values_text();
+
+}  // namespace memtune::trainer

@@ -1,0 +1,161 @@
+"""The Python plan on models of libraries, under torch.compile, peft, DDP and FSDP2."""
+import sys
+import tempfile
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import plans
+from plans import Decoder, applied, data, equal, step
+
+mp = plans.load()
+warnings.filterwarnings("ignore", message="memtune_plan: the blocks run none of")
+PLANS = ["recompute recompute", "host host", "recompute host"]
+
+
+def follows(model, loss, path, blocks=2):
+    plain = step(model, loss)
+    for others in PLANS:
+        with applied(mp, model, data(blocks, others, path=path)) as run:
+            for _ in range(2):
+                assert equal(step(model, loss), plain), others
+            assert run.streams.moved_bytes > 0
+    return plain
+
+
+def llama(**options):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=32, **options))
+
+
+def language_loss(model):
+    ids = plans.tokens()
+    return model(input_ids=ids, labels=ids).loss
+
+
+def check_llama():
+    for attention in ("sdpa", "eager"):
+        follows(llama(attn_implementation=attention, attention_dropout=0.1), language_loss, "model.layers")
+
+
+def check_gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=4))
+    follows(model, language_loss, "transformer.h")  # dropout, a tied head
+
+
+def check_vit():
+    from transformers import ViTConfig, ViTForImageClassification
+    torch.manual_seed(0)
+    model = ViTForImageClassification(ViTConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=16, patch_size=4,
+        hidden_dropout_prob=0.1))
+    pixels = torch.randn(2, 3, 16, 16)
+    follows(model, lambda m: m(pixels, labels=torch.tensor([0, 1])).loss, "layers")
+
+
+def check_torchvision():
+    import torchvision
+    torch.manual_seed(0)
+    model = torchvision.models.VisionTransformer(16, 4, 2, 4, 32, 64, dropout=0.1)
+    pixels = torch.randn(2, 3, 16, 16)
+    follows(model, lambda m: m(pixels).square().mean(), "encoder.layers")
+
+
+def check_lora():
+    from peft import LoraConfig, get_peft_model
+    model = get_peft_model(llama(), LoraConfig(r=4, lora_dropout=0.1, target_modules=["q_proj", "down_proj"]))
+    for name, p in model.named_parameters():
+        if "lora_B" in name:
+            nn.init.normal_(p, generator=torch.Generator().manual_seed(1))
+    follows(model, language_loss, "model.layers")
+    # The base model's plan names q_proj/linear#0: it is q_proj.base_layer's here.
+    with applied(mp, model, data(2, "keep keep", "model.layers", ops={"host keep": "self_attn.q_proj/linear#0"},
+                              regions="self_attn self_attn.q_proj mlp mlp.down_proj")) as run:
+        step(model, language_loss)
+        assert not run.missing
+
+
+def check_trainer():
+    """The callback of transformers' Trainer, and that it goes when training ends."""
+    from transformers import Trainer, TrainingArguments
+
+    def losses(callbacks):
+        model = llama()
+        examples = [{"input_ids": t, "labels": t} for t in plans.tokens(4)]
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = Trainer(model, TrainingArguments(
+                folder, max_steps=3, per_device_train_batch_size=2, gradient_accumulation_steps=2, logging_steps=1,
+                report_to=[], use_cpu=True, save_strategy="no", eval_strategy="steps", eval_steps=1,
+                disable_tqdm=True), train_dataset=examples, eval_dataset=examples, callbacks=callbacks)
+            trainer.train()
+        assert "forward" not in model.model.layers[0].__dict__
+        return [(e.get("loss"), e.get("eval_loss"), e.get("grad_norm")) for e in trainer.state.log_history
+                if "loss" in e or "eval_loss" in e]
+
+    plain = losses([])
+    mp.PLAN = data(2, "recompute host", "model.layers")
+    assert losses([mp.PlanCallback()]) == plain and len(plain) == 6, plain
+
+
+def check_compiled():
+    """The gradients are those of the same compiled model without moving."""
+    model = Decoder(p=0.0, n=2)
+    for budget in (0.5,):
+        results = []
+        for moves in ([], [0, 1]):
+            torch._dynamo.reset()
+            plan = data(2, "keep keep", compile={"budget": budget, "blocks": moves, "max_bytes": 1 << 30}, input="keep")
+            with applied(mp, model, plan, compile=True) as run:
+                results.append([step(model, lambda m: m(plans.tokens())) for _ in range(2)])
+                assert (run.streams.moved_bytes > 0) == bool(moves)
+            assert torch._functorch.config.activation_memory_budget == 1.0
+        assert all(equal(a, b) for a, b in zip(*results)), budget
+
+
+def rank(index, kind, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=index, world_size=2, init_method=f"file://{folder}/meet")
+    torch.manual_seed(0)
+    model = Decoder(p=0.1, tied=False)
+    if kind == "ddp":
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    else:
+        from torch.distributed.fsdp import fully_shard
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
+
+    def loss(model):
+        return model(plans.tokens(seed=index))
+
+    def local(values):
+        return [v.to_local() if hasattr(v, "to_local") else v for v in values]
+
+    plain = local(step(model, loss))
+    for others in PLANS:
+        with applied(mp, model, data(3, others)):
+            for _ in range(2):
+                assert equal(local(step(model, loss)), plain), (kind, others)
+    dist.destroy_process_group()
+
+
+def check_two_ranks():
+    for kind in ("ddp", "fsdp2"):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(rank, (kind, folder), nprocs=2)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    chosen = sys.argv[1:]
+    for name, check in list(globals().items()):
+        if name.startswith("check_") and (not chosen or name in chosen):
+            check()
+            print("ok", name, flush=True)

@@ -1,0 +1,165 @@
+"""What the tests of the Python plan share: the template as a module, models, plans and the bits of a step."""
+import contextlib
+import os
+import sys
+import types
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PARTS = os.path.join(ROOT, "core", "trainer", "python")
+
+
+def joined():
+    """The template as export joins it of its parts; check_export.py has export's own."""
+    files = [os.path.join(PARTS, f"memtune_{part}.py") for part in ("plan", "ops", "values")]
+    plan, ops, values = (open(file).read() for file in files)
+    head, rest = plan.split("\n# export writes the text of these here")
+    data, rest = rest[rest.index("# --- data"):].split("# --- end of data")
+    imports = [line for line in (ops + values).splitlines() if line.startswith("from torch.")]
+    return head + "\n".join(["import weakref", *imports, ""]) + data + values[values.index("# --- values"):] + \
+        ops[ops.index("# --- ops"):] + "# ---" + rest
+
+
+def load(path=None):
+    module = types.ModuleType("memtune_plan")
+    sys.modules["memtune_plan"] = module
+    exec(compile(open(path).read() if path else joined(), path or "joined", "exec"), module.__dict__)
+    return module
+
+
+PLACES = ("keep", "recompute", "host")
+EVERY_PLAN = [f"{result} {own}" for result in PLACES for own in PLACES]
+
+
+def data(blocks, others, path="layers", ops=None, **fields):
+    """A plan that treats all blocks alike and every value, however small."""
+    return {"name": "test", "path": path, "blocks": blocks, "parameters": 0, "input": "host", "regions": "",
+            "treatments": [{"blocks": list(range(blocks)), "others": others, "ops": ops or {}}],
+            "min_bytes": 0, "saved_min_bytes": 0, "stash_bytes": 1 << 16, "prefetch_blocks": 1,
+            "compile": {"budget": 0.5, "blocks": list(range(blocks)), "max_bytes": 1 << 30}, **fields}
+
+
+class Attention(nn.Module):
+    def __init__(self, d, heads, p):
+        super().__init__()
+        self.heads, self.p = heads, p
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, scale=None):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        o = F.scaled_dot_product_attention(q, k, v, dropout_p=self.p if self.training else 0.0, is_causal=True)
+        o = o.transpose(1, 2).reshape(b, t, d)
+        return self.proj(o if scale is None else o * scale)
+
+
+class Block(nn.Module):
+    """Takes a keyword, returns a tuple, drops out, writes in place."""
+
+    def __init__(self, d, heads, p):
+        super().__init__()
+        self.n1, self.attn, self.n2 = nn.LayerNorm(d), Attention(d, heads, p), nn.LayerNorm(d)
+        self.up, self.down, self.drop = nn.Linear(d, 4 * d), nn.Linear(4 * d, d), nn.Dropout(p)
+
+    def forward(self, x, *, scale=None):
+        x = x + self.drop(self.attn(self.n1(x), scale))
+        h = self.up(self.n2(x))
+        h = F.relu_(h) * torch.sigmoid(h.detach())
+        h = h.softmax(-1) + h
+        h *= 2
+        return x + self.drop(self.down(h)), x.mean()
+
+
+class Decoder(nn.Module):
+    def __init__(self, n=3, d=32, heads=4, p=0.1, tied=True):
+        super().__init__()
+        self.emb = nn.Embedding(64, d)
+        self.layers = nn.ModuleList([Block(d, heads, p) for _ in range(n)])
+        self.head = nn.Linear(d, 64, bias=False)
+        if tied:
+            self.head.weight = self.emb.weight
+        self.scale = nn.Parameter(torch.ones(d))
+
+    def forward(self, tokens):
+        x, aside = self.emb(tokens), 0
+        for layer in self.layers:
+            x, mean = layer(x, scale=self.scale)
+            aside = aside + mean
+        return F.cross_entropy(self.head(x).flatten(0, 1), tokens.flatten()) + 0.1 * aside
+
+
+def tokens(batch=2, length=16, seed=0):
+    return torch.randint(64, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+
+def step(model, loss, seed=3):
+    """Loss and gradients of one step, with the same random numbers each time."""
+    model.zero_grad(set_to_none=True)
+    torch.manual_seed(seed)
+    value = loss(model)
+    value.backward()
+    return [value.detach().clone()] + [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+
+
+def equal(a, b):
+    return len(a) == len(b) and all((x is None and y is None) or torch.equal(x, y) for x, y in zip(a, b))
+
+
+@contextlib.contextmanager
+def applied(module, model, plan, **options):
+    module.PLAN = plan
+    run = module.apply(model, **options)
+    try:
+        yield run
+    finally:
+        run.remove()
+
+
+class LateStreams:
+    """Mixed into Streams: a copy runs when something waits for it, and fails where what it needs is gone by then."""
+
+    def __init__(self, device):
+        super().__init__(device)
+        self.out, self.back, self.late = [], [], 0
+
+    def now(self):
+        return None
+
+    def wait(self, event):
+        if event is not None:
+            event.run()
+
+    def copy(self, stream, target, source, *after):
+        copy = LateCopy(target, source, [e for e in after if e is not None] + stream[-1:])
+        stream.append(copy)
+        self.late += 1
+        return copy
+
+
+class LateCopy:
+    def __init__(self, target, source, after):
+        from torch.multiprocessing.reductions import StorageWeakRef
+        self.ends = [(StorageWeakRef(t.untyped_storage()), t.numel()) for t in (target, source)]
+        self.after = after
+
+    def query(self):
+        return not self.ends
+
+    def run(self):
+        if not self.ends:
+            return
+        for copy in self.after:
+            copy.run()
+        target, source = [self.tensor(*end) for end in self.ends]
+        target.copy_(source)
+        self.ends, self.after = [], []
+
+    @staticmethod
+    def tensor(storage, count):
+        if storage.expired():
+            raise RuntimeError("a copy's memory was given away before the copy ran")
+        whole = torch.UntypedStorage._new_with_weak_ptr(storage.cdata)
+        return torch.empty(0, dtype=torch.uint8).set_(whole, 0, (count,), (1,))

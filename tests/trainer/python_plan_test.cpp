@@ -1,0 +1,163 @@
+// What of a plan the Python file says, for whom, and what it says that it cannot do. That the file then does it is
+// tests/python_plan's.
+#include "core/trainer/python_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/trainer/trainer.h"
+#include "core/trainer/treatment.h"
+#include "tests/report/sample.h"
+
+using namespace memtune;
+using config::OpFacts;
+using config::Place;
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+struct Program {
+  config::ProgramFacts facts;
+  config::Plan plan;
+
+  OpFacts& op(int block, const std::string& region, const std::string& name, int64_t bytes, int64_t own = 0) {
+    OpFacts op;
+    op.name = name;
+    op.region = block < 0 ? region : "model.layers." + std::to_string(block) + (region.empty() ? "" : "." + region);
+    op.block = block;
+    op.outputs = {static_cast<int>(facts.ops.size())};
+    op.output_bytes = {bytes};
+    op.output_saved = {true};
+    op.private_bytes = own;
+    facts.owner.push_back(static_cast<int>(facts.ops.size()));
+    facts.ops.push_back(op);
+    return facts.ops.back();
+  }
+
+  void place(int op, Place outputs, Place saved = Place::keep) {
+    plan.placements.push_back({op, full_name(facts.ops[op]), {outputs}, saved});
+  }
+};
+
+// An embedding, blocks of five ops (one is a view), a head. Op 5b + 1 is the first of block b.
+Program program(int blocks) {
+  Program program;
+  program.facts.parameters = 1234;
+  program.op(-1, "model.embed", "aten::embedding", 4 * kMiB);
+  for (int block = 0; block < blocks; ++block) {
+    program.facts.blocks.push_back({"model.layers." + std::to_string(block)});
+    program.op(block, "attn.q", "aten::linear", 2 * kMiB).inputs = {5 * block};
+    program.op(block, "attn", "aten::view", 0).view = true;
+    program.op(block, "attn", "aten::softmax", 3 * kMiB, kMiB).inputs = {5 * block + 1};
+    program.op(block, "", "aten::add", 4 * kMiB).inputs = {5 * block + 3};
+    program.op(block, "", "aten::add_.Tensor", 0).in_place = true;
+  }
+  program.op(-1, "lm_head", "aten::linear", 8 * kMiB).inputs = {5 * blocks - 1};
+  return program;
+}
+
+trainer::PythonPlan written(const Program& program) {
+  const report::Report report = report::sample_report();
+  return trainer::write_python_plan(program.plan, program.facts, report.rows[1], report);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("blocks alike are one treatment, and most of their functions are the others") {
+  Program p = program(3);
+  for (const int block : {0, 2}) p.place(5 * block + 3, Place::recompute, Place::host);
+  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
+  REQUIRE(treated.treatments.size() == 2);
+  CHECK(treated.treatments[0].blocks == std::vector{0, 2});
+  CHECK(treated.treatments[0].others == trainer::FunctionPlaces{});
+  const trainer::PlacesByFunction expected = {{"attn/softmax#0", {Place::recompute, Place::host}}};
+  CHECK(treated.treatments[0].functions == expected);
+  CHECK(treated.treatments[1].blocks == std::vector{1});
+  CHECK(treated.treatments[1].functions.empty());
+  CHECK(treated.regions == std::vector<std::string>{"attn", "attn.q"});
+  CHECK(treated.notes.empty());
+}
+
+TEST_CASE("a function is counted within its module, writes in place by themselves, views not") {
+  Program p = program(1);
+  p.place(1, Place::host);
+  p.place(5, Place::recompute);
+  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
+  const trainer::PlacesByFunction expected = {{"/add_#0", {Place::recompute, Place::keep}},
+                                              {"attn.q/linear#0", {Place::host, Place::keep}}};
+  CHECK(treated.treatments[0].functions == expected);
+  CHECK(treated.most_moved_bytes == 2 * kMiB);
+  CHECK(treated.moving_blocks == std::vector{0});
+}
+
+TEST_CASE("what did not run when the model was looked at is not counted; where nothing was measured all is") {
+  Program p = program(1);
+  p.facts.ops[1].output_bytes.clear();  // of a branch that was not taken
+  p.op(0, "attn.q", "aten::linear", kMiB);
+  p.place(7, Place::host);
+  CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#0"));
+  for (OpFacts& op : p.facts.ops) op.output_bytes.clear();
+  CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#1"));
+  CHECK(trainer::treat(p.plan, p.facts).saved_share == 1);
+}
+
+TEST_CASE("the share that a compiled block may save is what the plan does not make again") {
+  Program p = program(2);
+  for (const int block : {0, 1}) p.place(5 * block + 3, Place::recompute, Place::recompute);
+  CHECK(trainer::treat(p.plan, p.facts).saved_share == doctest::Approx(0.6));  // 6 of 10 MiB
+}
+
+TEST_CASE("the first block's input moves; what else lies outside, and the disk, is told") {
+  Program p = program(2);
+  p.place(0, Place::host);
+  CHECK(trainer::treat(p.plan, p.facts).moves_input);
+  CHECK(trainer::treat(p.plan, p.facts).notes.empty());
+  p.place(11, Place::recompute);
+  p.place(3, Place::disk);
+  p.plan.nested = true;
+  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
+  REQUIRE(treated.notes.size() == 3);
+  CHECK(has(treated.notes[0], "disk"));
+  CHECK(has(treated.notes[1], "8 MiB that head"));
+  CHECK(has(treated.notes[2], "nested"));
+  CHECK(treated.treatments[0].functions.at("attn/softmax#0").result == Place::host);
+}
+
+TEST_CASE("what the last block hands on is not the blocks'") {
+  Program p = program(2);
+  p.place(9, Place::host);
+  CHECK(has(trainer::treat(p.plan, p.facts).notes.at(0), "4 MiB that head"));
+}
+
+TEST_CASE("the file: what was measured and lost at its head, the plan as its data, the rest as the template has it") {
+  Program p = program(2);
+  p.place(3, Place::disk);
+  const trainer::PythonPlan python = written(p);
+  CHECK(python.text.starts_with("# memtune 0.1.0: checkpoint:full,inputs=host as Python, for torch 2.11\n"));
+  CHECK(has(python.text, "# measured:  step 320.0 ms (319.5 to 320.5), 1.28 x none; peak 12 GiB"));
+  REQUIRE(python.notes.size() == 1);
+  CHECK(has(python.text, "# note:      disk: "));
+  CHECK(has(python.text, "\"path\": \"model.layers\", \"blocks\": 2, \"parameters\": 1234,\n"));
+  CHECK(has(python.text, "             \"host keep\":\n                 \"attn/softmax#0\",\n"));
+  CHECK_FALSE(has(python.text, "\"name\": \"example\""));
+  const std::string_view whole = trainer::python_template();
+  const std::string rest(whole.substr(whole.find("# --- end of data")));
+  CHECK(python.text.ends_with(rest));
+}
+
+TEST_CASE("what cannot be written as Python is refused") {
+  const report::Report report = report::sample_report();
+  Program p = program(1);
+  CHECK_THROWS_WITH_AS(trainer::write_python_plan(p.plan, p.facts, report.rows[0], report),
+                       doctest::Contains("did not work here"), UsageError);
+  p.plan.placements = {{99, "x", {}, Place::host}};
+  CHECK_THROWS_WITH_AS(written(p), doctest::Contains("another model's plan"), UsageError);
+  CHECK_THROWS_WITH_AS(written({}), doctest::Contains("no repeated blocks"), UsageError);
+  CHECK(std::ranges::count(trainer::trainers(), "python") == 1);
+  CHECK_FALSE(trainer::is_yaml("python"));
+}
