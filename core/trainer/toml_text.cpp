@@ -66,6 +66,7 @@ std::optional<Keys> keys_of(const std::string& text) {
     if (bare.empty() || !std::ranges::all_of(bare, may_stand)) return {};
     keys.push_back(bare);
   }
+  if (keys.size() > size_t(kMostNesting)) return {};
   return keys;
 }
 
@@ -134,36 +135,10 @@ std::string text_of(const json& value, const Keys& path) {
   return print_json(value);
 }
 
-}  // namespace
-
-json read_whole_toml(const std::string& text, const std::string& name) {
-  json whole = json::object();
-  for (const Entry& entry : parse(lines_of(text), name)) {
-    json* at = &whole;
-    const size_t tables = entry.head ? entry.path.size() : entry.path.empty() ? 0 : entry.path.size() - 1;
-    for (size_t i = 0; i < tables; ++i) {
-      json& next = (*at)[entry.path[i]];
-      if (!next.is_object()) next = json::object();
-      at = &next;
-    }
-    if (!entry.head && !entry.path.empty()) (*at)[entry.path.back()] = value_of(entry);
-  }
-  return whole;
-}
-
-std::optional<json> read_toml(const std::string& text, std::span<const std::string> path, const std::string& name) {
-  json value = read_whole_toml(text, name);
-  for (const std::string& key : path) {
-    if (!value.is_object() || !value.contains(key)) return {};
-    value = json(value[key]);
-  }
-  return value;
-}
-
-std::string put_in_toml(const std::string& text, std::span<const std::string> path_of, const std::optional<json>& value,
-                        const std::string& name) {
+std::string put_line(const std::string& text, const Keys& path, const std::optional<json>& value,
+                     const std::string& name) {
   Keys lines = lines_of(text);
-  const Keys path(path_of.begin(), path_of.end()), table(path.begin(), path.end() - 1);
+  const Keys table(path.begin(), path.end() - 1);
   const std::vector<Entry> entries = parse(lines, name);
   std::optional<size_t> behind;  // of the table's last setting
   bool in_table = table.empty();
@@ -200,6 +175,42 @@ std::string put_in_toml(const std::string& text, std::span<const std::string> pa
     lines.push_back(line);
   }
   return join(lines, "\n") + "\n";
+}
+
+}  // namespace
+
+json read_whole_toml(const std::string& text, const std::string& name) {
+  json whole = json::object();
+  for (const Entry& entry : parse(lines_of(text), name)) {
+    json* at = &whole;
+    const size_t tables = entry.head ? entry.path.size() : entry.path.empty() ? 0 : entry.path.size() - 1;
+    for (size_t i = 0; i < tables; ++i) {
+      json& next = (*at)[entry.path[i]];
+      if (!next.is_object()) next = json::object();
+      at = &next;
+    }
+    if (!entry.head && !entry.path.empty()) (*at)[entry.path.back()] = value_of(entry);
+  }
+  return whole;
+}
+
+std::optional<json> read_toml(const std::string& text, std::span<const std::string> path, const std::string& name) {
+  json value = read_whole_toml(text, name);
+  for (const std::string& key : path) {
+    if (!value.is_object() || !value.contains(key)) return {};
+    value = json(value[key]);
+  }
+  return value;
+}
+
+std::string put_in_toml(const std::string& text, std::span<const std::string> path, const std::optional<json>& value,
+                        const std::string& name) {
+  const std::string written = put_line(text, Keys(path.begin(), path.end()), value, name);
+  // Keys with dots and tables written twice may say otherwise than lines do: then nothing is written.
+  if (read_toml(written, path, name) != value)
+    throw UsageError(name + ": " + join(Keys(path.begin(), path.end()), ".") +
+                     " cannot be set where it stands: write it there by hand");
+  return written;
 }
 
 }  // namespace memtune::trainer
