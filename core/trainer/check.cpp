@@ -111,7 +111,7 @@ class Checker {
     const std::vector<std::string> names = names_in({});
     for (const auto& [key, value] : whole.items()) {
       const std::string& top = key;
-      if (std::ranges::count(names, top) > 0 || std::ranges::count(known_.profile.others, top) > 0) continue;
+      if (std::ranges::count(names, top) > 0) continue;
       const std::string meant = near(top, names);
       if (!meant.empty()) add({top}, "unknown key " + top + "; did you mean " + meant + "?");
     }

@@ -155,7 +155,6 @@ SpaceProfile read_space_profile(const std::string& trainer) {
   profile.program = read_texts(object, "program");
   profile.names = read_lists(object, "names");
   profile.closed = read_lists(object, "closed");
-  object.read("others", profile.others);
   object.read("import", profile.import);
   object.read("loss", profile.loss);
   profile.releases = read_texts(object, "releases");

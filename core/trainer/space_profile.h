@@ -81,7 +81,6 @@ struct SpaceProfile {
   std::vector<Expression> strategies;                      // the first that fits counts
   std::map<std::string, std::vector<std::string>> names;   // of memtune's save=, in the trainer's words
   std::map<std::string, std::vector<std::string>> closed;  // mappings, with what else than `settings` may stand in them
-  std::vector<std::string> others;                         // keys that look like one of `settings`, and are none
   std::map<std::string, std::string> program;  // of a config that is a program: what stands there for a value
   std::string import;                          // and the line that it needs
   std::string loss;                            // what its figures differ in from memtune's
