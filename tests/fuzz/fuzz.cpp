@@ -58,7 +58,6 @@
 #include "core/sweep/journal.h"
 #include "core/sweep/run_directory.h"
 #include "core/trace/file.h"
-#include "core/trainer/check.h"
 #include "core/trainer/flow_text.h"
 #include "core/trainer/own_settings.h"
 #include "core/trainer/space_profile.h"
@@ -325,21 +324,12 @@ void read_yaml_text(const std::string& text) {
   if (parse_json(trainer::put_in_flow(text, path, json(7), true)).at("a").at("b") != json(7)) std::abort();
 }
 
-// Likewise of TOML, and a check of any text as each trainer's config ends.
+// Likewise of TOML.
 void read_toml_text(const std::string& text) {
-  trainer::check_config("torchtitan", text, "x.toml", {{"", "0.2.2"}});
   const std::vector<std::string> path = {"a", "b"};
   const std::string put = trainer::put_in_toml(text, path, json(7), "x");
   if (trainer::read_toml(put, path, "x") != json(7)) std::abort();
   if (trainer::read_toml(trainer::put_in_toml(put, path, std::nullopt, "x"), path, "x")) std::abort();
-}
-
-void check_any_config(const std::string& text) {
-  for (const char* trainer : {"trl", "axolotl", "deepspeed", "megatron", "torchtitan"}) try {
-      const std::string name = trainer == std::string("torchtitan") && text.size() % 2 == 0 ? "x.py" : "x.yaml";
-      trainer::check_config(trainer, text, trainer == std::string("deepspeed") ? "x.json" : name, {});
-    } catch (const UsageError&) {
-    }
 }
 
 // What a hostile or killed process left, of one rank and of a second one behind a form feed, as it came in.
@@ -413,8 +403,7 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"yaml", read_yaml_text},
                                                                       {"records", read_records},
                                                                       {"own_config", read_own_config},
-                                                                      {"toml", read_toml_text},
-                                                                      {"check", check_any_config}};
+                                                                      {"toml", read_toml_text}};
 
 void (*chosen)(const std::string&) = nullptr;
 
