@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/base/error.h"
 #include "core/trainer/space.h"
 #include "core/trainer/trainer.h"
 #include "tests/report/sample.h"
