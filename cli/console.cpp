@@ -55,6 +55,14 @@ void check_output(const std::string& flag, const std::string& path) {
   if (access(folder.c_str(), W_OK) != 0) throw UsageError(flag + ": cannot write into " + folder.string());
 }
 
+void check_outputs(const std::string& flag, const std::string& path, const std::string& other_flag,
+                   const std::string& other_path) {
+  if (path == "-" && other_path == "-")
+    throw UsageError(flag + " - and " + other_flag + " - both want stdout: name a file for one of them");
+  check_output(flag, path);
+  check_output(other_flag, other_path);
+}
+
 void say(const ConsoleFlags& flags, const std::string& line) {
   if (!flags.quiet) std::fprintf(stderr, "%s\n", printable(line).c_str());
 }

@@ -146,8 +146,7 @@ int measure(const DoctorFlags& flags) {
 }
 
 int run_command(const DoctorFlags& flags) {
-  check_output("--json", flags.json);
-  check_output("--write", flags.output);
+  check_outputs("--write", flags.output, "--json", flags.json);
   if (flags.probe) return measure(flags);
   if (!flags.output.empty()) throw UsageError("--write writes what was measured: it goes with --probe");
   std::vector<std::string> notes;

@@ -1,6 +1,9 @@
 #include "cli/doctor_probe.h"
 
+#include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "core/base/bytes.h"
@@ -29,9 +32,7 @@ MachineProfile ask_trial(const std::string& device, const ConsoleFlags& console)
   throw Error("the probe gave another answer than was asked for");
 }
 
-void add_disk(const std::string& scratch, const ConsoleFlags& console, MachineProfile& machine) {
-  say(console, "measuring the disk of " + scratch);
-  const disk::DiskSpeed speed = disk::probe_disk(scratch, kDiskBytes);
+void add_disk(const disk::DiskSpeed& speed, const std::string& scratch, MachineProfile& machine) {
   machine.disk_write_gb_per_s = speed.write_gb_per_s;
   machine.disk_read_gb_per_s = speed.read_gb_per_s;
   machine.sources["disk"] = "measured by memtune doctor --probe on " + trace::utc_now().substr(0, kDate) + ": " +
@@ -49,8 +50,13 @@ std::string both(double first, const char* of_first, double second, const char* 
 }  // namespace
 
 MachineProfile probe_machine(const std::string& device, const std::string& scratch, const ConsoleFlags& console) {
+  std::optional<disk::DiskSpeed> disk;  // first: a folder that cannot be written is told before a minute has gone
+  if (!scratch.empty()) {
+    say(console, "measuring the disk of " + scratch);
+    disk = disk::probe_disk(scratch, kDiskBytes);
+  }
   MachineProfile machine = ask_trial(device, console);
-  if (!scratch.empty()) add_disk(scratch, console, machine);
+  if (disk) add_disk(*disk, scratch, machine);
   return machine;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/hub_cache.h"
 #include "core/config/model_file.h"
 #include "core/config/model_profile.h"
 #include "core/config/profile.h"
@@ -35,10 +36,11 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // where --batch and
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
   const std::string near = nearest(text, names);
-  const bool of_hub = text.find('/') != std::string::npos && !text.ends_with(".pt") && !text.ends_with(".pt2") &&
-                      text[0] != '/' && text[0] != '.';
+  const bool of_hub = config::is_hub_name(text) && !text.ends_with(".pt") && !text.ends_with(".pt2");
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                   (of_hub ? " A model of a hub is exported first (README, \"Your own model\")." : "") +
+                   (of_hub ? " Of that name none was downloaded to " + config::hub_cache().string() + ": hf download " +
+                                 text + " does, and its config.json is enough."
+                           : "") +
                    " Profiles: " + join(names, ", "));
 }
 
@@ -138,13 +140,12 @@ void use_profile(const std::string& name, SweepSettings& settings) {
   use_decoder(profile.model, config::tokens_of(profile), settings.request);
 }
 
-void use_config(const fs::path& path, SweepSettings& settings) {
+void use_config(const fs::path& path, const std::string& name, SweepSettings& settings) {
   config::TrialRequest& request = settings.request;
   if (const auto& numbers = request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": a model of a config.json takes tokens alone");
   const config::TransformersConfig model = config::read_transformers_config(path);
-  settings.model =
-      path.lexically_normal().parent_path().filename().string() + " (" + std::string(model.family.model_type) + ")";
+  settings.model = name + " (" + std::string(model.family.model_type) + ")";
   use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}, request);
 }
 
@@ -175,17 +176,22 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   }
   const std::vector<std::string> names = profile_names("models");
   const bool is_profile = std::ranges::find(names, flags.model) != names.end();
+  const auto cached = fs::exists(flags.model) ? std::nullopt : config::cached_model(flags.model);
+  const fs::path given = cached.value_or(flags.model);
   // A folder is no model: it does not stand before a profile of its name.
-  if (fs::exists(flags.model) && !(is_profile && fs::is_directory(flags.model))) {
-    const config::ModelFile file = check_file(flags.model);
+  if (fs::exists(given) && !(is_profile && fs::is_directory(given))) {
+    const config::ModelFile file = check_file(given);
     const bool of_config = !file.config.empty();
-    const fs::path path = fs::absolute(of_config ? file.config : fs::path(flags.model));
+    const fs::path path = fs::absolute(of_config ? file.config : given);
     check_utf8("--model", path.string());
     settings.model = path.filename().string();
     settings.request.model.path = path.string();
     settings.request.model.trusted = flags.trust_model;
     add_libraries(flags.libraries, settings.request.model);
-    if (of_config) return use_config(path, settings);
+    if (of_config) {
+      const fs::path folder = path.lexically_normal().parent_path();
+      return use_config(path, cached ? flags.model : folder.filename().string(), settings);
+    }
     if (file.exported) look_at_exported(path, settings);
     if (!settings.request.training.loss.empty()) return;
     throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +

@@ -21,8 +21,14 @@ MachineProfile machine_flag(const std::string& flag, const std::string& name) tr
 }
 
 // A machine that was measured is compared with itself, where it is the run's.
-MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& to, const std::string& device) {
-  if (!flags.from.empty()) return machine_flag("--from-machine", flags.from);
+MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& to, const std::string& device,
+                              bool emulated) {
+  if (!flags.from.empty()) {
+    MachineProfile from = machine_flag("--from-machine", flags.from);
+    if (from.emulated == emulated) return from;
+    throw UsageError("--from-machine: '" + from.name + (emulated ? "' is none on which" : "' is one on which") +
+                     " the processor plays the device, and the run was measured on '" + device + "'");
+  }
   if (std::ranges::count(to.devices, device) > 0) return to;
   if (auto shipped = config::machine_of_device(device)) return *shipped;
   throw UsageError("no machine is known whose device is called '" + device +
@@ -51,9 +57,10 @@ std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
 
 OtherMachine::OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program,
                            const config::StepCosts& costs, const config::TrainingSettings& training,
-                           const std::string& device)
+                           const std::string& device, bool emulated)
     : to_(machine_flag("--machine", flags.machine)),
-      from_(source_machine(flags, to_, device)),
+      from_(source_machine(flags, to_, device, emulated)),
+      by_name_(flags.from.empty()),
       device_(device),
       costs_(scaled_costs(program, costs, training)),
       least_(program, costs_.least),
@@ -74,11 +81,16 @@ std::string OtherMachine::title() const {
 }
 
 std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets) const {
-  std::vector<std::string> notes = {
-      "step ms: of each op what arithmetic or memory explain on " + from_.name +
-      " goes with them; the rest goes with " +
-      "one of them or stays, whichever is the middle. From, to: what the others would give. Peaks are those of "
-      "the measured step."};
+  std::vector<std::string> notes;
+  if (from_ == to_)
+    notes.push_back("step ms: as measured, for both machines are " + to_.name +
+                    (by_name_ ? ", by the name of the device; where another of that name measured, --from-machine "
+                                "says which"
+                              : ""));
+  else
+    notes.push_back("step ms: of each op what arithmetic or memory explain on " + from_.name +
+                    " goes with them; the rest goes with one of them or stays, whichever is the middle. From, to: "
+                    "what the others would give. Peaks are those of the measured step.");
   if (from_.basis != to_.basis)
     notes.push_back("the rates of " + (from_.basis == MachineProfile::Basis::measured ? from_ : to_).name +
                     " are measured and those of the other a data sheet's, which no program reaches: files of memtune "

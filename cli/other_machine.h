@@ -24,9 +24,10 @@ struct StepRange {
 
 class OtherMachine {
  public:
-  // `costs` were recorded on `device`. UsageError where a profile is not known or lacks a rate.
+  // `costs` were recorded on `device`; `emulated`: the processor played it. UsageError where a profile is not known or
+  // lacks a rate.
   OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program, const config::StepCosts& costs,
-               const config::TrainingSettings& training, const std::string& device);
+               const config::TrainingSettings& training, const std::string& device, bool emulated);
   OtherMachine(const OtherMachine&) = delete;
   OtherMachine& operator=(const OtherMachine&) = delete;
 
@@ -45,6 +46,7 @@ class OtherMachine {
                                     const config::TrainingSettings& training) const;
 
   config::MachineProfile to_, from_;
+  bool by_name_;  // of its device the source is known
   std::string device_;
   planner::ScaledCosts costs_;
   planner::StepModel least_, most_;

@@ -7,6 +7,7 @@
 #include "cli/plan_table.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "core/base/utf8.h"
 
 namespace memtune::cli {
 namespace {
@@ -35,7 +36,7 @@ std::string cells(const PaperRung& rung, const PaperAnswer& answer) {
 std::string table(const PaperAnswer& answer) {
   const bool ranged = std::ranges::any_of(answer.rungs, [](const PaperRung& rung) { return rung.range.has_value(); });
   std::string text =
-      answer.title + ", on paper: a step of none takes " + ms_text(answer.none_ms) +
+      printable_line(answer.title) + ", on paper: a step of none takes " + ms_text(answer.none_ms) +
       (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
       "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more" +
       (ranged ? "              from, to" : "") + "\n";
@@ -79,7 +80,7 @@ std::string to_text(const PaperAnswer& answer, const config::ProgramFacts& progr
     text += "\n";
     for (const std::string& line : wrap(note, width - 1)) text += " " + line + "\n";
   }
-  return text;
+  return printable(text);  // a run may come from anybody
 }
 
 json to_json(const PaperAnswer& answer) {

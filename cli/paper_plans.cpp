@@ -32,7 +32,8 @@ struct Source {
   report::Report report;  // of the run
   std::optional<int64_t> batch, sequence;
   config::TrainingSettings training;
-  std::string device;  // that it was measured on; "": not known
+  std::string device;     // that it was measured on; "": not known
+  bool emulated = false;  // the processor played it
 };
 
 // The first trial of the run that recorded what its step costs.
@@ -57,7 +58,8 @@ Source read_source(const std::string& path) {
               trial.batch,
               trial.sequence,
               record.request.training,
-              measured ? measured->device : ""};
+              measured ? measured->device : "",
+              measured && measured->emulated};
     }
   }
   throw UsageError("no trial in '" + path +
@@ -77,12 +79,9 @@ std::string name_of(const PlanLimits& limits) { return "plan:" + format_bytes(li
 void check(const PaperFlags& flags) {
   if (!flags.output.empty() && flags.budgets.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --budget");
-  if (flags.output == "-" && flags.json == "-")
-    throw UsageError("--write - and --json - both want stdout: name a file for one of them");
   if (flags.machine.machine.empty() && !flags.machine.from.empty())
     throw UsageError("--from-machine says which machine measured: it goes with --machine, the one to plan for");
-  check_output("--write", flags.output);
-  check_output("--json", flags.json);
+  check_outputs("--write", flags.output, "--json", flags.json);
 }
 
 // The plans beside what the run measured.
@@ -98,7 +97,8 @@ std::string plot(const Source& source, const PaperAnswer& answer, const ConsoleF
 // Whose costs the source's become; nothing where the plans are for the run's own machine.
 std::unique_ptr<OtherMachine> other_machine(Source& source, const MachineFlags& flags) {
   if (flags.machine.empty()) return {};
-  auto other = std::make_unique<OtherMachine>(flags, source.program, source.costs, source.training, source.device);
+  auto other = std::make_unique<OtherMachine>(flags, source.program, source.costs, source.training, source.device,
+                                              source.emulated);
   source.costs = other->costs();
   source.title += ", " + other->title();
   return other;
@@ -138,7 +138,7 @@ int plan_on_paper(const PaperFlags& flags) {
   const auto fits = [](const PaperRung& rung) { return rung.step.has_value(); };
   const bool any_fits = std::ranges::any_of(answer.rungs, fits);
   if (!flags.output.empty() && any_fits)
-    write_output(flags.output, json(answer.rungs.front().step->plan).dump(1, '\t') + "\n");
+    write_output(flags.output, print_json(json(answer.rungs.front().step->plan), 2) + "\n");
   if (!flags.json.empty()) {
     json whole = to_json(answer);
     if (other) whole["machines"] = other->to_json();

@@ -39,14 +39,17 @@ cheap).)";
 struct PlanFlags {
   ModelFlags model;
   PaperFlags paper;
-  std::string action, file, of_model;  // of_model: a flag that was given and says which model, or how it is trained
+  std::string action, file;
+  std::string of_paper, of_model;  // flags that were given: of plans on paper; of which model, or how it is trained
 };
 
-// What a run's costs were recorded of is fixed; of what is said of models host memory alone limits its plans.
-std::string given_of_model(std::span<CLI::Option* const> options) {
-  const auto is_given = [](const CLI::Option* option) {
-    static const std::vector<std::string> kOfPlans = {"--host-budget", "--quiet", "--no-color", "--help"};
-    return option->count() > 0 && std::ranges::count(kOfPlans, option->get_name(false, false)) == 0;
+// What a run's costs were recorded of is fixed; of what is said of models these are of its plans as well.
+const std::vector<std::string> kOfPlans = {"--host-budget", "--quiet", "--no-color", "--help"};
+
+// "": none of them but those.
+std::string given(std::span<CLI::Option* const> options, const std::vector<std::string>& but = {}) {
+  const auto is_given = [&](const CLI::Option* option) {
+    return option->count() > 0 && std::ranges::count(but, option->get_name(false, false)) == 0;
   };
   const auto found = std::ranges::find_if(options, is_given);
   return found == options.end() ? "" : (*found)->get_name();
@@ -78,8 +81,7 @@ int run_command(const PlanFlags& flags) {
     paper.console = flags.model.console;
     return plan_on_paper(paper);
   }
-  if (!flags.paper.machine.machine.empty())
-    throw UsageError("--machine plans for another machine: it goes with --from");
+  if (!flags.of_paper.empty()) throw UsageError(flags.of_paper + " is about plans on paper: it goes with --from");
   if (flags.action.empty()) throw UsageError("plan: say validate FILE, or --from RUN");
   choice_flag("plan", flags.action, {"validate"});
   if (flags.file.empty()) throw UsageError("plan validate: FILE is required");
@@ -99,6 +101,7 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("FILE", flags->file, "the plan")->type_name(" ");
   command->add_option("--from", flags->paper.run, "folder of a sweep, whose model plans are worked out for")
       ->type_name("DIR");
+  const size_t of_paper = command->get_options().size();
   offer(command->add_option(
             "--machine", flags->paper.machine.machine,
             "plan for another machine: " + join(config::machine_names(), ", ") + ", or a file of doctor --probe"),
@@ -113,11 +116,12 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--write", flags->paper.output, "write the plan of the one --budget; - is stdout")
       ->type_name("FILE|-");
   command->add_option("--json", flags->paper.json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
-  const size_t own = command->get_options().size();
+  const size_t of_model = command->get_options().size();
   flags->model.add_to(*command, "./memtune-run");
-  command->callback([flags, command, own, &action] {
+  command->callback([flags, command, of_paper, of_model, &action] {
     const std::vector<CLI::Option*> options = command->get_options();
-    flags->of_model = given_of_model(std::span(options).subspan(own));
+    flags->of_paper = given(std::span(options).subspan(of_paper, of_model - of_paper));
+    flags->of_model = given(std::span(options).subspan(of_model), kOfPlans);
     action = [flags] { return run_command(*flags); };
   });
 }

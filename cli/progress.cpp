@@ -60,8 +60,10 @@ void Progress::noted(const std::string& note) {
 
 void Progress::inspecting(const sweep::Phase& phase) { draw("looking at the model", phase); }
 
-void Progress::planning(size_t plan, size_t plans) {
-  draw("working out plans", {plan == 0 ? "reading" : "budget", static_cast<int>(plan), static_cast<int>(plans)});
+void Progress::planning(size_t budget, size_t budgets) {
+  const std::string which =
+      budget == 0 ? "reading" : "budget " + std::to_string(budget) + "/" + std::to_string(budgets);
+  draw("working out plans  " + which);  // of what trials are behind it nobody knows yet
 }
 
 void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) {
@@ -115,10 +117,11 @@ std::string Progress::remaining_time() const {
 }
 
 void Progress::draw(const std::string& what, const sweep::Phase& phase) {
+  draw((to_run_ > 0 ? count(ended_ + 1) : "") + printable_line(what + "  " + describe(phase)) + remaining_time());
+}
+
+void Progress::draw(const std::string& line) {
   if (!terminal_) return;
-  std::string line;
-  if (to_run_ > 0) line = count(ended_ + 1);
-  line += printable_line(what + "  " + describe(phase)) + remaining_time();
   const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
   std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a longer line would wrap and stay
   std::fflush(stderr);

@@ -21,14 +21,12 @@ class Progress : public sweep::SweepListener {
   void noted(const std::string& note) override;
   void inspecting(const sweep::Phase& phase) override;
   void planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) override;
+  void planning(size_t budget, size_t budgets) override;  // of none yet: 0
   void started(const sweep::TrialSpec& trial, int round) override;
   void phase(const sweep::Phase& phase) override;
   void ended(const result::Measurement& measurement) override;
   void save_started(const std::string& mode, size_t left) override;
   void save_ended(const result::SaveMeasurement& save) override;
-
-  // Of plans on paper: which of how many budgets; 0: none yet.
-  void planning(size_t plan, size_t plans);
 
   // Takes the line away, so that what follows starts clean.
   void clear();
@@ -38,6 +36,7 @@ class Progress : public sweep::SweepListener {
 
   void tell_end(const std::string& outcome);
   void draw(const std::string& what, const sweep::Phase& phase);
+  void draw(const std::string& line);
   std::string count(size_t trial) const;  // "[ 3/10] "
   std::string remaining_time() const;
 

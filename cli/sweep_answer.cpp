@@ -8,10 +8,7 @@
 
 namespace memtune::cli {
 
-void check_answer(const AnswerFlags& flags) {
-  check_output("--json", flags.json);
-  check_output("--csv", flags.csv);
-}
+void check_answer(const AnswerFlags& flags) { check_outputs("--json", flags.json, "--csv", flags.csv); }
 
 void write_answer(const AnswerFlags& flags, report::Report report) {
   add_findings(sweep::RunDirectory(flags.out), report);

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/config/json_object.h"
 #include "core/config/profile.h"
 
@@ -25,8 +27,7 @@ constexpr int64_t kMostFileBytes = int64_t{1} << 20;
 
 // Another name would not be found, or stand for something else in a table.
 void check_line(const std::string& path, const std::string& text) {
-  const auto printable = [](unsigned char c) { return c >= 0x20 && c != 0x7f; };
-  if (trim(text).empty() || !std::ranges::all_of(text, printable)) throw UsageError(path + " must be a line of text");
+  if (trim(text).empty() || printable_line(text) != text) throw UsageError(path + " must be a line of text");
 }
 
 void read_rate(JsonObject& object, const char* key, double& out) {
@@ -52,6 +53,7 @@ std::map<std::string, std::string> read_sources(const json& value, const std::st
   std::map<std::string, std::string> sources;
   JsonObject object(value, path);
   for (const auto& [field, source] : value.items()) {
+    check_line(path, field);
     object.read(field.c_str(), sources[field]);
     check_line(object.path(field), sources[field]);
   }
@@ -139,7 +141,8 @@ MachineProfile find_machine(const std::string& name_or_file) {
   if (std::ranges::count(known, name_or_file) > 0)
     return parse_machine_profile(name_or_file, find_profile(kMachines, name_or_file).json);
   const std::filesystem::path path = name_or_file;
-  if (std::filesystem::is_regular_file(path)) return read_machine_file(path);
+  std::error_code cannot;
+  if (std::filesystem::is_regular_file(path, cannot)) return read_machine_file(path);
   if (path.has_parent_path() || path.extension() == ".json") throw UsageError("no such machine file: " + name_or_file);
   throw UsageError(unknown_name("machine", name_or_file, known));
 }

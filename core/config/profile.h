@@ -8,7 +8,7 @@
 namespace memtune::config {
 
 struct Profile {
-  std::string_view kind;  // "models" | "sweeps" | "trainers" | "machines": the folder
+  std::string_view kind;  // "models" | "sweeps" | "trainers" | "training" | "machines": the folder
   std::string_view name;  // file name without .json
   std::string_view json;
 };

@@ -1,5 +1,6 @@
 #include "core/config/step_costs.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@ constexpr int kVersion = 2;
 constexpr int kMostRuns = 1 << 24;
 constexpr int kMostPasses = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr int kDeepest = 10'000;  // values made from each other: making one again recurses so deep
 constexpr double kMostMs = 1e9, kMostGbPerS = 1e6, kMostRatio = 1e6;
 
 // Thousands of entries: each is a row of numbers, in the order of `columns`.
@@ -81,6 +83,29 @@ void check_times(const StepCosts& costs) {
   if (!times || !speeds || costs.step_ms == 0 || !within(costs.rerun_ratio, kMostRatio) ||
       !within(costs.copy_slowdown, 1))
     throw UsageError("costs has a time or a speed that none is");
+}
+
+// A value is made from values before it, and not without end.
+void check_order(const StepCosts& costs) {
+  constexpr int kUnknown = -1;
+  for (size_t run = 0; run < costs.runs.size(); ++run)
+    for (const int value : costs.runs[run].makes)
+      if (costs.values[value].run != static_cast<int>(run)) throw UsageError("costs.runs makes a value of another run");
+  std::vector<int> depth(costs.values.size()), depth_of_run(costs.runs.size(), kUnknown);
+  for (size_t i = 0; i < costs.values.size(); ++i) {
+    const StepCosts::Value& value = costs.values[i];
+    const auto below = [&](int source) {
+      if (source >= static_cast<int>(i)) throw UsageError("costs.values has one made from what is not there yet");
+      return depth[source];
+    };
+    if (value.run < 0) continue;
+    int& of_run = depth_of_run[value.run];
+    if (of_run == kUnknown)
+      for (const int read : costs.runs[value.run].reads) of_run = std::max(of_run, below(read));
+    depth[i] = 1 + std::max({of_run, 0, value.cast_of < 0 ? 0 : below(value.cast_of)});
+    if (depth[i] > kDeepest)
+      throw UsageError("costs.values has one made from others more than " + std::to_string(kDeepest) + " deep");
+  }
 }
 
 const json kValueColumns = {"run", "output", "bytes", "cast_of"};
@@ -184,6 +209,7 @@ void from_json(const json& json, StepCosts& costs) {
     moment.before_bytes = row.bytes();
     moment.peak_bytes = row.bytes();
   }
+  check_order(costs);
 }
 
 }  // namespace memtune::config

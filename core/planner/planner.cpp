@@ -54,6 +54,7 @@ constexpr int kRungs = 8;
 
 std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes) {
   std::vector<PlanLimits> limits;
+  least_bytes = std::min(least_bytes, most_bytes);
   for (int i = 0; i < kRungs; ++i) {
     const int64_t bytes = most_bytes - (most_bytes - least_bytes) * i / (kRungs - 1);
     if (limits.empty() || limits.back().budget_bytes != bytes) limits.push_back({bytes, host_budget_bytes});
@@ -129,7 +130,8 @@ std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::st
 
 PlannedStep Planner::least_memory(int64_t host_budget_bytes, const std::string& name) const {
   const PlanLimits limits{std::numeric_limits<int64_t>::max(), host_budget_bytes};
-  return planned(PlanSearch(*this, limits).smallest(), limits, name);
+  const Choice smallest = PlanSearch(*this, limits).smallest();
+  return planned(smallest, {score(smallest).peak_bytes, host_budget_bytes}, name);
 }
 
 // What a search for one budget finds, a later one may beat: in the end each takes the best of all, and none is slower

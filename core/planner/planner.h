@@ -41,7 +41,8 @@ struct PlanLimits {
   }
 };
 
-// Budgets from `most_bytes`, of everything kept, down to `least_bytes`; fewer where they are near each other.
+// Budgets from `most_bytes`, of everything kept, down to `least_bytes`; fewer where they are near each other, and
+// `most_bytes` alone where that is less than the least.
 std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes);
 
 class Planner {

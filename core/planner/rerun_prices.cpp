@@ -16,6 +16,21 @@ bool is_cast(const StepTables::Value& value) { return value.output == kPrivate &
 
 double ratio(const RerunPiece& piece) { return piece.ms / piece.bytes; }
 
+constexpr size_t kMostPieces = 64;  // of a value: what reads sums of sums would have ever more
+
+// Cheapest first. Of too many two become one at the price of the cheaper: never more than they take.
+void sort_few(std::vector<RerunPiece>& pieces) {
+  std::ranges::sort(pieces, {}, ratio);
+  while (pieces.size() > kMostPieces) {
+    for (size_t i = 0; i + 1 < pieces.size(); i += 2) {
+      const RerunPiece &cheap = pieces[i], &dear = pieces[i + 1];
+      pieces[i / 2] = {cheap.bytes + dear.bytes, cheap.ms + dear.bytes * ratio(cheap)};
+    }
+    if (pieces.size() % 2 == 1) pieces[pieces.size() / 2] = pieces.back();
+    pieces.resize((pieces.size() + 1) / 2);
+  }
+}
+
 }  // namespace
 
 RerunPrices::RerunPrices(const StepTables& tables, std::vector<char> wanted)
@@ -23,22 +38,14 @@ RerunPrices::RerunPrices(const StepTables& tables, std::vector<char> wanted)
       wanted_(std::move(wanted)),
       made_bytes_(tables.runs.size()),
       readers_(tables.values.size()),
-      last_(tables.values.size(), -1),
-      known_(tables.values.size()) {
+      last_(tables.values.size(), -1) {
   for (const StepTables::Value& value : tables.values) {
     if (value.run >= 0 && !is_cast(value)) made_bytes_[value.run] += bytes_of(value);
     if (is_cast(value) && value.cast_of >= 0) ++readers_[value.cast_of], last_[value.cast_of] = value.run;
   }
   for (int run = 0; run < static_cast<int>(tables.runs.size()); ++run)
     for (const int value : tables.reads[run]) ++readers_[value], last_[value] = std::max(last_[value], run);
-}
-
-const RerunPrices::Known& RerunPrices::pieces(int value) {
-  if (!known_[value]) {
-    known_[value].emplace();  // of what depends on itself: nothing
-    known_[value] = find(value);
-  }
-  return *known_[value];
+  for (const StepTables::Value& value : tables.values) known_.push_back(find(value));  // inputs come before it
 }
 
 bool RerunPrices::can_rerun(const StepTables::Value& value) const {
@@ -68,14 +75,13 @@ std::vector<int> RerunPrices::unkept_inputs(const StepTables::Value& value) cons
 }
 
 // What an input would take where it stayed for the rerun is not freed, until it is made again too.
-RerunPrices::Known RerunPrices::find(int number) {
-  const StepTables::Value& value = tables_.values[number];
+RerunPrices::Known RerunPrices::find(const StepTables::Value& value) const {
   Known known;
   known.largest_bytes = value.bytes;
   if (!can_rerun(value) || value.held_bytes == 0) return known;
   double inputs_bytes = 0;
   for (const int input : unkept_inputs(value)) {
-    const Known& of_input = pieces(input);
+    const Known& of_input = known_[input];
     known.last_read = std::max({known.last_read, last_[input], of_input.last_read});
     known.largest_bytes = std::max(known.largest_bytes, of_input.largest_bytes);
     const double part = 1.0 / std::max(1, readers_[input]);
@@ -85,9 +91,10 @@ RerunPrices::Known RerunPrices::find(int number) {
   const double own_bytes = bytes_of(value) - inputs_bytes, ms = own_ms(value);
   if (own_bytes > 0) {
     known.pieces.push_back({own_bytes, ms});
+    sort_few(known.pieces);
     return known;
   }
-  std::ranges::sort(known.pieces, {}, ratio);
+  sort_few(known.pieces);
   double left = bytes_of(value);
   size_t used = 0;
   for (; used < known.pieces.size() && left > 0; ++used) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "core/planner/step_tables.h"
@@ -21,12 +20,12 @@ class RerunPrices {
   // `tables` outlive it. `wanted`: by value, whether backward asks for it; such a value may be there for other reruns.
   RerunPrices(const StepTables& tables, std::vector<char> wanted);
 
-  // Together the value's bytes; none: it cannot be made again.
-  const std::vector<RerunPiece>& of(int value) { return pieces(value).pieces; }
+  // Together the value's bytes, cheapest first; none: it cannot be made again.
+  const std::vector<RerunPiece>& of(int value) const { return known_[value].pieces; }
   // The most bytes of it and of what the pieces count as gone: of these one may move instead.
-  int64_t largest_bytes(int value) { return pieces(value).largest_bytes; }
+  int64_t largest_bytes(int value) const { return known_[value].largest_bytes; }
   // The last run of the forward that reads what the pieces count as gone.
-  int last_read(int value) { return pieces(value).last_read; }
+  int last_read(int value) const { return known_[value].last_read; }
 
  private:
   struct Known {
@@ -35,8 +34,7 @@ class RerunPrices {
     int64_t largest_bytes = 0;
   };
 
-  const Known& pieces(int value);
-  Known find(int value);
+  Known find(const StepTables::Value& value) const;
   double own_ms(const StepTables::Value& value) const;
   std::vector<int> unkept_inputs(const StepTables::Value& value) const;
   bool can_rerun(const StepTables::Value& value) const;
@@ -45,7 +43,7 @@ class RerunPrices {
   std::vector<char> wanted_;
   std::vector<double> made_bytes_;   // by run, of all that it makes
   std::vector<int> readers_, last_;  // by value
-  std::vector<std::optional<Known>> known_;
+  std::vector<Known> known_;
 };
 
 }  // namespace memtune::planner

@@ -73,7 +73,7 @@ void StepBound::find_needs(const StepTables& tables, const StepCosts& costs) {
       there[storage].push_back({std::exchange(asked[moment.saved], kNone), runs + i - 1});
     }
   }
-  RerunPrices prices(tables, wanted);
+  const RerunPrices prices(tables, wanted);
   for (size_t storage = 0; storage < storages; ++storage) {
     const int value = value_of[storage], made = forward.made[storage];
     if (value == kNone || made == kNone) continue;
@@ -106,7 +106,7 @@ void StepBound::add_need(Need need, std::vector<Span> there, int last_asked) {
 }
 
 // As long as the forward has what the value is made from, that costs no room.
-void StepBound::add_pieces(int value, RerunPrices& prices) {
+void StepBound::add_pieces(int value, const RerunPrices& prices) {
   const int need = static_cast<int>(needs_.size()) - 1, until = prices.last_read(value);
   const std::vector<RerunPiece>& pieces = prices.of(value);
   if (pieces.empty()) return;
@@ -181,9 +181,9 @@ std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t ho
 std::optional<double> StepBound::least_ms(int64_t budget_bytes, int64_t host_budget_bytes) const {
   double most = 0;
   for (size_t entry = 0; entry < entries_.size(); ++entry) {
-    const int64_t bytes = entries_[entry].full_bytes - budget_bytes;
-    if (bytes <= 0 || !is_summit(entry)) continue;
-    const auto more = more_ms(entry, bytes, host_budget_bytes);
+    const int64_t bytes = entries_[entry].full_bytes;
+    if (bytes <= budget_bytes || !is_summit(entry)) continue;
+    const auto more = more_ms(entry, bytes - budget_bytes, host_budget_bytes);
     if (!more) return {};
     most = std::max(most, *more);
   }

@@ -48,7 +48,7 @@ class StepBound {
 
   void find_needs(const StepTables& tables, const config::StepCosts& costs);
   void add_need(Need need, std::vector<Span> there, int last_asked);
-  void add_pieces(int value, RerunPrices& prices);
+  void add_pieces(int value, const RerunPrices& prices);
   void set_entries(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside);
   bool is_summit(size_t entry) const;
   std::optional<double> more_ms(size_t entry, int64_t bytes, int64_t host_budget_bytes) const;

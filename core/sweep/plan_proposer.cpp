@@ -71,12 +71,13 @@ class SettingSearch {
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
   // On the paper as it is now.
-  const std::vector<result::Predicted>& frontier() {
+  const std::vector<result::Predicted>& frontier(const Proposer::Begin& begin) {
     if (!planner_ || !frontier_.empty()) return frontier_;
     const int64_t host_bytes = limits_.host_budget_bytes;
     const int64_t least = planner_->least_memory(host_bytes, "").predicted.peak_bytes;
     const auto rungs = planner::rungs(planner_->predict({}).peak_bytes, least, host_bytes);
-    for (const auto& step : planner_->ladder(rungs, [](const planner::PlanLimits&) { return ""; }))
+    const auto unnamed = [](const planner::PlanLimits&) { return ""; };
+    for (const auto& step : planner_->ladder(rungs, unnamed, [&](size_t i) { begin(i + 1, rungs.size()); }))
       if (step) frontier_.push_back(predicted(*step));
     std::ranges::sort(frontier_, {}, &result::Predicted::peak_bytes);
     const auto same = [](const auto& a, const auto& b) { return a.peak_bytes == b.peak_bytes; };
@@ -285,7 +286,9 @@ class PlanProposer : public Proposer {
     return notes;
   }
 
-  std::vector<result::Predicted> frontier(size_t setting) override { return searches_.at(setting).frontier(); }
+  std::vector<result::Predicted> frontier(size_t setting, const Begin& begin) override {
+    return searches_.at(setting).frontier(begin);
+  }
 
  private:
   // "batch 4: ", where there are several settings.

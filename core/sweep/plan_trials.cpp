@@ -68,7 +68,8 @@ std::vector<TrialState> PlanTrials::next(std::span<const TrialState> trials) {
 void PlanTrials::find_frontiers() {
   record_.frontiers.clear();
   for (size_t i = 0; i < axes_.points().size(); ++i) {
-    std::vector<result::Predicted> plans = proposer_->frontier(i);
+    std::vector<result::Predicted> plans =
+        proposer_->frontier(i, [this](size_t budget, size_t budgets) { listener_.planning(budget, budgets); });
     if (plans.empty()) continue;
     TrialSpec spec;
     set_axes(axes_.points()[i], spec);

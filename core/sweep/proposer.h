@@ -47,8 +47,10 @@ class Proposer {
   // in the first call for what the person can fix.
   virtual std::vector<Proposal> next(std::span<const Tried> tried) = 0;
   // What plans of any budget would take at that setting, on paper, as far as is known now; the smallest peak first.
-  virtual std::vector<result::Predicted> frontier(size_t setting) {
-    (void)setting;
+  // That takes seconds: `begin` is told which of how many budgets is looked at, from 1 on.
+  using Begin = std::function<void(size_t budget, size_t budgets)>;
+  virtual std::vector<result::Predicted> frontier(size_t setting, const Begin& begin) {
+    (void)setting, (void)begin;
     return {};
   }
   // For people, of what the last call found out.

@@ -55,6 +55,8 @@ class SweepListener {
   // All trials so far, of which so many are here already, and the processes that are still to be run for the others;
   // whenever trials were proposed.
   virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
+  // Of plans on paper: which of how many budgets is looked at, from 1 on.
+  virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
   virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
   virtual void phase(const Phase&) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}

@@ -138,7 +138,7 @@ class Checker {
   void check_rules() {
     for (const Rule& rule : known_.profile.rules) {
       if (rule.when.contains("$name") || !holds(rule)) continue;
-      const auto said = std::ranges::find_if(rule.when, [&](const auto& entry) { return own_.is_said(entry.first); });
+      const auto said = std::ranges::find_if(rule.when, [&](const auto& entry) { return own_.says(entry.first); });
       if (said == rule.when.end()) continue;
       if (rule.note || rule.when.contains("$command"))
         result_.notes.push_back(rule.reason);
@@ -173,7 +173,7 @@ class Checker {
   // A choice of other releases: it is told of the key that only it has.
   void check_choice(const SpaceChoice& choice) {
     for (const auto& [key, value] : choice.changes) {
-      if (!value || key.find('.') == std::string::npos || !own_.is_said(key)) continue;
+      if (!value || key.find('.') == std::string::npos || !own_.says(key)) continue;
       if (own_.value(key) == own_.fallback(key)) continue;
       const Range& range = *choice.range;
       const std::string text = join(own_.path_of(key), ".") + " is of " + range.package + " from " + range.since +

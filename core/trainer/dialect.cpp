@@ -192,7 +192,7 @@ std::optional<Meaning> Dialect::meaning(const Changes& changes) const {
   for (const Expression& expression : profile_.strategies) {
     if (expression.range && !in_range(*expression.range, releases_)) continue;
     if (!hold(expression.when, own_, changes)) continue;
-    const auto said = [&](const auto& entry) { return changes.contains(entry.first) || own_.is_said(entry.first); };
+    const auto said = [&](const auto& entry) { return changes.contains(entry.first) || own_.says(entry.first); };
     if (expression.stated && std::ranges::none_of(expression.set, said)) continue;
     Filling filling;
     const bool all = std::ranges::all_of(expression.set, [&](const auto& entry) {

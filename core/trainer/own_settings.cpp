@@ -156,14 +156,17 @@ json OwnSettings::whole() const {
   return all;
 }
 
-bool OwnSettings::is_said(const std::string& key) const { return !own(key).is_discarded(); }
-
 json OwnSettings::own(const std::string& key) const {
   const Path path = path_of(key);
   if (const auto whole = command_.find(join(path, ".")); whole != command_.end()) return parse_json(whole->second);
   if (const auto outer = command_.find(path.front()); outer != command_.end())
     return member(parse_json(outer->second), std::span(path).subspan(1));
   return in_config(key);
+}
+
+bool OwnSettings::says(const std::string& key) const {
+  const json value = own(key);
+  return !value.is_discarded() && !value.is_null();
 }
 
 bool OwnSettings::is_in_command(const std::string& key) const {

@@ -24,8 +24,7 @@ class OwnSettings {
   // What a key is with `changes` made; null where nobody says.
   nlohmann::json value(const std::string& key, const Changes& changes = {}) const;
   nlohmann::json fallback(const std::string& key) const;  // what it is where nobody says
-  // The config or the command says what it is.
-  bool is_said(const std::string& key) const;
+  bool says(const std::string& key) const;                // the user does, in the config or the command
   // The command has it, and with that the last word.
   bool is_in_command(const std::string& key) const;
   // A key with a value of a kind that it does not take, in words; UsageError: the first of those.

@@ -9,13 +9,6 @@ namespace memtune::trainer {
 
 using nlohmann::json;
 
-bool matches(const json& value, const json& wanted) {
-  if (wanted.is_array()) return std::ranges::any_of(wanted, [&](const json& one) { return matches(value, one); });
-  if (!wanted.is_object()) return value == wanted;
-  if (wanted.contains("not")) return !matches(value, wanted["not"]);
-  return !value.is_null() && print_json(value).find(wanted.at("has").get<std::string>()) != std::string::npos;
-}
-
 bool hold(const Conditions& conditions, const OwnSettings& own, const Changes& changes, const std::string& name) {
   return std::ranges::all_of(conditions, [&](const auto& condition) {
     const auto& [key, wanted] = condition;

@@ -1,15 +1,11 @@
 // What profiles/trainers say of a config: whether conditions hold in it, and what follows.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/trainer/own_settings.h"
 
 namespace memtune::trainer {
-
-// Of one value; see Conditions.
-bool matches(const nlohmann::json& value, const nlohmann::json& wanted);
 
 // All of them, of the user's settings with `changes` made. `name` is that of a variant.
 bool hold(const Conditions& conditions, const OwnSettings& own, const Changes& changes = {},

@@ -1,5 +1,6 @@
 #include "core/trainer/space_profile.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -172,6 +173,14 @@ SpaceProfile read_space_profile(const std::string& trainer) {
   if (const json* batch = object.find("batch")) read_batch(*batch, object.path("batch"), profile);
   object.finish();
   return profile;
+}
+
+bool matches(const json& value, const json& wanted) {
+  if (wanted.is_array())
+    return value == wanted || std::ranges::any_of(wanted, [&](const json& one) { return matches(value, one); });
+  if (!wanted.is_object()) return value == wanted;
+  if (wanted.contains("not")) return !matches(value, wanted["not"]);
+  return !value.is_null() && print_json(value).find(wanted.at("has").get<std::string>()) != std::string::npos;
 }
 
 bool in_range(const Range& range, const std::map<std::string, std::string>& releases) {

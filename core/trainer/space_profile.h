@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,6 +91,9 @@ struct SpaceProfile {
 
 // UsageError for an unknown trainer, with the nearest.
 SpaceProfile read_space_profile(const std::string& trainer);
+
+// What a condition asks for: a value, one of several, {"not": ...} or {"has": text}.
+bool matches(const nlohmann::json& value, const nlohmann::json& wanted);
 
 bool in_range(const Range& range, const std::map<std::string, std::string>& releases);
 

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -25,7 +24,7 @@
 #include "core/program/first_line.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
-#include "core/trial/deterministic.h"
+#include "core/trial/gradient_check.h"
 #include "core/trial/origin.h"
 #include "core/trial/session.h"
 
@@ -35,23 +34,15 @@ namespace {
 using result::Measurement;
 using result::Outcome;
 
-constexpr int kNoisyRepetitions = 4;  // of a baseline that does not repeat itself
 constexpr int kCostSteps = 3;
 constexpr double kLoadedShare = 0.8;  // of a step, that copies run beside it
 constexpr int kLeastLoadedSteps = 3, kMostLoadedSteps = 8;
 constexpr double kLoadedMs = 3000;  // enough of such steps
 
-// "9.5e-07": std::to_string would print a small difference as 0.
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g", value);
-  return text;
-}
-
 class Trial {
  public:
   Trial(const config::TrialRequest& request, Runner& runner, Frames& frames)
-      : request_(request), frames_(frames), runner_(runner), device_(runner.device()) {
+      : request_(request), frames_(frames), runner_(runner), device_(runner.device()), gradients_(request, runner) {
     result_.strategy = request.plan.strategy;
     result_.device = device_.name();
     result_.emulated = device_.emulated();
@@ -59,7 +50,7 @@ class Trial {
 
   Measurement run() {
     try {
-      if (request_.round == 0) reference();
+      if (request_.round == 0) compare_gradients();
       device_.empty_cache();  // what the allocator keeps would not be capped
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
@@ -83,7 +74,7 @@ class Trial {
     } catch (const CorruptBlock& error) {
       fail(Outcome::corrupt, error);
     }
-    if (result_.outcome == Outcome::ok) judge();
+    if (result_.outcome == Outcome::ok) gradients_.judge(result_);
     return std::move(result_);
   }
 
@@ -91,6 +82,13 @@ class Trial {
   void fail(Outcome outcome, const Error& error) {
     result_.outcome = outcome;
     result_.reason = "in " + phase_ + ": " + error.what();
+  }
+
+  // Not under the cap: the baseline may need more than the card that is emulated has.
+  void compare_gradients() {
+    phase_ = "reference";
+    frames_.phase(phase_, 1, 1);
+    gradients_.compare(result_);
   }
 
   void warm_up() {
@@ -102,51 +100,6 @@ class Trial {
       step();
       runner_.end_warm_up(i);
     }
-  }
-
-  // Loss and gradients of the untouched model, written when nobody did before, else compared. Not under the cap: the
-  // baseline may need more than the card that is emulated has.
-  void reference() {
-    phase_ = "reference";
-    frames_.phase(phase_, 1, 1);
-    at::manual_seed(request_.training.seed);
-    result_.loss.push_back(runner_.untouched_loss());
-    double loss = reference_step();
-    if (request_.reference.empty()) return runner_.drop_gradients();
-    if (std::filesystem::exists(request_.reference)) {
-      Comparison comparison = compare_with_reference(request_.reference, loss, runner_.parameters());
-      result_.gradients = std::move(comparison.gradients);
-      deviation_ = std::move(comparison.worst);
-    } else {
-      ReferenceWriter reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
-      // The same once more: what the model itself does not repeat cannot be asked of a strategy. By how much is told by
-      // a few runs, not by one.
-      for (int i = 0; i < (reference.noise().equal ? 1 : kNoisyRepetitions); ++i) {
-        runner_.drop_gradients();
-        loss = reference_step();
-        reference.repeat(loss, runner_.parameters());
-      }
-      reference.finish();
-      result_.gradients = reference.noise();
-    }
-    runner_.drop_gradients();
-  }
-
-  double reference_step() {
-    try {
-      return reference_step(deterministic_);
-    } catch (const c10::Error& error) {
-      if (!deterministic_ || !lacks_deterministic_kernel(error)) throw;
-      deterministic_ = false;
-      runner_.drop_gradients();
-      return reference_step(deterministic_);
-    }
-  }
-
-  double reference_step(bool deterministic) {
-    Deterministic scope(deterministic);
-    at::manual_seed(request_.training.seed);
-    return runner_.untouched_step().item<double>();
   }
 
   // Wall time of a whole step: forward, backward, optimizer, the loss read, the device idle.
@@ -275,20 +228,6 @@ class Trial {
     result_.transfer.link_in_gb_per_s = link.in_gb_per_s;
   }
 
-  // Bit for bit, unless the baseline does not repeat itself; then parameter by parameter within what it differs by.
-  void judge() {
-    const auto& gradients = result_.gradients;
-    if (!gradients.compared || gradients.equal || gradients.against == request_.plan.strategy) return;
-    if (deviation_.where.empty()) {
-      result_.reason = "gradients differ by no more than the baseline's own runs";
-      return;
-    }
-    result_.outcome = Outcome::mismatch;
-    result_.reason = "gradients differ from " + gradients.against + "'s, most in " + deviation_.where + " by " +
-                     short_number(deviation_.difference);
-    if (deviation_.allowed > 0) result_.reason += ", and its own runs allow " + short_number(deviation_.allowed);
-  }
-
   void out_of_memory(const c10::OutOfMemoryError& error) {
     int64_t held = device_.memory().peak_allocated;
     result_.outcome = Outcome::device_oom;
@@ -322,8 +261,7 @@ class Trial {
   std::optional<optimizer::InBackward> in_backward_;
   Measurement result_;
   std::string phase_ = "load";
-  Deviation deviation_;  // from the reference, of what differs by more than it may
-  bool deterministic_ = true;
+  GradientCheck gradients_;
   double last_loss_ = 0;
 };
 

@@ -353,6 +353,14 @@ TEST_CASE("doctor --probe measures the machine, into a file that is a machine's 
   CHECK(written.code == 0);
   CHECK(written.out == slurp(place.folder.path / "here.json"));
   CHECK(memtune::config::find_machine((place.folder.path / "here.json").string()).tflops.at("bfloat16") == 100);
+  const Ended twice = place.memtune("doctor --probe --device cpu --write - --json -");
+  CHECK(twice.code == 2);
+  CHECK(twice.out.empty());
+  CHECK(twice.err == "memtune: --write - and --json - both want stdout: name a file for one of them\n");
+  CHECK(place.memtune("sweep -q --model tiny --json - --csv -").code == 2);
+  const Ended no_disk = place.memtune("doctor --probe --device cpu --scratch /no/such/folder");
+  CHECK(no_disk.code == 2);
+  CHECK(no_disk.err.find("measuring what is made up") == std::string::npos);  // it would be for nothing
   const Ended broken = place.memtune("doctor --probe --device cpu --write there.json", "probe=crash");
   CHECK(broken.code == 1);
   CHECK(broken.err.find("the probe: ") != std::string::npos);

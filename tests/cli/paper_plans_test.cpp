@@ -1,9 +1,11 @@
 // What "memtune plan --from" answers, from the folder of a sweep whose costs were recorded.
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/config/machine_profile.h"
 #include "tests/cli/paper_run.h"
 
 using namespace memtune;
@@ -90,6 +92,38 @@ TEST_CASE("what the run's costs were recorded with cannot be changed beside them
   const Ended fine = place.memtune("plan --from memtune-run --host-budget 1GiB -q --no-color");
   CHECK(fine.code == 0);
   CHECK(fine.err.empty());
+}
+
+TEST_CASE("what a stranger's run is called moves no terminal") {
+  const PaperRun place("", "x\x1b[31m\u009b31m\ny");
+  const std::string shown = place.memtune("plan --from memtune-run --budget 8GiB").out;
+  CHECK(shown.starts_with("x\uFFFD[31m\uFFFD31m\uFFFDy "));
+}
+
+TEST_CASE("what no plan fits on another machine is one line, and a failure") {
+  const PaperRun place("NVIDIA H200");
+  json machine = config::find_machine("h100");
+  machine["memory_bytes"] = 4 * kMiB;
+  std::ofstream(place.folder.path / "small.json") << machine;
+  const Ended ended = place.memtune("plan --from memtune-run --machine small.json");
+  CHECK(ended.code == 1);
+  CHECK(has(ended.out, "\n       4 MiB  no plan keeps it; the least takes "));
+  CHECK(count_lines(place.memtune("plan --from memtune-run --machine h100").out) == count_lines(ended.out) + 7);
+}
+
+TEST_CASE("a machine that is known by the device's name alone is told, and one that cannot be it is refused") {
+  const PaperRun place("NVIDIA H200");
+  const std::string same = in_one_line(place.memtune("plan --from memtune-run --machine h200").out);
+  CHECK(has(same, "step ms: as measured, for both machines are h200, by the name of the device; "));
+  const std::string said = place.memtune("plan --from memtune-run --machine h200 --from-machine h200").out;
+  CHECK_FALSE(has(said, "by the name"));
+  CHECK_FALSE(has(place.memtune("plan --from memtune-run --machine h100").out, "as measured"));
+  json machine = config::find_machine("h100");
+  machine["emulated"] = true;
+  std::ofstream(place.folder.path / "played.json") << machine;
+  const Ended ended = place.memtune("plan --from memtune-run --machine played.json --from-machine played.json");
+  CHECK(ended.code == 2);
+  CHECK(has(ended.err, "the processor plays the device, and the run was measured on 'NVIDIA H200'"));
 }
 
 TEST_CASE("a dry run under a budget says what is decided later") {

@@ -13,10 +13,10 @@ namespace memtune::test {
 
 // A decoder of six blocks, measured under none alone.
 struct PaperRun : Workspace {
-  PaperRun() {
+  explicit PaperRun(const std::string& device = "", const std::string& model = "paper.pt") {
     const sweep::RunDirectory run(folder.path / "memtune-run");
     sweep::SweepRecord record;
-    record.model = "paper.pt";
+    record.model = model;
     record.facts.program = decoder(6);
     config::StepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
     costs.out_gb_per_s = costs.in_gb_per_s = 25;
@@ -24,6 +24,7 @@ struct PaperRun : Workspace {
     std::filesystem::create_directories(run / "trials/1-none");
     result::Measurement none;
     none.strategy = "none";
+    none.device = device;
     none.step_ms = result::summarize({costs.step_ms});
     none.peak_bytes.allocated = planner::StepModel(record.facts.program, costs).predict({}).peak_bytes;
     run.write_measurement("trials/1-none", none);

@@ -1,6 +1,10 @@
 // What a sweep says while it runs, to a log and to a terminal.
+#include "cli/progress.h"
+
 #include <doctest/doctest.h>
 #include <pty.h>
+
+#include <functional>
 
 #include "tests/cli/paper_run.h"
 
@@ -11,18 +15,22 @@ using memtune::test::Workspace;
 
 namespace {
 
-// What `line` writes to a terminal of 100 columns.
-std::string on_terminal(const std::string& line) {
+// What a process that does this writes to a terminal of 100 columns.
+std::string on_terminal(const std::function<void()>& act) {
   int terminal = -1;
   winsize size{24, 100, 0, 0};
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
-  if (child == 0) execl("/bin/sh", "sh", "-c", line.c_str(), nullptr), _exit(127);
+  if (child == 0) act(), _exit(127);
   std::string text;
   char buffer[4096];
   for (ssize_t got; (got = read(terminal, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(got));
   close(terminal);
   waitpid(child, nullptr, 0);
   return text;
+}
+
+std::string on_terminal(const std::string& line) {
+  return on_terminal([&] { execl("/bin/sh", "sh", "-c", line.c_str(), nullptr); });
 }
 
 }  // namespace
@@ -52,6 +60,19 @@ TEST_CASE("a terminal keeps the lines of ended trials above the one that is draw
   REQUIRE(first != std::string::npos);
   CHECK(seen.find("[2/3] checkpoint:full  ", first) < seen.find("[2/3] checkpoint:full  125.0 ms, 8 GiB\r\n"));
   CHECK(seen.find("[3/3] offload:stream  110.0 ms, 12 GiB\r\n") != std::string::npos);
+}
+
+TEST_CASE("plans that a sweep works out between its trials are no part of their count, nor of the time left") {
+  const std::string seen = on_terminal([] {
+    memtune::cli::Progress progress({});
+    memtune::sweep::TrialSpec none;
+    none.strategy = "none";
+    progress.planned({none}, 0, 1);
+    progress.started(none, 1);
+    progress.ended({});
+    progress.planning(3, 8);
+  });
+  CHECK(seen.ends_with("\r\x1b[Kworking out plans  budget 3/8\r\x1b[K"));
 }
 
 TEST_CASE("plans on paper are counted on a terminal, and leave nothing behind") {

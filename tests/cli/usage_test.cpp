@@ -17,6 +17,8 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
   std::ofstream(place.folder.path / "text.pt") << "not a model";
   std::ofstream(place.folder.path / "empty.pt");
   std::ofstream(place.folder.path / "bad.json") << "{\"version\": 1, \"rules\": [{}]}";
+  std::ofstream(place.folder.path / "bare.yaml") << "output_dir: out\n";
+  std::ofstream(place.folder.path / "odd.yaml") << "per_device_train_batch_size: two\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"sweep --model nope.pt", "no such file or profile: 'nope.pt'"},
       {"sweep --model smal", "no such file or profile: 'smal'; did you mean 'small'? Profiles: "},
@@ -45,7 +47,15 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"sweep --try batch=1 -- true", "--try batch: the command has no {batch}"},
       {"sweep --try batch -- true {batch}", "--try 'batch': write 'name=one;another', where the command has {name}"},
       {"sweep --try batch=1", "--try is about a training command: it goes with -- and the command behind that"},
-      {"sweep --trainer trl", "--trainer is about a training command: it goes with -- and the command behind that"},
+      {"sweep --trainer trl",
+       "--trainer goes with --config FILE, which says how it trains, or with its command behind --"},
+      {"sweep --config bad.json", "--config is a trainer's: --trainer NAME says whose"},
+      {"sweep --trainer trl --config none.yaml", "--config: no such file: none.yaml"},
+      {"sweep --trainer trl --config bare.yaml", "bare.yaml does not say which model it trains: --model does"},
+      {"sweep --trainer torchtune --config bare.yaml --model small", "bare.yaml does not say how long a row is: --seq"},
+      {"sweep --trainer trl --config odd.yaml", "odd.yaml: per_device_train_batch_size must be a whole number, not"},
+      {"sweep --trainer deepspeed --config bad.json", "a config of deepspeed says nothing of the model"},
+      {"sweep --model acme/none", " Of that name none was downloaded to "},
       {"sweep --config bad.json -- true {config}",
        "--config and --allow are about a trainer's settings: --trainer NAME says whose"},
       {"sweep --trainer trl --config bad.json -- true",
@@ -106,7 +116,10 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"plan validate", "FILE is required"},
       {"plan", "plan: say validate FILE, or --from RUN"},
       {"plan validate bad.json --from run", "plan: validate and --from exclude each other"},
-      {"plan --machine h200", "--machine plans for another machine: it goes with --from"},
+      {"plan --machine h200", "--machine is about plans on paper: it goes with --from"},
+      {"plan validate mine.json --write best.json", "--write is about plans on paper: it goes with --from"},
+      {"plan validate mine.json --budget 1GiB", "--budget is about plans on paper: it goes with --from"},
+      {"plan validate mine.json --from-machine h200", "--from-machine is about plans on paper: it goes with --from"},
       {"plan --from nowhere --from-machine h200",
        "--from-machine says which machine measured: it goes with --machine, the one to plan for"},
       {"doctor --write here.json", "--write writes what was measured: it goes with --probe"},

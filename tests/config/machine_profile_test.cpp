@@ -78,9 +78,11 @@ TEST_CASE("a profile that makes no sense is refused with the field's name") {
   CHECK(refusal("/basis", "guess") == "mine.basis: unknown basis 'guess'. Known: datasheet, measured");
   CHECK(refusal("/name", " ") == "mine.name must be a line of text");
   CHECK(refusal("/name", "a\nb") == "mine.name must be a line of text");
+  CHECK(refusal("/name", "a\u009b31m") == "mine.name must be a line of text");
   CHECK(refusal("/devices", "NVIDIA X").starts_with("mine.devices must be an array"));
   CHECK(refusal("/devices/0", "\x1b[31m") == "mine.devices must be a line of text");
   CHECK(refusal("/sources/tflops", 3).starts_with("mine.sources.tflops must be a text"));
+  CHECK(refusal("/sources/a\u001bb", "x") == "mine.sources must be a line of text");
   CHECK(refusal("/version", 2).starts_with("mine.version must be an integer from 1 to 1"));
   CHECK(refusal("/tflop", 2).starts_with("unknown field of mine 'tflop'; did you mean 'tflops'?"));
   for (const char* field : {"version", "name", "basis", "memory_bytes", "tflops", "memory_gb_per_s"})
@@ -125,6 +127,7 @@ TEST_CASE("a machine is found by name or file; an unknown one gets the known") {
   CHECK(find_machine("h200").memory_gb_per_s == 4800);
   CHECK_THROWS_WITH_AS(find_machine("h20"), doctest::Contains("unknown machine 'h20'; did you mean 'h200'? Known: a10"),
                        UsageError);
+  CHECK_THROWS_AS(find_machine(std::string(5000, 'a')), UsageError);
   CHECK_THROWS_WITH_AS(find_machine("no/such.json"), "no such machine file: no/such.json", UsageError);
   std::ofstream(path) << "{";
   CHECK_THROWS_WITH_AS(find_machine(path), doctest::Contains("here.json is not JSON"), UsageError);

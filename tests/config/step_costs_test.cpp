@@ -71,5 +71,26 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/step_ms", 0) == "costs has a time or a speed that none is");
   CHECK(refusal("/step_ms", -5) == "costs has a time or a speed that none is");
   CHECK(refusal("/rerun_ms", -1) == "costs has a time or a speed that none is");
+  CHECK(refusal("/runs/rows/0/7", json{1}) == "costs.runs makes a value of another run");
+  CHECK(refusal("/runs/rows/0/6", json{1}).find("costs.values has one made from what is not there yet") == 0);
+  CHECK(refusal("/values/rows/0/0", 1) == "costs.runs makes a value of another run");
+  CHECK(refusal("/values/rows/1/3", 1).find("costs.values has one made from what is not there yet") == 0);
   CHECK(refusal("/grain_bytes", 0).find("costs.grain_bytes") == 0);
+}
+
+TEST_CASE("costs whose values are made from each other without end are refused") {
+  for (const int values : {10'000, 10'001}) {
+    StepCosts costs;
+    costs.step_ms = 1;
+    for (int i = 0; i < values; ++i) {
+      costs.values.push_back({i, 0, 8});
+      costs.runs.push_back({.op = 0, .reads = i == 0 ? std::vector<int>() : std::vector{i - 1}, .makes = {i}});
+    }
+    const json written = costs;
+    if (values == 10'000)
+      CHECK(written.get<StepCosts>() == costs);
+    else
+      CHECK_THROWS_WITH_AS(written.get<StepCosts>(), "costs.values has one made from others more than 10000 deep",
+                           UsageError);
+  }
 }

@@ -41,6 +41,7 @@
 #include "core/plan/plan_file.h"
 #include "core/plan/strategy.h"
 #include "core/planner/kept_costs.h"
+#include "core/planner/planner.h"
 #include "core/planner/scaled_costs.h"
 #include "core/planner/step_model.h"
 #include "core/report/html/html.h"
@@ -209,13 +210,23 @@ void read_costs(const std::string& input) {
   for (const config::OpPlacement& placement : costs.plan.placements)
     ops = std::max(ops, std::min(placement.op, 1000) + 1);
   if (ops > 1000) return;
-  for (int op = 0; op < ops; ++op) facts.ops.push_back({.name = "aten::mul", .block = op % 3, .outputs = {op}});
+  facts.owner = {-1};
+  facts.blocks = {{"a"}, {"b"}, {"c"}};
+  for (int op = 0; op < ops; ++op) {
+    facts.ops.push_back({.name = "aten::mul", .block = 3 * op / ops, .inputs = {op}, .outputs = {op + 1}});
+    facts.ops.back().output_bytes = {4096};
+    facts.ops.back().output_saved = {op % 3 > 0};
+    facts.owner.push_back(op);
+  }
   config::Plan plan;
   plan.transfer.min_bytes = plan.saved_min_bytes = 0;
   constexpr config::Place kPlaces[] = {config::Place::recompute, config::Place::host, config::Place::keep};
   for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
   const config::StepCosts kept = planner::kept_costs(facts, costs);
   planner::StepModel(facts, kept).predict(plan);
+  const planner::Planner planner(facts, kept);
+  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
+  if (const auto planned = planner.plan({least + (most - least) / 2, 0}, "")) planner.reasons(*planned);
   const auto there = planner::scale_costs(facts, kept, config::find_machine("t4"), config::find_machine("b200"), "");
   if (std::isnan(there.least.step_ms) || std::isnan(there.most.step_ms)) std::abort();
   planner::StepModel(facts, there.likely).predict(plan);

@@ -74,6 +74,8 @@ def seeds():
     dump = lambda value: json.dumps(value).encode()
     trials = [{**m, "pareto": True, "recommended": False, "batch": 2,
                "predicted": {"step_ms": 268.1, "peak_bytes": 1 << 34}} for m in measurements[:3]]
+    frontiers = [{"plans": [{"step_ms": 270.5, "peak_bytes": 1 << 33, "least_ms": 269}, {"step_ms": 261, "peak_bytes": 1 << 35}]},
+                 {"batch": 2, "sequence": 8, "plans": [{"step_ms": 1, "peak_bytes": 2}]}]
     advice = {"strategy": measurements[0]["strategy"], "reason": "fastest", "fits": True}
     plans = [read(path) for path in glob.glob(f"{DATA}/trials/*/plan.json")]
     rules = {"version": 1, "name": "mine", "strategy": "checkpoint:full", "saved_min_bytes": 1024, "transfer": {},
@@ -103,13 +105,15 @@ def seeds():
                "alpha_pattern": {"[]a-]": 0.5}, "use_dora": False, "revision": None}
     pattern = {"peft_type": "LORA", "target_modules": r"(?i).*\.(?!0)(\d+)\.[^]q](?:a|b)?\Z(?#c)"}
     start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}
+    machine = {"version": 1, "name": "m", "devices": ["NVIDIA X"], "basis": "measured", "memory_bytes": 9, "emulated": True,
+               "tflops": {"float32": 1.5, "bfloat16": 9}, "memory_gb_per_s": 7, "link_in_gb_per_s": 5, "sources": {"tflops": "s"}}
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
               {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
               {"frame": "result", "measurement": measurements[0]}, {"frame": "usage", "message": "no"},
               {"frame": "saves", "saves": {"mode": "async", "outcome": "ok", "reason": "", "saves": 4, "bytes": 9, "first_blocked_ms": 9,
                "first_durable_ms": 9, "blocked_ms": 1, "most_blocked_ms": 2, "durable_ms": 3, "total_ms": 4, "step_ms": 5,
                "slowdown": 1.1, "no_slowdown": "", "slowed_ms": 0, "steps_beside": 3, "load_ms": 1, "host_bytes": 9}},
-              {"frame": "doctor", "checks": [{"name": "a", "status": "ok"}]}]
+              {"frame": "doctor", "checks": [{"name": "a", "status": "ok"}]}, {"frame": "machine", "machine": machine}]
     tensors = {"__metadata__": {"a": "b"}, "x": {"dtype": "F32", "shape": [2, 4], "data_offsets": [0, 32]},
                "y": {"dtype": "I64", "shape": [2], "data_offsets": [32, 48]}}
     data = "shard-00001-model-00001-of-00001.safetensors"
@@ -127,14 +131,14 @@ def seeds():
     lines = "".join(json.dumps(record) + "\n" for record in records).encode()
     own = [b"# mine\noptim: 'adamw_torch'\ngradient_checkpointing_kwargs: {use_reentrant: false}\n%%\n--torch_compile\ntrue\n",
            b'{"zero_optimization": {"stage": 2},\n "activation_checkpointing": {}}', b"per_device_train_batch_size: 4\n"]
-    costs = {"version": 1, "grain_bytes": 512, "start_bytes": 9, "step_ms": 3.5, "out_gb_per_s": 1, "in_gb_per_s": 2,
+    costs = {"version": 2, "grain_bytes": 512, "start_bytes": 9, "step_ms": 3.5, "rerun_ms": 0.5, "out_gb_per_s": 1,
+             "in_gb_per_s": 2, "copy_slowdown": 0.3, "rerun_ratio": 1.1, "passes": 2, "plan": {
+                 "version": 1, "strategy": "x", "placements": [{"op": 1, "name": "aten::mul", "outputs": ["recompute"]}]},
              "values": {"columns": ["run", "output", "bytes", "cast_of"], "rows": [[0, 0, 9, -2], [1, -1, 8, 0], [1, 0, 9, -2]]},
              "runs": {"columns": [*"abcdefghij"], "rows": [[0, 1, 0.5, 9, 9, 0, [], [0], [], []],
                                                            [1, 2, 0.5, 18, 9, 0, [0], [1, 2], [0], [0, 1]]]},
              "saved": {"columns": ["value", "run"], "rows": [[0, 1], [1, 1]]},
              "moments": {"columns": [*"abcdef"], "rows": [[0, 1, 1, 1, 18, 20], [1, 1, 0, 0, 18, 18], [0, 0, 1, 1, 9, 9]]}}
-    machine = {"version": 1, "name": "m", "devices": ["NVIDIA X"], "basis": "measured", "memory_bytes": 9, "emulated": True,
-               "tflops": {"float32": 1.5, "bfloat16": 9}, "memory_gb_per_s": 7, "link_in_gb_per_s": 5, "sources": {"tflops": "s"}}
     return {
         "machine": [dump(machine), *(read(path) for path in glob.glob(f"{PROFILES}/machines/*.json"))],
         "records": [lines, lines[:300] + b"\f" + lines, b"\f" + lines],
@@ -154,8 +158,8 @@ def seeds():
         "pickle": [samples["data.pkl"]],
         "costs": [dump(costs)],
         "facts": [dump(sweep["facts"]), dump(facts)],
-        "sweep": [dump(sweep)],
-        "report": [dump({"version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],
+        "sweep": [dump(sweep), dump({**sweep, "frontiers": frontiers})],
+        "report": [dump({"frontiers": frontiers, "version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],
         "measurement": [dump(m) for m in measurements],
         "journal": ["\n".join(map(json.dumps, [{"file": "memtune journal", "version": 1}, start,
                                                {"event": "end", "key": "k", "outcome": "ok"}])).encode(), b"!0123 x\n"],

@@ -98,7 +98,7 @@ MUTANTS = [
     ("compared: buffers go on from run to run", "core/trial/session.cpp",
      "  program::ModuleState restore(program_->state, device::torch_device(*device_));\n  return forward_backward",
      "  return forward_backward", TRIAL),
-    ("compared: one repetition tells the noise", "core/trial/trial.cpp",
+    ("compared: one repetition tells the noise", "core/trial/gradient_check.cpp",
      "kNoisyRepetitions = 4", "kNoisyRepetitions = 1", TRIAL),
     ("compared: imaginary parts do not count", "core/trial/reference.cpp",
      "at::view_as_real(tensor).flatten() : tensor).to", "at::real(tensor) : tensor).to", TRIAL),

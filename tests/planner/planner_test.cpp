@@ -96,6 +96,14 @@ TEST_CASE("less budget never makes a step faster, and a limit of host memory is 
   CHECK(bound->predicted.peak_bytes <= budget);
 }
 
+TEST_CASE("the plan of least memory is bounded by what its memory costs") {
+  const Decoder decoder(3, 20);
+  const Planner planner(decoder.facts, decoder.costs);
+  const auto least = planner.least_memory(0, "least");
+  CHECK(least.least_ms > planner.predict({}).step_ms);
+  CHECK(least.least_ms <= least.predicted.step_ms);
+}
+
 TEST_CASE("a slower link moves less") {
   const Decoder decoder(4, 50);
   Planner planner(decoder.facts, decoder.costs);

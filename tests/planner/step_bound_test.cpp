@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "core/plan/draft.h"
 #include "core/planner/planner.h"
@@ -93,6 +95,33 @@ TEST_CASE("the bound is what a step takes where nothing has to be freed, and is 
   const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
   CHECK(bound.least_ms(model.predict({}).peak_bytes, 0).value() == doctest::Approx(decoder.costs.step_ms));
   CHECK_FALSE(bound.least_ms(decoder.costs.start_bytes, 0));
+}
+
+TEST_CASE("a sum of the two sums before it, and so on, is priced at once") {
+  Builder builder;
+  int before = builder.op("aten::linear", {builder.input()});
+  int last = builder.measured(64 * kMiB, false, kMiB);
+  for (int i = 0; i < 80; ++i) {
+    builder.op("aten::add", {std::exchange(before, last), last});
+    last = builder.measured(64 * kMiB, i == 79);
+  }
+  builder.op("aten::linear", {last});
+  builder.measured(kMiB, false, kMiB);
+  const auto costs = step_of(builder.facts, decoder_ms(builder.facts));
+  const StepModel model(builder.facts, costs);
+  const StepBound bound(model.tables(), costs, model.unmodelled(), config::TransferSettings().min_bytes);
+  std::mt19937 random(3);
+  for (int i = 0; i < 20; ++i) check(model, bound, random_plan(builder.facts, random));
+}
+
+TEST_CASE("a file that tells of less memory than its values take has a bound too") {
+  std::mt19937 random(2);
+  Decoder decoder(2, 20, random);
+  for (auto& run : decoder.costs.runs) run.before_bytes = run.own_bytes = 0;
+  for (auto& moment : decoder.costs.moments) moment.before_bytes = moment.peak_bytes = 0;
+  const StepModel model(decoder.facts, decoder.costs);
+  const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
+  CHECK(bound.least_ms(INT64_MAX, 0).value() == doctest::Approx(decoder.costs.step_ms));
 }
 
 TEST_CASE("plans that the planner finds are near the bound, and less budget never lowers it") {

@@ -48,8 +48,12 @@ class PaperSweep {
     const Candidates candidates(strategies_, {}, false);
     const auto proposer = propose_plans(budget_bytes_, 0)(candidates, settings_);
     std::vector<std::string> names;
+    const auto count = [&](size_t budget, size_t budgets) {
+      CHECK(budgets == 8);
+      begun.push_back(budget);
+    };
     for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer)) {
-      frontier = proposer->frontier(0);
+      frontier = proposer->frontier(0, count);
       for (const Proposal& proposal : proposals) {
         tried.push_back({proposal.name, proposal.setting, measure(proposal), folder_.path});
         names.push_back(proposal.name);
@@ -57,7 +61,7 @@ class PaperSweep {
         if (proposal.predicted) predicted.push_back(*proposal.predicted);
       }
     }
-    frontier = proposer->frontier(0);
+    frontier = proposer->frontier(0, count);
     return names;
   }
 
@@ -69,6 +73,7 @@ class PaperSweep {
   }
 
   std::vector<result::Predicted> frontier;
+  std::vector<size_t> begun;  // budgets of frontiers, in order
   std::vector<Tried> tried;
   std::vector<result::Predicted> predicted;
   std::string notes;
@@ -244,6 +249,7 @@ TEST_CASE("what plans of other budgets would take is known once there is paper, 
   PaperSweep sweep(50, 7 * 1024 * kMiB);
   sweep.run();
   REQUIRE(sweep.frontier.size() > 4);
+  CHECK(sweep.begun == std::vector<size_t>{1, 2, 3, 4, 5, 6, 7, 8});  // once, however often it is asked for
   for (size_t i = 1; i < sweep.frontier.size(); ++i) {
     CHECK(sweep.frontier[i].peak_bytes >= sweep.frontier[i - 1].peak_bytes);
     CHECK(sweep.frontier[i].step_ms <= sweep.frontier[i - 1].step_ms);
@@ -255,6 +261,7 @@ TEST_CASE("what plans of other budgets would take is known once there is paper, 
   PaperSweep fits(50, 100 * 1024 * kMiB);
   fits.run();
   CHECK(fits.frontier.empty());
+  CHECK(fits.begun.empty());
 }
 
 TEST_CASE("a slower link changes what plans of other budgets would take") {

@@ -28,7 +28,8 @@ class Foretelling : public Proposer {
     return {{"none", 0, plan("none")}, {"offload:stream", 0, plan("offload:stream"), predicted_}};
   }
 
-  std::vector<Predicted> frontier(size_t) override {
+  std::vector<Predicted> frontier(size_t, const Begin& begin) override {
+    if (predicted_) begin(1, 2), begin(2, 2);
     return predicted_ ? std::vector<Predicted>{*predicted_, {100, 2000, 90}} : std::vector<Predicted>();
   }
 
@@ -97,6 +98,9 @@ TEST_CASE("of a trial that runs again the latest prediction counts") {
 TEST_CASE("plans that were only worked out are in sweep.json and in the report") {
   Bench bench;
   bench.sweep(kFirst);
+  REQUIRE(bench.listener.planned_on_paper.size() >= 2);
+  CHECK(bench.listener.planned_on_paper[0] == "1/2");
+  CHECK(bench.listener.planned_on_paper[1] == "2/2");
   const RunDirectory directory(bench.settings.directory);
   const SweepRecord record = directory.read_record();
   const std::vector<result::Frontier> told = {{{}, {}, {kFirst, {100, 2000, 90}}}};

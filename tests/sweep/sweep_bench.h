@@ -21,7 +21,10 @@ struct SweepBench {
     void save_started(const std::string& mode, size_t left) override {
       saves.push_back(mode + ", " + std::to_string(left) + " left");
     }
-    std::vector<std::string> notes, saves;
+    void planning(size_t budget, size_t budgets) override {
+      planned_on_paper.push_back(std::to_string(budget) + "/" + std::to_string(budgets));
+    }
+    std::vector<std::string> notes, saves, planned_on_paper;
     std::vector<size_t> proposed;  // trials so far
     size_t reused = 0, runs = 0;   // as told last
   };

@@ -1,6 +1,7 @@
 """Every config of a trainer's space and every exported one, made from a realistic own one, is given to that trainer's
 own parser, which is then asked for the values: parsers drop what they do not know. Arguments have to come to the same as
-the config.
+the config. And what memtune reads of training, from that config and from one that says nothing, has to be what the
+trainer would do.
 
   check_parsers.py --print memtune-print-space TRAINER...     in a Python that has the trainers
 """
@@ -82,10 +83,10 @@ def trl(path, arguments):
     from trl.scripts import ScriptArguments
 
     parser = TrlParser([ScriptArguments, SFTConfig, ModelConfig])
-    parsed = parser.parse_args_and_config(["--config", str(path)] + (arguments or []))[1]
+    parsed, model = parser.parse_args_and_config(["--config", str(path)] + (arguments or []))[1:]
     own = {"selective"} if 'get("selective")' in source("trl", "trainer/sft_trainer.py") else set()
     check_nested(parsed.gradient_checkpointing_kwargs, own)
-    return parsed
+    return lambda key: plain(at(parsed if hasattr(parsed, key.split(".")[0]) else model, key))
 
 
 def axolotl(path, arguments):
@@ -274,6 +275,64 @@ def check(trainer, own, print_space):
     return len(wrong)
 
 
+HUGGING_FACE = {"batch": "per_device_train_batch_size", "accumulate": "gradient_accumulation_steps",
+                "max-grad-norm": "max_grad_norm", "lr": "learning_rate"}
+NATIVE = {
+    "transformers": HUGGING_FACE,
+    "trl": HUGGING_FACE | {"model": "model_name_or_path", "seq": "max_length"},
+    "axolotl": {"batch": "micro_batch_size", "accumulate": "gradient_accumulation_steps", "seq": "sequence_len",
+                "model": "base_model", "lr": "learning_rate"},
+    "ms-swift": HUGGING_FACE | {"seq": "max_length"},
+}
+# Of what needs more than one key: the flag, and what it has to be; None: it has to be missing.
+DERIVED = {
+    "trl": {
+        "dtype": lambda ask: {"bfloat16": "bf16", "float16": "fp16"}.get(ask("dtype"), "fp32"),
+        "autocast": lambda ask: "bf16" if ask("bf16") else "fp16" if ask("fp16") else None,
+        "pack": lambda ask: "true" if ask("packing") else None,
+        "lora": lambda ask: f"r={ask('lora_r')},alpha={ask('lora_alpha')},dropout={ask('lora_dropout')},targets="
+                            + "+".join(ask("lora_target_modules") or ["q_proj", "v_proj"]) if ask("use_peft") else None,
+    },
+    "transformers": {"autocast": lambda ask: "bf16" if ask("bf16") else "fp16" if ask("fp16") else None},
+    "axolotl": {
+        "dtype": lambda ask: "bf16" if ask("bf16") else "fp16" if ask("fp16") else "fp32",
+        "pack": lambda ask: "true" if ask("sample_packing") else None,
+        "lora": lambda ask: ask("adapter") and f"r={ask('lora_r')},alpha={ask('lora_alpha')}"
+                + (f",dropout={ask('lora_dropout')}" if ask("lora_dropout") else ""),
+    },
+}
+SAYS_NOTHING = {"trl": "output_dir: out\nuse_cpu: true\nuse_peft: true\n",
+                "transformers": "output_dir: out\nuse_cpu: true\n"}
+
+
+def check_native(trainer, own, print_space):
+    """The number of flags of memtune's that are not what the trainer would do."""
+    parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        bare = pathlib.Path(folder) / "bare.yaml"
+        bare.write_text(SAYS_NOTHING.get(trainer, ""))
+        for path in [own] + [bare] * (trainer in SAYS_NOTHING):
+            flags = json.loads(subprocess.run([print_space, trainer, str(path), "--native"], capture_output=True, text=True,
+                                              check=True).stdout)
+            ask = parse(path, None)
+            pairs = [(flag, flags[flag], ask(key)) for flag, key in NATIVE[trainer].items() if flag in flags]
+            pairs += [(flag, flags.get(flag), of(ask)) for flag, of in DERIVED.get(trainer, {}).items()]
+            for flag, ours, theirs in pairs:
+                if ours != theirs and not (is_number(theirs) and is_number(ours) and float(ours) == float(theirs)):
+                    print(f"{trainer}: {path.name}: --{flag} is {ours!r} and the trainer has {theirs!r}")
+                    wrong += 1
+            print(f"{path.name}: {len(pairs)} flags of {trainer}")
+    return wrong
+
+
+def is_number(value):
+    try:
+        return not isinstance(value, bool) and float(value) == float(value)
+    except (TypeError, ValueError):
+        return False
+
+
 def installed(package):
     return importlib.metadata.version(package)
 
@@ -352,6 +411,7 @@ def main():
     for trainer in options.trainers:
         owns = [path for path in sorted((HERE / "own").iterdir()) if path.stem.removesuffix("-lora") == trainer]
         wrong += sum(check(trainer, own, options.print) for own in owns or [None])
+        wrong += sum(check_native(trainer, own, options.print) for own in owns if trainer in NATIVE)
     sys.exit(wrong > 0)
 
 

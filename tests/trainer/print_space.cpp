@@ -1,5 +1,6 @@
 // memtune-print-space TRAINER FILE|"" [--optimizer] [--release PACKAGE=RELEASE]... [COMMAND...]: the space of a trainer
-// as JSON, with what is exported for each strategy that it has, for tests in Python.
+// as JSON, with what is exported for each strategy that it has, for tests in Python; with --native, what the file says of
+// training as memtune's flags.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/trainer/native_flags.h"
 #include "core/trainer/space.h"
 #include "core/trainer/trainer.h"
 #include "tests/report/sample.h"
@@ -55,6 +57,13 @@ int main(int count, char** words) {
   try {
     const std::string trainer = arguments[0], file = arguments[1];
     arguments.erase(arguments.begin(), arguments.begin() + 2);
+    if (std::erase(arguments, "--native") > 0) {
+      nlohmann::json flags = nlohmann::json::object();
+      for (const trainer::NativeFlag& flag : trainer::native_flags(trainer, read_file(file), file).flags)
+        flags[flag.name] = flag.value;
+      std::cout << print_json(flags, 1) << "\n";
+      return 0;
+    }
     trainer::SpaceSettings settings;
     settings.optimizer = std::erase(arguments, "--optimizer") > 0;
     for (auto flag = std::ranges::find(arguments, "--release"); flag != arguments.end();

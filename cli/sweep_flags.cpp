@@ -1,0 +1,163 @@
+#include "cli/sweep_flags.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_flags.h"
+#include "cli/flags.h"
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/profile.h"
+#include "core/config/vocabulary.h"
+#include "core/sweep/largest_batch.h"
+#include "core/sweep/plan_proposer.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr int64_t kKeepLast = 2;             // saved states
+constexpr int64_t kMostSamples = 1'000'000;  // a step
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+// --sweep's, then --strategy's; neither, and no plan: the default profile's.
+std::vector<std::string> strategies(const SweepFlags& flags) {
+  std::vector<std::string> specs;
+  if (!flags.sweep.empty() || (flags.strategies.empty() && flags.plans.empty())) {
+    const auto& profile = config::find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
+    specs = parse_json(profile.json).at("strategies").get<std::vector<std::string>>();
+  }
+  for (const std::string& text : flags.strategies) {
+    for (const std::string& spec : split(text, ';')) specs.push_back(trim(spec));
+  }
+  const std::string& own = flags.own.strategy;
+  if (flags.strategies.empty() && flags.plans.empty() && !own.empty() && std::ranges::count(specs, own) == 0) specs.push_back(own);
+  return specs;
+}
+
+using Modes = std::vector<std::string>;
+
+// As they were given; without any all that there are.
+Modes save_modes(const SweepFlags& flags) {
+  for (const auto& [flag, value] : {std::pair("--mtbf", flags.mtbf), std::pair("--keep-last", flags.keep_last)})
+    if (!value.empty() && !flags.measure_saves)
+      throw UsageError(std::string(flag) + " is about saves: it goes with --saves");
+  if (!flags.measure_saves || flags.saves.empty()) return flags.measure_saves ? config::kSaveModes : Modes();
+  Modes modes;
+  for (const std::string& mode : split(flags.saves, ','))
+    modes.push_back(choice_flag("--saves", trim(mode), config::kSaveModes));
+  return modes;
+}
+
+bool finds_batch(const SweepFlags& flags) { return flags.model.batches == std::vector<std::string>{"auto"}; }
+
+// The batches that are tried are those that the samples of a step can be made of.
+void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
+  if (flags.global_batch.empty()) {
+    if (finds_batch(flags))
+      throw UsageError(
+          "--batch auto looks for the largest batch of a step that stays what it is: --global-batch N says "
+          "how many samples that has");
+    return;
+  }
+  if (settings.request.training.accumulate > 1)
+    throw UsageError("--global-batch and --accumulate exclude each other: the batch says how many passes a step has");
+  settings.global_batch = integer_flag("--global-batch", flags.global_batch, 1, kMostSamples);
+  if (finds_batch(flags)) settings.batches = sweep::divisors(settings.global_batch);
+  if (settings.batches.empty()) throw UsageError("--global-batch goes with --batch");
+  for (const int64_t batch : settings.batches)
+    if (settings.global_batch % batch != 0)
+      throw UsageError("--global-batch " + flags.global_batch + " is no multiple of the batch " +
+                       std::to_string(batch));
+}
+
+// What sweeps of every kind have.
+void read_loop(const SweepFlags& flags, sweep::LoopSettings& settings) {
+  settings.budget_bytes = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
+  settings.goal = result::parse_goal(flags.goal);
+  settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
+  if (!flags.time_limit.empty()) settings.time_limit = duration_flag("--time-limit", flags.time_limit);
+  settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
+  settings.dry_run = flags.dry_run;
+}
+
+int64_t budget(const sweep::SweepSettings& settings) {
+  return settings.budget_bytes > 0 ? settings.budget_bytes : settings.request.training.memory_cap_bytes;
+}
+
+// A list is a list; a budget without one asks for the best plan.
+bool finds_plan(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+  const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
+  const bool smallest = settings.goal == result::Goal::memory;  // strategies take less than any budget asks for
+  return !finds_batch(flags) && !lists && !smallest && settings.budget_bytes > 0;
+}
+
+}  // namespace
+
+AnswerFlags answer_flags(const SweepFlags& flags) {
+  return {flags.model.out, flags.json, flags.csv, flags.model.console};
+}
+
+sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
+  // What needs no model first: a typo is told before a big file is read.
+  check_answer(answer_flags(flags));
+  for (const auto& [flag, given] :
+       {std::pair("--try", !flags.tries.empty()), std::pair("--allow", !flags.allowed.empty()),
+        std::pair("--like", !flags.like.empty())})
+    if (given)
+      throw UsageError(std::string(flag) + " is about a training command: it goes with -- and the command behind that");
+  const std::vector<std::string> specs = strategies(flags);
+  const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
+  sweep::LoopSettings loop;
+  read_loop(flags, loop);
+  const Modes modes = save_modes(flags);
+  const double mtbf_s =
+      flags.mtbf.empty() ? 0 : std::chrono::duration<double>(duration_flag("--mtbf", flags.mtbf)).count();
+  const int64_t keep_last =
+      flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMost);
+  ModelFlags model = flags.model;
+  if (finds_batch(flags)) model.batches.clear();
+  sweep::SweepSettings settings = model.settings(loop);
+  set_global_batch(flags, settings);
+  settings.strategies = specs;
+  settings.plans = plans;
+  settings.save_modes = modes;
+  settings.mtbf_s = mtbf_s;
+  settings.keep_last = keep_last;
+  settings.notes.insert(settings.notes.begin(), flags.own.notes.begin(), flags.own.notes.end());
+  return settings;
+}
+
+CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::string>& command) {
+  CommandSweepFlags sweep;
+  sweep.command = command;
+  sweep.tries = flags.tries;
+  sweep.trainer = flags.trainer;
+  sweep.config = flags.config;
+  sweep.like = flags.like;
+  sweep.allowed = flags.allowed;
+  sweep.answer = answer_flags(flags);
+  sweep.settings = command_settings(flags.model, command);
+  read_loop(flags, sweep.settings);
+  return sweep;
+}
+
+sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+  if (finds_batch(flags)) return sweep::propose_largest_batches(budget(settings));
+  if (!finds_plan(flags, settings)) return sweep::propose_all;
+  const int64_t cap = settings.request.training.memory_cap_bytes;
+  const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
+  return sweep::propose_plans(limit, settings.request.training.host_budget_bytes);
+}
+
+std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+  if (!finds_plan(flags, settings)) return "";
+  return "# then, unless none keeps " + format_bytes(settings.budget_bytes) +
+         ": a plan for it, made from what a step of none costs, and those that come near it on paper of\n#   " +
+         join(settings.strategies, ", ") + "\n";
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,49 @@
+#include "cli/trainer_config.h"
+
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/trainer/native_flags.h"
+
+namespace memtune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "--batch 2 (micro_batch_size)".
+std::string told(const trainer::NativeFlag& flag) {
+  return "--" + flag.name + (flag.value == "true" ? "" : " " + flag.value) +
+         (flag.keys.empty() ? "" : " (" + join(flag.keys, ", ") + ")");
+}
+
+}  // namespace
+
+TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config) {
+  if (trainer.empty()) throw UsageError("--config is a trainer's: --trainer NAME says whose");
+  if (config.empty())
+    throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
+  if (!fs::is_regular_file(config)) throw UsageError("--config: no such file: " + config);
+  const std::string name = fs::path(config).filename().string();
+  const trainer::NativeFlags native = trainer::native_flags(trainer, read_file(config), name);
+  std::vector<std::string> taken;
+  for (const trainer::NativeFlag& flag : native.flags) {
+    CLI::Option* option = command.get_option("--" + flag.name);
+    if (option->count() > 0) continue;
+    option->add_result(flag.value);
+    option->run_callback();
+    taken.push_back(told(flag));
+  }
+  for (const auto& [flag, what] :
+       {std::pair("--model", "which model it trains"), std::pair("--seq", "how long a row is")})
+    if (command.get_option(flag)->count() == 0 && command.get_option("--inputs")->count() == 0)
+      throw UsageError(config + " does not say " + what + ": " + flag + " does");
+  TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, native.strategy};
+  for (const std::string& note : native.notes) read.notes.push_back(name + ": " + note);
+  read.notes.push_back(name + (native.strategy.empty() ? ": what it has now is like no strategy that is tried here"
+                                                       : ": what it has now is nearest to " + native.strategy));
+  return read;
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,151 @@
+#include "core/trainer/native_flags.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/json_object.h"
+#include "core/config/profile.h"
+#include "core/trainer/own_settings.h"
+#include "core/trainer/space.h"
+
+namespace memtune::trainer {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMostNames = 16;  // that a value has in it, and those in its place
+
+// Of profiles/training/<trainer>.json: a flag with its value, or a note, for configs that meet all of `when`.
+struct Row {
+  std::string flag, value, note;
+  std::map<std::string, JsonText> when;
+};
+
+Row read_row(const json& json, const std::string& path) {
+  config::JsonObject object(json, path);
+  Row row;
+  object.read("flag", row.flag);
+  object.read("value", row.value);
+  object.read("note", row.note);
+  if (const auto* when = object.find("when"))
+    for (const auto& [key, wanted] : when->items()) row.when[key] = print_json(wanted);
+  object.finish();
+  if (row.flag.empty() == row.note.empty()) throw UsageError(path + " is neither a flag nor a note");
+  return row;
+}
+
+std::vector<Row> read_rows(const std::string& trainer) {
+  std::vector<Row> rows;
+  const auto all = config::profiles();
+  const bool known = std::ranges::any_of(
+      all, [&](const config::Profile& profile) { return profile.kind == "training" && profile.name == trainer; });
+  read_space_profile(trainer);  // an unknown trainer is told with the nearest
+  if (!known)
+    throw UsageError("a config of " + trainer +
+                     " says nothing of the model: --model and its flags do, or put the training command behind --");
+  const json text = config::parse_json_object(trainer, config::find_profile("training", trainer).json);
+  config::JsonObject object(text, trainer);
+  std::string description;
+  object.read("description", description);
+  for (const json& row : object.array("rows")) rows.push_back(read_row(row, object.path("rows", rows.size())));
+  object.finish();
+  return rows;
+}
+
+class Reader {
+ public:
+  explicit Reader(const OwnSettings& own) : own_(own) {}
+
+  // Values in the place of "{key}" and "{key|otherwise}"; "[...]" goes where a key in it has none. Nothing: another key
+  // has none. `keys` gets those that are there.
+  std::optional<std::string> fill(std::string_view form, std::vector<std::string>& keys) const {
+    std::string text;
+    for (size_t i = 0; i < form.size(); ++i) {
+      const size_t end = form[i] == '{' ? form.find('}', i) : form[i] == '[' ? form.find(']', i) : form.npos;
+      if (end == form.npos) {
+        text += form[i];
+        continue;
+      }
+      const std::string_view inside = form.substr(i + 1, end - i - 1);
+      const auto value = form[i] == '[' ? fill(inside, keys) : value_of(inside, keys);
+      if (!value && form[i] == '{') return {};
+      text += value.value_or("");
+      i = end;
+    }
+    return text;
+  }
+
+  bool meets(const Row& row) const {
+    return std::ranges::all_of(row.when,
+                               [&](const auto& one) { return matches(own_.value(one.first), parse_json(one.second)); });
+  }
+
+ private:
+  std::optional<std::string> value_of(std::string_view name, std::vector<std::string>& keys) const {
+    const size_t bar = name.find('|');
+    const std::string key(name.substr(0, bar));
+    const json value = own_.value(key);
+    if (value.is_null()) return bar == name.npos ? std::nullopt : std::optional(std::string(name.substr(bar + 1)));
+    if (own_.says(key)) keys.push_back(key);
+    return text_of(value);
+  }
+
+  std::string text_of(const json& value) const {
+    if (value.is_string()) return plain(value.get<std::string>());
+    if (!value.is_array()) return print_json(value);
+    std::vector<std::string> parts;
+    for (const json& part : value) parts.push_back(text_of(part));
+    return join(parts, "+");
+  }
+
+  // Without the anchor before it, "&base org/name", and with what "${key}" stands for.
+  std::string plain(std::string text) const {
+    if (text.starts_with('&')) text = trim(text.substr(std::min(text.find(' '), text.size())));
+    for (int i = 0; i < kMostNames; ++i) {  // more is one that stands for itself
+      const size_t at = text.find("${"), end = text.find('}', std::min(at, text.size()));
+      if (end == text.npos) break;
+      const json value = own_.value(text.substr(at + 2, end - at - 2));
+      if (!value.is_string()) break;
+      text.replace(at, end + 1 - at, value.get<std::string>());
+    }
+    return text;
+  }
+
+  const OwnSettings& own_;
+};
+
+}  // namespace
+
+NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name) {
+  const std::vector<Row> rows = read_rows(trainer);
+  const SpaceProfile profile = read_space_profile(trainer);
+  const OwnSettings own(profile, text, name, {}, profile.releases);
+  own.check_kinds();
+  const Reader reader(own);
+  NativeFlags found;
+  std::set<std::string> seen;
+  for (const Row& row : rows) {
+    if (seen.contains(row.flag) || !reader.meets(row)) continue;
+    std::vector<std::string> keys;
+    const auto filled = reader.fill(row.flag.empty() ? row.note : row.value, keys);
+    if (!filled) continue;
+    if (row.flag.empty()) {
+      found.notes.push_back(*filled);
+      continue;
+    }
+    seen.insert(row.flag);
+    for (const auto& [key, wanted] : row.when)
+      if (own.says(key) && std::ranges::count(keys, key) == 0) keys.push_back(key);
+    found.flags.push_back({row.flag, *filled, keys});
+  }
+  found.strategy = make_space(trainer, text, name, {}).variants.front().like;
+  return found;
+}
+
+}  // namespace memtune::trainer

@@ -1,0 +1,80 @@
+"""memtune sweep --trainer NAME --config FILE without a command: the model, the batch and how it is trained come from a
+config as people have it, and the answer goes back into it.
+
+python3 trainer_config_test.py MEMTUNE [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MEMTUNE = os.path.abspath(sys.argv.pop(1))
+LLAMA = {"model_type": "llama", "vocab_size": 97, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+         "max_position_embeddings": 64, "tie_word_embeddings": False}
+AXOLOTL = """base_model: acme/tiny  # the base
+sequence_len: 64
+sample_packing: true
+micro_batch_size: 2
+gradient_accumulation_steps: 2
+bf16: true
+adapter: lora
+lora_r: 4
+lora_alpha: 8
+lora_target_linear: true
+learning_rate: 0.0002
+# memory
+gradient_checkpointing: true
+gradient_checkpointing_kwargs:
+  use_reentrant: false
+"""
+SHORT = ("--device", "cpu", "--steps", "1", "--rounds", "1")
+
+
+class TrainerConfig(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="memtune-trainer-config-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "mine.yml").write_text(AXOLOTL)
+        model = self.folder / "hub" / "models--acme--tiny"
+        (model / "blobs").mkdir(parents=True)
+        (model / "refs").mkdir()
+        (model / "snapshots" / "abc").mkdir(parents=True)
+        (model / "blobs" / "c0ffee").write_text(json.dumps(LLAMA))
+        (model / "refs" / "main").write_text("abc")
+        (model / "snapshots" / "abc" / "config.json").symlink_to("../../blobs/c0ffee")
+
+    def memtune(self, *words):
+        return subprocess.run([MEMTUNE, *words], cwd=self.folder, capture_output=True, text=True, timeout=200,
+                              env={**os.environ, "HF_HUB_CACHE": str(self.folder / "hub")})
+
+    def test_a_sweep_of_what_the_config_trains(self):
+        ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", *SHORT, "--json", "answer.json",
+                             "--strategy", "none; checkpoint:full")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("--lora r=4,alpha=8 (lora_r, lora_alpha, adapter, lora_target_linear)", ended.stderr)
+        self.assertIn("next: memtune export --trainer axolotl --into mine.yml", ended.stderr)
+        answer = json.loads((self.folder / "answer.json").read_text())
+        self.assertEqual([trial["outcome"] for trial in answer["trials"]], ["ok", "ok"])
+        self.assertEqual(answer["model"], "acme/tiny (llama)")
+        text = self.memtune("report").stdout
+        for part in ("input_ids:int64[1,128]<97", "2 passes a step", "autocast bfloat16", "LoRA r=4,alpha=8"):
+            self.assertIn(part, " ".join(text.split()))
+        merged = self.memtune("export", "--trainer", "axolotl", "--into", "mine.yml", "--strategy", "none").stdout
+        self.assertIn("base_model: acme/tiny  # the base", merged)
+        self.assertIn("gradient_checkpointing: false", merged)
+
+    def test_flags_that_are_given_win_and_what_it_has_now_is_tried(self):
+        ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--batch", "1", "--dry-run")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertNotIn("--batch", ended.stderr)
+        self.assertIn("what it has now is nearest to checkpoint:full", ended.stderr)
+        self.assertIn("checkpoint:full", ended.stdout.splitlines())
+
+
+if __name__ == "__main__":
+    unittest.main()
