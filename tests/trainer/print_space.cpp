@@ -1,6 +1,6 @@
 // memtune-print-space TRAINER FILE|"" [--optimizer] [--release PACKAGE=RELEASE]... [COMMAND...]: the space of a trainer
-// as JSON, with what is exported for each strategy that it has, for tests in Python; with --native, what the file says of
-// training as memtune's flags.
+// as JSON, with what is exported for each strategy that it has, for tests in Python; with --native, what the file says
+// of training as memtune's flags.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
