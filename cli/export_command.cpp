@@ -2,34 +2,68 @@
 #include <filesystem>
 
 #include "cli/app.h"
+#include "cli/export_check.h"
 #include "cli/finished_run.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "core/trainer/merge.h"
 #include "core/trainer/python_plan.h"
 #include "core/trainer/trainer.h"
 
 namespace memtune::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr char kDescription[] =
-    R"(Write a strategy as a trainer's configuration: the recommended one, or the one you name.
+    R"(Write a strategy as a trainer's configuration: the recommended one, or the one you name. Or say what a
+configuration of yours amounts to.
 
 Examples:
   memtune export --trainer torchtune
   memtune export ./memtune-run --trainer axolotl -o memory.yaml
-  memtune export --trainer torchtune --into tune.yaml -o tune-memory.yaml
+  memtune export --trainer axolotl --into mine.yaml -o mine-memory.yaml
+  memtune export --trainer trl --into mine.yaml --in-place
   memtune export --trainer torchtune --strategy checkpoint:full
   memtune export --trainer python -o memtune_plan.py     the plan itself, for any training loop
-  memtune export --trainer torchtitan                    how to save, after sweep --saves --mtbf 12h)";
+  memtune export --trainer torchtitan --trainer-version 0.2.2    as TOML; 0.3's configs are Python
+  memtune export --trainer axolotl --check mine.yaml     exit code 1 where a memory setting does not do what it says)";
 
 struct ExportFlags {
-  std::string run = "./memtune-run", trainer, strategy, into, output = "-";
+  std::string run = "./memtune-run", trainer, strategy, into, check, output = "-";
+  std::vector<std::string> releases;
+  bool in_place = false;
   ConsoleFlags console;
 };
+
+// "5.23" is the trainer's own release, "transformers=5.23" that of a package that it builds on.
+std::map<std::string, std::string> releases_of(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> releases;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const std::string release = equals == std::string::npos ? word : word.substr(equals + 1);
+    if (release.empty() || release.find_first_not_of("0123456789.") != std::string::npos || release.front() == '.')
+      throw UsageError("--trainer-version: '" + word + "' is no release like 5.17 or transformers=5.17");
+    releases[equals == std::string::npos ? "" : word.substr(0, equals)] = release;
+  }
+  return releases;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) || fs::absolute(a).lexically_normal() == fs::absolute(b).lexically_normal();
+}
+
+constexpr char kPython[] = "python";
+
+// Whose configurations there are keys for, and what needs none.
+std::vector<std::string> known_trainers() {
+  std::vector<std::string> names(trainer::trainers().begin(), trainer::trainers().end());
+  names.emplace_back(kPython);
+  return names;
+}
 
 // The facts are those of the row's own batch and sequence where the sweep looked at them.
 int write_python(const ExportFlags& flags, const FinishedRun& run, const result::Row& row) {
@@ -43,30 +77,48 @@ int write_python(const ExportFlags& flags, const FinishedRun& run, const result:
   return kDone;
 }
 
-int run_command(const ExportFlags& flags) {
-  const auto known = trainer::trainers();
-  if (std::find(known.begin(), known.end(), flags.trainer) == known.end()) {
+void check_flags(const ExportFlags& flags) {
+  const auto known = known_trainers();
+  if (std::find(known.begin(), known.end(), flags.trainer) == known.end())
     throw UsageError(unknown_name("trainer", flags.trainer, known));
-  }
-  if (!flags.into.empty() && !std::filesystem::is_regular_file(flags.into))
-    throw UsageError("--into: no such file: " + flags.into);
-  if (!flags.into.empty() && !trainer::is_yaml(flags.trainer))
-    throw UsageError("--into: a configuration of " + flags.trainer + " is no YAML; put the keys in by hand");
+  if (flags.trainer == kPython && (!flags.check.empty() || !flags.into.empty() || !flags.releases.empty()))
+    throw UsageError(
+        "--trainer python writes a file of its own: it goes without --into, --check and --trainer-version");
+  if (!flags.check.empty() && (!flags.into.empty() || !flags.strategy.empty() || flags.output != "-" || flags.in_place))
+    throw UsageError("--check writes nothing: it goes without --into, --in-place, --strategy and -o");
+  if (flags.in_place && flags.into.empty())
+    throw UsageError("--in-place is about a configuration: --into FILE names it");
+  if (flags.in_place && flags.output != "-")
+    throw UsageError("--in-place writes to " + flags.into + ": it goes without -o");
+  for (const auto& [flag, file] : {std::pair("--into", flags.into), std::pair("--check", flags.check)})
+    if (!file.empty() && !fs::is_regular_file(file)) throw UsageError(std::string(flag) + ": no such file: " + file);
+  if (!flags.into.empty() && flags.output != "-" && is_same_file(flags.into, flags.output))
+    throw UsageError("-o is the file of --into itself, which is overwritten with --in-place only");
+}
+
+int run_command(const ExportFlags& flags) {
+  check_flags(flags);
+  trainer::ExportSettings settings{releases_of(flags.releases), "", ""};
+  if (!flags.check.empty())
+    return check_trainer_config({flags.trainer, flags.check, flags.run, settings.releases, flags.console});
   const FinishedRun run = open_run(flags.run);
   if (is_of_commands(run.report))
     throw UsageError("'" + flags.run +
                      "' is the sweep of a training command, whose answer is a command: memtune report " + flags.run +
                      " --format json has it as \"command\" of the trial");
   const result::Row& row = find_row(run.report, flags.strategy);
-  if (flags.trainer == trainer::kPython) return write_python(flags, run, row);
-  const std::string keys = trainer::export_config(flags.trainer, row, run.report);
+  if (flags.trainer == kPython) return write_python(flags, run, row);
   if (!flags.into.empty()) {
-    write_output(flags.output, trainer::merge(read_file(flags.into), keys, flags.into));
-    return kDone;
+    settings.name = flags.into;
+    settings.text = read_file(flags.into);
   }
-  write_output(flags.output, keys);
-  say(flags.console, "next: put these keys into your " + flags.trainer + " configuration" +
-                         (trainer::is_yaml(flags.trainer) ? ", or --into FILE does" : ""));
+  const trainer::Export written = trainer::export_config(flags.trainer, row, run.report, settings);
+  for (const std::string& line : written.said) say(flags.console, line);
+  write_output(flags.in_place ? flags.into : flags.output, written.text);
+  if (flags.into.empty())
+    say(flags.console, written.for_file
+                           ? "next: put these keys into your " + flags.trainer + " configuration, or --into FILE does"
+                           : "next: put these lines into your " + flags.trainer + " configuration");
   return kDone;
 }
 
@@ -76,13 +128,21 @@ void add_export(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App* command = app.add_subcommand("export", kDescription);
   command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
-  const auto known = trainer::trainers();
+  const auto known = known_trainers();
   offer(command->add_option("--trainer", flags->trainer, join(known, ", ")), {known.begin(), known.end()})
       ->type_name("NAME")
       ->required();
+  add_list(*command, "--trainer-version", flags->releases,
+           "its release, or PACKAGE=RELEASE of one that it builds on (default: the newest that is known)")
+      ->type_name("RELEASE");
   offer(command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)"), strategy_words())
       ->type_name("SPEC");
   command->add_option("--into", flags->into, "a configuration of yours: it is written with these keys in their places")
+      ->type_name("FILE");
+  command->add_flag("--in-place", flags->in_place, "--into's file itself is written");
+  command
+      ->add_option("--check", flags->check,
+                   "a configuration of yours: does it do what it says, and to which strategy does it amount?")
       ->type_name("FILE");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);

@@ -9,9 +9,7 @@
 #include "core/base/error.h"
 
 namespace memtune {
-namespace {
 
-// Two letters in the wrong order are one edit.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> older, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -25,6 +23,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
+
+namespace {
 
 // "ce" of "cross_entropy"; "" of a single word.
 std::string initials(std::string_view name) {

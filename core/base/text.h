@@ -1,6 +1,7 @@
 // Small text tools shared by parsing and messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,6 +16,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string trim(std::string_view text);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
+
+// Letters to put in, take out or change; two in the wrong order are one.
+size_t edit_distance(std::string_view a, std::string_view b);
 
 // The candidate that `text` abbreviates ("ce": cross_entropy), else the one with the smallest edit distance; "" when
 // none is near: distance > max(2, length / 3), > 1 of up to three letters, or no character in place.

@@ -1,38 +1,22 @@
-// Strategies in the words of trainers: which keys, and what gets lost on the way. A trainer is a file that fills in a
-// Trainer, and a row of the table in trainer.cpp.
+// What of a trainer is code, and not profiles/trainers: where a run's shape goes, and how the state of a training is
+// saved.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/config/strategy.h"
+#include "core/trainer/space_profile.h"
 
 namespace memtune::trainer {
 
-// What of a strategy a trainer can have keys for: one part, of joined ones the first that does not offload.
-struct Wanted {
-  explicit Wanted(const config::Strategy& strategy, int blocks = 0);
-  Wanted(config::StrategyPart part, std::vector<config::StrategyPart> joined, int blocks)
-      : part(std::move(part)), joined(std::move(joined)), blocks(blocks) {}
-
-  bool is(config::StrategyKind kind) const { return part.kind() == kind; }
-  bool every_nth() const { return part.every() > 1; }  // not every block
-  // An offload part beside a checkpoint comes nearest to moving the inputs.
-  bool moves_inputs() const;
-
-  config::StrategyPart part;
-  std::vector<config::StrategyPart> joined;  // the other parts
-  int blocks = 0;                            // of the model; 0: not known
-};
-
+// Settings as they are written, and what the person must see to.
 struct Config {
-  std::vector<std::string> keys;   // lines of YAML, or as the trainer's configuration is written
-  std::vector<std::string> notes;  // what was rounded, and what the person must see to
-  // What the keys amount to, when it is another strategy, or the same one with other blocks: the trial's figures are
-  // not theirs then.
-  std::optional<config::Strategy> nearest = {};
+  Changes changes;
+  std::vector<std::string> notes;
 };
 
 // How the state of a training is to be saved.
@@ -43,30 +27,26 @@ struct Saving {
 };
 
 struct Trainer {
-  std::string_view name, version;
-  Config (*config)(const Wanted& wanted) = nullptr;  // keys that this version really acts on; null: of saving alone
+  std::string_view name;
   std::string_view batch_key = "", accumulate_key = "";
   std::string_view sequence_key = "";   // "": it has none, and
   std::string_view sequence_note = "";  // says where else to set it
-  size_t save_modes = 1;                // how many of config::kSaveModes it has, from the first on
+  size_t save_modes = 0;                // how many of config::kSaveModes it has, from the first on
   void (*save)(const Saving& saving, Config& to) = nullptr;
-  bool yaml = true;  // the form of its configuration
+  std::string_view older_profile = "", older_before = "";  // what releases before that one are described by
 };
-const Trainer& torchtune();
-const Trainer& axolotl();
-const Trainer& torchtitan();
-const Trainer& transformers();
-const Trainer& trl();
-const Trainer& ms_swift();
-const Trainer& megatron();
 
-// Notes for the settings of an offload part, which trainers fix.
-void note_fixed_settings(const Wanted& wanted, const std::string& habit, Config& config);
+std::span<const Trainer> all_trainers();
+// UsageError for an unknown one, with the nearest.
+const Trainer& find_trainer(const std::string& name);
 
-// Notes for what no trainer has keys for, in strategies that it otherwise has; then `nearest` is set where it is not.
-void note_losses(const Wanted& wanted, const std::string& trainer, Config& config);
-
-// The strategy that checkpointing keys amount to.
-config::Strategy without_losses(const Wanted& wanted);
+// The profile of a trainer at these releases, and what is known of releases, theirs before its own. A release "" is
+// that of the trainer itself.
+struct KnownTrainer {
+  SpaceProfile profile;
+  std::map<std::string, std::string> releases;
+  std::string package;  // of the trainer itself
+};
+KnownTrainer known_trainer(const std::string& name, const std::map<std::string, std::string>& releases);
 
 }  // namespace memtune::trainer

@@ -126,6 +126,7 @@ NativeFlags native_flags(const std::string& trainer, const std::string& text, co
   const std::vector<Row> rows = read_rows(trainer);
   const SpaceProfile profile = read_space_profile(trainer);
   const OwnSettings own(profile, text, name, {}, profile.releases);
+  own.check_kinds();
   const Reader reader(own);
   NativeFlags found;
   std::set<std::string> seen;

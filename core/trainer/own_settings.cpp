@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/config/json_object.h"
 #include "core/trainer/flow_text.h"
+#include "core/trainer/toml_text.h"
 #include "core/trainer/yaml_text.h"
 
 namespace memtune::trainer {
@@ -85,35 +86,41 @@ std::string special_argument(std::string form, const json& value) {
   return form;
 }
 
-// "--compile.enable" and "--compile.no-enable" take no word behind them.
+// "--compile.enable" and "--compile.no-enable" take no word behind them; "activation-checkpoint:full" is one.
 void take_flags(std::vector<std::string>& words, const std::map<std::string, std::string>& arguments,
                 std::map<std::string, JsonText>& found) {
   for (const auto& [key, form] : arguments)
     for (const bool value : {false, true})
       if (std::erase(words, special_argument(form, value)) > 0) found[key] = print_json(json(value));
+  for (const auto& [key, form] : arguments)
+    for (const std::string& word : words)
+      if (const std::string before = form.substr(0, form.find('{')); !form.starts_with('-') && word.starts_with(before))
+        found[key] = print_json(json(word.substr(before.size())));
 }
 
 }  // namespace
 
 OwnSettings::OwnSettings(const SpaceProfile& profile, std::string text, std::string name,
-                         std::vector<std::string> command, const std::map<std::string, std::string>& releases)
+                         std::vector<std::string> command, const std::map<std::string, std::string>& releases,
+                         Absent absent)
     : profile_(profile),
       text_(std::move(text)),
       name_(std::move(name)),
       command_line_(join(command, " ")),
-      json_(form_of(name_) == "json") {
-  if (name_.empty() && profile.argument.empty())
+      form_(form_of(name_)) {
+  if (name_.empty() && profile.argument.empty() && absent == Absent::refused)
     throw UsageError("this trainer takes its settings from a config: --config FILE, with {config} in the command");
   if (!name_.empty() && profile.forms.empty())
-    throw UsageError("this trainer's config is a program: {args} in the command takes the settings, without --config");
-  if (!name_.empty() && std::ranges::count(profile.forms, form_of(name_)) == 0)
+    throw UsageError(
+        "this trainer has no config file that memtune changes: its settings are arguments ({args} in a command), or "
+        "lines of a program");
+  if (!name_.empty() && std::ranges::count(profile.forms, form_) == 0)
     throw UsageError(name_ + ": a config of this trainer is a file ending in ." + join(profile.forms, " or ."));
   if (text_.find('\0') != std::string::npos) throw UsageError(name_ + " has a zero byte: it is no UTF-8 text");
   take_flags(command, profile.arguments, command_);
   command_.merge(settings_in(command, profile.argument));
-  if (json_) config::parse_json_object(name_, text_);
+  if (form_ == "json") config::parse_json_object(name_, text_);
   choose_names(releases);
-  for (const auto& [key, setting] : profile.settings) check_kind(key, setting);
 }
 
 // A key that a release renamed has the name that the config uses; else that of the release.
@@ -134,8 +141,19 @@ Path OwnSettings::path_of(const std::string& key) const {
 json OwnSettings::in_config(const std::string& key) const {
   if (name_.empty()) return kNobodySays;
   const Path path = path_of(key);
-  if (json_) return member(config::parse_json_object(name_, text_), path);
-  return read_yaml(text_, path, name_).value_or(kNobodySays);
+  if (form_ == "json") return member(config::parse_json_object(name_, text_), path);
+  return (form_ == "toml" ? read_toml(text_, path, name_) : read_yaml(text_, path, name_)).value_or(kNobodySays);
+}
+
+json OwnSettings::whole() const {
+  json all = json::object();
+  if (form_ == "json") all = config::parse_json_object(name_, text_);
+  if (form_ == "toml") all = read_whole_toml(text_, name_);
+  if (form_ == "yaml")
+    for (const YamlEntry& entry : parse_yaml(text_, name_).entries)
+      if (!entry.key.empty()) all[entry.key] = read_yaml(text_, std::vector{entry.key}, name_).value_or(json());
+  for (const auto& [key, value] : command_) all[key] = parse_json(value);
+  return all;
 }
 
 json OwnSettings::own(const std::string& key) const {
@@ -156,25 +174,38 @@ bool OwnSettings::is_in_command(const std::string& key) const {
   return command_.contains(path.front()) || command_.contains(join(path, "."));
 }
 
-void OwnSettings::check_kind(const std::string& key, const SpaceKey& setting) const {
-  const json value = own(key);
-  const bool unknown = value.is_string() && value.get<std::string>().find_first_of("$&*!|>[{") == 0;
-  if (value.is_discarded() || value.is_null() || unknown) return;
-  if (std::ranges::any_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) return;
-  std::vector<std::string> kinds;
-  for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));
-  throw UsageError((name_.empty() ? std::string("the command") : name_) + ": " + join(path_of(key), ".") + " must be " +
-                   join(kinds, " or ") + ", not " + shorten(print_json(value), 60));
+std::vector<OwnSettings::WrongKind> OwnSettings::wrong_kinds() const {
+  std::vector<WrongKind> wrong;
+  for (const auto& [key, setting] : profile_.settings) {
+    const json value = own(key);
+    const bool unknown = value.is_string() && value.get<std::string>().find_first_of("$&*!|>[{") == 0;
+    if (value.is_discarded() || value.is_null() || unknown) continue;
+    if (std::ranges::any_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) continue;
+    std::vector<std::string> kinds;
+    for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));
+    wrong.push_back(
+        {key, join(path_of(key), ".") + " must be " + join(kinds, " or ") + ", not " + shorten(print_json(value), 60)});
+  }
+  return wrong;
+}
+
+void OwnSettings::check_kinds() const {
+  const std::vector<WrongKind> wrong = wrong_kinds();
+  if (!wrong.empty())
+    throw UsageError((name_.empty() ? std::string("the command") : name_) + ": " + wrong.front().text);
+}
+
+json OwnSettings::fallback(const std::string& key) const {
+  const auto setting = profile_.settings.find(key);
+  return setting == profile_.settings.end() ? json() : parse_json(setting->second.fallback);
 }
 
 json OwnSettings::value(const std::string& key, const Changes& changes) const {
   if (key == "$command") return command_line_.empty() ? json() : json(command_line_);
-  const auto setting = profile_.settings.find(key);
-  const json fallback = setting == profile_.settings.end() ? json() : parse_json(setting->second.fallback);
   if (const auto changed = changes.find(key); changed != changes.end())
-    return changed->second ? parse_json(*changed->second) : fallback;
+    return changed->second ? parse_json(*changed->second) : fallback(key);
   const json value = own(key);
-  return value.is_discarded() || value.is_null() ? fallback : value;
+  return value.is_discarded() || value.is_null() ? fallback(key) : value;
 }
 
 std::string OwnSettings::with(const Changes& changes) const {
@@ -183,7 +214,9 @@ std::string OwnSettings::with(const Changes& changes) const {
   for (const auto& [key, change] : changes) {
     const Path path = path_of(key);
     const std::optional<json> value = change ? std::optional(parse_json(*change)) : std::nullopt;
-    text = json_ ? put_in_flow(text, path, value, true) : put_in_yaml(text, path, value, name_);
+    text = form_ == "json"   ? put_in_flow(text, path, value, true)
+           : form_ == "toml" ? put_in_toml(text, path, value, name_)
+                             : put_in_yaml(text, path, value, name_);
   }
   return text;
 }

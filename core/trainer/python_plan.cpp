@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/trainer/comment.h"
+#include "core/trainer/comments.h"
 #include "core/trainer/treatment.h"
 
 namespace memtune::trainer {
@@ -89,16 +89,13 @@ std::string data(const TreatedProgram& treated, const config::Plan& plan, const 
 }
 
 std::string head(const PythonPlan& plan, const result::Row& row, const report::Report& report) {
-  std::string text;
-  put_comment(text, "", "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for torch 2.11");
-  put_comment(text, "model:     ", report.model);
-  put_comment(text, "settings:  ", report.settings);
-  put_comment(
-      text, "device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
-  put_comment(text, "measured:  ",
-              measured_text(row, report) + "; by memtune's own engines, with the loss and optimizer above");
-  for (const std::string& note : plan.notes) put_comment(text, "note:      ", note);
-  return text;
+  Comments comments;
+  comments.put("", "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for torch 2.11");
+  comments.put_circumstances(report);
+  comments.put("measured:  ",
+               measured_text(row, report) + "; by memtune's own engines, with the loss and optimizer above");
+  for (const std::string& note : plan.notes) comments.put("note:      ", note);
+  return join(comments.lines(), "\n") + "\n";
 }
 
 }  // namespace

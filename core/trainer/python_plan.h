@@ -11,8 +11,6 @@
 
 namespace memtune::trainer {
 
-inline constexpr std::string_view kPython = "python";  // among trainers()
-
 struct PythonPlan {
   std::string text;
   std::vector<std::string> notes;  // what Python does otherwise than the plan says; also in the text

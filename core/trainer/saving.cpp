@@ -35,6 +35,7 @@ std::optional<ChosenSaving> choose_saving(const Trainer& trainer, const result::
                                           const report::Report& report) {
   const result::Row* measured = report::saving_row(report);
   if (!measured) return {};
+  if (trainer.save == nullptr) return {};
   const std::string name(trainer.name);
   if (report.mtbf_s <= 0)
     return ChosenSaving{
@@ -55,12 +56,6 @@ std::optional<ChosenSaving> choose_saving(const Trainer& trainer, const result::
     chosen.notes.push_back(name + " has no " + best->mode + ", which would be best (" + report::saving_text(*best) +
                            "); written is " + own->mode + ", the nearest that it has");
   return chosen;
-}
-
-void put_huggingface_saving(const Saving& saving, Config& to) {
-  to.keys.push_back("save_strategy: steps");
-  to.keys.push_back("save_steps: " + std::to_string(saving.every_steps));
-  if (saving.keep_last > 0) to.keys.push_back("save_total_limit: " + std::to_string(saving.keep_last));
 }
 
 }  // namespace memtune::trainer

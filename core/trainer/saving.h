@@ -20,7 +20,4 @@ struct ChosenSaving {
 // Steps are those of `row`, whose keys are written. Nothing at all where no saves were measured.
 std::optional<ChosenSaving> choose_saving(const Trainer& trainer, const result::Row& row, const report::Report& report);
 
-// save_strategy, save_steps and save_total_limit, as transformers and what is built on it have them.
-void put_huggingface_saving(const Saving& saving, Config& to);
-
 }  // namespace memtune::trainer

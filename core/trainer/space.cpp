@@ -4,13 +4,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/trainer/dialect.h"
 #include "core/trainer/own_settings.h"
+#include "core/trainer/rules.h"
 #include "core/trainer/space_profile.h"
 
 namespace memtune::trainer {
@@ -29,11 +30,11 @@ class SpaceMaker {
  public:
   SpaceMaker(const SpaceProfile& profile, const OwnSettings& own, const SpaceSettings& settings,
              const std::map<std::string, std::string>& releases)
-      : profile_(profile), own_(own), settings_(settings), releases_(releases) {}
+      : profile_(profile), own_(own), settings_(settings), releases_(releases), dialect_(profile, own, releases) {}
 
   Space make() {
     known_[identity({})] = "own";
-    space_.variants.push_back({"own", own_.with({}), {}, {}, ""});
+    space_.variants.push_back({"own", own_.with({}), {}, {}, like({})});
     for (const Axis& axis : profile_.axes)
       for (const SpaceChoice& choice : axis.choices) add_choice(axis, choice);
     if (!profile_.micro_batch.empty())
@@ -58,22 +59,17 @@ class SpaceMaker {
     for (const auto& [key, value] : changes)
       if (own_.has_config() && own_.is_in_command(key) && own_.value(key) != own_.value(key, changes))
         return key + " is set in the command, which has the last word";
-    for (const Rule& rule : profile_.rules) {
-      bool all = true;
-      for (const auto& [key, wanted] : rule.when)
-        all = all && matches(key == "$name" ? json(name) : own_.value(key, changes), parse_json(wanted));
-      if (all) return rule.reason;
-    }
+    for (const Rule& rule : profile_.rules)
+      if (!rule.note && hold(rule.when, own_, changes, name)) return rule.reason;
     return {};
   }
 
   void add(const std::string& name, const Changes& changes) {
     if (const auto reason = reason_against(name, changes)) return skip(name, *reason);
     const auto [same, is_new] = known_.emplace(identity(changes), name);
-    std::string& own_like = space_.variants.front().like;
-    if (same->second == "own" && own_like.empty()) own_like = like(name);
     if (!is_new) return skip(name, "the same as " + same->second);
-    space_.variants.push_back({name, own_.with(changes), own_.arguments(changes), parts(name), like(name)});
+    space_.variants.push_back({name, own_.with(changes), own_.arguments(changes), parts(name),
+                               dialect_.is_about(changes) ? like(changes) : ""});
   }
 
   // Under the names that they are run by, or would be; what the user has already is none.
@@ -89,14 +85,10 @@ class SpaceMaker {
     return parts;
   }
 
-  // Of a combination that is not named the only one of its parts'.
-  std::string like(const std::string& name) const {
-    if (const auto named = profile_.likes.find(name); named != profile_.likes.end()) return named->second;
-    std::set<std::string> found;
-    for (const std::string& part : split(name, '+'))
-      if (const auto of_part = profile_.likes.find(part); of_part != profile_.likes.end())
-        found.insert(of_part->second);
-    return found.size() == 1 ? *found.begin() : "";
+  // Of what is about strategies.
+  std::string like(const Changes& changes) const {
+    const std::optional<Meaning> meaning = dialect_.meaning(changes);
+    return meaning ? meaning->strategy : "";
   }
 
   void add_choice(const Axis& axis, const SpaceChoice& choice) {
@@ -140,6 +132,7 @@ class SpaceMaker {
   const OwnSettings& own_;
   const SpaceSettings& settings_;
   const std::map<std::string, std::string>& releases_;
+  const Dialect dialect_;
   std::map<std::string, Changes> choices_;    // by name
   std::map<std::string, std::string> known_;  // names by identity
   Space space_;
@@ -153,6 +146,7 @@ Space make_space(const std::string& trainer, const std::string& own_text, const 
   std::map<std::string, std::string> releases = profile.releases;
   for (const auto& [package, release] : settings.releases) releases[package] = release;
   const OwnSettings own(profile, own_text, own_name, settings.command, releases);
+  own.check_kinds();
   Space space = SpaceMaker(profile, own, settings, releases).make();
   space.file_name = std::filesystem::path(own_name).filename().string();
   return space;

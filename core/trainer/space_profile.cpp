@@ -81,14 +81,47 @@ Rename read_rename(const json& json, const std::string& path) {
   return rename;
 }
 
+std::map<std::string, JsonText> read_values(JsonObject& object, const char* key) {
+  std::map<std::string, JsonText> values;
+  if (const json* found = object.find(key))
+    for (const auto& [name, value] : found->items()) values[name] = print_json(value);
+  return values;
+}
+
+std::map<std::string, std::vector<std::string>> read_lists(JsonObject& object, const char* key) {
+  std::map<std::string, std::vector<std::string>> lists;
+  if (const json* found = object.find(key))
+    for (const auto& [name, list] : found->items()) lists[name] = list.get<std::vector<std::string>>();
+  return lists;
+}
+
 Rule read_rule(const json& json, const std::string& path) {
   JsonObject object(json, path);
   Rule rule;
   object.read("reason", rule.reason);
+  object.read("note", rule.note);
   object.require({"when", "reason"});
-  for (const auto& [key, wanted] : object.find("when")->items()) rule.when[key] = print_json(wanted);
+  rule.when = read_values(object, "when");
   object.finish();
   return rule;
+}
+
+Expression read_expression(const json& json, const std::string& path) {
+  JsonObject object(json, path);
+  Expression expression;
+  object.read("strategy", expression.strategy);
+  object.read("divides", expression.divides);
+  object.read("read", expression.read);
+  object.read("nearly", expression.nearly);
+  object.read("stated", expression.stated);
+  object.read("notes", expression.notes);
+  object.require({"strategy", "set"});
+  expression.set = read_values(object, "set");
+  expression.also = read_values(object, "also");
+  expression.when = read_values(object, "when");
+  if (const auto* range = object.find("range")) expression.range = read_range(*range, object.path("range"));
+  object.finish();
+  return expression;
 }
 
 void read_batch(const json& json, const std::string& path, SpaceProfile& profile) {
@@ -120,7 +153,11 @@ SpaceProfile read_space_profile(const std::string& trainer) {
   object.read("dotted_arguments", profile.dotted);
   object.read("combinations", profile.combinations);
   profile.arguments = read_texts(object, "arguments");
-  profile.likes = read_texts(object, "like");
+  profile.program = read_texts(object, "program");
+  profile.names = read_lists(object, "names");
+  profile.closed = read_lists(object, "closed");
+  object.read("import", profile.import);
+  object.read("loss", profile.loss);
   profile.releases = read_texts(object, "releases");
   object.require({"settings", "axes"});
   for (const auto& [key, setting] : object.find("settings")->items())
@@ -131,6 +168,8 @@ SpaceProfile read_space_profile(const std::string& trainer) {
     profile.axes.push_back(read_axis(axis, object.path("axes", profile.axes.size())));
   for (const json& rule : object.array("rules"))
     profile.rules.push_back(read_rule(rule, object.path("rules", profile.rules.size())));
+  for (const json& expression : object.array("strategies"))
+    profile.strategies.push_back(read_expression(expression, object.path("strategies", profile.strategies.size())));
   if (const json* batch = object.find("batch")) read_batch(*batch, object.path("batch"), profile);
   object.finish();
   return profile;

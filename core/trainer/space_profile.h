@@ -43,15 +43,33 @@ struct Rename {
   Range range;
 };
 
-// All conditions met by a config: it is not run.
+// Of a key, or "$command" or "$name": a value, one of several, {"not": value} or {"has": text}.
+using Conditions = std::map<std::string, JsonText>;
+
+// All conditions met by a config: it is not run; of a note, it is, and does something else than it seems to.
 struct Rule {
-  // Of a key, or "$command" or "$name": a value, one of several, {"not": value} or {"has": text}.
-  std::map<std::string, JsonText> when;
+  Conditions when;
   std::string reason;
+  bool note = false;
+};
+
+// The keys of one of memtune's strategies. They are read both ways: written for the strategy, and a config that has
+// them amounts to it.
+struct Expression {
+  std::string strategy;  // canonical; one of "{n}", "{n-1}" and "{names}" stands for what the keys have at "{n}"...
+  Conditions set;        // what a config has; null: it has not the key. Written as it is, where it is a value
+  std::map<std::string, JsonText> also;  // is written with them, and may be otherwise in a config
+  Conditions when;                       // of other keys
+  std::optional<Range> range;
+  bool divides = false;  // n has to divide the number of blocks, else the trainer takes other ones
+  bool read = false;     // is never written
+  bool nearly = false;   // a config that has them does nearly that
+  bool stated = false;   // a config that says nothing about them amounts to nothing known
+  std::vector<std::string> notes;
 };
 
 struct SpaceProfile {
-  std::vector<std::string> forms;  // of its config: "yaml", "json"; none: it has arguments only
+  std::vector<std::string> forms;  // of its config: "yaml", "json", "toml"; none: it has arguments only
   std::string argument;            // "--{key} {value}"; "": it has none
   std::string removal;             // "~{key}": takes out what a config has; "": it is set to what it is by itself
   std::map<std::string, std::string> arguments;  // of keys that have others
@@ -60,8 +78,13 @@ struct SpaceProfile {
   std::map<std::string, SpaceKey> settings;  // by dotted path
   std::vector<Rename> renames;
   std::vector<Axis> axes;
-  std::string micro_batch, accumulation;     // keys; "": neither
-  std::map<std::string, std::string> likes;  // by choice or combination, memtune's own strategy that does nearly that
+  std::string micro_batch, accumulation;                   // keys; "": neither
+  std::vector<Expression> strategies;                      // the first that fits counts
+  std::map<std::string, std::vector<std::string>> names;   // of memtune's save=, in the trainer's words
+  std::map<std::string, std::vector<std::string>> closed;  // mappings, with what else than `settings` may stand in them
+  std::map<std::string, std::string> program;  // of a config that is a program: what stands there for a value
+  std::string import;                          // and the line that it needs
+  std::string loss;                            // what its figures differ in from memtune's
   std::vector<std::string> combinations;
   std::vector<Rule> rules;
 };

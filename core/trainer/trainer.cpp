@@ -1,18 +1,18 @@
 #include "core/trainer/trainer.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <iterator>
 #include <optional>
-#include <vector>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/result/effect.h"
-#include "core/trainer/comment.h"
+#include "core/trainer/comments.h"
 #include "core/trainer/config.h"
-#include "core/trainer/python_plan.h"
+#include "core/trainer/dialect.h"
 #include "core/trainer/saving.h"
+#include "core/trainer/written.h"
 
 namespace memtune::trainer {
 namespace {
@@ -21,199 +21,206 @@ using report::Report;
 using result::Measurement;
 using result::Row;
 
-const Trainer* const kTrainers[] = {&torchtune(), &axolotl(),  &torchtitan(), &transformers(),
-                                    &trl(),       &ms_swift(), &megatron()};
-
-void put_axes(const Trainer& trainer, const Row& row, const Report& report, Config& config) {
-  const auto key = [&](std::string_view name, int64_t value) {
-    config.keys.push_back(std::string(name) + ": " + std::to_string(value));
-  };
-  if (row.batch) key(trainer.batch_key, *row.batch);
-  if (!trainer.accumulate_key.empty() && (row.passes > 1 || report.global_batch > 0))
-    key(trainer.accumulate_key, row.passes);
-  if (row.sequence && !trainer.sequence_key.empty()) key(trainer.sequence_key, *row.sequence);
-  if (row.sequence && trainer.sequence_key.empty())
-    config.notes.push_back("measured with sequences of " + std::to_string(*row.sequence) + ": " +
-                           std::string(trainer.sequence_note));
-}
-
-std::string gradients_text(const Measurement& m) {
-  if (!m.gradients.compared) return "not compared";
-  if (m.gradients.equal) return "equal to those of " + m.gradients.against;
-  return "differ from those of " + m.gradients.against + " in " + m.gradients.worst +
-         ", by no more than its own runs do";
-}
-
-const Trainer& find_trainer(const std::string& name) {
-  for (const Trainer* trainer : kTrainers)
-    if (trainer->name == name) return *trainer;
-  throw UsageError(unknown_name("trainer", name, trainers()));
-}
-
-std::optional<Config> config_of(const Trainer& trainer, const Row& row, const Report& report) {
-  const std::optional<config::Strategy> strategy = config::Strategy::of_name(row.measurement.strategy);
-  return strategy ? std::optional(trainer.config(Wanted(*strategy, report.blocks))) : std::nullopt;
-}
-
-bool is_exact(const std::optional<Config>& config) { return config && !config->nearest; }
-
-bool fits(const Row& row, const Report& report) { return report.budget_bytes <= 0 || peak(row) <= report.budget_bytes; }
-
-std::string needs(const Row& row) { return row.measurement.strategy + " with " + format_bytes(peak(row)); }
-
-// What the trainer can do and was measured as that, at the row's batch and sequence.
-std::vector<const Row*> expressible(const Trainer& trainer, const Row& row, const Report& report) {
-  std::vector<const Row*> rows;
-  for (const Row& other : report.rows)
-    if (can_be_chosen(other.measurement) && same_axes(other, row) && is_exact(config_of(trainer, other, report)))
-      rows.push_back(&other);
-  return rows;
-}
-
-[[noreturn]] void refuse(const Trainer& trainer, const Row& row, const std::vector<const Row*>& rows,
-                         const Report& report) {
-  const std::string name(trainer.name);
-  std::string text = "'" + row.measurement.strategy + "' is nothing that " + name + " can do, and of what it can ";
-  if (rows.empty())
-    throw UsageError(text + "nothing was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
-                     "checkpoint:full,inputs=host' does, into the same folder with the same --model");
-  const Row& least = **std::ranges::min_element(rows, {}, [](const Row* row) { return peak(*row); });
-  throw UsageError(text + "nothing keeps the budget of " + format_bytes(report.budget_bytes) + ": the least is " +
-                   needs(least));
-}
-
-// Of those that keep the budget, or need no more than the row where there is none, the best.
-const Row& instead_of(const Trainer& trainer, const Row& row, const Report& report) {
-  const std::vector<const Row*> rows = expressible(trainer, row, report);
-  std::vector<const Row*> fitting;
-  const int64_t most = report.budget_bytes > 0 ? report.budget_bytes : peak(row);
-  std::ranges::copy_if(rows, std::back_inserter(fitting), [&](const Row* other) { return peak(*other) <= most; });
-  const result::Ranking ranking{std::span<const Row>(report.rows)};
-  if (!fitting.empty()) return result::choose(fitting, ranking, report.goal);
-  if (rows.empty() || report.budget_bytes > 0) refuse(trainer, row, rows, report);
-  return result::choose(rows, ranking, result::Goal::memory);
-}
-
-void check(const Row& row) {
-  const Measurement& m = row.measurement;
-  if (m.outcome == result::Outcome::ok) return;
-  throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) + "): export a strategy that did");
-}
-
-// The row whose keys are written.
-const Row& written(const Trainer& trainer, const Row& row, const Report& report) {
-  check(row);
-  if (did_nothing(row.measurement))
-    if (const Row* reference = reference_row(report, row)) return written(trainer, *reference, report);
-  if (!is_exact(config_of(trainer, row, report))) return instead_of(trainer, row, report);
-  if (fits(row, report)) return row;
-  throw UsageError("'" + row.measurement.strategy + "' needs " + format_bytes(peak(row)) +
-                   ", more than the sweep's budget of " + format_bytes(report.budget_bytes) +
-                   "; without --strategy the best that keeps it is written");
-}
-
-// Why it is not the one that was asked for, and what that one would have had.
-void put_instead(const Trainer& trainer, const Row& asked, const Row& row, const Report& report, std::string& text) {
-  const Measurement& m = asked.measurement;
-  if (&asked == &row) return;
-  put_comment(text, "asked for: ", m.strategy + ", " + measured_text(asked, report));
-  if (did_nothing(m)) {
-    put_comment(text, "but:       ",
-                "it moved nothing and made nothing again, so it is " + row.measurement.strategy +
-                    (m.no_effect.empty() ? "" : ": " + m.no_effect));
-    return;
+// Every variant of a run in the words of one trainer.
+class Exporter {
+ public:
+  Exporter(const std::string& name, const Report& report, const ExportSettings& settings)
+      : name_(name),
+        trainer_(find_trainer(name)),
+        known_(known_trainer(name, settings.releases)),
+        own_(known_.profile, settings.text, settings.name, {}, known_.releases, OwnSettings::Absent::allowed),
+        dialect_(known_.profile, own_, known_.releases, report.blocks),
+        report_(report) {
+    own_.check_kinds();
   }
-  const std::string name(trainer.name), budget = report.budget_bytes > 0 ? format_bytes(report.budget_bytes) : "";
-  const bool more = budget.empty() && peak(row) > peak(asked);
-  put_comment(
-      text, "but:       ",
-      name + " has no keys for it; written is " + row.measurement.strategy + ", of what " + name +
-          " can do and was measured " +
-          (more ? "the least, which needs more memory" : "the best" + (budget.empty() ? "" : " within " + budget)));
-  const std::optional<Config> lost = config_of(trainer, asked, report);
-  const Config own = *config_of(trainer, row, report);
-  for (const std::string& note : lost ? lost->notes : std::vector<std::string>())
-    if (std::ranges::count(own.notes, note) == 0) put_comment(text, "           ", note);
-}
 
-void put_circumstances(const Report& report, std::string& text) {
-  put_comment(text, "model:     ", report.model);
-  put_comment(text, "settings:  ", report.settings);
-  put_comment(
-      text, "device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
-}
+  Export write(const Row& asked) {
+    check(asked);
+    const Row* row = nullptr;
+    try {
+      row = &written(asked);
+    } catch (const UsageError& error) {
+      const std::optional<ChosenSaving> chosen = choose_saving(trainer_, asked, report_);
+      if (!chosen || !chosen->saving) throw;
+      return write_saving(asked, *chosen, error.what());
+    }
+    Config config = keys_of(*row);
+    put_axes(*row, config);
+    Comments comments;
+    comments.put("", "memtune " + report_.version + ": " + row->measurement.strategy + in_keys());
+    put_instead(asked, *row, comments);
+    comments.put_circumstances(report_);
+    comments.put("measured:  ", measured_text(*row, report_));
+    comments.put("whose:     ", "memtune's own figures of " + row->measurement.strategy +
+                                    " with the loss and optimizer above; " + name_ +
+                                    "'s own loss, optimizer and data give others" +
+                                    (known_.profile.loss.empty() ? "" : " (" + known_.profile.loss + ")"));
+    if (report_.budget_bytes > 0) comments.put("budget:    ", format_bytes(report_.budget_bytes));
+    comments.put("gradients: ",
+                 row->measurement.strategy == report_.reference ? "the reference" : gradients_text(row->measurement));
+    if (const auto chosen = choose_saving(trainer_, *row, report_)) put_saving(*chosen, config, comments);
+    return end(config, comments);
+  }
 
-// The keys of saving behind the others, their notes behind theirs; what was chosen goes into the text.
-void put_saving(const Trainer& trainer, const ChosenSaving& chosen, Config& config, std::string& text) {
-  put_comment(text, "saving:    ", chosen.text);
-  config.notes.insert(config.notes.end(), chosen.notes.begin(), chosen.notes.end());
-  if (chosen.saving) trainer.save(*chosen.saving, config);
-}
+ private:
+  std::string in_keys() const { return " in keys of " + name_ + " " + known_.releases.at(known_.package); }
 
-std::string end(const Config& config, std::string text) {
-  for (const std::string& note : config.notes) put_comment(text, "note:      ", note);
-  for (const std::string& key : config.keys) text += key + "\n";
-  return text;
-}
+  std::optional<Keys> exact(const Row& row, std::string& why) const {
+    const std::optional<config::Strategy> strategy = config::Strategy::of_name(row.measurement.strategy);
+    return strategy ? dialect_.keys_of(*strategy, why) : std::nullopt;
+  }
+  bool is_exact(const Row& row) const {
+    std::string why;
+    return exact(row, why).has_value();
+  }
 
-// Of a trainer whose keys of strategies memtune does not write.
-std::string write_saving(const Trainer& trainer, const Row& row, const Report& report) {
-  check(row);
-  const std::string name(trainer.name);
-  const std::optional<ChosenSaving> chosen = choose_saving(trainer, row, report);
-  if (!chosen || !chosen->saving)
-    throw UsageError("of " + name + " memtune writes the keys of saving alone, and there are none: " +
-                     (chosen ? join(chosen->notes, "; ") : "memtune sweep --saves --mtbf TIME measures it"));
-  Config config;
-  std::string text;
-  put_comment(text, "",
-              "memtune " + report.version + ": saving in keys of " + name + " " + std::string(trainer.version) +
-                  ", with steps as under " + row.measurement.strategy + ", of which there are no keys here");
-  put_circumstances(report, text);
-  put_comment(text, "measured:  ", measured_text(row, report));
-  put_saving(trainer, *chosen, config, text);
-  return end(config, std::move(text));
-}
+  Config keys_of(const Row& row) const {
+    std::string why;
+    const Keys keys = *exact(row, why);
+    Config config{keys.changes, keys.notes};
+    const std::string& known = read_release();
+    if (known_.releases.at(known_.package) != known)
+      config.notes.push_back("these keys were looked up in " + known_.package + " " + known);
+    return config;
+  }
+  const std::string& read_release() const { return known_.profile.releases.at(known_.package); }
 
-std::string write(const Trainer& trainer, const Row& asked, const Row& row, const Report& report) {
-  const Measurement& m = row.measurement;
-  const std::string name(trainer.name);
-  Config config = *config_of(trainer, row, report);
-  put_axes(trainer, row, report, config);
-  std::string text;
-  put_comment(
-      text, "",
-      "memtune " + report.version + ": " + m.strategy + " in keys of " + name + " " + std::string(trainer.version));
-  put_instead(trainer, asked, row, report, text);
-  put_circumstances(report, text);
-  put_comment(text, "measured:  ", measured_text(row, report));
-  put_comment(text, "whose:     ",
-              "memtune's own figures of " + m.strategy + " with the loss and optimizer above; " + name +
-                  "'s own loss, optimizer and data give others");
-  if (report.budget_bytes > 0) put_comment(text, "budget:    ", format_bytes(report.budget_bytes));
-  put_comment(text, "gradients: ", m.strategy == report.reference ? "the reference" : gradients_text(m));
-  if (const auto chosen = choose_saving(trainer, row, report)) put_saving(trainer, *chosen, config, text);
-  return end(config, std::move(text));
-}
+  // What the trainer can do and was measured as that, at the row's batch and sequence.
+  std::vector<const Row*> expressible(const Row& row) const {
+    std::vector<const Row*> rows;
+    for (const Row& other : report_.rows)
+      if (can_be_chosen(other.measurement) && same_axes(other, row) && is_exact(other)) rows.push_back(&other);
+    return rows;
+  }
+
+  // "torchtune has no keys for it"; of a strategy that only this config or release excludes, what does.
+  std::string why_not(const Row& row) const {
+    std::string why;
+    exact(row, why);
+    return why.empty() ? name_ + " has no keys for it" : why;
+  }
+
+  [[noreturn]] void refuse(const Row& row, const std::vector<const Row*>& rows) const {
+    const std::string text =
+        "'" + row.measurement.strategy + "' is nothing that " + name_ + " can do, and of what it can ";
+    if (rows.empty())
+      throw UsageError(text +
+                       "nothing was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
+                       "checkpoint:full,inputs=host' does, into the same folder with the same --model");
+    const Row& least = **std::ranges::min_element(rows, {}, [](const Row* row) { return peak(*row); });
+    throw UsageError(text + "nothing keeps the budget of " + format_bytes(report_.budget_bytes) + ": the least is " +
+                     least.measurement.strategy + " with " + format_bytes(peak(least)));
+  }
+
+  // Of those that keep the budget, or need no more than the row where there is none, the best.
+  const Row& instead_of(const Row& row) const {
+    const std::vector<const Row*> rows = expressible(row);
+    std::vector<const Row*> fitting;
+    const int64_t most = report_.budget_bytes > 0 ? report_.budget_bytes : peak(row);
+    std::ranges::copy_if(rows, std::back_inserter(fitting), [&](const Row* other) { return peak(*other) <= most; });
+    const result::Ranking ranking{std::span<const Row>(report_.rows)};
+    if (!fitting.empty()) return result::choose(fitting, ranking, report_.goal);
+    if (rows.empty() || report_.budget_bytes > 0) refuse(row, rows);
+    return result::choose(rows, ranking, result::Goal::memory);
+  }
+
+  static void check(const Row& row) {
+    const Measurement& m = row.measurement;
+    if (m.outcome == result::Outcome::ok) return;
+    throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) +
+                     "): export a strategy that did");
+  }
+
+  // The row whose keys are written.
+  const Row& written(const Row& row) const {
+    check(row);
+    if (did_nothing(row.measurement))
+      if (const Row* reference = reference_row(report_, row)) return written(*reference);
+    if (!is_exact(row)) return instead_of(row);
+    if (report_.budget_bytes <= 0 || peak(row) <= report_.budget_bytes) return row;
+    throw UsageError("'" + row.measurement.strategy + "' needs " + format_bytes(peak(row)) +
+                     ", more than the sweep's budget of " + format_bytes(report_.budget_bytes) +
+                     "; without --strategy the best that keeps it is written");
+  }
+
+  // Why it is not the one that was asked for, and what that gives away.
+  void put_instead(const Row& asked, const Row& row, Comments& comments) {
+    const Measurement& m = asked.measurement;
+    if (&asked == &row) return;
+    const std::string &strategy = row.measurement.strategy,
+                      budget = report_.budget_bytes > 0 ? " within " + format_bytes(report_.budget_bytes) : "";
+    comments.put("asked for: ", m.strategy + ", " + measured_text(asked, report_));
+    if (did_nothing(m)) {
+      const std::string why = "it moved nothing and made nothing again, so it is " + strategy +
+                              (m.no_effect.empty() ? "" : ": " + m.no_effect);
+      comments.put("but:       ", why);
+      said_.push_back(m.strategy + ": " + why);
+      return;
+    }
+    const bool more = budget.empty() && peak(row) > peak(asked);
+    const std::string but = why_not(asked) + "; written is " + strategy + ", of what " + name_ +
+                            " can do and was measured " +
+                            (more ? "the least, which needs more memory" : "the best" + budget);
+    const std::string costs = "against " + m.strategy + " " + difference_text(asked, row);
+    comments.put("but:       ", but);
+    comments.put("costs:     ", costs);
+    said_.push_back(m.strategy + ": " + but);
+    said_.push_back(costs);
+  }
+
+  void put_axes(const Row& row, Config& config) const {
+    const auto put = [&](std::string_view key, int64_t value) {
+      config.changes[std::string(key)] = std::to_string(value);
+    };
+    if (row.batch && !trainer_.batch_key.empty()) put(trainer_.batch_key, *row.batch);
+    if (!trainer_.accumulate_key.empty() && (row.passes > 1 || report_.global_batch > 0))
+      put(trainer_.accumulate_key, row.passes);
+    if (row.sequence && !trainer_.sequence_key.empty()) put(trainer_.sequence_key, *row.sequence);
+    if (row.sequence && trainer_.sequence_key.empty())
+      config.notes.push_back("measured with sequences of " + std::to_string(*row.sequence) + ": " +
+                             std::string(trainer_.sequence_note));
+  }
+
+  // The keys of saving behind the others, their notes behind theirs.
+  void put_saving(const ChosenSaving& chosen, Config& config, Comments& comments) const {
+    comments.put("saving:    ", chosen.text);
+    config.notes.insert(config.notes.end(), chosen.notes.begin(), chosen.notes.end());
+    if (chosen.saving) trainer_.save(*chosen.saving, config);
+  }
+
+  Export write_saving(const Row& row, const ChosenSaving& chosen, const std::string& why) {
+    Config config;
+    Comments comments;
+    comments.put("", "memtune " + report_.version + ": saving" + in_keys() + ", with steps as under " +
+                         row.measurement.strategy + ", of which nothing is written");
+    comments.put("but:       ", why);
+    said_.push_back(why);
+    comments.put_circumstances(report_);
+    comments.put("measured:  ", measured_text(row, report_));
+    put_saving(chosen, config, comments);
+    return end(config, comments);
+  }
+
+  Export end(const Config& config, Comments& comments) {
+    for (const std::string& note : config.notes) comments.put("note:      ", note);
+    const Written written = write_settings(known_, own_, config.changes, comments.lines());
+    if (!written.takes_comments) said_ = comments.lines();
+    return {written.text, said_, !known_.profile.forms.empty()};
+  }
+
+  const std::string name_;
+  const Trainer& trainer_;
+  const KnownTrainer known_;
+  const OwnSettings own_;
+  const Dialect dialect_;
+  const Report& report_;
+  std::vector<std::string> said_;
+};
 
 }  // namespace
 
-std::span<const std::string> trainers() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> names;
-    for (const Trainer* trainer : kTrainers) names.emplace_back(trainer->name);
-    names.emplace_back(kPython);
-    return names;
-  }();
-  return names;
-}
-
-bool is_yaml(const std::string& trainer_name) { return trainer_name != kPython && find_trainer(trainer_name).yaml; }
-
-std::string export_config(const std::string& trainer_name, const result::Row& row, const report::Report& report) {
-  const Trainer& trainer = find_trainer(trainer_name);
-  if (!trainer.config) return write_saving(trainer, row, report);
-  return write(trainer, row, written(trainer, row, report), report);
+Export export_config(const std::string& trainer, const Row& row, const Report& report, const ExportSettings& settings) {
+  return Exporter(trainer, report, settings).write(row);
 }
 
 }  // namespace memtune::trainer

@@ -89,7 +89,8 @@ TEST_CASE("saves are measured in all ways, or in those that are named, and the b
   CHECK_MESSAGE(all.out.find(advice) != std::string::npos, all.out);
   CHECK(all.err.find("saving, " + kSaveModes.front() + "  blocked 1000 ms") != std::string::npos);
   CHECK(place.memtune("report").out.find(advice) != std::string::npos);
-  CHECK(place.memtune("export --trainer torchtitan").out.find("keep_latest_k = 2\n") != std::string::npos);
+  CHECK(place.memtune("export --trainer torchtitan").out.find("config.checkpoint.keep_latest_k = 2\n") !=
+        std::string::npos);
   const Workspace other;
   other.memtune("sweep --strategy none --rounds 1 --saves " + kSaveModes.back() + " --keep-last 5");
   CHECK(other.starts() == "inspect\nnone\nsave " + kSaveModes.back() + " under none\n");
@@ -172,15 +173,56 @@ TEST_CASE("export writes the recommended strategy, or the one that is named") {
   place.memtune("sweep -q --sweep quick");
   const Ended named = place.memtune("export --trainer torchtune --strategy checkpoint:full -o tune.yaml");
   CHECK(named.code == 0);
-  CHECK(slurp(place.folder.path / "tune.yaml").find("enable_activation_checkpointing: True") != std::string::npos);
-  CHECK(place.memtune("export --trainer torchtune").out.find("enable_activation_checkpointing: False") !=
+  CHECK(slurp(place.folder.path / "tune.yaml").find("enable_activation_checkpointing: true") != std::string::npos);
+  CHECK(place.memtune("export --trainer torchtune").out.find("enable_activation_checkpointing: false") !=
         std::string::npos);
-  const Ended merged = place.memtune("export --trainer torchtune --into tune.yaml -o tune.yaml");
+  const Ended merged = place.memtune("export --trainer torchtune --into tune.yaml -o new.yaml");
   CHECK(merged.code == 0);
-  const std::string both = slurp(place.folder.path / "tune.yaml");
-  CHECK(both.find("enable_activation_checkpointing: False") != std::string::npos);
-  CHECK(both.find("enable_activation_checkpointing: True") == std::string::npos);
+  const std::string both = slurp(place.folder.path / "new.yaml");
+  CHECK(both.find("enable_activation_checkpointing: false") != std::string::npos);
+  CHECK(both.find("enable_activation_checkpointing: true") == std::string::npos);
   CHECK(place.memtune("export --trainer torchtune --into nothing.yaml").code == 2);
+}
+
+TEST_CASE("a configuration of one's own is overwritten with --in-place only") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick");
+  const std::filesystem::path mine = place.folder.path / "mine.yaml", link = place.folder.path / "link.yaml";
+  const std::string own = "seed: 1  # mine\n";
+  std::ofstream(mine) << own;
+  std::filesystem::create_hard_link(mine, link);
+  const std::string into = "export --trainer trl --into mine.yaml";
+  for (const char* output : {" -o mine.yaml", " -o ./mine.yaml", " -o link.yaml"}) {
+    const Ended refused = place.memtune(into + output);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("overwritten with --in-place only") != std::string::npos);
+  }
+  CHECK(place.memtune(into + " --in-place -o other.yaml").code == 2);
+  CHECK(place.memtune("export --trainer trl --in-place").code == 2);
+  CHECK(slurp(mine) == own);
+  CHECK(place.memtune(into).out.find(own) != std::string::npos);
+  CHECK(slurp(mine) == own);
+  CHECK(place.memtune(into + " --in-place").out.empty());
+  CHECK(slurp(mine).starts_with(own));
+  CHECK(slurp(mine).find("gradient_checkpointing: false") != std::string::npos);
+}
+
+TEST_CASE("a configuration is checked: what it amounts to, what was measured of that, what of it does nothing") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick");
+  std::ofstream(place.folder.path / "mine.yaml") << "gradient_checkpointing: true\n";
+  const Ended right = place.memtune("export --trainer transformers --check mine.yaml");
+  CHECK(right.code == 0);
+  CHECK(right.out.find("it amounts to checkpoint:full\nmeasured as checkpoint:full in ./memtune-run: step ") == 0);
+  std::ofstream(place.folder.path / "mine.yaml") << "gradient_checkpointing_kwargs: {every_n_layer: 2}\n";
+  const Ended wrong = place.memtune("export nothing --trainer transformers --check mine.yaml");
+  CHECK(wrong.code == 1);
+  CHECK(wrong.out ==
+        "mine.yaml:1: nothing comes of gradient_checkpointing_kwargs.every_n_layer; did you mean every_n_layers?\n"
+        "it amounts to none\nnot measured: there is no sweep in nothing\n");
+  CHECK(place.memtune("export --trainer transformers --check no.yaml").code == 2);
+  CHECK(place.memtune("export --trainer transformers --check mine.yaml --into mine.yaml").code == 2);
+  CHECK(place.memtune("export --trainer transformers --trainer-version new").code == 2);
 }
 
 TEST_CASE("diff compares two sweeps, also as JSON, and fails beyond a limit only") {

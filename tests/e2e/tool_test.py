@@ -262,7 +262,7 @@ class Saves(ToolTest):
 
         out, _ = self.memtune("report")
         self.assertIn(f"with a failure every 12 h: {best['mode']} every {best['every_steps']} steps", out)
-        keys, _ = self.memtune("export", "--trainer", "torchtitan")
+        keys, _ = self.memtune("export", "--trainer", "torchtitan", "--trainer-version", "0.2.2")
         self.assertRegex(keys, rf"(?m)^interval = {best['every_steps']}$")
         self.assertRegex(keys, "(?m)^keep_latest_k = 3$")
         self.assertIn("save_total_limit: 3\n", self.memtune("export", "--trainer", "trl")[0])

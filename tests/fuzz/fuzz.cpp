@@ -62,6 +62,7 @@
 #include "core/trainer/flow_text.h"
 #include "core/trainer/own_settings.h"
 #include "core/trainer/space_profile.h"
+#include "core/trainer/toml_text.h"
 #include "core/trainer/yaml_text.h"
 
 using namespace memtune;
@@ -334,6 +335,14 @@ void read_yaml_text(const std::string& text) {
   if (parse_json(trainer::put_in_flow(text, path, json(7), true)).at("a").at("b") != json(7)) std::abort();
 }
 
+// Likewise of TOML.
+void read_toml_text(const std::string& text) {
+  const std::vector<std::string> path = {"a", "b"};
+  const std::string put = trainer::put_in_toml(text, path, json(7), "x");
+  if (trainer::read_toml(put, path, "x") != json(7)) std::abort();
+  if (trainer::read_toml(trainer::put_in_toml(put, path, std::nullopt, "x"), path, "x")) std::abort();
+}
+
 // What a hostile or killed process left, of one rank and of a second one behind a form feed, as it came in.
 void read_records(const std::string& input) {
   const size_t second = std::min(input.find('\f'), input.size()), half = second / 2;
@@ -404,7 +413,8 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"adapter", read_adapter},
                                                                       {"yaml", read_yaml_text},
                                                                       {"records", read_records},
-                                                                      {"own_config", read_own_config}};
+                                                                      {"own_config", read_own_config},
+                                                                      {"toml", read_toml_text}};
 
 void (*chosen)(const std::string&) = nullptr;
 

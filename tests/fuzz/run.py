@@ -143,6 +143,7 @@ def seeds():
         "machine": [dump(machine), *(read(path) for path in glob.glob(f"{PROFILES}/machines/*.json"))],
         "records": [lines, lines[:300] + b"\f" + lines, b"\f" + lines],
         "own_config": own,
+        "toml": [b"x = 1  # why\n\n[a]\nc = 'd'\nl = [\n  1,\n]\n[[t]]\ns = \"\"\"\na = 1\n\"\"\"\n", b"a.b = {c = 1}\n"],
         "yaml": yaml,
         "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],

@@ -1,6 +1,7 @@
-"""Every config of a trainer's space, made from a realistic own one, is given to that trainer's own parser, which is
-then asked for the values: parsers drop what they do not know. Arguments have to come to the same as the config. And what
-memtune reads of training, from that config and from one that says nothing, has to be what the trainer would do.
+"""Every config of a trainer's space and every exported one, made from a realistic own one, is given to that trainer's
+own parser, which is then asked for the values: parsers drop what they do not know. Arguments have to come to the same as
+the config. And what memtune reads of training, from that config and from one that says nothing, has to be what the
+trainer would do.
 
   check_parsers.py --print memtune-print-space TRAINER...     in a Python that has the trainers
 """
@@ -19,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import warnings
 from typing import get_args
 
@@ -30,6 +32,8 @@ os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true", AXOLOTL_DO_NOT_
 def load(path):
     import yaml
 
+    if path.suffix == ".toml":
+        return tomllib.loads(path.read_text())
     return json.loads(path.read_text()) if path.suffix == ".json" else yaml.safe_load(path.read_text())
 
 
@@ -178,16 +182,31 @@ def torchtitan(path, arguments):
     words = {"NoneType": "none", "SelectiveAC": "selective", "FullAC": "full", "MemoryBudgetAC": "memory-budget"}
     budget = getattr(parsed.activation_checkpoint, "memory_budget", None)
     checkpoint = words[policy] + (f" --activation-checkpoint.memory-budget {budget}" if budget else "")
-    return lambda key: checkpoint if key == "activation_checkpoint" else at(parsed, key)
+    values = lambda key: checkpoint if key == "activation_checkpoint" else at(parsed, key)  # noqa: E731
+    values.config = parsed
+    return values
 
 
 def torchtitan_0_2(path, arguments):
     from torchtitan.config import ConfigManager
 
-    parsed = ConfigManager().parse_args(arguments)
+    parsed = ConfigManager().parse_args(arguments if path is None else ["--job.config_file", str(path)])
     checkpoint = parsed.activation_checkpoint
     assert checkpoint.mode in get_args(type(checkpoint).__annotations__["mode"]), "its parser takes any text"
     return parsed
+
+
+def megatron(path, arguments):
+    """The wheel has no argument parser: flags are fields of this, by the same names with dashes."""
+    from megatron.core.transformer.transformer_config import TransformerConfig
+
+    words = arguments if path is None else path.read_text().split()
+    fields = {"num_layers": 4, "hidden_size": 8, "num_attention_heads": 2}
+    while words:
+        name, value, *words = words
+        assert name.startswith("--") and "_" not in name, name
+        fields[name[2:].replace("-", "_")] = int(value) if value.isdigit() else value
+    return TransformerConfig(**fields)
 
 
 @functools.cache
@@ -244,10 +263,15 @@ def check(trainer, own, print_space):
                 wrong += [f"{variant['name']}: {line}" for line in lines]
             except (Exception, SystemExit) as error:
                 wrong.append(f"{variant['name']}: {type(error).__name__}: {error}")
+    for export in space["exports"]:
+        try:
+            wrong += [f"{export['strategy']} exported: {line}" for line in export_differences(trainer, profile, own, export)]
+        except (Exception, SystemExit) as error:
+            wrong.append(f"{export['strategy']} exported: {type(error).__name__}: {error}")
     for line in wrong:
         print(f"{trainer}: {line}")
     print(f"{own.name if own else trainer}: {len(space['variants'])} variants, {len(space['skipped'])} skipped, "
-          f"{len(wrong)} wrong")
+          f"{len(space['exports'])} exports, {len(wrong)} wrong")
     return len(wrong)
 
 
@@ -317,6 +341,38 @@ def asked(parse, path, arguments):
     """What the parser made of them, as a function of a key."""
     parsed = parse(path, arguments)
     return parsed if callable(parsed) and not hasattr(parsed, "get") else lambda key: plain(at(parsed, key))
+
+
+def export_differences(trainer, profile, own, export):
+    """What the parser makes otherwise of an exported config than it says."""
+    text = export["text"]
+    keys = "".join(line for line in text.splitlines(True) if not line.startswith("#"))
+    parser = globals()[re.sub("[-.]", "_", trainer)]
+    if trainer == "torchtitan":  # lines of a program, run upon a config of its own
+        config = parser(None, ["activation-checkpoint:selective"]).config
+        exec(keys, {"config": config})
+        code = {value: word for word, value in profile["program"].items()}
+        said = re.search(r"config.activation_checkpoint = (.*)", keys)[1]
+        now = config.activation_checkpoint
+        if (now is None) != (said == "None") or (now is not None and type(now).__qualname__ not in said + "()"):
+            yield f"{code[said]} became {now!r}"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        suffix = own.suffix if own else ".toml" if "toml" in profile.get("forms", []) else ".txt"
+        path = pathlib.Path(folder) / f"exported{suffix}"
+        path.write_text(keys if suffix == ".txt" else text)
+        ask = asked(parser, path, None)
+        written = {key: at(load(path), name) for key in profile["settings"] for name in names_of(key, profile)
+                   if suffix != ".txt" and at(load(path), name) is not None}
+        if suffix == ".txt":
+            flags = keys.split()
+            written = {flag[2:].replace("-", "_"): value for flag, value in zip(flags[::2], flags[1::2])}
+        for key, value in written.items():
+            off = value is False and ask(key) is None
+            if not off and not is_as_written(value, ask(key)):
+                yield f"{key} should be {value!r} and is {ask(key)!r} for the trainer"
+        if own and without(load(path), profile) != without(load(own), profile):
+            yield "what is no memory setting was changed"
 
 
 def plain(value):

@@ -1,5 +1,6 @@
 // memtune-print-space TRAINER FILE|"" [--optimizer] [--release PACKAGE=RELEASE]... [COMMAND...]: the space of a trainer
-// as JSON, for tests in Python; with --native, what the file says of training as memtune's flags.
+// as JSON, with what is exported for each strategy that it has, for tests in Python; with --native, what the file says
+// of training as memtune's flags.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -9,13 +10,46 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/trainer/native_flags.h"
 #include "core/trainer/space.h"
+#include "core/trainer/trainer.h"
+#include "tests/report/sample.h"
 
 using namespace memtune;
+
+namespace {
+
+constexpr const char* kStrategies[] = {"none",
+                                       "checkpoint:full",
+                                       "checkpoint:full,inputs=host",
+                                       "checkpoint:full,blocks=0-1",
+                                       "checkpoint:every=2",
+                                       "checkpoint:every=2,inputs=host",
+                                       "checkpoint:op",
+                                       "checkpoint:op,save=attention",
+                                       "checkpoint:op,save=attention,inputs=host",
+                                       "checkpoint:op,save=matmul-all+attention",
+                                       "checkpoint:op,save=silu+bmm"};
+
+// Of a run in which each was measured alone, so that nothing else is written in its place.
+nlohmann::json exports(const std::string& trainer, const trainer::ExportSettings& settings) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const char* strategy : kStrategies) try {
+      report::Report report;
+      report.blocks = 4;
+      report.rows = {report::worked(strategy, 100, 1, report::kGiB)};
+      all.push_back({{"strategy", strategy},
+                     {"text", trainer::export_config(trainer, report.rows.front(), report, settings).text}});
+    } catch (const UsageError&) {
+    }
+  return all;
+}
+
+}  // namespace
 
 int main(int count, char** words) {
   std::vector<std::string> arguments(words + 1, words + count);
@@ -43,6 +77,10 @@ int main(int count, char** words) {
     const trainer::Space space = trainer::make_space(trainer, text, file, settings);
     nlohmann::json json = {
         {"file_name", space.file_name}, {"variants", nlohmann::json::array()}, {"skipped", nlohmann::json::array()}};
+    trainer::ExportSettings exported{settings.releases, text, file};
+    const bool is_older = trainer == "torchtitan-0.2";  // one trainer with two descriptions
+    if (is_older) exported.releases = {{"", "0.2.2"}};
+    json["exports"] = exports(is_older ? "torchtitan" : trainer, exported);
     for (const trainer::Variant& one : space.variants)
       json["variants"].push_back({{"name", one.name}, {"config", one.config}, {"arguments", one.arguments}});
     for (const trainer::Skipped& one : space.skipped)

@@ -158,6 +158,4 @@ TEST_CASE("what cannot be written as Python is refused") {
   p.plan.placements = {{99, "x", {}, Place::host}};
   CHECK_THROWS_WITH_AS(written(p), doctest::Contains("another model's plan"), UsageError);
   CHECK_THROWS_WITH_AS(written({}), doctest::Contains("no repeated blocks"), UsageError);
-  CHECK(std::ranges::count(trainer::trainers(), "python") == 1);
-  CHECK_FALSE(trainer::is_yaml("python"));
 }

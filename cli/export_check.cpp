@@ -1,0 +1,59 @@
+#include "cli/export_check.h"
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+
+#include "cli/app.h"
+#include "cli/finished_run.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/trainer/check.h"
+#include "core/trainer/comments.h"
+
+namespace memtune::cli {
+namespace {
+
+// Nothing: there is none, or it is the sweep of a command, whose variants are no strategies.
+std::optional<FinishedRun> run_in(const std::string& folder) try {
+  FinishedRun run = open_run(folder);
+  return is_of_commands(run.report) ? std::nullopt : std::optional(std::move(run));
+} catch (const UsageError&) {
+  return {};
+}
+
+std::string measured(const std::optional<FinishedRun>& run, const std::string& folder, const std::string& strategy) {
+  if (!run) return "not measured: there is no sweep in " + folder;
+  const auto& rows = run->report.rows;
+  const auto row = std::ranges::find_if(rows, [&](const result::Row& one) {
+    return one.measurement.strategy == strategy && one.measurement.outcome == result::Outcome::ok;
+  });
+  if (row == rows.end()) return "not measured in " + folder + ": memtune sweep --strategy '" + strategy + "' does";
+  return "measured as " + strategy + " in " + folder + ": " + trainer::measured_text(*row, run->report);
+}
+
+}  // namespace
+
+int check_trainer_config(const TrainerConfig& config) {
+  const std::optional<FinishedRun> run = run_in(config.run);
+  const trainer::ConfigCheck check = trainer::check_config(config.trainer, read_file(config.file), config.file,
+                                                           config.releases, run ? run->report.blocks : 0);
+  std::string text;
+  for (const trainer::Problem& problem : check.problems)
+    text += config.file + (problem.line > 0 ? ":" + std::to_string(problem.line) : "") + ": " + problem.text + "\n";
+  if (check.meaning) {
+    text += "it amounts to " + std::string(check.meaning->nearly ? "nearly " : "") + check.meaning->strategy + "\n";
+    for (const std::string& note : check.meaning->notes) text += "note: " + note + "\n";
+    text += measured(run, config.run, check.meaning->strategy) + "\n";
+  } else {
+    text += "it amounts to no strategy of memtune's\n";
+  }
+  for (const std::string& note : check.notes) text += "note: " + note + "\n";
+  for (const std::string& line : split(text, '\n'))
+    if (!line.empty()) std::cout << printable(line) << "\n";
+  return check.problems.empty() ? kDone : kFailed;
+}
+
+}  // namespace memtune::cli

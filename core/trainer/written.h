@@ -1,0 +1,21 @@
+// Settings in the form of a trainer's configuration: put into the user's own, or a text of their own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/trainer/config.h"
+#include "core/trainer/own_settings.h"
+
+namespace memtune::trainer {
+
+struct Written {
+  std::string text;
+  bool takes_comments = true;
+};
+
+// UsageError as OwnSettings::with().
+Written write_settings(const KnownTrainer& trainer, const OwnSettings& own, const Changes& changes,
+                       const std::vector<std::string>& comments);
+
+}  // namespace memtune::trainer

@@ -1,0 +1,156 @@
+// What a person's config says beside the keys decides which strategies are written into it.
+#include <doctest/doctest.h>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/trainer/check.h"
+#include "core/trainer/trainer.h"
+#include "tests/report/sample.h"
+
+using namespace memtune;
+using report::Report;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Each faster and larger than the next.
+Report ladder() {
+  Report report;
+  report.blocks = 16;
+  report.rows = {report::worked("none", 250, 1, 36 * report::kGiB),
+                 report::worked("checkpoint:op,save=matmul-all+attention", 270, 1, 26 * report::kGiB),
+                 report::worked("checkpoint:every=4", 275, 1, 30 * report::kGiB),
+                 report::worked("checkpoint:full,inputs=host", 300, 1, 12 * report::kGiB),
+                 report::worked("checkpoint:full", 320, 1, 13 * report::kGiB)};
+  return report;
+}
+
+trainer::Export into(const std::string& trainer, const std::string& text, size_t row,
+                     const std::string& name = "mine.yaml", const std::map<std::string, std::string>& releases = {}) {
+  const Report report = ladder();
+  return trainer::export_config(trainer, report.rows.at(row), report, {releases, text, name});
+}
+
+// The notes, on one line.
+std::string notes(const trainer::Export& written) {
+  std::string text;
+  for (const std::string& line : split(written.text, '\n'))
+    if (line.starts_with("#")) text += " " + trim(line.substr(1));
+  return text;
+}
+
+// The config without the comments above the keys.
+std::string keys(const trainer::Export& written) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(written.text, '\n'))
+    if (!line.starts_with("#")) lines.push_back(line);
+  return join(lines, "\n");
+}
+
+}  // namespace
+
+TEST_CASE("keys go into their places, nested ones too; the rest stays, and the comments of an earlier export go") {
+  const std::string mine =
+      "base_model: a/b  # of the hub\n# memory\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n"
+      "  # by hand\n  use_reentrant: true\n  early_stop: false\n# the end\n";
+  const trainer::Export first = into("axolotl", mine, 4);
+  CHECK(keys(first) ==
+        "base_model: a/b  # of the hub\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  # by hand\n"
+        "  use_reentrant: false\n  early_stop: false\nactivation_offloading: false\nselective_checkpointing: false\n");
+  CHECK(has(first.text, "# memory\n# memtune"));
+  CHECK(has(first.text, "\ngradient_checkpointing: true\n"));
+  CHECK(into("axolotl", first.text, 4).text == first.text);
+}
+
+TEST_CASE("E6: with rl, hidden_states would be another engine, so it is not written") {
+  const trainer::Export written = into("axolotl", "rl: dpo\n", 3);
+  CHECK(has(keys(written), "activation_offloading: false\n"));
+  REQUIRE(written.said.size() == 2);
+  CHECK(has(written.said[0], "trainers of rl take any activation_offloading for true; written is checkpoint:full"));
+  CHECK(written.said[1] ==
+        "against checkpoint:full,inputs=host a step takes 20.0 ms (6.7 %) longer, the peak is 1 GiB higher");
+  CHECK(has(keys(into("axolotl", "seed: 1\n", 3)), "activation_offloading: hidden_states\n"));
+}
+
+TEST_CASE("E7: FSDP that checkpoints by itself is what is switched, in its own place") {
+  const std::string mine = "fsdp_config:\n  activation_checkpointing: true\n";
+  for (const std::string trainer : {"axolotl", "transformers", "trl"}) {
+    const std::string full = keys(into(trainer, mine, 4)), none = keys(into(trainer, mine, 0));
+    CHECK(has(full, "fsdp_config:\n  activation_checkpointing: true\n"));
+    CHECK(has(full, "gradient_checkpointing: false\n"));
+    CHECK(has(none, "fsdp_config:\n  activation_checkpointing: false\n"));
+    CHECK(has(none, "gradient_checkpointing: false\n"));
+    CHECK(trainer::check_config(trainer, full, "x.yaml", {}).meaning->strategy == "checkpoint:full");
+    CHECK(trainer::check_config(trainer, none, "x.yaml", {}).meaning->strategy == "none");
+    const std::string neither = into(trainer, mine, 2).text;  // every=4: FSDP has no keys for it
+    CHECK(trainer::check_config(trainer, neither, "x.yaml", {}).meaning->strategy == "checkpoint:full");
+  }
+}
+
+TEST_CASE("E8 and LoRA: matmuls that axolotl refuses to keep are not kept, and what an adapter changes is told") {
+  const trainer::Export written = into("axolotl", "adapter: lora\n", 1);
+  CHECK(has(written.said.at(0),
+            "with an adapter axolotl refuses to keep matmuls; written is checkpoint:full,inputs=host"));
+  CHECK(has(keys(written), "selective_checkpointing: false\n"));
+  CHECK(has(notes(written), "in 0.19 it does not, with an adapter it recomputes as well"));
+  CHECK(has(keys(into("axolotl", "seed: 1\n", 1)), "aten::mm"));
+}
+
+TEST_CASE("E9: reentrance with qlora and ZeRO-3 is told where they are") {
+  const std::string both = into("axolotl", "adapter: qlora\ndeepspeed: zero3_bf16.json\n", 4).text;
+  CHECK(has(both, "with qlora and ZeRO-3 axolotl warns"));
+  CHECK_FALSE(has(into("axolotl", "adapter: qlora\n", 4).text, "ZeRO-3"));
+}
+
+TEST_CASE("E10: recipes of LoRA do not read ac_mode, so nothing is written that needs it") {
+  const std::string lora = "model:\n  _component_: torchtune.models.llama3_2.lora_llama3_2_1b\n";
+  const trainer::Export written = into("torchtune", lora, 2);
+  CHECK(has(written.said.at(0), "recipes of LoRA do not read ac_mode"));
+  CHECK_FALSE(has(keys(written), "selective"));
+  CHECK(has(keys(into("torchtune", "device: cuda\n", 2)), "ac_mode: selective\nac_option: 4\n"));
+  const trainer::Export moved = into("torchtune", "device: cpu\n", 3);
+  CHECK(has(moved.said.at(0), "torchtune offloads only with device: cuda; written is checkpoint:full"));
+}
+
+TEST_CASE("E11: a loss, an optimizer and batches in several passes that memtune did not measure are named") {
+  const std::string tune = into("torchtune",
+                                "loss:\n  _component_: torchtune.modules.loss.CEWithChunkedOutputLoss\noptimizer:\n"
+                                "  _component_: bitsandbytes.optim.PagedAdamW8bit\ngradient_accumulation_steps: 8\n",
+                                4)
+                               .text;
+  CHECK(has(tune, "# note:      the loss makes logits in chunks"));
+  CHECK(has(tune, "# note:      an optimizer of 8 bits"));
+  CHECK(has(tune, "# note:      gradients stay between the batches"));
+  const std::string plain = into("torchtune", "optimizer:\n  _component_: torch.optim.AdamW\n", 4).text;
+  for (const char* said : {"in chunks:", "of 8 bits", "gradients stay"}) CHECK_FALSE(has(plain, said));
+}
+
+TEST_CASE("a JSON config has no comments: what they would say is said") {
+  const trainer::Export written = into("transformers", "{\"output_dir\": \"out\"}\n", 4, "mine.json");
+  CHECK(written.text ==
+        "{\"output_dir\": \"out\", \"gradient_checkpointing\":true, "
+        "\"gradient_checkpointing_kwargs\":{\"use_reentrant\":false}}\n");
+  CHECK(has(join(written.said, "\n"), "checkpoint:full in keys of transformers"));
+}
+
+TEST_CASE("TOML of torchtitan 0.2 keeps its text; a config that is a program is refused") {
+  const std::string mine = "[job]\nname = \"x\"  # mine\n[activation_checkpoint]\nmode = \"none\"  # now\n";
+  const trainer::Export written = into("torchtitan", mine, 2, "mine.toml", {{"", "0.2.2"}});
+  CHECK(keys(written) ==
+        "[job]\nname = \"x\"  # mine\n[activation_checkpoint]\nmode = \"selective\"  # now\n"
+        "selective_ac_option = \"4\"\n");
+  CHECK_THROWS_WITH_AS(into("torchtitan", "x = 1\n", 4, "mine.py"),
+                       "this trainer has no config file that memtune changes: its settings are arguments ({args} in a "
+                       "command), or lines of a program",
+                       UsageError);
+}
+
+TEST_CASE("keys have the names of the release, or those that the config uses already") {
+  CHECK(
+      has(keys(into("transformers", "seed: 1\n", 4, "x.yaml", {{"", "5.23"}})), "\nactivation_checkpointing: true\n"));
+  CHECK(has(keys(into("transformers", "gradient_checkpointing: false\n", 4, "x.yaml", {{"", "5.23"}})),
+            "gradient_checkpointing: true\n"));
+  CHECK(has(into("trl", "seed: 1\n", 4, "x.yaml", {{"", "1.17"}}).text, "these keys were looked up in trl 1.16.0"));
+  CHECK_THROWS_AS(into("trl", "seed: 1\n", 4, "x.yaml", {{"torch", "2.0"}}), UsageError);
+}

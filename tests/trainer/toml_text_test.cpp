@@ -1,0 +1,78 @@
+// TOML that a person wrote: one setting changes, every other character stays.
+#include "core/trainer/toml_text.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/error.h"
+
+using memtune::UsageError;
+using nlohmann::json;
+
+namespace {
+
+using Path = std::vector<std::string>;
+
+constexpr char kToml[] =
+    "# mine\ntop = 1\n\n[job]\nname = \"a # b\"  # why\nlist = [\n  1, # one\n  2,\n]\n\n[a.b]\nmode = 'x'\ntext = "
+    "\"\"\"\n"
+    "[no]\nmode = 1\n\"\"\"\n";
+
+std::string put(const std::string& text, const Path& path, const std::optional<json>& value) {
+  return memtune::trainer::put_in_toml(text, path, value, "x.toml");
+}
+
+std::optional<json> read(const std::string& text, const Path& path) {
+  return memtune::trainer::read_toml(text, path, "x.toml");
+}
+
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = kToml;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("settings of tables are read, comments and text of several lines are none") {
+  CHECK(read(kToml, {"top"}) == json(1));
+  CHECK(read(kToml, {"job", "name"}) == json("a # b"));
+  CHECK(read(kToml, {"a", "b", "mode"}) == json("x"));
+  CHECK_FALSE(read(kToml, {"no"}));
+  CHECK_FALSE(read(kToml, {"job", "mode"}));
+  CHECK(read("a.b = true\n", {"a", "b"}) == json(true));
+}
+
+TEST_CASE("a setting changes in its place and keeps its comment") {
+  CHECK(put(kToml, {"job", "name"}, "c") == changed("\"a # b\"", "\"c\""));
+  CHECK(put(kToml, {"a", "b", "mode"}, 0.5) == changed("'x'", "0.5"));
+  CHECK(put(kToml, {"job", "list"}, json::array({3})) == changed("[\n  1, # one\n  2,\n]", "[3]"));
+  CHECK(put(kToml, {"top"}, std::nullopt) == changed("top = 1\n", ""));
+}
+
+TEST_CASE("a setting that is new comes behind the last of its table, else in a table at the end") {
+  CHECK(put(kToml, {"job", "x"}, true) == changed("]\n\n[a.b]", "]\nx = true\n\n[a.b]"));
+  CHECK(put(kToml, {"new"}, 2) == changed("top = 1\n", "top = 1\nnew = 2\n"));
+  CHECK(put(kToml, {"c", "x"}, 2) == std::string(kToml) + "\n[c]\nx = 2\n");
+  CHECK(put("", {"c", "x"}, "y") == "[c]\nx = \"y\"\n");
+  CHECK(put("[c]", {"c", "x"}, 1) == "[c]\nx = 1\n");
+  CHECK(put(kToml, {"none", "x"}, std::nullopt) == kToml);
+}
+
+TEST_CASE("what is put is read again, and twice is once") {
+  for (const Path& path : {Path{"top"}, Path{"job", "x"}, Path{"a", "b", "mode"}, Path{"c", "d"}}) {
+    const std::string once = put(kToml, path, "word");
+    CHECK(read(once, path) == json("word"));
+    CHECK(put(once, path, "word") == once);
+  }
+}
+
+TEST_CASE("what is no TOML, or cannot be changed line by line, is refused with its line") {
+  CHECK_THROWS_WITH_AS(put("a = 1\nwords\n", {"a"}, 2), "x.toml:2: 'words' is no TOML memtune reads", UsageError);
+  CHECK_THROWS_AS(put("a = [1,\n", {"a"}, 2), UsageError);
+  CHECK_THROWS_AS(put("a = \"\"\"\n", {"a"}, 2), UsageError);
+  CHECK_THROWS_WITH_AS(put("c = {x = 1}\n", {"c", "x"}, 2),
+                       "x.toml: c is written in braces: write it as a table of its own", UsageError);
+  CHECK_THROWS_AS(put("[[c]]\nx = 1\n", {"c", "x"}, 2), UsageError);
+}
