@@ -11,8 +11,8 @@
 #include "core/base/text.h"
 #include "core/config/json_object.h"
 #include "core/config/profile.h"
+#include "core/trainer/dialect.h"
 #include "core/trainer/own_settings.h"
-#include "core/trainer/space.h"
 
 namespace memtune::trainer {
 namespace {
@@ -144,7 +144,7 @@ NativeFlags native_flags(const std::string& trainer, const std::string& text, co
       if (own.says(key) && std::ranges::count(keys, key) == 0) keys.push_back(key);
     found.flags.push_back({row.flag, *filled, keys});
   }
-  found.strategy = make_space(trainer, text, name, {}).variants.front().like;
+  if (const auto meaning = Dialect(profile, own, profile.releases).meaning()) found.strategy = meaning->strategy;
   return found;
 }
 

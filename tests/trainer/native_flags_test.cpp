@@ -54,6 +54,7 @@ TEST_CASE("axolotl: packed rows, an adapter over all linear layers, a fused loss
         "r=16,alpha=32,dropout=0.05 --loss-impl fused --lr 0.0002 --max-grad-norm 1 --model org/name --optimizer "
         "adamw_8bit --pack true --seq 2048");
   CHECK(native.notes.empty());
+  CHECK(native.strategy == "checkpoint:full");
 }
 
 TEST_CASE("where a flag comes from is told; a habit of the trainer's comes from no key") {
@@ -107,6 +108,7 @@ TEST_CASE("torchtune: components, names within others, its own words for an adap
       "--accumulate 1 --batch 4 --dtype bf16 --load-in 4bit --lora "
       "r=64,alpha=128,dropout=0.0,targets=q_proj+v_proj+gate_proj+up_proj+down_proj --loss-impl chunked=8 --lr 0.0003 "
       "--model /data/base --optimizer paged_adamw_8bit --optimizer-in-backward true --pack true --seq 4096");
+  CHECK(native.strategy == "none");
   REQUIRE(native.notes.size() == 1);
   CHECK(native.notes.front().find("holds an adapter in dtype: bf16") != std::string::npos);
 }
