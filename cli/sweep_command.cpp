@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/app.h"
 #include "cli/finished_run.h"
@@ -12,6 +13,8 @@
 #include "cli/trainer_config.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
 #include "core/sweep/inspection.h"
@@ -55,14 +58,30 @@ const std::vector<std::string> kOfCommands = {"--try",    "--trainer", "--config
                                               "--budget", "--goal",    "--memory-cap", "--retry",   "--dry-run",
                                               "--out",    "--json",    "--csv",        "--quiet",   "--no-color"};
 
-// The first trainer that there are keys for; "": none.
-std::string trainer_for(const report::Report& report) {
-  for (const std::string& trainer : trainer::trainers()) try {
-      trainer::export_config(trainer, find_row(report, ""), report);
-      return trainer;
+// Keys that the answer can be written in: those of --trainer, else of the first trainer that has some.
+struct NextExport {
+  std::string words;                 // "memtune export --trainer trl"
+  const result::Row* row = nullptr;  // that they amount to
+};
+
+std::optional<NextExport> next_export(const SweepFlags& flags, const std::string& run, const report::Report& report) {
+  const auto known = trainer::trainers();
+  const bool own = !flags.trainer.empty();
+  const std::vector<std::string> names = own ? std::vector{flags.trainer} : std::vector(known.begin(), known.end());
+  for (const std::string& name : names) try {
+      trainer::ExportSettings settings;
+      if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
+      const trainer::Export written = trainer::export_config(name, find_row(report, ""), report, settings);
+      const std::string into = flags.config.empty() ? "" : " --into " + flags.config;
+      return NextExport{"memtune export" + run + " --trainer " + name + into, written.row};
     } catch (const UsageError&) {
     }
-  return "";
+  return {};
+}
+
+std::string figures(const result::Row& row) {
+  return row.measurement.strategy + ", " + ms_text(row.measurement.step_ms.median) + " at " +
+         format_bytes(row.measurement.peak_bytes.allocated);
 }
 
 // When no trial worked, or none within the budget: what would let one.
@@ -83,10 +102,16 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   const ConsoleFlags& console = flags.model.console;
   if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
-  const std::string trainer = flags.trainer.empty() ? trainer_for(result.report) : flags.trainer;
-  const std::string into = flags.config.empty() ? "" : " --into " + flags.config;
-  say(console, "next: " + (trainer.empty() ? "" : "memtune export" + run + " --trainer " + trainer + into + ", or ") +
-                   "memtune view" + run);
+  const std::optional<NextExport> keys = next_export(flags, run, result.report);
+  const result::Row& answer = find_row(result.report, "");
+  if (keys && (keys->row == nullptr || keys->row == &answer))
+    return say(console, "next: " + keys->words + ", or memtune view" + run);
+  // No key says it: what the keys come to, and the plan itself.
+  if (keys) say(console, "next: " + keys->words + " writes " + figures(*keys->row));
+  if (result.report.blocks == 0) return say(console, (keys ? "  or: " : "next: ") + ("memtune view" + run));
+  say(console, (keys ? "  or: " : "next: ") + ("memtune export" + run) +
+                   " --trainer python -o memtune_plan.py writes " + figures(answer));
+  say(console, "  or: memtune view" + run);
 }
 
 // "10 trials in 3 rounds; parameters, all gradients and what adamw keeps take 8.2 GiB, values that none keeps for

@@ -59,7 +59,9 @@ class Exporter {
     comments.put("gradients: ",
                  row->measurement.strategy == report_.reference ? "the reference" : gradients_text(row->measurement));
     if (const auto chosen = choose_saving(trainer_, *row, report_)) put_saving(*chosen, config, comments);
-    return end(config, comments);
+    Export result = end(config, comments);
+    result.row = row;
+    return result;
   }
 
  private:

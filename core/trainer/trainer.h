@@ -20,8 +20,9 @@ struct ExportSettings {
 
 struct Export {
   std::string text;
-  std::vector<std::string> said;  // what the person should know at once: a line each
-  bool for_file = true;           // of keys, into which they can be put; else arguments, or lines of a program
+  std::vector<std::string> said;     // what the person should know at once: a line each
+  bool for_file = true;              // of keys, into which they can be put; else arguments, or lines of a program
+  const result::Row* row = nullptr;  // of the report, that the keys amount to; nullptr: they are of saving alone
 };
 
 // In the form of the trainer's configuration: comments on what was measured (but in JSON, which has none: they are

@@ -36,6 +36,17 @@ TEST_CASE("sweep without --model says what it takes, and prints a table and what
         "next: memtune export --trainer torchtune, or memtune view\n");
 }
 
+TEST_CASE("where no key says the answer, sweep tells what the keys come to, and that the plan itself can be had") {
+  const Workspace place;
+  const Ended ended = place.memtune("sweep --sweep quick --rounds 1 --budget 20GiB");
+  CHECK(ended.code == 0);
+  CHECK(ended.out.find("Recommended: offload:stream") != std::string::npos);
+  CHECK(ended.err.find("next: memtune export --trainer torchtune writes checkpoint:full, 125 ms at 8 GiB\n"
+                       "  or: memtune export --trainer python -o memtune_plan.py writes offload:stream, 110 ms at 12 "
+                       "GiB\n"
+                       "  or: memtune view\n") != std::string::npos);
+}
+
 TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
   const Workspace place;
   const Ended ended = place.memtune("sweep -q --model tiny --sweep quick --json - --csv table.csv");
