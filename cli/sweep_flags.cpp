@@ -34,7 +34,8 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
     for (const std::string& spec : split(text, ';')) specs.push_back(trim(spec));
   }
   const std::string& own = flags.own.strategy;
-  if (flags.strategies.empty() && flags.plans.empty() && !own.empty() && std::ranges::count(specs, own) == 0) specs.push_back(own);
+  if (flags.strategies.empty() && flags.plans.empty() && !own.empty() && std::ranges::count(specs, own) == 0)
+    specs.push_back(own);
   return specs;
 }
 

@@ -14,8 +14,8 @@ namespace memtune::report {
 // Of any row, whatever became of it.
 bool has_predictions(const Report& report);
 
-// Of each trial of a plan that was made for a budget: "plan:16 GiB: 266.0 ms on paper, where no plan of as little memory
-// takes less than 265.1 ms".
+// Of each trial of a plan that was made for a budget: "plan:16 GiB: 266.0 ms on paper, where no plan of as little
+// memory takes less than 265.1 ms".
 std::vector<std::string> bounds_text(const Report& report);
 
 // "3 trials: step time off by 0.4 % in the median and 1.2 % at most, the peak by 0.1 % and 0.3 %"; "" where nothing was

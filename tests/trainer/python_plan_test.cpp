@@ -145,8 +145,8 @@ TEST_CASE("the file: what was measured and lost at its head, the plan as its dat
   CHECK(has(python.text, "\"path\": \"model.layers\", \"blocks\": 2, \"parameters\": 1234,\n"));
   CHECK(has(python.text, "             \"host keep\":\n                 \"attn/softmax#0\",\n"));
   CHECK_FALSE(has(python.text, "\"name\": \"example\""));
-  const std::string_view whole = trainer::python_template();
-  const std::string rest(whole.substr(whole.find("# --- end of data")));
+  const std::string whole = trainer::python_template();
+  const std::string rest = whole.substr(whole.find("# --- end of data"));
   CHECK(python.text.ends_with(rest));
 }
 
