@@ -17,6 +17,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
+#include "core/sweep/command_line.h"
 #include "core/sweep/inspection.h"
 #include "core/trainer/trainer.h"
 
@@ -72,7 +73,7 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
       trainer::ExportSettings settings;
       if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
       const trainer::Export written = trainer::export_config(name, find_row(report, ""), report, settings);
-      const std::string into = flags.config.empty() ? "" : " --into " + flags.config;
+      const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
       return NextExport{"memtune export" + run + " --trainer " + name + into, written.row};
     } catch (const UsageError&) {
     }
@@ -98,7 +99,7 @@ std::string way_out(const SweepFlags& flags, const report::Report& report) {
 }
 
 void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
-  const std::string run = flags.model.out == kDefaultOut ? "" : " " + flags.model.out;
+  const std::string run = flags.model.out == kDefaultOut ? "" : " " + sweep::shell_line({flags.model.out});
   const ConsoleFlags& console = flags.model.console;
   if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));

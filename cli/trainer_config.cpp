@@ -35,6 +35,9 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
     option->run_callback();
     taken.push_back(told(flag));
   }
+  for (const auto& [flag, keys] : native.missing)
+    if (command.get_option("--" + flag)->count() == 0)
+      throw UsageError(config + " does not say " + join(keys, ", ") + ": --" + flag + " does");
   for (const auto& [flag, what] :
        {std::pair("--model", "which model it trains"), std::pair("--seq", "how long a row is")})
     if (command.get_option(flag)->count() == 0 && command.get_option("--inputs")->count() == 0)

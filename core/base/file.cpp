@@ -218,6 +218,9 @@ OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_
   if (takes_the_place_of(path_)) aside_ = temporary_beside(path_);
   const fs::path& name = aside_.empty() ? path_ : aside_;
   file_ = open(system_, name, O_WRONLY | O_CREAT | (aside_.empty() ? 0 : O_TRUNC), "write");
+  std::error_code ignored;  // where a file system has no permissions there are none to keep
+  if (const fs::file_status before = fs::status(path_, ignored); !aside_.empty() && fs::is_regular_file(before))
+    fs::permissions(aside_, before.permissions(), ignored);
 }
 
 OutputFile::~OutputFile() {

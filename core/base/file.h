@@ -19,7 +19,7 @@ std::string read_file(const std::filesystem::path& path, FileSystem& system = sy
                       int64_t most_bytes = kMostFileBytes);
 
 // Writes beside `path`, fsyncs, renames over it, fsyncs the folder: readers see the old or the new content, never a
-// part. On failure nothing is left behind. Pipes and devices are written to directly.
+// part. It keeps its permissions. On failure nothing is left behind. Pipes and devices are written to directly.
 void write_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
 
 // Appends one record and fsyncs. The file is created when missing.

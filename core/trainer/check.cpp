@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/trainer/config.h"
 #include "core/trainer/key_lines.h"
@@ -61,12 +62,17 @@ class Checker {
         dialect_(known_.profile, own_, known_.releases, blocks) {}
 
   ConfigCheck check() {
+    own_.refuse_merges();
     const json whole = own_.whole();
     check_names(whole);
     check_mappings(whole);
     for (const OwnSettings::WrongKind& wrong : own_.wrong_kinds()) add(own_.path_of(wrong.key), wrong.text);
     check_rules();
     check_releases();
+    for (const auto& [key, setting] : known_.profile.settings)
+      if (!own_.is_read(key))
+        result_.notes.push_back(join(own_.path_of(key), ".") + " is '" +
+                                shorten(own_.value(key).get<std::string>(), 60) + "', which is not followed");
     if (several_) result_.notes.emplace_back("the program has several configs, which differ: give the one that is run");
     result_.meaning = dialect_.meaning();
     std::ranges::stable_sort(result_.problems, {}, &Problem::line);
@@ -195,7 +201,13 @@ class Checker {
 
 ConfigCheck check_config(const std::string& trainer, const std::string& text, const std::string& name,
                          const std::map<std::string, std::string>& releases, int blocks) {
-  return Checker(known_trainer(trainer, releases), text, name, blocks).check();
+  const KnownTrainer known = known_trainer(trainer, releases);
+  const std::string older(find_trainer(trainer).older_before);
+  const std::string ending = name.substr(std::min(name.rfind('.'), name.size()));
+  if (known.profile.forms.empty() && (ending == ".toml" || ending == ".yaml" || ending == ".yml" || ending == ".json"))
+    throw UsageError(name + ": " + known.package + " " + known.releases.at(known.package) + " takes no " + ending +
+                     " file" + (older.empty() ? "" : "; --trainer-version below " + older + " does"));
+  return Checker(known, text, name, blocks).check();
 }
 
 }  // namespace memtune::trainer

@@ -77,7 +77,7 @@ struct Unreadable {};
 
 class FlowReader {
  public:
-  explicit FlowReader(std::string_view text) : text_(text) {}
+  explicit FlowReader(std::string_view text, char assign = ':') : text_(text), assign_(assign) {}
 
   Node read_whole() {
     Node node = read(0);
@@ -130,7 +130,7 @@ class FlowReader {
       const json key = scalar();
       member.key = key.is_string() ? key.get<std::string>() : key.dump();
       skip_blank();
-      expect(':');
+      expect(assign_);
       member.node = read(depth + 1);
       if (node.value.contains(member.key)) throw Unreadable();
       node.value[member.key] = member.node.value;
@@ -167,6 +167,7 @@ class FlowReader {
   bool ends_plain() const {
     const char letter = text_[at_], behind = at_ + 1 < text_.size() ? text_[at_ + 1] : ' ';
     return std::string_view(",{}[]\n").find(letter) != std::string_view::npos || begins_comment() ||
+           (letter == '=' && assign_ == '=') ||
            (letter == ':' && std::string_view(" \t\r\n,{}[]").find(behind) != std::string_view::npos);
   }
 
@@ -181,6 +182,7 @@ class FlowReader {
   }
 
   std::string_view text_;
+  char assign_;  // between a key and its value
   size_t at_ = 0;
 };
 
@@ -224,9 +226,9 @@ bool is_plain(const std::string& text) {
 
 }  // namespace
 
-json read_value(std::string_view text) {
+json read_value(std::string_view text, char assign) {
   try {
-    return FlowReader(text).read_whole().value;
+    return FlowReader(text, assign).read_whole().value;
   } catch (const Unreadable&) {
     return trim(text);
   }

@@ -13,8 +13,8 @@ namespace memtune::trainer {
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // that a file may begin with
 
 // What cannot be known from the text alone (an alias, a tag, an anchor, text of several lines, brackets that do not
-// match) comes back as that text.
-nlohmann::json read_value(std::string_view text);
+// match) comes back as that text. `assign` stands between a key and its value: "=" in TOML.
+nlohmann::json read_value(std::string_view text, char assign = ':');
 
 // One line. `json`: as JSON has it; else as YAML, text without quotes where that reads as the same text.
 std::string write_value(const nlohmann::json& value, bool json);

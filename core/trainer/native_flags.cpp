@@ -63,8 +63,9 @@ class Reader {
   explicit Reader(const OwnSettings& own) : own_(own) {}
 
   // Values in the place of "{key}" and "{key|otherwise}"; "[...]" goes where a key in it has none. Nothing: another key
-  // has none. `keys` gets those that are there.
-  std::optional<std::string> fill(std::string_view form, std::vector<std::string>& keys) const {
+  // has none. `keys` gets those that are there, `missing` those that are not.
+  std::optional<std::string> fill(std::string_view form, std::vector<std::string>& keys,
+                                  std::vector<std::string>& missing) const {
     std::string text;
     for (size_t i = 0; i < form.size(); ++i) {
       const size_t end = form[i] == '{' ? form.find('}', i) : form[i] == '[' ? form.find(']', i) : form.npos;
@@ -73,12 +74,13 @@ class Reader {
         continue;
       }
       const std::string_view inside = form.substr(i + 1, end - i - 1);
-      const auto value = form[i] == '[' ? fill(inside, keys) : value_of(inside, keys);
-      if (!value && form[i] == '{') return {};
+      std::vector<std::string> unused;
+      const auto value = form[i] == '[' ? fill(inside, keys, unused) : value_of(inside, keys);
+      if (!value && form[i] == '{') missing.emplace_back(inside);
       text += value.value_or("");
       i = end;
     }
-    return text;
+    return missing.empty() ? std::optional(text) : std::nullopt;
   }
 
   bool meets(const Row& row) const {
@@ -127,13 +129,15 @@ NativeFlags native_flags(const std::string& trainer, const std::string& text, co
   const SpaceProfile profile = read_space_profile(trainer);
   const OwnSettings own(profile, text, name, {}, profile.releases);
   own.check_kinds();
+  own.refuse_merges();
   const Reader reader(own);
   NativeFlags found;
   std::set<std::string> seen;
   for (const Row& row : rows) {
     if (seen.contains(row.flag) || !reader.meets(row)) continue;
-    std::vector<std::string> keys;
-    const auto filled = reader.fill(row.flag.empty() ? row.note : row.value, keys);
+    std::vector<std::string> keys, missing;
+    const auto filled = reader.fill(row.flag.empty() ? row.note : row.value, keys, missing);
+    if (!filled && !row.flag.empty() && !row.when.empty()) found.missing.emplace(row.flag, missing);
     if (!filled) continue;
     if (row.flag.empty()) {
       found.notes.push_back(*filled);
@@ -144,6 +148,7 @@ NativeFlags native_flags(const std::string& trainer, const std::string& text, co
       if (own.says(key) && std::ranges::count(keys, key) == 0) keys.push_back(key);
     found.flags.push_back({row.flag, *filled, keys});
   }
+  for (const std::string& flag : seen) found.missing.erase(flag);
   if (const auto meaning = Dialect(profile, own, profile.releases).meaning()) found.strategy = meaning->strategy;
   return found;
 }

@@ -2,6 +2,7 @@
 // keys is data, profiles/training/*.json; docs/extend.md explains it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,10 @@ struct NativeFlag {
 };
 
 struct NativeFlags {
-  std::vector<NativeFlag> flags;   // each name once
-  std::vector<std::string> notes;  // what measures something else than the trainer does
-  std::string strategy;            // memtune's that does nearly what the config has now; "": none is known
+  std::vector<NativeFlag> flags;                            // each name once
+  std::vector<std::string> notes;                           // what measures something else than the trainer does
+  std::map<std::string, std::vector<std::string>> missing;  // flags that it asks for: keys that it lacks for them
+  std::string strategy;  // memtune's that does nearly what the config has now; "": none is known
 };
 
 // `text` is the config named `name` (.yaml, .yml or .json). UsageError, one line: an unknown trainer, one whose config

@@ -174,12 +174,22 @@ bool OwnSettings::is_in_command(const std::string& key) const {
   return command_.contains(path.front()) || command_.contains(join(path, "."));
 }
 
+// As YAML has an alias, an anchor, a tag, text of several lines, brackets that do not match; "${key}" names another.
+bool OwnSettings::is_read(const std::string& key) const {
+  const json value = own(key);
+  return !value.is_string() || value.get<std::string>().find_first_of("$&*!|>[{") != 0;
+}
+
+void OwnSettings::refuse_merges() const {
+  if (form_ == "yaml" && whole().contains("<<"))
+    throw UsageError(name_ + ": what '<<' merges in is not read: write it out");
+}
+
 std::vector<OwnSettings::WrongKind> OwnSettings::wrong_kinds() const {
   std::vector<WrongKind> wrong;
   for (const auto& [key, setting] : profile_.settings) {
     const json value = own(key);
-    const bool unknown = value.is_string() && value.get<std::string>().find_first_of("$&*!|>[{") == 0;
-    if (value.is_discarded() || value.is_null() || unknown) continue;
+    if (value.is_discarded() || value.is_null() || !is_read(key)) continue;
     if (std::ranges::any_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) continue;
     std::vector<std::string> kinds;
     for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));

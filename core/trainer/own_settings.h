@@ -33,6 +33,10 @@ class OwnSettings {
   };
   std::vector<WrongKind> wrong_kinds() const;
   void check_kinds() const;
+  // Whether text tells what the key has; false: an alias, say, which is not followed.
+  bool is_read(const std::string& key) const;
+  // UsageError where others' keys are merged into the config, which whole() and the rest do not see.
+  void refuse_merges() const;
   // All that is set, as one value; what of it text does not tell is text.
   nlohmann::json whole() const;
   std::string with(const Changes& changes) const;

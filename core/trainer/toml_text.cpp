@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "core/base/error.h"
@@ -22,6 +23,7 @@ struct Entry {
   Keys path;                        // of the setting, its table's keys first; of a head the table's
   std::string value;                // as it stands there
   bool head = false, many = false;  // "[table]"; "[[table]]"
+  size_t table = 0;                 // keys of the path that its head has
 };
 
 Keys lines_of(const std::string& text) {
@@ -75,6 +77,10 @@ std::optional<Keys> keys_of(const std::string& text) {
                    "' is no TOML memtune reads");
 }
 
+bool starts_with(const Keys& path, const Keys& begin) {
+  return path.size() >= begin.size() && std::equal(begin.begin(), begin.end(), path.begin());
+}
+
 // How many lines the value takes that begins in `first`, behind "=".
 size_t lines_taken(const Keys& lines, size_t first, const std::string& value, const std::string& name) {
   for (const std::string mark : {"\"\"\"", "'''"}) {
@@ -93,10 +99,11 @@ size_t lines_taken(const Keys& lines, size_t first, const std::string& value, co
 
 std::vector<Entry> parse(const Keys& lines, const std::string& name) {
   std::vector<Entry> entries;
+  std::set<Keys> seen;
   Keys table;
   for (size_t at = 0; at < lines.size();) {
     const std::string line = without_comment(lines[at]);
-    Entry entry{at, at + 1, {}, "", false, false};
+    Entry entry{at, at + 1, {}, "", false, false, table.size()};
     if (line.starts_with('[')) {
       entry.many = line.starts_with("[[");
       const size_t width = entry.many ? 2 : 1;
@@ -115,6 +122,10 @@ std::vector<Entry> parse(const Keys& lines, const std::string& name) {
       entry.end = at + lines_taken(lines, at, entry.value, name);
       if (entry.end == at + 1) entry.value = without_comment(entry.value);
     }
+    if (entry.many)
+      std::erase_if(seen, [&](const Keys& path) { return starts_with(path, entry.path); });
+    else if (!entry.path.empty() && !seen.insert(entry.path).second)
+      throw UsageError(name + " has the key " + join(entry.path, ".") + " twice");
     at = entry.end;
     entries.push_back(entry);
   }
@@ -123,8 +134,8 @@ std::vector<Entry> parse(const Keys& lines, const std::string& name) {
 
 // As in YAML where it is a scalar or in brackets, but that a word without quotes is nothing, and "=" stands in braces.
 json value_of(const Entry& entry) {
-  if (entry.end > entry.begin + 1 || entry.value.starts_with('{')) return entry.value;
-  return read_value(entry.value);
+  if (entry.end > entry.begin + 1) return entry.value;
+  return read_value(entry.value, '=');
 }
 
 std::string text_of(const json& value, const Keys& path) {
@@ -140,7 +151,8 @@ std::string put_line(const std::string& text, const Keys& path, const std::optio
   Keys lines = lines_of(text);
   const Keys table(path.begin(), path.end() - 1);
   const std::vector<Entry> entries = parse(lines, name);
-  std::optional<size_t> behind;  // of the table's last setting
+  std::optional<size_t> behind;   // of the table's last setting
+  const Entry* dotted = nullptr;  // the last that makes the table without a head: "table.key = value"
   bool in_table = table.empty();
   if (in_table) behind = 0;
   for (const Entry& entry : entries) {
@@ -150,6 +162,7 @@ std::string put_line(const std::string& text, const Keys& path, const std::optio
     if (!entry.head && !entry.path.empty() && entry.path == table)
       throw UsageError(name + ": " + join(table, ".") + " is written in braces: write it as a table of its own");
     if (in_table && !entry.path.empty()) behind = entry.end;
+    if (!entry.head && entry.table < table.size() && starts_with(entry.path, table)) dotted = &entry;
     if (entry.head || entry.path != path) continue;
     const std::string first = lines[entry.begin];
     const auto begin = lines.begin() + ptrdiff_t(entry.begin), end = lines.begin() + ptrdiff_t(entry.end);
@@ -167,7 +180,10 @@ std::string put_line(const std::string& text, const Keys& path, const std::optio
   }
   if (!value) return text;
   const std::string line = path.back() + " = " + text_of(*value, path);
-  if (behind) {
+  if (dotted) {
+    const Keys above(table.begin() + ptrdiff_t(dotted->table), table.end());
+    lines.insert(lines.begin() + ptrdiff_t(dotted->end), join(above, ".") + "." + line);
+  } else if (behind) {
     lines.insert(lines.begin() + ptrdiff_t(*behind), line);
   } else {
     if (!lines.empty() && !trim(lines.back()).empty()) lines.emplace_back();
@@ -197,6 +213,9 @@ json read_whole_toml(const std::string& text, const std::string& name) {
 std::optional<json> read_toml(const std::string& text, std::span<const std::string> path, const std::string& name) {
   json value = read_whole_toml(text, name);
   for (const std::string& key : path) {
+    if (value.is_string() && value.get<std::string>().starts_with('{'))
+      throw UsageError(name + ": " + join(Keys(path.begin(), path.end()), ".") +
+                       " is in braces that memtune does not read");
     if (!value.is_object() || !value.contains(key)) return {};
     value = json(value[key]);
   }

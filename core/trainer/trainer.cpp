@@ -219,10 +219,26 @@ class Exporter {
   std::vector<std::string> said_;
 };
 
+// A config whose lines all end in "\r\n" is written so.
+std::string with_line_ends_of(const std::string& own, const std::string& text) {
+  bool all = own.find('\n') != std::string::npos;
+  for (size_t at = own.find('\n'); at != std::string::npos; at = own.find('\n', at + 1))
+    all = all && at > 0 && own[at - 1] == '\r';
+  if (!all) return text;
+  std::string written;
+  for (const char letter : text) {
+    if (letter == '\n' && !written.ends_with('\r')) written += '\r';
+    written += letter;
+  }
+  return written;
+}
+
 }  // namespace
 
 Export export_config(const std::string& trainer, const Row& row, const Report& report, const ExportSettings& settings) {
-  return Exporter(trainer, report, settings).write(row);
+  Export result = Exporter(trainer, report, settings).write(row);
+  result.text = with_line_ends_of(settings.text, result.text);
+  return result;
 }
 
 }  // namespace memtune::trainer

@@ -72,6 +72,20 @@ TEST_CASE("what was written is read back, empty and binary too") {
   CHECK(entries(folder.path) == 1);
 }
 
+TEST_CASE("a file that is written again keeps who may read it, behind a link too") {
+  const ScratchFolder folder;
+  const fs::path path = folder.path / "file", link = folder.path / "link";
+  write_file(path, "a");
+  const auto mine = fs::perms::owner_read | fs::perms::owner_write, group = mine | fs::perms::group_write;
+  fs::create_symlink("file", link);
+  for (const auto perms : {mine, group}) {
+    fs::permissions(path, perms);
+    write_file(link, "b");
+    CHECK(fs::is_symlink(link));
+    CHECK(fs::status(path).permissions() == perms);
+  }
+}
+
 TEST_CASE("files without a size are read to their end") { CHECK(read_file("/proc/self/status").starts_with("Name:")); }
 
 TEST_CASE("a folder is made with what is missing on the way, and who made it is told") {

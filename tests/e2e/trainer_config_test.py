@@ -6,6 +6,7 @@ python3 trainer_config_test.py MEMTUNE [unittest arguments]
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,23 @@ class TrainerConfig(unittest.TestCase):
         merged = self.memtune("export", "--trainer", "axolotl", "--into", "mine.yml", "--strategy", "none").stdout
         self.assertIn("base_model: acme/tiny  # the base", merged)
         self.assertIn("gradient_checkpointing: false", merged)
+
+    def test_what_comes_next_can_be_pasted_whatever_the_files_are_called(self):
+        (self.folder / "my config.yml").write_text(AXOLOTL)
+        ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "my config.yml", *SHORT, "--out", "a run",
+                             "--strategy", "checkpoint:full")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        command = ended.stderr.rpartition("next: memtune ")[2].partition(", or ")[0]
+        self.assertEqual(shlex.split(command), ["export", "a run", "--trainer", "axolotl", "--into", "my config.yml"])
+        self.assertEqual(self.memtune(*shlex.split(command)).returncode, 0)
+
+    def test_an_adapter_of_which_the_config_does_not_say_all_is_not_trained_as_the_whole_model(self):
+        (self.folder / "mine.yml").write_text(AXOLOTL.replace("lora_alpha: 8\n", ""))
+        ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--dry-run")
+        self.assertEqual((ended.returncode, ended.stderr),
+                         (2, "memtune: mine.yml does not say lora_alpha: --lora does\n"))
+        ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--dry-run", "--lora", "r=4")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
 
     def test_flags_that_are_given_win_and_what_it_has_now_is_tried(self):
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--batch", "1", "--dry-run")

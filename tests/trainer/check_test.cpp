@@ -137,3 +137,14 @@ TEST_CASE("what real configs have beside memory settings is no problem") {
   }
   CHECK(read >= 9);
 }
+
+TEST_CASE("what is not read is told, never taken for what a trainer does by itself") {
+  CHECK_THROWS_WITH_AS(check("axolotl", "x: &b\n  gradient_checkpointing: true\n<<: *b\n"),
+                       "x.yaml: what '<<' merges in is not read: write it out", UsageError);
+  CHECK(check("axolotl", "x: &b true\ngradient_checkpointing: *b\n").notes ==
+        Lines{"gradient_checkpointing is '*b', which is not followed"});
+  CHECK_THROWS_WITH_AS(check("torchtitan", "[activation_checkpoint]\nmode = 'full'\n", "x.toml"),
+                       "x.toml: torchtitan 0.3.0 takes no .toml file; --trainer-version below 0.3 does", UsageError);
+  CHECK(meaning(check("torchtitan", "activation_checkpoint = {mode = 'full'}\n", "x.toml", {{"", "0.2.2"}})) ==
+        "checkpoint:full");
+}

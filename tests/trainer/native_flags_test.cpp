@@ -140,3 +140,16 @@ TEST_CASE("what cannot be read is refused in one line") {
         "x.yaml: micro_batch_size must be a whole number, not \"two\"");
   CHECK(refusal("axolotl", "{}").find("ending in .yaml") != std::string::npos);
 }
+
+TEST_CASE("an adapter of which the config does not say all is not passed over") {
+  const auto native = of("axolotl", "adapter: lora\nlora_target_linear: true\nlora_r: 4\n");
+  CHECK(told(native).find("--lora") == std::string::npos);
+  CHECK(native.missing == std::map<std::string, std::vector<std::string>>{{"lora", {"lora_alpha"}}});
+  CHECK(of("axolotl", "adapter: lora\nlora_target_linear: true\nlora_r: 4\nlora_alpha: 8\n").missing.empty());
+  CHECK(of("axolotl", "lora_r: 4\n").missing.empty());
+}
+
+TEST_CASE("a config that merges others' keys in is refused: what they say would be missing") {
+  CHECK(refusal("axolotl", "x: &b\n  adapter: lora\n<<: *b\n") ==
+        "x.yaml: what '<<' merges in is not read: write it out");
+}

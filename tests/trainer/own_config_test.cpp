@@ -1,6 +1,8 @@
 // What a person's config says beside the keys decides which strategies are written into it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/trainer/check.h"
@@ -153,4 +155,12 @@ TEST_CASE("keys have the names of the release, or those that the config uses alr
             "gradient_checkpointing: true\n"));
   CHECK(has(into("trl", "seed: 1\n", 4, "x.yaml", {{"", "1.17"}}).text, "these keys were looked up in trl 1.16.0"));
   CHECK_THROWS_AS(into("trl", "seed: 1\n", 4, "x.yaml", {{"torch", "2.0"}}), UsageError);
+}
+
+TEST_CASE("a config whose lines end as Windows has them keeps that, and one that mixes ends keeps its own lines") {
+  const std::string text = into("axolotl", "seed: 1\r\ngradient_checkpointing: false # mine\r\n", 4).text;
+  CHECK(std::ranges::count(text, '\r') == std::ranges::count(text, '\n'));
+  CHECK(text.find("gradient_checkpointing: true # mine\r\n") != std::string::npos);
+  CHECK(into("axolotl", text, 4).text == text);
+  CHECK(std::ranges::count(into("axolotl", "seed: 1\r\nlr: 1\n", 4).text, '\r') == 1);
 }

@@ -76,3 +76,21 @@ TEST_CASE("what is no TOML, or cannot be changed line by line, is refused with i
                        "x.toml: c is written in braces: write it as a table of its own", UsageError);
   CHECK_THROWS_AS(put("[[c]]\nx = 1\n", {"c", "x"}, 2), UsageError);
 }
+
+TEST_CASE("a table in braces is read; what memtune does not read of it is refused") {
+  CHECK(read("c = {x = 'full', y = [1, 2], z = { w = true } } # d\n", {"c", "x"}) == json("full"));
+  CHECK(read("c = {x = 'full', z = { w = true } }\n", {"c", "z", "w"}) == json(true));
+  CHECK_THROWS_WITH_AS(read("c = {x = 1, x = 2}\n", {"c", "x"}), "x.toml: c.x is in braces that memtune does not read",
+                       UsageError);
+}
+
+TEST_CASE("a table of keys with dots gets its new setting beside them: a head would make it twice") {
+  CHECK(put("c.x = 1\n\n[d]\nz = 1\n", {"c", "y"}, 2) == "c.x = 1\nc.y = 2\n\n[d]\nz = 1\n");
+  CHECK(put("[c]\nd.x = 1\nz = 1\n", {"c", "d", "y"}, 2) == "[c]\nd.x = 1\nd.y = 2\nz = 1\n");
+}
+
+TEST_CASE("what is set twice is refused, but for tables of a list") {
+  CHECK_THROWS_WITH_AS(read("[c]\nx = 1\nx = 2\n", {"c", "x"}), "x.toml has the key c.x twice", UsageError);
+  CHECK_THROWS_WITH_AS(read("[c]\nx = 1\n[c]\n", {"c", "x"}), "x.toml has the key c twice", UsageError);
+  CHECK(read("[[c]]\nx = 1\n[c.d]\n[[c]]\nx = 2\n[c.d]\n[e]\ny = 3\n", {"e", "y"}) == json(3));
+}

@@ -12,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from memtune_values import Node, Value, Values, View, is_plain, nbytes, tensors_in
+from memtune_values import Node, Value, Values, View, is_plain, nbytes, replaced, tensors_in
 
 # --- ops --------------------------------------------------------------------------------------------------------------
 
@@ -117,25 +117,20 @@ class Recorder(Values):
         known = {t.untyped_storage()._cdata for t in inputs if plain}
         written = [t for t in tensors_in([args[i] if i < len(args) else kwargs.get(n) for i, n in traits.writes])
                    if is_plain(t)]
-        again = plain and traits.again and "recompute" in self.places(call, False)
+        again = plain and traits.again and "recompute" in self.places(call, False) and \
+            kwargs.get("generator") is None  # whose state is its owner's
         random = self.streams.generator() if again and traits.random else None
         olds = {t.untyped_storage()._cdata: self.overwrite(t) for t in written}
         again = again and all(o is not None and (o.node or o.bare and traits.overwrites) for o in olds.values())
         result = func(*args, **kwargs)
-
-        def view(a: Any) -> Any:
-            if isinstance(a, torch.Tensor):
-                return View(olds.get(a.untyped_storage()._cdata) or self.needed(a), a)
-            if isinstance(a, dict):
-                return {k: view(v) for k, v in a.items()}
-            return type(a)(map(view, a)) if type(a) in (list, tuple) else a
 
         made = [(i, t) for i, t in enumerate(tensors_in(result))
                 if plain and is_plain(t) and t.untyped_storage()._cdata not in known and self.find(t) is None]
         if not made and not olds:
             return result
         self.places(call, True)
-        node = Node(self, func, view([list(args), kwargs]), random) if again else None
+        node = Node(self, func, replaced([list(args), kwargs], torch.Tensor, lambda a: View(
+            olds.get(a.untyped_storage()._cdata) or self.needed(a), a)), random) if again else None
         for i, t in made:
             value = self.make(call, t, node, traits.bare)
             if node:

@@ -10,6 +10,8 @@ plugins: [memtune_plan.AxolotlPlugin]. Their own gradient checkpointing and acti
 from __future__ import annotations
 
 import contextlib
+import copy
+import types
 import warnings
 from collections import Counter
 from typing import Any, Callable
@@ -19,7 +21,7 @@ from torch import nn
 
 # export writes the text of these here
 from memtune_ops import Functions, Ops, Recorder
-from memtune_values import Group, PlanError, Saved, Value, is_plain, nbytes, tensors_in
+from memtune_values import Group, PlanError, Saved, Streams, Value, is_plain, nbytes, tensors_in
 
 # --- data: written by memtune export ----------------------------------------------------------------------------------
 PLAN: dict[str, Any] = {
@@ -32,6 +34,21 @@ PLAN: dict[str, Any] = {
     "compile": {"budget": 0.5, "blocks": [], "max_bytes": 1 << 26},
 }
 # --- end of data ------------------------------------------------------------------------------------------------------
+
+
+class Forward:
+    """What a block runs under the plan. A copy of the block runs what was there before."""
+
+    def __init__(self, block: nn.Module, before: Any, run: Callable[..., Any]) -> None:
+        self.block, self.before, self.run = block, before, run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self.before:
+            return copy.deepcopy(self.before, memo)
+        return types.MethodType(type(self.block).forward, memo.get(id(self.block), self.block))
 
 
 class Plan(Recorder):
@@ -79,10 +96,8 @@ class Plan(Recorder):
             own.clear()
             return result
 
-        setattr(block, name, forward)
-        block.__dict__["_memtune_plan"] = self
-        self.undo += [lambda: setattr(block, name, before) if before else block.__dict__.pop(name),
-                      lambda: block.__dict__.pop("_memtune_plan")]
+        setattr(block, name, Forward(block, before, forward))
+        self.undo.append(lambda: setattr(block, name, before) if before else block.__dict__.pop(name))
 
     def track(self, block: nn.Module) -> None:
         """The module that runs, by its path in the block."""
@@ -106,6 +121,11 @@ class Plan(Recorder):
         return self.pack(t)
 
     def begin(self, index: int, args: Any, kwargs: Any) -> None:
+        device = next(self.blocks[index].parameters()).device
+        if device != self.streams.device:
+            if index > 0:
+                raise PlanError(f"the blocks are on {self.streams.device} and {device}: the plan is for one device")
+            self.streams = Streams(device)  # moved since the plan was applied
         self.index, self.region, self.call, self.busy = index, [""], None, False
         self.group, self.seen = Group(self.group if index > 0 else None), Counter()
         self.purge()
@@ -140,7 +160,7 @@ def find_blocks(model: nn.Module, plan: dict[str, Any]) -> list[nn.Module]:
         raise PlanError(f"the plan is for {plan['blocks']} blocks in '{plan['path']}'; in this model "
                         f"{there or 'nothing is repeated'}")
     blocks = max((fitting[name] for name in named), key=lambda b: sum(p.numel() for p in b[0].parameters()))
-    if any(hasattr(b, "_memtune_plan") for b in blocks):
+    if any(isinstance(f, Forward) for b in blocks for f in b.__dict__.values()):
         raise PlanError("the model has a plan already: remove() it first")
     return blocks
 
@@ -172,11 +192,16 @@ def __getattr__(name: str) -> Any:
         class PlanCallback(TrainerCallback):
             """The plan from the beginning of a training to its end."""
 
+            plan: Plan | None = None
+
             def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+                if self.plan is not None:  # of a training that was stopped
+                    self.plan.remove()
                 self.plan = apply(model)
 
             def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-                self.plan.remove()
+                if self.plan is not None:
+                    self.plan.remove()
 
         return PlanCallback
     if name == "AxolotlPlugin":

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -174,35 +174,34 @@ class Node:
     def rerun(self) -> None:
         copies = {id(old): torch.UntypedStorage(count, device=self.run.streams.device) if old.bare
                   else old.storage().clone() for old, _, count in self.written}
-
-        def make(a: Any) -> Any:
-            if isinstance(a, View):
-                return a.tensor(copies[id(a.value)] if id(a.value) in copies else a.value.storage())
-            if isinstance(a, dict):
-                return {k: make(v) for k, v in a.items()}
-            return type(a)(map(make, a)) if type(a) in (list, tuple) else a
-
-        args, kwargs = make(self.args)
+        args, kwargs = replaced(self.args, View, lambda v: v.tensor(
+            copies[id(v.value)] if id(v.value) in copies else v.value.storage()))
         with torch.autocast(self.run.streams.device.type, enabled=False):
             before = None if self.random is None else self.run.streams.generator(self.random)
             made = tensors_in(self.func(*args, **kwargs))
             if before is not None:
                 self.run.streams.generator(before)
-        for i, output in self.outputs:
+        held = [(output, made[i].untyped_storage()) for i, output in self.outputs]
+        for output, storage in held + [(output, copies[id(old)]) for old, output, _ in self.written]:
             if (value := output()) is not None:
-                value.held = made[i].untyped_storage()
-        for old, output, _ in self.written:
-            if (value := output()) is not None:
-                value.held = copies[id(old)]
+                value.held = storage
         self.args, self.written = None, []
 
 
 def tensors_in(a: Any) -> list[torch.Tensor]:
     if isinstance(a, torch.Tensor):
         return [a]
-    if isinstance(a, dict):
-        a = list(a.values())
+    a = list(a.values()) if isinstance(a, dict) else a
     return [t for v in a for t in tensors_in(v)] if isinstance(a, (list, tuple)) else []
+
+
+def replaced(a: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """With what is of that kind in it changed. A closure that calls itself would keep memory, as a cycle."""
+    if isinstance(a, kind):
+        return change(a)
+    if isinstance(a, dict):
+        return {k: replaced(v, kind, change) for k, v in a.items()}
+    return type(a)(replaced(v, kind, change) for v in a) if type(a) in (list, tuple) else a
 
 
 def nbytes(t: torch.Tensor) -> int:
@@ -269,6 +268,7 @@ class Values:
     def pack(self, t: torch.Tensor) -> Saved:
         was, self.busy = self.busy, True
         try:
+            t = t if t.grad_fn is None else t.detach()  # a function's result would hold itself through its node
             value = self.find(t) if is_plain(t) else None
             if value is None:
                 return Saved(self.group, t)

@@ -1,0 +1,132 @@
+"""What becomes of a model that has a plan, and of the memory of its steps."""
+import copy
+import gc
+import sys
+import warnings
+
+import torch
+from torch import nn
+
+import plans
+from plans import EVERY_PLAN, Decoder, applied, data, equal, step, tokens
+
+mp = plans.load()
+warnings.filterwarnings("ignore", message="memtune_plan: the blocks run none of")
+
+
+def loss(model):
+    return model(tokens())
+
+
+def decoder(**options):
+    torch.manual_seed(0)
+    return Decoder(**options)
+
+
+def check_copies_of_the_model():
+    """An average of the weights is a copy that goes its own way, without the plan."""
+    other = decoder()
+    with torch.no_grad():
+        for p in other.parameters():
+            p.mul_(1.5)
+    wanted = step(other, loss)
+    for compiled in (False, True):
+        model = decoder()
+        with applied(mp, model, data(3, "recompute host"), compile=compiled):
+            copied = copy.deepcopy(model)
+        copied.load_state_dict(other.state_dict())
+        assert equal(step(copied, loss), wanted), compiled
+        with applied(mp, copied, data(3, "host host")) as run:
+            assert equal(step(copied, loss), wanted)
+            assert run.streams.moved_bytes > 0
+
+
+def check_nothing_waits_for_the_collector():
+    model = decoder()
+
+    def tensors():
+        return sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
+
+    for others in EVERY_PLAN:
+        with applied(mp, model, data(3, others)):
+            for run in (lambda: step(model, loss), lambda: loss(model)):  # also where nothing runs backward
+                run()
+                gc.collect()
+                gc.disable()
+                before = tensors()
+                for _ in range(5):
+                    run()
+                after = tensors()
+                gc.enable()
+                assert after == before, (others, before, after)
+
+
+class Noise(nn.Module):
+    """With random numbers of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.random = nn.Linear(8, 8), torch.Generator().manual_seed(1)
+
+    def forward(self, x):
+        kept = torch.empty_like(x).bernoulli_(0.5, generator=self.random)
+        return (self.up(x) * kept).tanh() * torch.randn(x.shape, generator=self.random)
+
+
+def check_random_numbers_of_others():
+    def model():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Sequential(*[Noise() for _ in range(3)]))
+
+    x = torch.randn(4, 8)
+    plain = step(model(), lambda m: m(x).sum())
+    for others in EVERY_PLAN:
+        fresh = model()
+        with applied(mp, fresh, data(3, others, path="0")):
+            assert equal(step(fresh, lambda m: m(x).sum()), plain), others
+
+
+def check_moved_to_a_device():
+    there = decoder(tied=False)
+    plain, weights = step(there, loss), there.state_dict()
+    with torch.device("meta"):
+        model = decoder(tied=False)
+    with applied(mp, model, data(3, "host host", input="keep")) as run:
+        model.to_empty(device="cpu").load_state_dict(weights)
+        assert equal(step(model, loss), plain)
+        assert run.streams.moved_bytes > 0
+
+
+def check_blocks_on_several_devices():
+    model = decoder()
+    model.layers[1].to("meta")
+    with applied(mp, model, data(3, "host host")):
+        try:
+            loss(model)
+        except mp.PlanError as error:
+            assert str(error) == "the blocks are on cpu and meta: the plan is for one device"
+        else:
+            raise AssertionError("ran")
+
+
+def check_training_again():
+    """A training that was stopped has not come to the callback's end."""
+    model = decoder()
+    mp.PLAN = data(3, "host host")
+    plain = step(model, loss)
+    callback = mp.PlanCallback()
+    for end in (False, True, True):
+        callback.on_train_begin(None, None, None, model=model)
+        assert equal(step(model, loss), plain)
+        if end:
+            callback.on_train_end(None, None, None)
+    assert not any("forward" in block.__dict__ for block in model.layers)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    chosen = sys.argv[1:]
+    for name, check in list(globals().items()):
+        if name.startswith("check_") and (not chosen or name in chosen):
+            check()
+            print("ok", name, flush=True)
