@@ -207,7 +207,9 @@ class HuggingFace(ToolTest):
         self.write()
         answer = self.sweep("--model", ".", "--seq", "16", "--batch", "auto", "--global-batch", "4", "--loss-impl",
                                  "fused", "--optimizer", "adamw_8bit", "--strategy", "none", "--rounds", "1")
-        self.assertEqual(answer["recommendation"]["batch"], 4)
+        tried = [trial["batch"] for trial in answer["trials"] if trial["outcome"] == "ok"]
+        self.assertEqual(max(tried), 4)  # which of them is the fastest is the machine's to say
+        self.assertIn(answer["recommendation"]["batch"], tried)
         self.assertEqual(answer["global_batch"], 4)
 
 
