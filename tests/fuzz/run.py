@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every parser under libFuzzer, several at a time; seeds are made from tests/data.
 
-    run.py MEMTUNE_FUZZ [--runs N] [--jobs N] [--corpus FOLDER] [PARSER...]
+    run.py MEMTUNE_FUZZ [--runs N] [--seconds N] [--jobs N] [--corpus FOLDER] [PARSER...]
 
 Exit code 1: a fault was found; the input lies in the corpus folder under crash-..., and is told.
 """
@@ -17,6 +17,7 @@ import sys
 import zipfile
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
+LEAST = 5000  # executions, in whatever time
 PROFILES = os.path.join(DATA, "..", "..", "..", "profiles")
 
 
@@ -175,25 +176,27 @@ def seeds():
     }
 
 
-def fuzz(program, parser, texts, corpus, runs):
+def fuzz(program, parser, texts, corpus, runs, seconds):
     """(executions, what is wrong)"""
     folder = os.path.join(corpus, parser)
     os.makedirs(folder, exist_ok=True)
     for i, text in enumerate(texts):
         with open(os.path.join(folder, f"seed-{i}"), "wb") as file:
             file.write(text)
-    command = [program, f"--parser={parser}", folder, f"-runs={runs}", "-seed=1", "-timeout=10", "-rss_limit_mb=2048",
-               "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/../{parser}-", "-verbosity=0"]
+    command = [program, f"--parser={parser}", folder, f"-runs={runs}", f"-max_total_time={seconds}", "-seed=1",
+               "-timeout=10", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/../{parser}-", "-verbosity=0"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     count = re.search(r"number_of_executed_units: *(\d+)", done.stdout)
     executions = int(count.group(1)) if count else 0
-    return executions, done.stdout[-3000:] if done.returncode != 0 or executions < runs else ""
+    least = min(runs, LEAST) if seconds else runs
+    return executions, done.stdout[-3000:] if done.returncode != 0 or executions < least else ""
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--runs", type=int, default=200_000)
+    parser.add_argument("--seconds", type=int, default=0, help="a parser has at most; 0: until its runs are over")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--corpus", default="fuzz-corpus")
     parser.add_argument("parsers", nargs="*")
@@ -202,7 +205,8 @@ def main():
     names = options.parsers or list(texts)
     failed, total = False, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = {name: pool.submit(fuzz, options.program, name, texts[name], options.corpus, options.runs) for name in names}
+        jobs = {name: pool.submit(fuzz, options.program, name, texts[name], options.corpus, options.runs,
+                                  options.seconds) for name in names}
         for name, job in jobs.items():
             executions, problem = job.result()
             failed |= bool(problem)
