@@ -17,7 +17,7 @@ import sys
 import zipfile
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
-LEAST = 5000  # executions, in whatever time
+LEAST = 1000  # executions, in whatever time
 PROFILES = os.path.join(DATA, "..", "..", "..", "profiles")
 
 
