@@ -18,8 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kDescription[] =
-    R"(Write a strategy as a trainer's configuration: the recommended one, or the one you name. Or say what a
-configuration of yours amounts to.
+    R"(Write a strategy as a trainer's configuration, or say what a configuration of yours amounts to.
 
 Examples:
   memtune export --trainer torchtune

@@ -41,6 +41,18 @@ TEST_CASE("no line of any command's help is wider than the terminal") {
   }
 }
 
+TEST_CASE("what a command is for is a whole sentence") {
+  cli::Action action;
+  const auto app = cli::make_app(action);
+  for (const CLI::App* command : app->get_subcommands({})) {
+    if (command->get_group().empty()) continue;
+    const std::string description = command->get_description();
+    CAPTURE(description);
+    const std::string first = description.substr(0, description.find('\n'));
+    CHECK((first.ends_with('.') || first == description));
+  }
+}
+
 TEST_CASE("options stand under headings, what is asked for most first") {
   const std::string help = Workspace().memtune("sweep --help").out;
   size_t last = 0;
