@@ -20,6 +20,15 @@ constexpr int64_t kCpuGenerator = 5056;  // of the Mersenne twister
 
 int64_t rounded(int64_t bytes, int64_t grain) { return (bytes + grain - 1) / grain * grain; }
 
+// As CUDACachingAllocator.cpp: a large block is a segment of its own, of which at most kSmallSize is not cut off again.
+int64_t block_bytes(int64_t bytes, int64_t grain) {
+  constexpr int64_t kSmallSize = 1 << 20, kMinLargeAlloc = 10 << 20, kRoundLarge = 2 << 20;
+  const int64_t asked = rounded(bytes, grain);
+  if (grain == 1 || asked < kMinLargeAlloc) return asked;
+  const int64_t segment = rounded(asked, kRoundLarge);
+  return segment - asked <= kSmallSize ? segment : asked;
+}
+
 // Plans place arguments; a list's tensors have numbers of their own.
 int argument_of(const config::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
 
@@ -66,7 +75,7 @@ struct Storages {
 Storages find_storages(const config::ProgramFacts& facts, const StepCosts& costs) {
   Storages all;
   for (const StepCosts::Value& value : costs.values) {
-    const int64_t held = rounded(value.bytes, costs.grain_bytes);
+    const int64_t held = block_bytes(value.bytes, costs.grain_bytes);
     const bool outside = value.run < 0;
     const config::OpFacts* op = outside ? nullptr : &facts.ops.at(costs.runs[value.run].op);
     all.values.push_back({static_cast<int>(all.values.size()), value.run, op ? op->block : -1,
