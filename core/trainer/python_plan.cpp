@@ -14,7 +14,6 @@ namespace memtune::trainer {
 namespace {
 
 constexpr std::string_view kBegin = "# --- data: ", kEnd = "# --- end of data ";
-constexpr std::string_view kImport = "\n# export writes the text of these here";
 constexpr size_t kColumns = 118;
 
 std::string literal(const std::string& text) { return nlohmann::json(text).dump(); }  // Python reads it the same
@@ -56,13 +55,29 @@ void put_treatment(const Treatment& treatment, std::string& text) {
 // "model.layers" of "model.layers.3".
 std::string list_path(const std::string& block) { return block.substr(0, block.rfind('.')); }
 
+// What can leave while a compiled forward runs, a tenth shorter than a third of the step with everything kept; where no
+// trial tells, what the plan moves.
+int64_t hidden_bytes(const TreatedProgram& treated, const result::Row& row, const report::Report& report) {
+  double link_bytes_per_ms = 0, forward_ms = 0;
+  for (const result::Row& other : report.rows) {
+    if (!result::worked(other) || !result::same_axes(other, row)) continue;
+    link_bytes_per_ms = std::max(link_bytes_per_ms, other.measurement.transfer.link_out_gb_per_s * 1e6);
+    if (!result::is_base(other)) continue;
+    const double passes_ms = other.measurement.step_ms.median - other.measurement.optimizer_ms;
+    forward_ms = 0.9 * passes_ms / 3 / static_cast<double>(std::max<int64_t>(other.passes, 1));
+  }
+  const auto bytes = static_cast<int64_t>(link_bytes_per_ms * forward_ms);
+  return bytes > 0 ? bytes : treated.moved_bytes;
+}
+
 std::string data(const TreatedProgram& treated, const config::Plan& plan, const config::ProgramFacts& facts,
-                 const std::string& name) {
+                 const result::Row& row, const report::Report& report) {
   const config::TransferSettings& transfer = plan.transfer;
   const bool ahead = transfer.schedule == config::Schedule::block || transfer.prefetch_bytes > 0;
   const int64_t stash = std::min(transfer.stash_bytes, 2 * treated.most_moved_bytes);
   std::string text = "PLAN: dict[str, Any] = {\n";
-  text += "    \"name\": " + literal(name) + ", \"path\": " + literal(list_path(facts.blocks.front().region)) +
+  text += "    \"name\": " + literal(row.measurement.strategy) +
+          ", \"path\": " + literal(list_path(facts.blocks.front().region)) +
           ", \"blocks\": " + std::to_string(facts.blocks.size()) +
           ", \"parameters\": " + std::to_string(facts.parameters) + ",\n";
   text += "    \"input\": \"" + std::string(treated.moves_input ? "host" : "keep") + "\",  # of the first block\n";
@@ -79,12 +94,11 @@ std::string data(const TreatedProgram& treated, const config::Plan& plan, const 
           ", \"stash_bytes\": " + std::to_string(stash) +
           ", \"prefetch_blocks\": " + std::to_string(ahead ? std::max(1, transfer.prefetch_blocks) : 0) + ",\n";
   text +=
-      "    # Compiled blocks save other values. The budget is the share of the bytes that eager blocks save which "
-      "this\n";
-  text += "    # plan does not make again; what moves is of the same blocks, and no larger than what moves here.\n";
-  text += "    \"compile\": {\"budget\": " + fixed(std::clamp(treated.saved_share, 0.0, 1.0), 2) +
-          ", \"blocks\": " + numbers(treated.moving_blocks) +
-          ", \"max_bytes\": " + std::to_string(treated.largest_moved_bytes) + "},\n}\n";
+      "    # Under torch.compile: what all blocks may leave on the device, as here, and what else can move while a "
+      "forward runs.\n";
+  text += "    \"compile\": {\"left_bytes\": " + std::to_string(treated.left_bytes) +
+          ", \"hidden_bytes\": " + std::to_string(hidden_bytes(treated, row, report)) +
+          "}, \"peak_bytes\": " + std::to_string(result::peak(row)) + ",\n}\n";
   return text;
 }
 
@@ -101,21 +115,13 @@ std::string head(const PythonPlan& plan, const result::Row& row, const report::R
 }  // namespace
 
 std::string python_template() {
-  const std::string_view plan = python_plan_text();
-  const size_t import = plan.find(kImport), data = plan.find(kBegin), rest = plan.find('\n', plan.find(kEnd)) + 1;
-  std::string text(plan.substr(0, import));
-  text +=
-      "import weakref\n\n"
-      "from torch.multiprocessing.reductions import StorageWeakRef\n"
-      "from torch.overrides import TorchFunctionMode\n"
-      "from torch.utils._python_dispatch import TorchDispatchMode\n\n";
-  text += plan.substr(data, rest - data);
-  for (const std::string_view part : {python_values_text(), python_ops_text()}) {
-    const size_t mark = part.find("\n# --- ");
-    text += part.substr(part.find('\n', mark + 1) + 1);
-    text += "\n";
+  std::string text(python_part("plan"));
+  for (const std::string name : {"values", "compiled"}) {
+    const std::string_view part = python_part(name);
+    const size_t import = text.find("from memtune_" + name + " import *"), mark = part.find("\n# --- ") + 1;
+    text.replace(import, text.find('\n', import) + 1 - import, part.substr(mark));
   }
-  return text + std::string(plan.substr(rest));
+  return text;
 }
 
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
@@ -127,8 +133,8 @@ PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFact
   PythonPlan result{"", treated.notes};
   const std::string whole = python_template();
   const size_t begin = whole.find('\n', whole.find(kBegin)) + 1, end = whole.find(kEnd);
-  result.text = head(result, row, report) + whole.substr(0, begin) +
-                data(treated, plan, facts, row.measurement.strategy) + whole.substr(end);
+  result.text =
+      head(result, row, report) + whole.substr(0, begin) + data(treated, plan, facts, row, report) + whole.substr(end);
   return result;
 }
 

@@ -24,9 +24,7 @@ PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFact
 // python/memtune_plan.py with the text of what it imports of the others beside it.
 std::string python_template();
 
-// The files as they lie in the tree.
-std::string_view python_plan_text();
-std::string_view python_ops_text();
-std::string_view python_values_text();
+// A file as it lies in the tree: "plan", "values" or "compiled".
+std::string_view python_part(std::string_view name);
 
 }  // namespace memtune::trainer

@@ -77,12 +77,9 @@ class Reader {
     std::ranges::sort(result.treatments, {}, [](const Treatment& t) { return t.blocks.front(); });
     result.regions.assign(regions_.begin(), regions_.end());
     result.moves_input = moves_input_;
-    result.largest_moved_bytes = largest_moved_;
-    for (size_t i = 0; i < moved_.size(); ++i) {
-      result.most_moved_bytes = std::max(result.most_moved_bytes, moved_[i]);
-      if (moved_[i] > 0) result.moving_blocks.push_back(static_cast<int>(i));
-    }
-    if (saved_bytes_ > 0) result.saved_share = static_cast<double>(left_bytes_) / static_cast<double>(saved_bytes_);
+    if (!moved_.empty()) result.most_moved_bytes = std::ranges::max(moved_);
+    result.moved_bytes = std::accumulate(moved_.begin(), moved_.end(), moved_input_bytes_);
+    result.left_bytes = left_bytes_;
     put_notes(result.notes);
     return result;
   }
@@ -114,11 +111,8 @@ class Reader {
   }
 
   void count(const OpFacts& op, int64_t bytes, Place place) {
-    saved_bytes_ += bytes;
-    if (place != Place::recompute) left_bytes_ += bytes;
-    if (place != Place::host) return;
-    moved_[op.block] += bytes;
-    largest_moved_ = std::max(largest_moved_, bytes);
+    if (place == Place::keep) left_bytes_ += bytes;
+    if (place == Place::host) moved_[op.block] += bytes;
   }
 
   void read_outside(const OpFacts& op, FunctionPlaces places) {
@@ -128,7 +122,7 @@ class Reader {
   }
 
   // What blocks take from outside and hand to it. Python moves the hidden state of the first block, the largest of its
-  // inputs, and sees only what blocks themselves save.
+  // inputs, and sees only what blocks themselves save; a hidden state that stays is among what they leave.
   void read_borders() {
     std::vector<bool> taken(facts_.ops.size()), used_in_block(facts_.ops.size());
     for (const OpFacts& op : facts_.ops)
@@ -138,18 +132,22 @@ class Reader {
         used_in_block[maker] = true;
         if (op.block == 0) taken[maker] = true;
       }
-    int64_t hidden = 0;
+    int64_t hidden = 0, kept_hidden = 0;
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
       const OpFacts& op = facts_.ops[i];
       const int64_t bytes = op.output_bytes.empty() ? 0 : op.output_bytes[first_output(op)];
       const bool saved = !op.output_saved.empty() && op.output_saved[first_output(op)];
       if (op.block >= 0 && is_counted(op, measured_) && !used_in_block[i] && saved && places(i).result != Place::keep)
         outside_bytes_ += bytes;
-      if (op.block >= 0 || !taken[i] || tier(places(i).result) != Place::host) continue;
-      moves_input_ = true;
-      hidden = std::max(hidden, saved ? bytes : 0);
+      if (op.block >= 0 || !taken[i]) continue;
+      const bool moves = tier(places(i).result) == Place::host;
+      moves_input_ = moves_input_ || moves;
+      int64_t& largest = moves ? hidden : kept_hidden;
+      largest = std::max(largest, saved ? bytes : 0);
     }
     outside_bytes_ -= hidden;
+    moved_input_bytes_ = hidden;
+    if (!moves_input_) left_bytes_ += kept_hidden;
   }
 
   // The places of most functions are the others'.
@@ -182,7 +180,7 @@ class Reader {
   std::vector<int64_t> moved_;
   std::map<std::string, int> seen_;
   std::set<std::string> regions_, unknown_;
-  int64_t saved_bytes_ = 0, left_bytes_ = 0, largest_moved_ = 0, outside_bytes_ = 0;
+  int64_t left_bytes_ = 0, moved_input_bytes_ = 0, outside_bytes_ = 0;
   bool has_disk_ = false, moves_input_ = false;
 };
 

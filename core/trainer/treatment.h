@@ -33,10 +33,9 @@ struct TreatedProgram {
   std::vector<std::string> regions = {};  // module paths within blocks that functions are named by
   bool moves_input = false;               // of the first block
   int64_t most_moved_bytes = 0;           // of one block
-  int64_t largest_moved_bytes = 0;        // of one value
-  std::vector<int> moving_blocks = {};    // that have values elsewhere
-  double saved_share = 1;  // of the bytes that blocks save, what is not made again; 1 where nothing was measured
-  std::vector<std::string> notes = {};  // what of the plan is done otherwise, or not
+  int64_t moved_bytes = 0;                // of all blocks
+  int64_t left_bytes = 0;                 // that all blocks save and the device keeps; 0 where nothing was measured
+  std::vector<std::string> notes = {};    // what of the plan is done otherwise, or not
 };
 
 // UsageError where no blocks were found, and for a plan of another model.

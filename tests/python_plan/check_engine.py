@@ -156,6 +156,23 @@ def check_autocast():
         assert equal(around_backward(model), plain)
 
 
+def check_casts():
+    """Autocast's copy of a value goes with the value, as in the trials."""
+    model = Decoder(p=0.0)
+
+    def run(model):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return loss(model)
+
+    row = 2 * 16 * 32 * 2  # bytes of a hidden state in bfloat16
+    norms = {"recompute keep": "n1/layer_norm#0 n2/layer_norm#0"}
+    kept, left = [saved_bytes(model, "keep keep", run, ops=ops)[0] for ops in ({}, norms)]
+    assert kept - left == 3 * 2 * row, ((kept - left) / row)
+    plain = step(model, run)
+    with applied(mp, model, data(3, "keep keep", ops=norms)):
+        assert equal(step(model, run), plain)
+
+
 def around_backward(model):
     """The backward of a float32 forward under autocast, as a loop that wraps too much has it."""
     torch.manual_seed(3)
@@ -239,9 +256,9 @@ def check_memory():
 
     def held(run):
         gc.collect()
-        pool = run.streams.host_bytes
+        pinned = {count: len(buffers) for count, buffers in run.streams.free.items()}
         tensors = sum(t.untyped_storage().nbytes() for t in gc.get_objects() if type(t) is torch.Tensor)
-        return pool, tensors, len(run.table), len(run.stash), sum(map(len, run.streams.free.values()))
+        return pinned, tensors, sum(type(o) in (mp.Value, mp.View, mp.Node, mp.Moved) for o in gc.get_objects())
 
     for others, steps in (("recompute host", 200), ("keep keep", 30), ("host recompute", 30)):
         with applied(mp, model, data(3, others)) as run:
@@ -252,18 +269,18 @@ def check_memory():
             assert held(run) == early, (others, early, held(run))
 
 
-def saved_bytes(model, others, **options):
+def saved_bytes(model, others, run=loss, **options):
     """Bytes that wait on the device at the end of the forward, and in host memory; parameters do not count."""
     kept, pack = [], mp.Plan.pack
     mp.Plan.pack = lambda run, t: kept.append(saved := pack(run, t)) or saved
     with applied(mp, model, data(3, others, input="keep", stash_bytes=0, **options)):
+        value = run(model)
         mp.Plan.pack = pack
-        value = loss(model)
         fixed = {p.untyped_storage()._cdata for p in model.parameters()}
-        storages = {s.tensor.untyped_storage()._cdata: s.tensor.untyped_storage() for s in kept if s.tensor is not None}
-        values = {id(s.view.value): s.view.value for s in kept if s.view is not None}
+        values = {id(s.value): s.value for s in kept}.values()
+        storages = {v.kept.untyped_storage()._cdata: v.kept.untyped_storage() for v in values if v.kept is not None}
         return (sum(s.nbytes() for k, s in storages.items() if k not in fixed),
-                sum(v.moved.count for v in values.values() if v.moved is not None), value)
+                sum(v.moved.count for v in values if v.moved is not None), value)
 
 
 def check_what_waits_where():

@@ -1,4 +1,4 @@
-"""The Python plan on models of libraries, under torch.compile, peft, DDP and FSDP2."""
+"""The Python plan on models of libraries, of peft, DDP and FSDP2."""
 import sys
 import tempfile
 import warnings
@@ -102,21 +102,6 @@ def check_trainer():
     plain = losses([])
     mp.PLAN = data(2, "recompute host", "model.layers")
     assert losses([mp.PlanCallback()]) == plain and len(plain) == 6, plain
-
-
-def check_compiled():
-    """The gradients are those of the same compiled model without moving."""
-    model = Decoder(p=0.0, n=2)
-    for budget in (0.5,):
-        results = []
-        for moves in ([], [0, 1]):
-            torch._dynamo.reset()
-            plan = data(2, "keep keep", compile={"budget": budget, "blocks": moves, "max_bytes": 1 << 30}, input="keep")
-            with applied(mp, model, plan, compile=True) as run:
-                results.append([step(model, lambda m: m(plans.tokens())) for _ in range(2)])
-                assert (run.streams.moved_bytes > 0) == bool(moves)
-            assert torch._functorch.config.activation_memory_budget == 1.0
-        assert all(equal(a, b) for a, b in zip(*results)), budget
 
 
 def rank(index, kind, folder):

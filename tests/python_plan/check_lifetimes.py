@@ -2,6 +2,7 @@
 import copy
 import gc
 import sys
+import threading
 import warnings
 
 import torch
@@ -107,6 +108,46 @@ def check_blocks_on_several_devices():
             assert str(error) == "the blocks are on cpu and meta: the plan is for one device"
         else:
             raise AssertionError("ran")
+
+
+def check_several_threads():
+    """As nn.DataParallel runs a model: told in one sentence, and forgotten with the forward."""
+    model, errors = decoder(), []
+    plain = step(model, loss)
+
+    def forwards():
+        try:
+            for _ in range(50):
+                loss(model)
+        except mp.PlanError as error:
+            errors.append(str(error))
+
+    with applied(mp, model, data(3, "recompute host")):
+        threads = [threading.Thread(target=forwards) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors and errors[0].startswith("several threads run the model at once, as nn.DataParallel does"), errors
+        assert equal(step(model, loss), plain)
+        other = []
+        thread = threading.Thread(target=lambda: other.append(step(model, loss)))  # one at a time may be any
+        thread.start()
+        thread.join()
+        assert equal(other[0], plain)
+
+
+def check_compiled_around():
+    """A model that somebody compiles as a whole runs its blocks as they are, under the plan."""
+    model = decoder(p=0.0)
+    plain = step(model, loss)
+    with applied(mp, model, data(3, "host host")) as run:
+        torch._dynamo.reset()
+        whole = torch.compile(model, backend="aot_eager")
+        for _ in range(2):
+            before = run.streams.moved_bytes
+            assert equal(step(whole, loss), plain)
+            assert run.streams.moved_bytes > before
 
 
 def check_training_again():

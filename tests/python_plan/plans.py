@@ -14,13 +14,13 @@ PARTS = os.path.join(ROOT, "core", "trainer", "python")
 
 def joined():
     """The template as export joins it of its parts; check_export.py has export's own."""
-    files = [os.path.join(PARTS, f"memtune_{part}.py") for part in ("plan", "ops", "values")]
-    plan, ops, values = (open(file).read() for file in files)
-    head, rest = plan.split("\n# export writes the text of these here")
-    data, rest = rest[rest.index("# --- data"):].split("# --- end of data")
-    imports = [line for line in (ops + values).splitlines() if line.startswith("from torch.")]
-    return head + "\n".join(["import weakref", *imports, ""]) + data + values[values.index("# --- values"):] + \
-        ops[ops.index("# --- ops"):] + "# ---" + rest
+    text = open(os.path.join(PARTS, "memtune_plan.py")).read()
+    for part in ("values", "compiled"):
+        lines = open(os.path.join(PARTS, f"memtune_{part}.py")).read().split("\n")
+        mark = next(i for i, line in enumerate(lines) if line.startswith("# --- "))
+        before, after = text.split(f"from memtune_{part} import *")
+        text = before + "\n".join(lines[mark:]).rstrip() + after[after.index("\n"):]
+    return text
 
 
 def load(path=None):
@@ -39,7 +39,7 @@ def data(blocks, others, path="layers", ops=None, **fields):
     return {"name": "test", "path": path, "blocks": blocks, "parameters": 0, "input": "host", "regions": "",
             "treatments": [{"blocks": list(range(blocks)), "others": others, "ops": ops or {}}],
             "min_bytes": 0, "saved_min_bytes": 0, "stash_bytes": 1 << 16, "prefetch_blocks": 1,
-            "compile": {"budget": 0.5, "blocks": list(range(blocks)), "max_bytes": 1 << 30}, **fields}
+            "compile": {"left_bytes": 0, "hidden_bytes": 1 << 30}, **fields}
 
 
 class Attention(nn.Module):

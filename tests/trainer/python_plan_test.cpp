@@ -92,7 +92,7 @@ TEST_CASE("a function is counted within its module, writes in place by themselve
                                               {"attn.q/linear#0", {Place::host, Place::keep}}};
   CHECK(treated.treatments[0].functions == expected);
   CHECK(treated.most_moved_bytes == 2 * kMiB);
-  CHECK(treated.moving_blocks == std::vector{0});
+  CHECK(treated.moved_bytes == 2 * kMiB);
 }
 
 TEST_CASE("what did not run when the model was looked at is not counted; where nothing was measured all is") {
@@ -103,13 +103,36 @@ TEST_CASE("what did not run when the model was looked at is not counted; where n
   CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#0"));
   for (OpFacts& op : p.facts.ops) op.output_bytes.clear();
   CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#1"));
-  CHECK(trainer::treat(p.plan, p.facts).saved_share == 1);
 }
 
-TEST_CASE("the share that a compiled block may save is what the plan does not make again") {
+TEST_CASE("what a compiled model may leave on the device is what this plan leaves, the first input with it") {
   Program p = program(2);
   for (const int block : {0, 1}) p.place(5 * block + 3, Place::recompute, Place::recompute);
-  CHECK(trainer::treat(p.plan, p.facts).saved_share == doctest::Approx(0.6));  // 6 of 10 MiB
+  p.place(6, Place::host);
+  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
+  CHECK(treated.left_bytes == 14 * kMiB);  // the input's 4, a linear's 2, two sums of 4
+  CHECK(treated.moved_bytes == 2 * kMiB);
+  p.place(0, Place::host);
+  CHECK(trainer::treat(p.plan, p.facts).left_bytes == 10 * kMiB);
+  CHECK(trainer::treat(p.plan, p.facts).moved_bytes == 6 * kMiB);
+}
+
+TEST_CASE(
+    "what moves while a compiled forward runs is what the link carries in a third of a step; else what moves here") {
+  Program p = program(2);
+  p.place(6, Place::host);
+  report::Report report = report::sample_report();
+  for (result::Row& row : report.rows) row.measurement.transfer.link_out_gb_per_s = 0;
+  CHECK(has(trainer::write_python_plan(p.plan, p.facts, report.rows[1], report).text, "\"hidden_bytes\": 2097152}"));
+  auto base = std::ranges::find_if(report.rows, result::is_base);
+  REQUIRE(base != report.rows.end());
+  base->measurement.step_ms.median = 310;
+  base->measurement.optimizer_ms = 10;
+  base->measurement.outcome = result::Outcome::ok;
+  report.rows[1].measurement.transfer.link_out_gb_per_s = 50;
+  base->batch = report.rows[1].batch;
+  base->sequence = report.rows[1].sequence;
+  CHECK(has(trainer::write_python_plan(p.plan, p.facts, report.rows[1], report).text, "\"hidden_bytes\": 4500000000}"));
 }
 
 TEST_CASE("the first block's input moves; what else lies outside, and the disk, is told") {
@@ -148,6 +171,9 @@ TEST_CASE("the file: what was measured and lost at its head, the plan as its dat
   const std::string whole = trainer::python_template();
   const std::string rest = whole.substr(whole.find("# --- end of data"));
   CHECK(python.text.ends_with(rest));
+  CHECK(has(rest, "class Value:"));
+  CHECK(has(rest, "class Compiled(Plan):"));
+  CHECK_FALSE(has(python.text, "import *"));
 }
 
 TEST_CASE("what cannot be written as Python is refused") {

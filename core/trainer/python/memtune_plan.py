@@ -6,22 +6,24 @@
 
 TRL and the Trainer of transformers: callbacks=[memtune_plan.PlanCallback()]. axolotl, in its YAML:
 plugins: [memtune_plan.AxolotlPlugin]. Their own gradient checkpointing and activation offloading stay off.
+
+How: while a block runs, a TorchFunctionMode sees each function of torch and saved_tensors_hooks what autograd saves.
+What a function makes is a Value, found by its storage. PLAN gives each a place: "keep"; "host", where it is Moved; or
+"recompute": the Node of its function makes it again, of the values that the function has read.
 """
 from __future__ import annotations
 
 import contextlib
 import copy
-import types
+import threading
 import warnings
+import weakref
 from collections import Counter
 from typing import Any, Callable
 
 import torch
 from torch import nn
-
-# export writes the text of these here
-from memtune_ops import Functions, Ops, Recorder
-from memtune_values import Group, PlanError, Saved, Streams, Value, is_plain, nbytes, tensors_in
+from torch.overrides import TorchFunctionMode
 
 # --- data: written by memtune export ----------------------------------------------------------------------------------
 PLAN: dict[str, Any] = {
@@ -31,117 +33,144 @@ PLAN: dict[str, Any] = {
     # "module path/function#occurrence", by the places of what it returns and of what it saves for itself.
     "treatments": [{"blocks": [0, 1], "others": "recompute keep", "ops": {"host keep": "attn/linear#0"}}],
     "min_bytes": 1 << 20, "saved_min_bytes": 1 << 20, "stash_bytes": 1 << 29, "prefetch_blocks": 1,
-    "compile": {"budget": 0.5, "blocks": [], "max_bytes": 1 << 26},
+    # Under torch.compile: what all blocks together may leave on the device, and what can move while a forward runs.
+    "compile": {"left_bytes": 1 << 30, "hidden_bytes": 1 << 30}, "peak_bytes": 0,
 }
 # --- end of data ------------------------------------------------------------------------------------------------------
+
+from memtune_values import *  # export writes the text of that file here
 
 
 class Forward:
     """What a block runs under the plan. A copy of the block runs what was there before."""
 
-    def __init__(self, block: nn.Module, before: Any, run: Callable[..., Any]) -> None:
-        self.block, self.before, self.run = block, before, run
+    def __init__(self, before: Callable[..., Any], run: Callable[..., Any]) -> None:
+        self.before, self.run = before, run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(*args, **kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if self.before:
-            return copy.deepcopy(self.before, memo)
-        return types.MethodType(type(self.block).forward, memo.get(id(self.block), self.block))
+        return copy.deepcopy(self.before, memo)
 
 
-class Plan(Recorder):
+class Plan:
     """The plan at work on a model, whose forwards run one at a time."""
 
-    def __init__(self, model: nn.Module, plan: dict[str, Any], compiled: bool) -> None:
-        self.blocks = find_blocks(model, plan)
-        super().__init__(plan, next(self.blocks[0].parameters()).device)
-        self.undo: list[Callable[[], Any]] = []
-        self.regions = set(plan["regions"].split())
-        if compiled:
-            import torch._functorch.config as functorch
-            budget, functorch.activation_memory_budget = functorch.activation_memory_budget, plan["compile"]["budget"]
-            self.undo.append(lambda: setattr(functorch, "activation_memory_budget", budget))
-        for index, block in enumerate(self.blocks):
-            self.wrap(index, block, compiled)
+    runs = "forward"  # what of a block runs under the plan
 
-    def wrap(self, index: int, block: nn.Module, compiled: bool) -> None:
-        name = "_compiled_call_impl" if compiled else "forward"
-        modes: list[Any] = [] if compiled else [Ops(self), Functions(self)]
-        before = block.__dict__.get(name)
-        if compiled:
-            block.compile()
-        else:
-            self.track(block)
-        inner, pack = getattr(block, name), self.pack_compiled if compiled else self.pack
+    def __init__(self, model: nn.Module, plan: dict[str, Any]) -> None:
+        self.plan, self.blocks, self.undo = plan, find_blocks(model, plan), list[Callable[[], Any]]()
+        self.streams, self.group, self.index = Streams(next(self.blocks[0].parameters()).device), Group(None), 0
+        self.stash: list[weakref.ref[Moved]] = []  # moved, and still on the device
+        self.functions, self.thread, self.running = Functions(self), 0, False
+        self.mode: Any = self.functions
+        self.treatments = {i: ({op: places.split() for places, ops in t["ops"].items() for op in ops.split()},
+                               t["others"].split()) for t in plan["treatments"] for i in t["blocks"]}
+        # In-place forms may stand in branches that are never taken.
+        self.missing = {op for ops, _ in self.treatments.values() for op in ops if "_#" not in op}
+        for index, block in enumerate(self.blocks):
+            self.wrap(index, block)
+
+    def wrap(self, index: int, block: nn.Module) -> None:
+        name, before = self.runs, block.__dict__.get(self.runs)
+        self.prepare(block)
+        inner = getattr(block, name)
         sharded = any(c.__name__ == "FSDPModule" for c in type(block).__mro__)
 
         def forward(*args: Any, **kwargs: Any) -> Any:
             if not torch.is_grad_enabled():
                 return inner(*args, **kwargs)
-            self.begin(index, args, kwargs)
-            own = [self.add(p, Value(self, "keep")) for p in [*block.parameters(), *block.buffers()] if compiled]
-            with contextlib.ExitStack() as stack:
-                for mode in modes:
-                    stack.enter_context(mode)
-                stack.enter_context(torch.autograd.graph.saved_tensors_hooks(pack, self.unpack))
-                result = inner(*args, **kwargs)
+            self.begin(index, next(filter(is_plain, tensors_in([args, kwargs])), None))
+            try:
+                with self.mode, torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack):
+                    result = inner(*args, **kwargs)
+            finally:
+                self.running = False
             if sharded:  # what the block hands on is not made again from parameters that are gone by then
-                for t in filter(is_plain, tensors_in(result)):
-                    if (value := self.find(t)) is not None and value.place == "recompute":
-                        value.held = t.untyped_storage()
-                        self.disown(value.held)
+                for value in filter(None, map(self.find, filter(is_plain, tensors_in(result)))):
+                    value.place = "keep" if value.place == "recompute" else value.place
             self.end(index)
-            own.clear()
             return result
 
-        setattr(block, name, Forward(block, before, forward))
+        setattr(block, name, Forward(inner, self.apart(forward)))
         self.undo.append(lambda: setattr(block, name, before) if before else block.__dict__.pop(name))
 
-    def track(self, block: nn.Module) -> None:
-        """The module that runs, by its path in the block."""
-        def of(name: str, module: nn.Module) -> None:
-            enter = module.register_forward_pre_hook(lambda *_: self.region.append(name))
-            leave = module.register_forward_hook(lambda *_: self.region.__delitem__(-1), always_call=True)
-            self.undo += [enter.remove, leave.remove]
+    def apart(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """From the model around it, which somebody may compile."""
+        return torch.compiler.disable(forward)
 
+    def prepare(self, block: nn.Module) -> None:
+        """From now on the module that runs is known, by its path in the block."""
+        region, known = self.functions.region, set(self.plan["regions"].split())
         for name, module in block.named_modules():
-            while self.regions and name and name not in self.regions:  # adapters, activations: as the module around
+            while known and name and name not in known:  # adapters, activations: as the module around
                 name = name.rpartition(".")[0]
             if module is not block:
-                of(name, module)
+                enter = module.register_forward_pre_hook(lambda *_, name=name: region.append(name))
+                leave = module.register_forward_hook(lambda *_: region.__delitem__(-1), always_call=True)
+                self.undo += [enter.remove, leave.remove]
 
-    def pack_compiled(self, t: torch.Tensor) -> Saved:
-        """Also sees the tensors that stand in while a block is compiled."""
-        moves, count = self.plan["compile"], nbytes(t) if is_plain(t) else 0
-        if self.index in moves["blocks"] and max(self.plan["min_bytes"], 1) <= count <= moves["max_bytes"] and \
-                self.find(t) is None:
-            self.add(t, Value(self, "host"))
-        return self.pack(t)
-
-    def begin(self, index: int, args: Any, kwargs: Any) -> None:
-        device = next(self.blocks[index].parameters()).device
+    def begin(self, index: int, hidden: torch.Tensor | None) -> None:
+        block, thread = self.blocks[index], threading.get_ident()
+        if (self.running or index > 0) and thread != self.thread:
+            raise PlanError("several threads run the model at once, as nn.DataParallel does: the plan follows one; "
+                            "DistributedDataParallel has a process for each")
+        device = next(block.parameters()).device
         if device != self.streams.device:
             if index > 0:
                 raise PlanError(f"the blocks are on {self.streams.device} and {device}: the plan is for one device")
             self.streams = Streams(device)  # moved since the plan was applied
-        self.index, self.region, self.call, self.busy = index, [""], None, False
-        self.group, self.seen = Group(self.group if index > 0 else None), Counter()
-        self.purge()
-        hidden = next(iter(tensors_in([args, kwargs])), None)
-        if index == 0 and hidden is not None and is_plain(hidden) and self.find(hidden) is None and \
-                self.plan["input"] == "host" and nbytes(hidden) >= self.plan["min_bytes"]:
-            self.add(hidden, Value(self, "host"))
+        self.thread, self.running, self.index = thread, True, index
+        self.group = Group(self.group if index > 0 else None)
+        self.functions.region[:], self.functions.seen = [""], Counter()
+        if index == 0 and hidden is not None and self.find(hidden) is None and self.plan["input"] == "host" and \
+                nbytes(hidden) >= self.plan["min_bytes"]:
+            Value(self, "host", hidden)
 
     def end(self, index: int) -> None:
         last = index == len(self.blocks) - 1
-        self.purge()
         self.release(0 if last else self.plan["stash_bytes"])
-        if last and self.missing and self.traits:
+        if last and self.missing:
             warnings.warn("memtune_plan: the blocks run none of " + ", ".join(sorted(self.missing)) +
                           ": what the plan wants of these is not done")
             self.missing = set()
+
+    def release(self, limit: int) -> None:
+        """Drops sources that are copied; beyond `limit` bytes the compute stream waits for the oldest."""
+        held = [m for ref in self.stash if (m := ref()) is not None and m.here is not None]
+        count = sum(m.count for m in held)
+        for moved in held:
+            if count > limit or moved.last is None or moved.last.query():
+                moved.leave()
+                count -= moved.count
+        self.stash = [weakref.ref(m) for m in held if m.here is not None]
+
+    def find(self, t: torch.Tensor) -> Value | None:
+        value = getattr(t.untyped_storage(), "memtune", None)
+        value = value() if isinstance(value, weakref.ref) else value
+        return value if value is not None and value.run is self and value.version == t._version else None
+
+    def needed(self, t: torch.Tensor) -> Value:
+        value = self.find(t) or Value(self, "keep", t)
+        value.use(t)
+        return value
+
+    def pack(self, t: torch.Tensor) -> Any:
+        with torch._C.DisableTorchFunction():
+            t = t if t.grad_fn is None else t.detach()  # a function's result would hold itself through its node
+            if self.functions.inputs is not None:
+                self.functions.pack(t)
+            return View(self.needed(t), t) if is_plain(t) else (t, t._version)
+
+    def unpack(self, saved: Any) -> torch.Tensor:
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if isinstance(saved, View):
+                saved.group.open(self.plan["prefetch_blocks"])
+                return saved.tensor(saved.value.get())
+            if saved[0]._version != saved[1]:
+                raise RuntimeError(CHANGED)
+            return saved[0]
 
     def remove(self) -> None:
         """The model is as it was before."""
@@ -165,6 +194,9 @@ def find_blocks(model: nn.Module, plan: dict[str, Any]) -> list[nn.Module]:
     return blocks
 
 
+from memtune_compiled import *  # and of that
+
+
 def apply(model: nn.Module, *, compile: bool = False, check: bool = True) -> Plan:
     """Puts the plan to work. compile: compiles the blocks under a memory budget, and moves what they then save."""
     if tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2]) < (2, 6):
@@ -181,7 +213,7 @@ def apply(model: nn.Module, *, compile: bool = False, check: bool = True) -> Pla
     if check and PLAN["parameters"] and PLAN["parameters"] not in (count, every) and not packed:
         raise PlanError(f"the plan is for a model of {PLAN['parameters']} parameters, this one has {count}; "
                         "check=False applies it all the same")
-    return Plan(model, PLAN, compile)
+    return (Compiled if compile else Plan)(model, PLAN)
 
 
 def __getattr__(name: str) -> Any:
@@ -195,23 +227,15 @@ def __getattr__(name: str) -> Any:
             plan: Plan | None = None
 
             def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-                if self.plan is not None:  # of a training that was stopped
-                    self.plan.remove()
+                self.on_train_end()  # of a training that was stopped
                 self.plan = apply(model)
 
-            def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            def on_train_end(self, *args: Any, **kwargs: Any) -> None:
                 if self.plan is not None:
                     self.plan.remove()
 
         return PlanCallback
     if name == "AxolotlPlugin":
         from axolotl.integrations.base import BasePlugin
-
-        class AxolotlPlugin(BasePlugin):  # type: ignore[misc]
-            """The plan as soon as the model is loaded."""
-
-            def post_model_load(self, cfg: Any, model: Any) -> None:
-                apply(model)
-
-        return AxolotlPlugin
+        return type(name, (BasePlugin,), {"post_model_load": lambda self, cfg, model: apply(model) and None})
     raise AttributeError(name)

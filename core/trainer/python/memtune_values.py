@@ -1,17 +1,65 @@
-"""Values of a forward by the storage that they are in. Part of the file that export writes, from the mark on."""
+"""What a block makes and autograd saves, by storage. Export writes this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Callable
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+if TYPE_CHECKING:
+    from memtune_plan import Plan
 
 # --- values -----------------------------------------------------------------------------------------------------------
+
+# What Python calls the functions that a plan names.
+ALIASES = dict(pair.split(":") for pair in (
+    "float:to half:to bfloat16:to double:to type:to type_as:to rdiv:div truediv:div rtruediv:div true_divide:div "
+    "radd:add rmul:mul multiply:mul rpow:pow subtract:sub getitem:index concat:cat concatenate:cat contiguous:clone "
+    "iadd:add_ isub:sub_ imul:mul_ idiv:div_ itruediv:div_ ipow:pow_ setitem:copy_").split())
+# Functions of these modules may run again, but for those that move averages or whose memory is filled unseen.
+AGAIN = (None, "torch", "torch._C._nn", "torch._tensor", "torch.functional", "torch.nn.functional", "torch._ops.aten")
+ONCE = ("batch_norm", "instance_norm", "empty", "new_", "zeros", "ones", "full")
+CHANGED = "a tensor that backward needs has been changed in place since it was saved"
 
 
 class PlanError(RuntimeError):
     """The model, or this torch, is not what the plan was made for."""
+
+
+def tensors_in(a: Any) -> list[torch.Tensor]:
+    if isinstance(a, torch.Tensor):
+        return [a]
+    a = a.values() if isinstance(a, dict) else a if isinstance(a, (list, tuple)) else ()
+    return [t for v in a for t in tensors_in(v)]
+
+
+def replaced(a: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """With what is of that kind in it changed."""
+    if isinstance(a, dict):
+        return {k: replaced(v, kind, change) for k, v in a.items()}
+    if type(a) in (list, tuple):
+        return type(a)(replaced(v, kind, change) for v in a)
+    return change(a) if isinstance(a, kind) else a
+
+
+def is_plain(t: torch.Tensor) -> bool:
+    return type(t) in (torch.Tensor, nn.Parameter) and t.layout == torch.strided and not (t.is_conj() or t.is_neg())
+
+
+def nbytes(t: torch.Tensor) -> int:
+    return t.untyped_storage().nbytes()
+
+
+def storage_of(t: torch.Tensor) -> int:
+    return t.untyped_storage()._cdata
+
+
+def whole(t: torch.Tensor) -> torch.Tensor:
+    """The storage that it is in, as bytes."""
+    return torch.empty(0, dtype=torch.uint8, device=t.device).set_(t.untyped_storage(), 0, (nbytes(t),), (1,))
 
 
 class Streams:
@@ -19,9 +67,10 @@ class Streams:
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.cuda = device, device.type == "cuda"
-        self.out, self.back = [torch.cuda.Stream(device) if self.cuda else None for _ in range(2)]  # for copies
+        self.out, self.back = [torch.cuda.Stream(device) if self.cuda else None for _ in range(2)]
+        self.generator = torch.cuda.default_generators[device.index or 0] if self.cuda else torch.default_generator
         self.free: dict[int, list[torch.Tensor]] = {}
-        self.host_bytes = self.moved_bytes = 0  # taken from the host; copied out so far
+        self.moved_bytes = 0  # out, so far
 
     def now(self) -> Any:
         return torch.cuda.current_stream(self.device).record_event() if self.cuda else None
@@ -41,58 +90,40 @@ class Streams:
             target.copy_(source, non_blocking=True)
         return stream.record_event()
 
-    def take(self, count: int) -> torch.Tensor:
-        self.moved_bytes += count
-        if self.free.get(count):
-            return self.free[count].pop()
-        self.host_bytes += count
-        return torch.empty(count, dtype=torch.uint8, pin_memory=self.cuda)
-
-    def generator(self, state: torch.Tensor | None = None) -> torch.Tensor:
-        """State of the random numbers, before it is set to `state`."""
-        generator = torch.cuda.default_generators[self.device.index or 0] if self.cuda else torch.default_generator
-        now = generator.get_state()
-        if state is not None:
-            generator.set_state(state)
-        return now
-
 
 class Moved:
     """A storage that waits in host memory. What its copies use is its own until they are done."""
 
-    def __init__(self, run: Values, storage: torch.UntypedStorage) -> None:
-        self.streams, self.count, self.device = run.streams, storage.nbytes(), storage.device
-        self.source: torch.UntypedStorage | None = storage
-        self.target: torch.UntypedStorage | None = None
-        self.host = self.streams.take(self.count)
-        self.last = self.streams.copy(self.streams.out, self.host, self.bytes(storage), self.streams.now())
+    def __init__(self, run: Plan, t: torch.Tensor) -> None:
+        self.streams, self.count = run.streams, nbytes(t)
+        self.here: torch.Tensor | None = whole(t)  # until it has left the device, and when it is back
+        free = self.streams.free.setdefault(self.count, [])
+        self.host = free.pop() if free else torch.empty(self.count, dtype=torch.uint8, pin_memory=self.streams.cuda)
+        self.last = self.streams.copy(self.streams.out, self.host, self.here, self.streams.now())
+        self.streams.moved_bytes += self.count
         run.group.moved.append(weakref.ref(self))
         run.stash.append(weakref.ref(self))
         run.release(run.plan["stash_bytes"])
 
-    def bytes(self, storage: torch.UntypedStorage) -> torch.Tensor:
-        return torch.empty(0, dtype=torch.uint8, device=self.device).set_(storage, 0, (self.count,), (1,))
+    def leave(self) -> None:
+        self.streams.wait(self.last)
+        self.here = None
 
     def restore(self) -> None:
-        if self.source is None and self.target is None:
-            target = torch.empty(self.count, dtype=torch.uint8, device=self.device)  # of the compute stream
-            self.target = target.untyped_storage()
-            self.last = self.streams.copy(self.streams.back, target, self.host, self.streams.now(), self.last)
+        if self.here is None:
+            self.here = torch.empty(self.count, dtype=torch.uint8, device=self.streams.device)  # of the compute stream
+            self.last = self.streams.copy(self.streams.back, self.here, self.host, self.streams.now(), self.last)
 
-    def storage(self) -> torch.UntypedStorage:
+    def get(self) -> torch.Tensor:
         self.restore()
         self.streams.wait(self.last)
-        return self.target if self.source is None else self.source  # type: ignore[return-value]
-
-    def drop_source(self) -> None:
-        self.streams.wait(self.last)
-        self.source = None
+        return self.here  # type: ignore[return-value]
 
     def __del__(self) -> None:
         if hasattr(self, "last"):
-            if self.source is not None or self.target is not None:
-                self.streams.wait(self.last)  # who gets the memory next, here or on the host, comes behind them
-            self.streams.free.setdefault(self.count, []).append(self.host)
+            if self.here is not None:
+                self.streams.wait(self.last)  # who gets the memory next, here or on the host, comes behind the copy
+            self.streams.free[self.count].append(self.host)
 
 
 class Group:
@@ -102,199 +133,191 @@ class Group:
         self.before, self.opened = before, False
         self.moved: list[weakref.ref[Moved]] = []
 
-    def restore(self, ahead: int) -> None:
-        for moved in filter(None, [ref() for ref in self.moved]):
-            moved.restore()
-        if self.before is not None and ahead > 0:
-            self.before.restore(ahead - 1)
+    def open(self, ahead: int) -> None:
+        group, self.opened = None if self.opened else self, True
+        while group is not None and ahead >= 0:
+            for ref in group.moved:
+                if (moved := ref()) is not None:
+                    moved.restore()
+            group, ahead = group.before, ahead - 1
 
 
 class Value:
     """What a storage holds from one write to the next. place: None until the function that made it has returned."""
 
-    def __init__(self, run: Values, place: str | None, node: Node | None = None, bare: bool = False) -> None:
-        self.run, self.place, self.node, self.bare = run, place, node, bare
-        self.held: torch.UntypedStorage | None = None  # kept, or made again
+    def __init__(self, run: Plan, place: str | None, t: torch.Tensor) -> None:
+        self.run, self.place, self.version = run, place, t._version
+        self.kept: torch.Tensor | None = None  # a view of it: it is needed, or has been made again
         self.moved: Moved | None = None
-        self.saved: list[Saved] = []  # while there is no place
+        self.node: Node | None = None
+        t.untyped_storage().memtune = self  # type: ignore[attr-defined]
 
-    def use(self, storage: torch.UntypedStorage) -> None:
-        """Backward will need it."""
+    def hold(self, t: torch.Tensor) -> None:
+        self.kept, self.version = t.detach(), t._version
+
+    def use(self, t: torch.Tensor) -> None:
+        """Backward will need it: it lives as long as its users now, not as long as the storage."""
+        if self.place == "recompute":
+            return
         if self.place == "host":
-            self.moved = self.moved or Moved(self.run, storage)
-        elif self.place != "recompute":
-            self.held = storage
-        if self.place != "recompute":
-            self.run.disown(storage)
+            self.moved = self.moved or Moved(self.run, t)
+        elif self.kept is None:
+            self.hold(t)
+        t.untyped_storage().memtune = weakref.ref(self)  # type: ignore[attr-defined]
 
-    def settle(self, place: str) -> None:
-        held, self.held, self.place = self.held, None, place
-        self.node = self.node if place == "recompute" else None
-        if held is not None:
-            self.use(held)
-        for saved in self.saved:
-            saved.tensor = saved.tensor if place == "keep" else None
-        self.saved = []
+    def settle(self, place: str, node: Node | None = None) -> None:
+        needed, self.kept, self.place, self.node = self.kept, None, place, node
+        if needed is not None:
+            self.use(needed)
 
-    def storage(self) -> torch.UntypedStorage:
-        if self.moved is None and self.held is None:
+    def overwrite(self) -> None:
+        """Somebody is about to write into the storage: who needs what is in it finds that elsewhere."""
+        if self.moved is not None:
+            self.moved.leave()
+        elif self.kept is not None:
+            self.hold(whole(self.kept).clone())
+
+    def is_there(self) -> bool:
+        return self.kept is not None or self.moved is not None or self.node is not None
+
+    def get(self) -> torch.Tensor:
+        if self.moved is not None:
+            return self.moved.get()
+        if self.kept is None:
             self.node.rerun()  # type: ignore[union-attr]
-        return self.held if self.moved is None else self.moved.storage()  # type: ignore[return-value]
+        if self.kept._version != self.version:  # type: ignore[union-attr]
+            raise RuntimeError(CHANGED)
+        return self.kept  # type: ignore[return-value]
 
 
 class View:
-    """A tensor as a part of a value's storage."""
+    """A tensor as a part of a value: what autograd holds in its place, and a function that may run again."""
 
     def __init__(self, value: Value, t: torch.Tensor) -> None:
-        self.value, self.dtype, self.device = value, t.dtype, t.device
-        self.offset, self.size, self.stride, self.count = t.storage_offset(), t.size(), t.stride(), nbytes(t)
+        self.value, self.group, self.count = value, value.run.group, nbytes(t)
+        self.dtype, self.part, self.grad = t.dtype, (t.storage_offset(), t.size(), t.stride()), t.requires_grad
 
-    def tensor(self, storage: torch.UntypedStorage) -> torch.Tensor:
-        if storage.nbytes() != self.count:
+    def tensor(self, of: torch.Tensor) -> torch.Tensor:
+        if nbytes(of) != self.count:
             raise PlanError("memory that the plan makes values again from has been freed: these have to stay")
-        return torch.empty(0, dtype=self.dtype, device=self.device).set_(storage, self.offset, self.size, self.stride)
-
-
-class Saved:
-    """What autograd holds in place of a tensor: the tensor, or the way to it."""
-
-    def __init__(self, group: Group, tensor: torch.Tensor, view: View | None = None) -> None:
-        self.group, self.view, self.version = group, view, tensor._version
-        self.tensor: torch.Tensor | None = tensor
+        return torch.empty(0, dtype=self.dtype, device=of.device).set_(of.untyped_storage(), *self.part)
 
 
 class Node:
-    """An op of the forward that can be run again: the same arguments, the same random numbers, nothing else."""
+    """A function of the forward that can run again: the same arguments, modes and random numbers, nothing else."""
 
-    def __init__(self, run: Values, func: Any, args: Any, random: torch.Tensor | None) -> None:
-        self.run, self.func, self.args, self.random = run, func, args, random
-        self.outputs: list[tuple[int, weakref.ref[Value]]] = []         # by number in the result
-        self.written: list[tuple[Value, weakref.ref[Value], int]] = []  # before, after, bytes
+    def __init__(self, run: Plan, func: Any, args: Any, olds: dict[int, Value], state: torch.Tensor | None) -> None:
+        self.run, self.func, self.olds, self.state = run, func, olds, state
+        views = {id(t): View(olds.get(storage_of(t)) or run.needed(t), t) for t in tensors_in(args)}  # one of each: q is k
+        self.args, self.views = replaced(args, torch.Tensor, lambda t: views[id(t)]), list(views.values())
+        self.grad, kind = torch.is_grad_enabled() and not olds, run.streams.device.type
+        self.autocast = {"dtype": torch.get_autocast_dtype(kind), "enabled": torch.is_autocast_enabled(kind)}
+        self.makes: list[tuple[tuple[str, int], weakref.ref[Value]]] = []  # by what it is: see rerun
 
     def rerun(self) -> None:
-        copies = {id(old): torch.UntypedStorage(count, device=self.run.streams.device) if old.bare
-                  else old.storage().clone() for old, _, count in self.written}
-        args, kwargs = replaced(self.args, View, lambda v: v.tensor(
-            copies[id(v.value)] if id(v.value) in copies else v.value.storage()))
-        with torch.autocast(self.run.streams.device.type, enabled=False):
-            before = None if self.random is None else self.run.streams.generator(self.random)
-            made = tensors_in(self.func(*args, **kwargs))
-            if before is not None:
-                self.run.streams.generator(before)
-        held = [(output, made[i].untyped_storage()) for i, output in self.outputs]
-        for output, storage in held + [(output, copies[id(old)]) for old, output, _ in self.written]:
-            if (value := output()) is not None:
-                value.held = storage
-        self.args, self.written = None, []
+        copies = {number: whole(old.get()).clone() for number, old in self.olds.items()}
+        own = {id(old): copies[number] for number, old in self.olds.items()}
+        tensors = {id(v): v.tensor(own[id(v.value)] if id(v.value) in own else v.value.get()).requires_grad_(
+            v.grad and self.grad) for v in self.views}
+        args, kwargs = replaced(self.args, View, lambda v: tensors[id(v)])
+        saved: list[torch.Tensor] = []
+        generator = self.run.streams.generator
+        with torch.set_grad_enabled(self.grad), torch.autocast(self.run.streams.device.type, **self.autocast), \
+                torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.detach()), lambda _: None):
+            before = generator.get_state()
+            if self.state is not None:
+                generator.set_state(self.state)
+            results = tensors_in(self.func(*args, **kwargs))
+            if self.state is not None:
+                generator.set_state(before)
+        made = {"result": results, "saved": saved, "written": copies}
+        for (kind, number), ref in self.makes:
+            if (value := ref()) is not None:
+                value.hold(made[kind][number])
+        self.args, self.views, self.olds = None, [], {}
 
 
-def tensors_in(a: Any) -> list[torch.Tensor]:
-    if isinstance(a, torch.Tensor):
-        return [a]
-    a = list(a.values()) if isinstance(a, dict) else a
-    return [t for v in a for t in tensors_in(v)] if isinstance(a, (list, tuple)) else []
+class Functions(TorchFunctionMode):
+    """Each function of torch that a block runs, named as a person writes it: what it makes gets its place."""
 
+    def __init__(self, run: Plan) -> None:
+        self.run, self.region, self.seen = run, [""], Counter[str]()
+        self.inputs: set[int] | None = None  # storages that the function which runs reads; None: none runs
+        self.saved: list[tuple[torch.Tensor, Value | None]] = []  # by autograd, for it; None: was there before
 
-def replaced(a: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """With what is of that kind in it changed. A closure that calls itself would keep memory, as a cycle."""
-    if isinstance(a, kind):
-        return change(a)
-    if isinstance(a, dict):
-        return {k: replaced(v, kind, change) for k, v in a.items()}
-    return type(a)(replaced(v, kind, change) for v in a) if type(a) in (list, tuple) else a
+    def pack(self, t: torch.Tensor) -> None:
+        """Autograd saves it, for the function that runs."""
+        made = is_plain(t) and self.run.find(t) is None and storage_of(t) not in self.inputs  # type: ignore[operator]
+        self.saved.append((t, Value(self.run, None, t) if made else None))
 
+    def name(self, func: Any, kwargs: Any) -> str:
+        """"mul_" of Tensor.__imul__: what writes into its first argument ends so."""
+        name = getattr(func, "__name__", "").split(".")[0]
+        plain = ALIASES.get(name.strip("_"), name.strip("_"))
+        in_place = kwargs.get("inplace") or name.endswith("_") and not name.endswith("__")
+        return plain + "_" if in_place else plain
 
-def nbytes(t: torch.Tensor) -> int:
-    return t.untyped_storage().nbytes()
-
-
-def is_plain(t: torch.Tensor) -> bool:
-    return type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout == torch.strided and \
-        not (t.is_conj() or t.is_neg())
-
-
-class Values:
-    """Values by the storage that they are in, and what autograd saves of them."""
-
-    def __init__(self, plan: dict[str, Any], device: torch.device) -> None:
-        self.plan, self.streams, self.group, self.busy = plan, Streams(device), Group(None), False
-        self.table: dict[int, tuple[StorageWeakRef, Value | None, weakref.ref[Value]]] = {}
-        self.stash: list[weakref.ref[Moved]] = []  # moved, and still on the device
-
-    def release(self, limit: int) -> None:
-        """Drops sources that are copied; beyond `limit` bytes the compute stream waits for the oldest."""
-        held = [m for ref in self.stash if (m := ref()) is not None and m.source is not None]
-        count = sum(m.count for m in held)
-        for moved in held:
-            if count > limit or moved.last is None or moved.last.query():
-                moved.drop_source()
-                count -= moved.count
-        self.stash = [weakref.ref(m) for m in held if m.source is not None]
-
-    def find(self, t: torch.Tensor) -> Value | None:
-        entry = self.table.get(t.untyped_storage()._cdata)
-        return None if entry is None or entry[0].expired() else entry[1] or entry[2]()
-
-    def add(self, t: torch.Tensor, value: Value) -> Value:
-        storage = t.untyped_storage()
-        self.table[storage._cdata] = StorageWeakRef(storage), value, weakref.ref(value)
-        return value
-
-    def disown(self, storage: torch.UntypedStorage) -> None:
-        """From now on the value is its users', and lives as long as they."""
-        if (entry := self.table.get(storage._cdata)) is not None:
-            self.table[storage._cdata] = entry[0], None, entry[2]
-
-    def purge(self) -> None:
-        self.table = {key: entry for key, entry in self.table.items() if not entry[0].expired()}
-
-    def overwrite(self, t: torch.Tensor) -> Value | None:
-        """What is in the tensor's storage now, for those who need it after the write that comes."""
-        if (value := self.find(t)) is None:
-            return None
-        if value.place is None and value.node is not None:
-            value.settle("recompute")
-        elif value.moved is not None:
-            value.moved.drop_source()
-        elif value.held is not None:
-            value.held = value.held.clone()
-        return value
-
-    def needed(self, t: torch.Tensor) -> Value:
-        value = self.find(t) or self.add(t, Value(self, "keep"))
-        value.use(t.untyped_storage())
-        return value
-
-    def pack(self, t: torch.Tensor) -> Saved:
-        was, self.busy = self.busy, True
+    def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        run, kwargs, inputs = self.run, kwargs or {}, tensors_in([args, kwargs])
+        name = self.name(func, kwargs)
+        if name == "get" or not all(map(is_plain, inputs)):  # an attribute; others' memory is theirs
+            return func(*args, **kwargs)
+        (ops, others), where = run.treatments[run.index], f"{self.region[-1]}/{name}"
+        key = f"{where}#{self.seen[where]}"
+        places = ops.get(key, others)
+        again = "recompute" in places and bool(inputs) and getattr(func, "__module__", None) in AGAIN and \
+            not name.startswith(ONCE) and not any(isinstance(a, torch.Generator) for a in [*args, *kwargs.values()])
+        state = run.streams.generator.get_state() if again else None
+        written = {storage_of(t): t for t in tensors_in(args[:1] if name.endswith("_") else kwargs.get("out"))}
+        olds = {number: old for number, t in written.items() if (old := run.find(t)) is not None}
+        for old in olds.values():
+            old.overwrite()
+        self.inputs, self.saved = {storage_of(t) for t in inputs} - written.keys(), []
         try:
-            t = t if t.grad_fn is None else t.detach()  # a function's result would hold itself through its node
-            value = self.find(t) if is_plain(t) else None
-            if value is None:
-                return Saved(self.group, t)
-            value.use(t.untyped_storage())
-            saved = Saved(self.group, t, View(value, t))
-            if value.place is None:
-                value.saved.append(saved)
-            elif value.place != "keep":
-                saved.tensor = None
-            return saved
+            result = func(*args, **kwargs)
         finally:
-            self.busy = was
+            known, saved, self.inputs, self.saved = self.inputs, self.saved, None, []
 
-    def unpack(self, saved: Saved) -> torch.Tensor:
-        was, self.busy = self.busy, True
-        try:
-            with torch.no_grad():
-                if not saved.group.opened:
-                    saved.group.opened = True
-                    self.purge()
-                    saved.group.restore(self.plan["prefetch_blocks"])
-                if saved.tensor is None and saved.view is not None:
-                    return saved.view.tensor(saved.view.value.storage())
-                assert saved.tensor is not None
-                if saved.tensor._version != saved.version:
-                    raise RuntimeError("a tensor that backward needs has been changed in place since it was saved")
-                return saved.tensor
-        finally:
-            self.busy = was
+        made: dict[int, tuple[tuple[str, int], torch.Tensor, Value]] = {}
+        for what, t in [*((("result", i), t) for i, t in enumerate(tensors_in(result))),
+                        *((("written", number), t) for number, t in written.items())]:
+            if is_plain(t) and storage_of(t) not in known and (v := run.find(t) or Value(run, None, t)).place is None:
+                made.setdefault(id(v), (what, t, v))
+        for i, (t, value) in enumerate(saved):
+            if value is not None:
+                made.setdefault(id(value), (("saved", i), t, value))
+        if not made:
+            return result
+        self.seen[where] += 1
+        run.missing.discard(key)
+        if state is not None and torch.equal(state, run.streams.generator.get_state()):
+            state = None  # it drew nothing
+        again = again and len(olds) == len(written) and all(old.is_there() for old in olds.values())
+        node = None
+        for what, t, value in made.values():
+            if what[0] == "saved" and name == "linear" and self.is_cast(t, value, inputs, places[0]):
+                continue
+            own = what[0] == "saved"
+            place, count = places[own], nbytes(t) if t.device == run.streams.device else 0
+            if place == "recompute" and (not again or own and (olds or count < run.plan["saved_min_bytes"])) or \
+                    place == "host" and count < max(run.plan["min_bytes"], 1):
+                place = "keep"
+            if place == "recompute":
+                node = node or Node(run, func, [list(args), kwargs], olds, state)
+                node.makes.append((what, weakref.ref(value)))
+            value.settle(place, node if place == "recompute" else None)
+        return result
+
+    def is_cast(self, t: torch.Tensor, value: Value, inputs: list[torch.Tensor], place: str) -> bool:
+        """Autocast's copy of an input goes with the input, a weight's with the result, and is cast again."""
+        kind = self.run.streams.device.type
+        of = [a for a in inputs if a.dtype != t.dtype and a.numel() * t.itemsize == nbytes(t) and a.is_contiguous()]
+        if not torch.is_autocast_enabled(kind) or t.dtype != torch.get_autocast_dtype(kind) or len(of) != 1:
+            return False
+        source = self.run.find(of[0])
+        if (source.place if source else place) == "keep":
+            return False
+        node = Node(self.run, torch.Tensor.to, [of, {"dtype": t.dtype}], {}, None)
+        node.makes.append((("result", 0), weakref.ref(value)))
+        value.settle("recompute", node)
+        return True
