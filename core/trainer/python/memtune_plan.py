@@ -164,7 +164,7 @@ class Plan:
             return View(self.needed(t), t) if is_plain(t) else (t, t._version)
 
     def unpack(self, saved: Any) -> torch.Tensor:
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with torch._C.DisableTorchFunction():
             if isinstance(saved, View):
                 saved.group.open(self.plan["prefetch_blocks"])
                 return saved.tensor(saved.value.get())

@@ -1,6 +1,7 @@
 """What a block makes and autograd saves, by storage. Export writes this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Callable
@@ -208,10 +209,11 @@ class Node:
 
     def __init__(self, run: Plan, func: Any, args: Any, olds: dict[int, Value], state: torch.Tensor | None) -> None:
         self.run, self.func, self.olds, self.state = run, func, olds, state
-        views = {id(t): View(olds.get(storage_of(t)) or run.needed(t), t) for t in tensors_in(args)}  # one of each: q is k
+        # One of each, for functions that ask whether q is k.
+        views = {id(t): View(olds.get(storage_of(t)) or run.needed(t), t) for t in tensors_in(args)}
         self.args, self.views = replaced(args, torch.Tensor, lambda t: views[id(t)]), list(views.values())
         self.grad, kind = torch.is_grad_enabled() and not olds, run.streams.device.type
-        self.autocast = {"dtype": torch.get_autocast_dtype(kind), "enabled": torch.is_autocast_enabled(kind)}
+        self.cast = torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind)
         self.makes: list[tuple[tuple[str, int], weakref.ref[Value]]] = []  # by what it is: see rerun
 
     def rerun(self) -> None:
@@ -221,19 +223,22 @@ class Node:
             v.grad and self.grad) for v in self.views}
         args, kwargs = replaced(self.args, View, lambda v: tensors[id(v)])
         saved: list[torch.Tensor] = []
-        generator = self.run.streams.generator
-        with torch.set_grad_enabled(self.grad), torch.autocast(self.run.streams.device.type, **self.autocast), \
-                torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.detach()), lambda _: None):
-            before = generator.get_state()
+        generator, kind = self.run.streams.generator, self.run.streams.device.type
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.set_grad_enabled(self.grad))
+            if self.cast or torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, dtype=self.cast or None, enabled=bool(self.cast)))
+            if any(what == "saved" for (what, _), _ in self.makes):
+                stack.enter_context(torch.autograd.graph.saved_tensors_hooks(
+                    lambda t: saved.append(t.detach()), lambda _: None))
             if self.state is not None:
+                stack.callback(generator.set_state, generator.get_state())
                 generator.set_state(self.state)
             results = tensors_in(self.func(*args, **kwargs))
-            if self.state is not None:
-                generator.set_state(before)
         made = {"result": results, "saved": saved, "written": copies}
-        for (kind, number), ref in self.makes:
+        for (what, number), ref in self.makes:
             if (value := ref()) is not None:
-                value.hold(made[kind][number])
+                value.hold(made[what][number])
         self.args, self.views, self.olds = None, [], {}
 
 
@@ -258,10 +263,10 @@ class Functions(TorchFunctionMode):
         return plain + "_" if in_place else plain
 
     def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        run, kwargs, inputs = self.run, kwargs or {}, tensors_in([args, kwargs])
+        run, kwargs = self.run, kwargs or {}
+        if getattr(func, "__name__", "") == "__get__" or not all(map(is_plain, inputs := tensors_in([args, kwargs]))):
+            return func(*args, **kwargs)  # an attribute; others' memory is theirs
         name = self.name(func, kwargs)
-        if name == "get" or not all(map(is_plain, inputs)):  # an attribute; others' memory is theirs
-            return func(*args, **kwargs)
         (ops, others), where = run.treatments[run.index], f"{self.region[-1]}/{name}"
         key = f"{where}#{self.seen[where]}"
         places = ops.get(key, others)
