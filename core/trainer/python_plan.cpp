@@ -116,7 +116,7 @@ std::string head(const PythonPlan& plan, const result::Row& row, const report::R
 
 std::string python_template() {
   std::string text(python_part("plan"));
-  for (const std::string name : {"values", "compiled"}) {
+  for (const std::string name : {"values", "moved", "compiled"}) {
     const std::string_view part = python_part(name);
     const size_t import = text.find("from memtune_" + name + " import *"), mark = part.find("\n# --- ") + 1;
     text.replace(import, text.find('\n', import) + 1 - import, part.substr(mark));

@@ -24,7 +24,7 @@ PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFact
 // python/memtune_plan.py with the text of what it imports of the others beside it.
 std::string python_template();
 
-// A file as it lies in the tree: "plan", "values" or "compiled".
+// A file as it lies in the tree: "plan", "values", "moved" or "compiled".
 std::string_view python_part(std::string_view name);
 
 }  // namespace memtune::trainer

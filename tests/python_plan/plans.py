@@ -15,7 +15,7 @@ PARTS = os.path.join(ROOT, "core", "trainer", "python")
 def joined():
     """The template as export joins it of its parts; check_export.py has export's own."""
     text = open(os.path.join(PARTS, "memtune_plan.py")).read()
-    for part in ("values", "compiled"):
+    for part in ("values", "moved", "compiled"):
         lines = open(os.path.join(PARTS, f"memtune_{part}.py")).read().split("\n")
         mark = next(i for i, line in enumerate(lines) if line.startswith("# --- "))
         before, after = text.split(f"from memtune_{part} import *")

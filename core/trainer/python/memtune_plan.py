@@ -41,6 +41,9 @@ PLAN: dict[str, Any] = {
 from memtune_values import *  # export writes the text of that file here
 
 
+from memtune_moved import *  # and of that
+
+
 class Forward:
     """What a block runs under the plan. A copy of the block runs what was there before."""
 
