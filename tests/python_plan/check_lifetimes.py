@@ -143,11 +143,14 @@ def check_compiled_around():
     plain = step(model, loss)
     with applied(mp, model, data(3, "host host")) as run:
         torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
         whole = torch.compile(model, backend="aot_eager")
         for _ in range(2):
             before = run.streams.moved_bytes
             assert equal(step(whole, loss), plain)
             assert run.streams.moved_bytes > before
+        breaks = torch._dynamo.utils.counters["graph_break"]
+        assert len(breaks) == 1 and "torch.compiler.disable" in next(iter(breaks)), breaks
 
 
 def check_training_again():
