@@ -54,6 +54,7 @@ std::string as_json(const Infos& infos) {
                             {"help", parameter.help}});
     }
     list.push_back({{"name", strategy.name}, {"help", strategy.help}, {"parameters", parameters}});
+    if (strategy.preset) list.back()["engine"] = strategy.preset->engine;
   }
   return nlohmann::json{{"strategies", list}}.dump(2) + "\n";
 }

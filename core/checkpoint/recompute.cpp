@@ -81,7 +81,21 @@ at::Tensor Recompute::saved_by(Instance& instance, int save) {
   return instance.captured[save];
 }
 
+// What an earlier one of them asked for has been run.
+void Recompute::rerun_block(int block) {
+  auto instances = of_block_.extract(block);
+  if (instances.empty()) return;
+  for (InstancePtr& instance : instances.mapped()) {
+    if (!instance->done) rerun(*instance, nullptr);
+    instance.reset();
+  }
+}
+
 void Recompute::run(Instance& instance, const SavedValue* wanted) {
+  if (whole_blocks_) {
+    rerun_block(instance.block);
+    if (instance.done) return;
+  }
   // What the block made in passing goes when the value that it was passed for is there.
   const bool enters = passes(instance) && passed_.try_emplace(instance.block).second;
   struct Leave {

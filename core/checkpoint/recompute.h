@@ -4,6 +4,8 @@
 // recomputation to come needs it. Nested, ops of other blocks than backward is in are rerun in passing: of what they
 // make only what crosses into another block is held on, and they are run again when backward is in their block.
 //
+// As whole blocks (other engines' habit) all ops of a block are rerun, in order, when the first of them is needed.
+//
 // A rerun happens under the forward's autocast state, random state and grad mode (some kernels depend on it), but
 // without history, and leaves the module's buffers as they are.
 #pragma once
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <map>
 #include <unordered_map>
+#include <vector>
 
 #include "core/checkpoint/instance.h"
 #include "core/device/stopwatch.h"
@@ -20,9 +23,15 @@ namespace memtune::checkpoint {
 
 class Recompute {
  public:
-  // `nested`: see config::Plan.
-  Recompute(device::Device& device, bool nested)
-      : device_(device::torch_device(device)), nested_(nested), timer_(device) {}
+  // `nested`: see config::Plan; `whole_blocks`: config::Habits.
+  Recompute(device::Device& device, bool nested, bool whole_blocks = false)
+      : device_(device::torch_device(device)), nested_(nested), whole_blocks_(whole_blocks), timer_(device) {}
+
+  void begin_step() { of_block_.clear(); }
+  // An op that may be run again, in the order of the forward.
+  void recorded(const InstancePtr& instance) {
+    if (whole_blocks_) of_block_[instance->block].push_back(instance);
+  }
 
   // Backward is in that block now.
   void enter_block(int block) { block_ = block; }
@@ -42,6 +51,7 @@ class Recompute {
  private:
   void run(Instance& instance, const autograd::SavedValue* wanted);
   void rerun(Instance& instance, const autograd::SavedValue* wanted);
+  void rerun_block(int block);
   at::Storage passed(const autograd::SavedValue& value) const;
   program::Stack make_stack(const Instance& instance);
   c10::IValue make_argument(const RecordedArgument& argument, const TensorInput* inputs, bool written);
@@ -51,7 +61,8 @@ class Recompute {
   bool passes(const Instance& instance) const { return nested_ && instance.block != block_; }
 
   c10::Device device_;
-  bool nested_;
+  bool nested_, whole_blocks_;
+  std::map<int, std::vector<InstancePtr>> of_block_;  // that were recorded and not run again yet
   int block_ = -1;
   std::map<int, std::unordered_map<const autograd::SavedValue*, at::Storage>> passed_;  // by block that is being passed
   device::Stopwatch timer_;

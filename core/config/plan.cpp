@@ -34,10 +34,60 @@ Schedule read_schedule(const std::string& text, const std::string& path) {
   return static_cast<Schedule>(name - names.begin());
 }
 
+const std::vector<std::string>& repeats_names() {
+  static const std::vector<std::string> names = {"move", "stay", "share"};  // in the order of the enum
+  return names;
+}
+
+Repeats read_repeats(const std::string& text, const std::string& path) {
+  const auto& names = repeats_names();
+  const auto name = std::find(names.begin(), names.end(), text);
+  if (name == names.end()) throw UsageError(path + ": " + unknown_name("word", text, names));
+  return static_cast<Repeats>(name - names.begin());
+}
+
+// What is as by default is left out, as memtune's own plans have it.
 json placement_json(const OpPlacement& placement) {
   json outputs = json::array();
   for (Place place : placement.outputs) outputs.push_back(to_string(place));
-  return {{"op", placement.op}, {"name", placement.name}, {"outputs", outputs}, {"saved", to_string(placement.saved)}};
+  json json = {
+      {"op", placement.op}, {"name", placement.name}, {"outputs", outputs}, {"saved", to_string(placement.saved)}};
+  if (placement.saves != Place::keep) json["saves"] = to_string(placement.saves);
+  return json;
+}
+
+json habits_json(const Habits& habits) {
+  return {{"learns", habits.learns},
+          {"prefetch_ops", habits.prefetch_ops},
+          {"stash_saves", habits.stash_saves},
+          {"counts_all", habits.counts_all},
+          {"empties_stash", habits.empties_stash},
+          {"one_stream", habits.one_stream},
+          {"host_waits", habits.host_waits},
+          {"power_of_two", habits.power_of_two},
+          {"parameter_views", habits.parameter_views},
+          {"flat_broadcasts", habits.flat_broadcasts},
+          {"whole_blocks", habits.whole_blocks},
+          {"repeats", to_string(habits.repeats)}};
+}
+
+void read_habits(const json& json, const std::string& path, Habits& habits, Unknown unknown) {
+  std::string repeats = to_string(habits.repeats);
+  JsonObject object(json, path);
+  object.read("learns", habits.learns);
+  object.read("prefetch_ops", habits.prefetch_ops, 0, 1);
+  object.read("stash_saves", habits.stash_saves, 0);
+  object.read("counts_all", habits.counts_all);
+  object.read("empties_stash", habits.empties_stash);
+  object.read("one_stream", habits.one_stream);
+  object.read("host_waits", habits.host_waits);
+  object.read("power_of_two", habits.power_of_two);
+  object.read("parameter_views", habits.parameter_views);
+  object.read("flat_broadcasts", habits.flat_broadcasts);
+  object.read("whole_blocks", habits.whole_blocks);
+  object.read("repeats", repeats);
+  object.finish(unknown);
+  habits.repeats = read_repeats(repeats, object.path("repeats"));
 }
 
 Place read_place(const std::string& text, const std::string& path) {
@@ -51,17 +101,21 @@ Place read_place(const std::string& text, const std::string& path) {
 OpPlacement read_placement(const json& json, const std::string& path, Unknown unknown) {
   OpPlacement placement;
   std::vector<std::string> outputs;
-  std::string saved = to_string(placement.saved);
+  std::string saved = to_string(placement.saved), saves = to_string(placement.saves);
   JsonObject object(json, path);
   object.require({"op"});
   object.read("op", placement.op, 0);
   object.read("name", placement.name);
   object.read("outputs", outputs);
   object.read("saved", saved);
+  object.read("saves", saves);
   object.finish(unknown);
   for (const std::string& output : outputs)
     placement.outputs.push_back(read_place(output, object.path("outputs", placement.outputs.size())));
   placement.saved = read_place(saved, object.path("saved"));
+  placement.saves = read_place(saves, object.path("saves"));
+  if (placement.saves != Place::keep && placement.saves != Place::host)
+    throw UsageError(object.path("saves") + " must be keep or host");
   return placement;
 }
 
@@ -86,6 +140,7 @@ void read_fields(const json& json, const std::string& path, TransferSettings& tr
   object.read("schedule", schedule);
   object.read("groups_in_flight", transfer.groups_in_flight, 1);
   object.read("prefetch_blocks", transfer.prefetch_blocks, 0);
+  if (const auto* habits = object.find("habits")) read_habits(*habits, object.path("habits"), transfer.habits, unknown);
   object.finish(unknown);
   transfer.schedule = read_schedule(schedule, object.path("schedule"));
 }
@@ -121,10 +176,13 @@ Place parse_place(const std::string& text) {
 
 std::string to_string(Schedule schedule) { return schedule_names().at(static_cast<size_t>(schedule)); }
 
+std::string to_string(Repeats repeats) { return repeats_names().at(static_cast<size_t>(repeats)); }
+
 bool Plan::places(Place place) const {
   return std::any_of(placements.begin(), placements.end(), [&](const OpPlacement& placement) {
     const auto& outputs = placement.outputs;
-    return placement.saved == place || std::find(outputs.begin(), outputs.end(), place) != outputs.end();
+    return placement.saved == place || placement.saves == place ||
+           std::find(outputs.begin(), outputs.end(), place) != outputs.end();
   });
 }
 
@@ -153,6 +211,7 @@ void to_json(json& out, const Plan& plan) {
            {"groups_in_flight", plan.transfer.groups_in_flight},
            {"prefetch_blocks", plan.transfer.prefetch_blocks}}},
          {"placements", placements}};
+  if (plan.transfer.habits != Habits{}) out["transfer"]["habits"] = habits_json(plan.transfer.habits);
 }
 
 void from_json(const json& json, Plan& plan) { plan = read_fields(json, Unknown::passed_over); }

@@ -24,6 +24,9 @@ struct OpPlacement {
   std::string name;            // "layers.0.attn/aten::linear", for readers; checked against the program when loaded
   std::vector<Place> outputs;  // one an output; missing ones are keep
   Place saved = Place::keep;   // private values the op saves for its own backward (log-sum-exp, a dropout mask)
+  // Host: each tensor that the op saves is copied by itself, whatever its value's place is, as hooks on saved tensors
+  // do it; not where the op is made again.
+  Place saves = Place::keep;
   bool operator==(const OpPlacement&) const = default;
 };
 
@@ -33,6 +36,31 @@ enum class Schedule {
   block,  // the values of a block together, when the block ends
 };
 std::string to_string(Schedule schedule);
+
+// What becomes of tensors of OpPlacement::saves that show the same bytes.
+enum class Repeats {
+  move,   // each travels
+  stay,   // what is still on its way out when it is saved again stays on the device from then on
+  share,  // within a block equal views travel once
+};
+std::string to_string(Repeats repeats);
+
+// What other programs' engines do otherwise than memtune's own, each independent of the others. See config/preset.h.
+struct Habits {
+  bool learns = true;            // from a step, when copies leave and come back; false: as told below
+  int prefetch_ops = 0;          // unless it learns: what so many ops ahead of backward saved comes back
+  int stash_saves = 0;           // > 0: a source stays until so many more tensors were copied, whatever their bytes
+  bool counts_all = false;       // stash_saves: so many more tensors saved, of which some stay
+  bool empties_stash = false;    // behind the first op of backward; else sources that are left stay until wanted
+  bool one_stream = false;       // copies back queue behind copies out
+  bool host_waits = false;       // until a copy out has ended
+  bool power_of_two = false;     // blocks of host memory, which are never divided
+  bool parameter_views = false;  // OpPlacement::saves: views of parameters travel too, transposed weights say
+  bool flat_broadcasts = false;  // OpPlacement::saves: of a tensor with strides of 0 its storage travels
+  bool whole_blocks = false;     // backward runs all of a block again, also what nobody wants
+  Repeats repeats = Repeats::move;
+  bool operator==(const Habits&) const = default;
+};
 
 // How copies between device and host are scheduled. Bytes everywhere.
 struct TransferSettings {
@@ -44,6 +72,7 @@ struct TransferSettings {
   Schedule schedule = Schedule::value;
   int groups_in_flight = 1;  // Schedule::block: sources of at most that many blocks wait for their copies out
   int prefetch_blocks = 1;   // Schedule::block: blocks copied back ahead of the one that backward is in
+  Habits habits;
   bool operator==(const TransferSettings&) const = default;
 };
 

@@ -93,7 +93,7 @@ StrategyPart parse_part(const std::string& text) {
 // A plan has one way of copying: only what is copied, and to where, may differ from part to part.
 void check_same_transfers(const StrategyPart& a, const StrategyPart& b) {
   const std::string name(a.info().name);
-  if (a.kind() != b.kind())
+  if (&a.info() != &b.info())
     throw UsageError(name + " and " + std::string(b.info().name) + " exclude each other: a plan copies in one way");
   for (const ParameterInfo& info : a.info().parameters) {
     if (!info.schedules || a.text(info.parameter) == b.text(info.parameter)) continue;

@@ -6,6 +6,7 @@
 //   offload:sync | offload:stream | offload:group
 //       [,tier=host|disk] [,memory=pinned|pageable] [,fraction=0.4] [,min=1MiB] [,keep_last=1] [,blocks=0-9:12]
 //       [sync, stream: ,head=keep|move] [stream: ,stash=8GiB ,prefetch=1GiB] [group: ,in_flight=1 ,prefetch=1]
+//   offload:torchtune | checkpoint:hf-offload[,every=2] | ...    what other programs' engines do (config/preset.h)
 //
 // Parts are joined by '+' and apply in order: a later one only places what the earlier left on the device. Parts of one
 // family are for different blocks.
@@ -22,6 +23,7 @@
 
 #include "core/config/block_ranges.h"
 #include "core/config/plan.h"
+#include "core/config/preset.h"
 
 namespace memtune::config {
 
@@ -34,6 +36,8 @@ enum class StrategyKind {
   offload_sync,
   offload_stream,
   offload_group,
+  checkpoint_preset,  // StrategyInfo::preset says whose
+  offload_preset,
 };
 
 enum class Parameter {
@@ -50,6 +54,8 @@ enum class Parameter {
   keep_last,
   blocks,
   head,
+  every,
+  layers,
 };
 
 // What a parameter takes.
@@ -71,6 +77,7 @@ struct StrategyInfo {
   std::string_view name;                      // "checkpoint:full", "checkpoint:every=n"
   std::string_view help;                      // what it does, in a line
   std::span<const ParameterInfo> parameters;  // in the order in which they are written
+  const Preset* preset = nullptr;             // of an engine that is not memtune's
 };
 std::span<const StrategyInfo> strategies();
 
@@ -96,7 +103,7 @@ class StrategyPart {
   double share(Parameter parameter) const { return std::get<double>(value(parameter)); }
   int count(Parameter parameter) const { return static_cast<int>(bytes(parameter)); }
   int64_t bytes(Parameter parameter) const { return std::get<int64_t>(value(parameter)); }
-  const BlockRanges& blocks() const { return std::get<BlockRanges>(value(Parameter::blocks)); }
+  const BlockRanges& blocks() const;               // all, where the part has no such parameter
   std::string text(Parameter parameter) const;     // of any form, as it is written
   std::string setting(Parameter parameter) const;  // "fraction=0.4"
   std::vector<Parameter> changed() const;          // those that have not their defaults

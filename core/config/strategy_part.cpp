@@ -109,6 +109,11 @@ const std::vector<std::string>& StrategyPart::names(Parameter parameter) const {
   return std::get<std::vector<std::string>>(value(parameter));
 }
 
+const BlockRanges& StrategyPart::blocks() const {
+  static const BlockRanges all("all");
+  return has(Parameter::blocks) ? std::get<BlockRanges>(value(Parameter::blocks)) : all;
+}
+
 std::string StrategyPart::text(Parameter parameter) const {
   return std::visit(Text{info_->parameters[index(parameter)].form}, value(parameter));
 }
@@ -135,7 +140,7 @@ void StrategyPart::set(Parameter parameter, const std::string& text) {
 }
 
 bool StrategyPart::operator==(const StrategyPart& other) const {
-  return kind() == other.kind() && every_ == other.every_ && values_ == other.values_;
+  return info_ == other.info_ && every_ == other.every_ && values_ == other.values_;
 }
 
 std::string to_string(const StrategyPart& part) {

@@ -60,12 +60,23 @@ constexpr ParameterInfo kInFlight = {
 constexpr ParameterInfo kPrefetchBlocks = {
     Parameter::prefetch, "prefetch", count, "", "1", "blocks copied back ahead of the one backward is in", true};
 
+constexpr ParameterInfo kEvery = {
+    Parameter::every, "every", positive, "", "1", "only every n-th block, from the first on"};
+constexpr ParameterInfo kLayers = {
+    Parameter::layers, "layers", positive, "", "1", "blocks that one checkpoint has, as recompute_num_layers"};
+constexpr ParameterInfo kFirstLayers = {
+    Parameter::layers, "layers", positive, "", "1", "blocks that are checkpointed, as recompute_num_layers"};
+
 constexpr ParameterInfo kFull[] = {kInputs, kSegment, kBlocks};
 constexpr ParameterInfo kOp[] = {kSave, kInputs, kBlocks};
 constexpr ParameterInfo kCheckpoint[] = {kInputs, kBlocks};
 constexpr ParameterInfo kSync[] = {kTier, kMemory, kFraction, kMin, kKeepNone, kBlocks, kHead};
 constexpr ParameterInfo kStream[] = {kTier, kMemory, kFraction, kStash, kMin, kPrefetch, kKeepNone, kBlocks, kHead};
 constexpr ParameterInfo kGroup[] = {kTier, kMemory, kFraction, kInFlight, kMin, kPrefetchBlocks, kKeepOne, kBlocks};
+
+constexpr ParameterInfo kHf[] = {kEvery};
+constexpr ParameterInfo kUniform[] = {kLayers};
+constexpr ParameterInfo kBlock[] = {kFirstLayers};
 
 constexpr StrategyInfo kStrategies[] = {
     {StrategyKind::none, "none", "keep everything: the baseline", {}},
@@ -82,6 +93,52 @@ constexpr StrategyInfo kStrategies[] = {
      kStream},
     {StrategyKind::offload_group, "offload:group", "move the values of a block together when it ends, on a side stream",
      kGroup},
+    {StrategyKind::checkpoint_preset, "checkpoint:hf-offload",
+     "what transformers does from 5.17 on with gradient_checkpointing_kwargs offload: inputs of blocks on the host, "
+     "with "
+     "copies on the compute stream, for which the host waits",
+     kHf, &kHfOffload},
+    {StrategyKind::checkpoint_preset,
+     "checkpoint:axolotl-hidden",
+     "what axolotl 0.19.0 does with activation_offloading: hidden_states",
+     {},
+     &kAxolotlHidden},
+    {StrategyKind::checkpoint_preset,
+     "checkpoint:titan-full",
+     "what torchtitan 0.3.0 does with FullAC: backward runs all of a block again",
+     {},
+     &kTitanFull},
+    {StrategyKind::checkpoint_preset,
+     "checkpoint:titan-selective",
+     "what torchtitan 0.3.0 does with SelectiveAC: attention and every other linear layer are kept, backward runs "
+     "the rest of a block again",
+     {},
+     &kTitanSelective},
+    {StrategyKind::checkpoint_preset, "checkpoint:megatron-uniform",
+     "what Megatron-LM 0.16.1 does with recompute_method uniform: so many blocks in a row are one checkpoint, made "
+     "again at once",
+     kUniform, &kMegatronUniform},
+    {StrategyKind::checkpoint_preset, "checkpoint:megatron-block",
+     "what Megatron-LM 0.16.1 does with recompute_method block: the first blocks are checkpointed", kBlock,
+     &kMegatronBlock},
+    {StrategyKind::offload_preset,
+     "offload:torchtune",
+     "what torchtune 0.6.1 does with enable_activation_offloading, beside checkpoint:full: saved tensors from 1 KiB "
+     "on, one by one, weights' transposes too; not loss and output layer",
+     {},
+     &kTorchtune},
+    {StrategyKind::offload_preset,
+     "offload:trl",
+     "what TRL 1.16.0 does with activation_offloading: saved tensors from 1 KiB on, one by one, those of the loss too; "
+     "what is saved again while it leaves stays",
+     {},
+     &kTrl},
+    {StrategyKind::offload_preset,
+     "offload:swift",
+     "what ms-swift 4.6.0 does with activation_cpu_offload: the saved tensors of all blocks but the last, a block at a "
+     "time, one block in flight",
+     {},
+     &kSwift},
 };
 
 }  // namespace

@@ -49,7 +49,8 @@ int64_t named_blocks(const StrategyPart& part, int blocks) {
 Knobs::Knobs(const std::string& name, const config::Plan* plan, int blocks)
     : strategy_(Strategy::of_name(name)), plan_(plan), blocks_(blocks) {}
 
-bool Knobs::offloads() const { return strategy_ && strategy_->offloads(); }
+// What other programs' engines do has no parameters.
+bool Knobs::offloads() const { return strategy_ && strategy_->offloads() && !offload().info().preset; }
 
 const StrategyPart& Knobs::offload() const {
   return *std::ranges::find_if(strategy_->parts(), &StrategyPart::is_offload);

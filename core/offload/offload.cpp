@@ -16,7 +16,9 @@ Offload::Offload(device::Device& device, const config::TransferSettings& setting
       settings_(settings),
       batch_bytes_(batch_bytes),
       out_(settings.side_stream ? Stream::out : Stream::compute),
-      in_(settings.side_stream ? Stream::in : Stream::compute),
+      in_(!settings.side_stream        ? Stream::compute
+          : settings.habits.one_stream ? Stream::out
+                                       : Stream::in),
       tier_(tier),
       waits_(device) {}
 
@@ -26,6 +28,9 @@ Offload::~Offload() { device_.synchronize_quietly(); }
 void Offload::begin_step() {
   ceiling_ = 0;
   group_ = group_wanted_ = 0;
+  saves_ = 0;
+  op_wanted_ = op_fetched_for_ = -1;
+  node_ = node_served_ = nullptr;
   to_read_ = 0;
   gathered_bytes_ = 0;
   schedule_.begin_step();
@@ -64,13 +69,16 @@ void Offload::compute_waits(const device::EventPtr& event) {
   device_.wait(Stream::compute, event);
 }
 
-void Offload::begin_learning() { schedule_.begin_learning(); }
-
-void Offload::end_learning(int64_t forward_peak) {
-  schedule_.end_learning(forward_peak, device_.memory().peak_allocated);
+void Offload::begin_learning() {
+  if (settings_.habits.learns) schedule_.begin_learning();
 }
 
-void Offload::begin_unpack() {
+void Offload::end_learning(int64_t forward_peak) {
+  if (schedule_.learning()) schedule_.end_learning(forward_peak, device_.memory().peak_allocated);
+}
+
+void Offload::begin_unpack(const void* node) {
+  node_ = node;
   if (!schedule_.learning()) return schedule_.begin_unpack();
   schedule_.begin_unpack(device_.memory().peak_allocated);
   device_.reset_peak();

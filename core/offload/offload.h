@@ -6,6 +6,7 @@
 // One step is learned from, with a small stash and nothing copied back early. From then on sources wait on the device,
 // and copies come back early, for as long as its peak is not raised: LearnedSchedule. Since sources may wait, small
 // values leave together, and together they come back: in one call of the driver, with one event behind all of them.
+// Under the habits of other engines (config/plan.h) nothing is learned, and copies leave and come back one by one.
 #pragma once
 
 #include <deque>
@@ -41,15 +42,18 @@ class Offload {
   void begin_step();  // forgets the order of the step before; counters start at 0
   // Copies the value's storage, which the step holds, out to the tier that value.place() says; returns at once. Smaller
   // values than min_bytes are simply held. By blocks, copies start when the block ends.
-  void send(autograd::SavedValue& value);
+  // `op`: that saves it, where habits ask.
+  void send(autograd::SavedValue& value, int op = -1);
+  // Under habits that count them: a tensor more was saved, whatever becomes of it.
+  void count_save() { saves_ += settings_.habits.counts_all ? 1 : 0; }
   void end_block();
   // Issues copies back (and reads) that come next, within the settings and without raising the peak.
   void prefetch();
   // The forward has come to its head, where memory is needed most; and to its end.
   void begin_head();
   void end_forward();
-  // A saved tensor is about to be handed out.
-  void begin_unpack();
+  // A saved tensor is about to be handed out, to that node of autograd's graph.
+  void begin_unpack(const void* node = nullptr);
   // `bytes` more will be wanted by the op that runs next: sources leave, as many as the goal asks for.
   void make_room(int64_t bytes);
   // Around one whole step. `forward_peak`: what the forward held at most, since begin_learning resets the device's
@@ -57,6 +61,8 @@ class Offload {
   void begin_learning();
   void end_learning(int64_t forward_peak);
   bool learned() const { return schedule_.learned(); }
+  // Whether what comes next may come back while the backward of head and loss runs, when memory is needed most.
+  bool prefetches_in_head() const { return learned() || !settings_.habits.learns; }
 
   struct Counters {
     int64_t out_bytes = 0, in_bytes = 0;
@@ -92,6 +98,7 @@ class Offload {
   void copy_out(Batch& batch);
   int64_t stash_limit() const;
   void retire(const std::function<bool(const Transfer&)>& may_stay);
+  void evict(int64_t save);
   void unstash(Transfer& transfer);
   void leave_device(Transfer& transfer);
   void flush();
@@ -100,6 +107,7 @@ class Offload {
   void start_back(std::span<Transfer* const> transfers);
   void fetch(Transfer& transfer, Batch& batch);
   void copy_in(Batch& batch);
+  void prefetch_next_op();
   bool copy_back(Transfer& transfer, bool may_block);
   void read_ahead();
 
@@ -116,9 +124,13 @@ class Offload {
   std::vector<Transfer*> order_;     // of send(); consumed from the end by prefetch; null: died
   std::vector<Transfer*> gathered_;  // oldest first, as those of the stash
   std::deque<Transfer*> stash_;
-  size_t to_read_ = 0;    // order_[to_read_ - 1] is the next to be read ahead
-  int group_ = 0;         // blocks ended in this forward
-  int group_wanted_ = 0;  // of the value that backward is at
+  size_t to_read_ = 0;                                   // order_[to_read_ - 1] is the next to be read ahead
+  int group_ = 0;                                        // blocks ended in this forward
+  int group_wanted_ = 0;                                 // of the value that backward is at
+  int64_t saves_ = 0;                                    // counted for stash_saves in this forward
+  int op_wanted_ = -1;                                   // whose saved tensors backward is at; -1: not there yet
+  const void *node_ = nullptr, *node_served_ = nullptr;  // that asks; that the last transfer was for
+  int op_fetched_for_ = -1;
   int64_t gathered_bytes_ = 0;
   int64_t stash_bytes_ = 0;
   int64_t ahead_bytes_ = 0;

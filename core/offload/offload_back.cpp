@@ -28,6 +28,9 @@ Transfer::~Transfer() { offload_.forget(*this); }
 
 at::Storage Offload::bring_back(Transfer& transfer) {
   group_wanted_ = transfer.group_;
+  op_wanted_ = transfer.op_;
+  const void* served = std::exchange(node_served_, node_);
+  if (settings_.habits.empties_stash && served && served != node_) evict(INT64_MAX);
   schedule_.ask(transfer.number_);
   if (transfer.source_) return transfer.source_;  // never left; the stash owns it too, as long as the copy out runs
   if (transfer.state_ == State::away) {
@@ -46,7 +49,7 @@ void Offload::start_back(std::span<Transfer* const> transfers) {
     if (!transfer->target_) transfer->target_ = new_storage(device_, transfer->bytes_);
   // The memory may have been freed by work that compute has not reached yet. The copy out has ended before that work:
   // compute waited for it when the source went.
-  if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));
+  if (settings_.side_stream) device_.wait(in_, device_.record(Stream::compute));
   Batch batch;
   for (Transfer* transfer : transfers) {
     transfer->state_ = State::coming_back;
@@ -88,6 +91,8 @@ bool Offload::copy_back(Transfer& transfer, bool may_block) {
 
 // `pending_bytes`: about to come back beside it.
 bool Offload::room_for(const Transfer& transfer, int64_t pending_bytes) {
+  const bool near = transfer.group_ >= group_wanted_ - settings_.prefetch_blocks;
+  if (!settings_.habits.learns) return near;
   if (learned()) {
     if (!schedule_.fits_until_wanted(transfer.number_, transfer.bytes_)) return false;
   } else {
@@ -95,13 +100,30 @@ bool Offload::room_for(const Transfer& transfer, int64_t pending_bytes) {
     if (ceiling_ == 0) ceiling_ = memory.peak_allocated;
     if (memory.allocated + pending_bytes + transfer.bytes_ > ceiling_) return false;
   }
-  if (by_blocks()) return transfer.group_ >= group_wanted_ - settings_.prefetch_blocks;
+  if (by_blocks()) return near;
   const int64_t ahead = ahead_bytes_ + pending_bytes;
   return ahead == 0 || ahead + transfer.bytes_ <= settings_.prefetch_bytes;
 }
 
+// What is left of the op that backward is at, and what the next one saved.
+void Offload::prefetch_next_op() {
+  if (std::exchange(op_fetched_for_, op_wanted_) == op_wanted_) return;
+  int ahead = 0, op = op_wanted_;
+  for (; !order_.empty(); order_.pop_back()) {
+    Transfer* transfer = order_.back();
+    if (transfer && transfer->state_ == State::stashed && transfer->op_ != op_wanted_) return;
+    if (!transfer || transfer->state_ != State::away) continue;
+    if (std::exchange(op, transfer->op_) != transfer->op_ && ++ahead > settings_.habits.prefetch_ops) return;
+    start_back(std::span(&transfer, 1));
+  }
+}
+
 void Offload::prefetch() {
   if (tier_.has_disk()) read_ahead();
+  if (!settings_.habits.learns && !by_blocks()) {
+    if (settings_.habits.prefetch_ops > 0) prefetch_next_op();
+    return;
+  }
   if (schedule_.learning() || (!by_blocks() && settings_.prefetch_bytes == 0)) return;
   std::vector<Transfer*> next;
   int64_t bytes = 0;

@@ -13,11 +13,12 @@ using device::Stream;
 
 }  // namespace
 
-void Offload::send(autograd::SavedValue& value) {
+void Offload::send(autograd::SavedValue& value, int op) {
   at::Storage source = value.alive();
   const int64_t bytes = value.size_bytes();
   if (bytes < settings_.min_bytes || bytes == 0) return value.hold(std::move(source));
-  auto transfer = std::make_shared<Transfer>(*this, value, group_, order_.size());
+  if (!settings_.habits.counts_all) ++saves_;
+  auto transfer = std::make_shared<Transfer>(*this, value, group_, order_.size(), saves_, op);
   transfer->source_ = std::move(source);
   order_.push_back(transfer.get());
   to_read_ = order_.size();
@@ -26,6 +27,10 @@ void Offload::send(autograd::SavedValue& value) {
   largest_bytes_ = std::max(largest_bytes_, bytes);
   value.send(std::move(transfer));
   if (by_blocks() || gathers_more()) return;
+  if (settings_.habits.stash_saves > 0) {
+    evict(saves_ - settings_.habits.stash_saves);
+    return start_gathered();
+  }
   start_gathered();
   // On the compute stream itself the copy is done before anything can take the memory.
   retire([this](const Transfer&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
@@ -84,6 +89,7 @@ void Offload::put(Transfer& transfer, Batch& batch) {
 void Offload::copy_out(Batch& batch) {
   if (batch.copies.empty()) return;
   const device::EventPtr done = enqueue(batch, Direction::to_host, out_);
+  if (settings_.habits.host_waits) done->synchronize();
   for (auto& [transfer, piece] : batch.parts) {
     transfer->out_done_ = done;
     counters_.out_bytes += piece->bytes;
@@ -114,6 +120,16 @@ void Offload::retire(const std::function<bool(const Transfer&)>& may_stay) {
     if (!ended && may_stay(oldest)) return;
     stash_.pop_front();
     if (!ended) compute_waits(oldest.out_done_);
+    leave_device(oldest);
+  }
+}
+
+// Those that were sent no later than when so many had been counted, ended or not.
+void Offload::evict(int64_t save) {
+  while (!stash_.empty() && stash_.front()->save_ <= save) {
+    Transfer& oldest = *stash_.front();
+    stash_.pop_front();
+    compute_waits(oldest.out_done_);
     leave_device(oldest);
   }
 }
@@ -156,11 +172,12 @@ void Offload::flush() {
 }
 
 void Offload::begin_head() {
-  if (!learned()) flush();
+  if (!learned() && settings_.habits.stash_saves == 0) flush();
 }
 
 // What has not left yet stays when there is room until it is wanted: that saves both copies their wait.
 void Offload::end_forward() {
+  if (settings_.habits.stash_saves > 0) return;
   if (!learned()) return flush();
   end_block();
   std::deque<Transfer*> stash = std::exchange(stash_, {});

@@ -23,15 +23,18 @@ class Transfer final : public autograd::Away {
  public:
   enum class State { gathered, stashed, away, coming_back, returned };
 
-  // `group`: blocks ended before it; `number`: transfers sent before it.
-  Transfer(Offload& offload, const autograd::SavedValue& value, int group, size_t number)
+  // `group`: blocks ended before it; `number`: transfers sent before it; `save`: saved tensors that were counted before
+  // it; `op`: that saved it.
+  Transfer(Offload& offload, const autograd::SavedValue& value, int group, size_t number, int64_t save, int op)
       : offload_(offload),
         key_(value.key()),
         bytes_(value.size_bytes()),
         piece_bytes_(value.place() == config::Place::disk ? kDiskPieceBytes : bytes_),
         on_disk_(value.place() == config::Place::disk),
         group_(group),
-        number_(number) {}
+        op_(op),
+        number_(number),
+        save_(save) {}
   ~Transfer() override;
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
@@ -51,8 +54,9 @@ class Transfer final : public autograd::Away {
   const trace::ValueKey key_;
   const int64_t bytes_, piece_bytes_;
   const bool on_disk_;
-  const int group_;
+  const int group_, op_;
   const size_t number_;
+  const int64_t save_;
   State state_ = State::gathered;
   std::vector<tier::PiecePtr> pieces_;  // whose copy out was issued
   size_t pieces_back_ = 0;              // whose copy back was

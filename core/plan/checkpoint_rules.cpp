@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -36,16 +37,22 @@ class Readers {
   // Whether another block that counts reads what the op has made, before an in-place op writes over it. An op's own
   // number need not be its outputs' owner: what meets in a list or a branch has the first one's.
   bool elsewhere(int op, const std::function<bool(int block)>& counts) const {
+    return std::ranges::any_of(blocks_of(op), counts);
+  }
+
+  // The other blocks that do so, kOutside among them.
+  std::set<int> blocks_of(int op) const {
     const OpFacts& fact = facts_.ops[op];
-    return std::any_of(fact.outputs.begin(), fact.outputs.end(), [&](int output) {
+    std::set<int> blocks;
+    for (const int output : fact.outputs) {
       const int owner = facts_.owner[output];
-      if (owner < 0) return false;
+      if (owner < 0) continue;
       const int overwritten = next_write(owner, op);
-      return std::any_of(reads_[owner].begin(), reads_[owner].end(), [&](int reader) {
-        const int block = facts_.ops[reader].block;
-        return (!ordered_ || (reader > op && reader <= overwritten)) && block != fact.block && counts(block);
-      });
-    });
+      for (const int reader : reads_[owner])
+        if (!ordered_ || (reader > op && reader <= overwritten)) blocks.insert(facts_.ops[reader].block);
+    }
+    blocks.erase(fact.block);
+    return blocks;
   }
 
  private:
@@ -100,11 +107,19 @@ class SaveList {
 // Every n-th of the blocks that are named, from the first on.
 std::vector<bool> covered_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const config::BlockRanges& blocks = part.blocks();
+  const bool first = part.info().preset && part.info().preset->layers_first;
+  const int64_t every = part.has(Parameter::every) ? part.count(Parameter::every) : part.every();
   std::vector<bool> covered(facts.blocks.size());
   int64_t named = 0;
   for (size_t i = 0; i < covered.size(); ++i)
-    if (blocks.contains(static_cast<int>(i))) covered[i] = named++ % part.every() == 0;
+    if (blocks.contains(static_cast<int>(i)) && (!first || static_cast<int>(i) < part.count(Parameter::layers)))
+      covered[i] = named++ % every == 0;
   return covered;
+}
+
+int segment_of(const StrategyPart& part) {
+  if (part.info().preset) return part.info().preset->layers_together ? part.count(Parameter::layers) : 1;
+  return part.has(Parameter::segment) ? part.count(Parameter::segment) : 1;
 }
 
 class Checkpoint {
@@ -112,7 +127,7 @@ class Checkpoint {
   Checkpoint(const StrategyPart& part, const ProgramFacts& facts, Draft& draft)
       : facts_(facts),
         covered_(covered_blocks(part, facts)),
-        segment_(part.has(Parameter::segment) ? part.count(Parameter::segment) : 1),
+        segment_(segment_of(part)),
         readers_(facts),
         draft_(draft) {}
 
@@ -123,6 +138,16 @@ class Checkpoint {
     for (size_t i = 0; i < facts_.ops.size(); ++i)
       if (makes_values(facts_.ops[i]) && readers_.elsewhere(static_cast<int>(i), counts))
         draft_.fill(static_cast<int>(i), place, Place::keep);
+  }
+
+  void hand_over(const Handed& handed) {
+    const int end = static_cast<int>(facts_.blocks.size()) - handed.keep_last;
+    for (size_t i = 0; i < facts_.ops.size(); ++i) {
+      if (!makes_values(facts_.ops[i])) continue;
+      std::set<int> takers = readers_.blocks_of(static_cast<int>(i));
+      std::erase_if(takers, [this](int block) { return !covers(block) || inside(block); });
+      if (takers.size() == 1 && *takers.begin() < end) draft_.fill(static_cast<int>(i), Place::host, Place::keep);
+    }
   }
 
   // All but what `saves` says and what leaves its block. `matmul` is the number of a matmul within its block.
@@ -159,8 +184,25 @@ class Checkpoint {
   Draft& draft_;
 };
 
+// By what the dispatcher is asked for: linear layers are counted, other costly ops are kept.
+class EveryOtherLinear {
+ public:
+  bool operator()(const OpFacts& op, int) {
+    if (std::exchange(block_, op.block) != op.block) linear_ = 0;
+    if (bare(op.name) == "linear" || bare(op.name) == "mm") return linear_++ % 2 == 0;
+    return is_matmul(op) || is_attention(op) || bare(op.name) == "max" || bare(op.name) == "topk";
+  }
+
+ private:
+  int block_ = kOutside, linear_ = 0;
+};
+
 void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const auto blocks = static_cast<int64_t>(facts.blocks.size());
+  for (const Parameter parameter : {Parameter::every, Parameter::layers})
+    if (part.has(parameter) && part.count(parameter) > blocks)
+      throw UsageError(std::string(part.info().name) + ": " + part.setting(parameter) +
+                       " must be at most the number of blocks, " + std::to_string(blocks));
   if (part.every() > blocks)
     throw UsageError("checkpoint:every=" + std::to_string(part.every()) + ": n must be at most the number of blocks, " +
                      std::to_string(blocks));
@@ -169,11 +211,17 @@ void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
 }  // namespace
 
 void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph,
-                      int64_t saved_min_bytes, Draft& draft) {
+                      int64_t saved_min_bytes, Handed handed, Draft& draft) {
   check_blocks(part, facts);
   Checkpoint checkpoint(part, facts, draft);
-  if (const Place inputs = part.place(Parameter::inputs); inputs != Place::keep) checkpoint.place_inputs(inputs);
-  if (part.kind() == StrategyKind::checkpoint_op)
+  const Place inputs = part.has(Parameter::inputs) ? part.place(Parameter::inputs) : Place::keep;
+  if (inputs != Place::keep)
+    checkpoint.place_inputs(inputs);
+  else if (handed.moves)
+    checkpoint.hand_over(handed);
+  if (part.info().preset && part.info().preset->every_linear)
+    checkpoint.recompute(EveryOtherLinear());
+  else if (part.kind() == StrategyKind::checkpoint_op)
     checkpoint.recompute([save = SaveList(part.names(Parameter::save), facts)](const OpFacts& op, int matmul) {
       return save.has(op, matmul);
     });

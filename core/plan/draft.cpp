@@ -10,7 +10,7 @@ using config::Place;
 Draft::Draft(const config::ProgramFacts& facts) {
   for (const config::OpFacts& op : facts.ops)
     by_op_.push_back({static_cast<int>(by_op_.size()), config::full_name(op),
-                      std::vector<Place>(op.outputs.size(), Place::keep), Place::keep});
+                      std::vector<Place>(op.outputs.size(), Place::keep), Place::keep, Place::keep});
 }
 
 Draft::Draft(const config::ProgramFacts& facts, const config::Plan& plan) : Draft(facts) {
@@ -19,6 +19,7 @@ Draft::Draft(const config::ProgramFacts& facts, const config::Plan& plan) : Draf
     const size_t count = std::min(mine.outputs.size(), placement.outputs.size());
     std::copy_n(placement.outputs.begin(), count, mine.outputs.begin());
     mine.saved = placement.saved;
+    mine.saves = placement.saves;
   }
 }
 
@@ -53,11 +54,18 @@ void Draft::fill(const Memory& memory, Place place) {
   for (const int writer : memory.writers) fill(writer, 0, place);
 }
 
+void Draft::send_saves(int op) {
+  OpPlacement& placement = by_op_[op];
+  const bool again = placement.saved == Place::recompute || std::ranges::count(placement.outputs, Place::recompute) > 0;
+  if (!again) placement.saves = Place::host;
+}
+
 std::vector<OpPlacement> Draft::placements() const {
   const auto stays = [](Place place) { return place == Place::keep; };
   std::vector<OpPlacement> placements;
   for (const OpPlacement& op : by_op_)
-    if (!stays(op.saved) || !std::all_of(op.outputs.begin(), op.outputs.end(), stays)) placements.push_back(op);
+    if (!stays(op.saved) || !stays(op.saves) || !std::all_of(op.outputs.begin(), op.outputs.end(), stays))
+      placements.push_back(op);
   return placements;
 }
 

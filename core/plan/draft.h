@@ -22,6 +22,8 @@ class Draft {
   // The same, where the value has stayed so far.
   void fill(int op, config::Place outputs, config::Place own);
   void fill(const Memory& memory, config::Place place);
+  // Tensors that the op saves leave one by one, unless it is made again.
+  void send_saves(int op);
 
   std::vector<config::OpPlacement> placements() const;  // of ops that keep not everything
 

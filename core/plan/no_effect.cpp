@@ -47,7 +47,7 @@ std::string smaller_min(const Strategy& strategy, int64_t min, const config::Pro
 std::string of_small_values(const Strategy& strategy, const config::ProgramFacts& facts) {
   const auto& parts = strategy.parts();
   const auto part = std::ranges::find_if(parts, &StrategyPart::is_offload);
-  if (part == parts.end() || part->bytes(Parameter::min) <= 1) return "";
+  if (part == parts.end() || !part->has(Parameter::min) || part->bytes(Parameter::min) <= 1) return "";
   const std::string smaller = smaller_min(strategy, part->bytes(Parameter::min), facts);
   return smaller.empty() ? "" : "every value is below " + part->setting(Parameter::min) + "; " + smaller;
 }

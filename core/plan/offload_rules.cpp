@@ -146,6 +146,37 @@ class Share {
   std::vector<bool> needed_;
 };
 
+// The output layer is the last matmul behind the blocks, with all of its module; the loss is no part of the model.
+class Hooked {
+ public:
+  Hooked(const config::Preset& preset, const ProgramFacts& facts)
+      : hooks_(preset.hooks), end_(static_cast<int>(facts.blocks.size()) - preset.keep_last) {
+    for (const OpFacts& op : facts.ops)
+      if (op.after_blocks && is_matmul(op) && !is_loss(op)) output_ = &op;
+  }
+
+  bool has(const OpFacts& op) const {
+    if (hooks_ == config::Hooks::blocks) return op.block != kOutside && op.block < end_;
+    return !is_output(op) && (hooks_ == config::Hooks::step || !is_loss(op));
+  }
+
+ private:
+  static bool is_loss(const OpFacts& op) { return op.region == "loss" || op.region.starts_with("loss."); }
+  bool is_output(const OpFacts& op) const {
+    return &op == output_ || (output_ && op.after_blocks && !output_->region.empty() && op.region == output_->region);
+  }
+
+  config::Hooks hooks_;
+  int end_;  // the first block whose tensors stay
+  const OpFacts* output_ = nullptr;
+};
+
+void send_saves(const config::Preset& preset, const ProgramFacts& facts, Draft& draft) {
+  const Hooked hooked(preset, facts);
+  for (size_t i = 0; i < facts.ops.size(); ++i)
+    if (makes_values(facts.ops[i]) && hooked.has(facts.ops[i])) draft.send_saves(static_cast<int>(i));
+}
+
 void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
   const size_t blocks = facts.blocks.size();
   if (part.count(Parameter::keep_last) > static_cast<int>(blocks))
@@ -156,6 +187,7 @@ void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
 }  // namespace
 
 config::TransferSettings transfer_settings(const StrategyPart& part) {
+  if (part.info().preset) return part.info().preset->transfer;
   config::TransferSettings transfer;
   transfer.pinned = part.word(Parameter::memory) == "pinned";
   transfer.side_stream = part.kind() != StrategyKind::offload_sync;
@@ -170,6 +202,7 @@ config::TransferSettings transfer_settings(const StrategyPart& part) {
 }
 
 void place_offload(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
+  if (part.info().preset) return send_saves(*part.info().preset, facts, draft);
   check_keep_last(part, facts);
   const Reach reach(part, facts);
   if (part.share(Parameter::fraction) < 1) return Share(part, facts, graph, draft).place(reach);

@@ -18,6 +18,7 @@ using config::StrategyPart;
 
 // Checkpoints and groups are made of blocks.
 bool needs_blocks(const StrategyPart& part) {
+  if (part.info().preset && part.info().preset->hooks == config::Hooks::blocks) return true;
   return part.is_checkpoint() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
 }
 
@@ -32,12 +33,25 @@ void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   }
 }
 
-// Copies are scheduled as the offload part says; without one, for the inputs of checkpointed blocks, as by default.
+// Copies are scheduled as the offload part says; without one, for the inputs of checkpointed blocks, as that checkpoint
+// says, or by default.
 void take_settings(const Strategy& strategy, Plan& plan) {
+  for (const StrategyPart& part : strategy.parts())
+    if (part.info().preset && part.is_checkpoint()) plan.transfer = part.info().preset->transfer;
   const auto offload = std::ranges::find_if(strategy.parts(), &StrategyPart::is_offload);
   if (offload == strategy.parts().end()) return;
+  const bool whole_blocks = plan.transfer.habits.whole_blocks;
   plan.transfer = transfer_settings(*offload);
+  plan.transfer.habits.whole_blocks = whole_blocks;
   plan.saved_min_bytes = plan.transfer.min_bytes;
+}
+
+// A preset's engine takes what checkpoints keep as it takes all that is saved.
+Handed handed_over(const Strategy& strategy) {
+  for (const StrategyPart& part : strategy.parts())
+    if (const config::Preset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))
+      return {true, preset->keep_last};
+  return {};
 }
 
 }  // namespace
@@ -52,7 +66,7 @@ Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
     if (part.kind() == StrategyKind::none) continue;
     check_blocks(part, facts);
     if (part.is_checkpoint())
-      place_checkpoint(part, facts, graph, plan.saved_min_bytes, draft);
+      place_checkpoint(part, facts, graph, plan.saved_min_bytes, handed_over(strategy), draft);
     else
       place_offload(part, facts, graph, draft);
   }

@@ -36,15 +36,18 @@ Executor::Executor(const program::Program& program, const config::ProgramFacts& 
       ops_(plan_ops(facts, plan)),
       memory_(device, ops_.size()),
       tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store),
-            plan.transfer.pinned),
+            plan.transfer.pinned, plan.transfer.habits.power_of_two),
       offload_(device, plan.transfer, tier_),
-      recompute_(device, plan.nested),
+      recompute_(device, plan.nested, plan.transfer.habits.whole_blocks),
       recorder_(recompute_, device_),
-      values_(device_, parameters_of(program)) {}
+      values_(device_, parameters_of(program)),
+      copies_(plan.transfer, device_, parameters_of(program)) {}
 
 void Executor::begin_step() {
   const Elapsed host(host_time_);
   values_.begin_step();
+  copies_.begin_step();
+  recompute_.begin_step();
   running_.end();
   head_begun_ = false;
   block_ = -1;
@@ -85,11 +88,10 @@ void Executor::set_recorder(trace::Recorder* recorder) {
   recompute_.set_recorder(recorder);
 }
 
-// --- forward ---------------------------------------------------------------------------------------------------------
-
 void Executor::enter(const OpPlan& op) {
   if (op.block != block_) {
     offload_.end_block();
+    copies_.begin_block();
     block_ = op.block;
   }
   if (op.after_blocks && !head_begun_) {
@@ -124,6 +126,7 @@ void Executor::overwrite(const at::Tensor& tensor) {
 void Executor::record(const program::Op& op, const Stack& inputs) {
   running_.instance =
       recorder_.record(op, inputs, block_, [this](const at::Tensor& tensor) { return use_for_rerun(tensor); });
+  recompute_.recorded(running_.instance);
 }
 
 Use Executor::use_for_rerun(const at::Tensor& tensor) {
@@ -136,10 +139,15 @@ Use Executor::use(ValuePtr value, Use::By by) {
   Use use(std::move(value), by);
   use->wanted_in(block_);
   if (use->state() != SavedValue::State::passing) return use;
-  if (use->place() == Place::keep)
+  if (use->place() == Place::keep) {
     use->hold(use->alive());
-  else
-    offload_.send(*use);
+    return use;
+  }
+  if (by == Use::By::rerun) {  // a checkpoint saves its input, and an empty tensor beside it
+    offload_.count_save();
+    offload_.count_save();
+  }
+  offload_.send(*use, running_.op().id);
   return use;
 }
 
@@ -190,101 +198,6 @@ ValuePtr Executor::add_value(const at::Tensor& tensor, int op, int output, Place
   values_.add(ValueTable::storage_of(tensor), value);
   if (costs_) costs_->made(value, tensor.storage());
   return value;
-}
-
-// --- what autograd saves ---------------------------------------------------------------------------------------------
-
-std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
-  const Elapsed host(host_time_);
-  auto saved = std::make_unique<SavedTensor>(*this, tensor, block_, running_.next_save());
-  if (!running_ || !values_.covers(tensor)) return saved;
-  const auto storage = ValueTable::storage_of(tensor);
-  const bool written = running_.writes(storage) != nullptr;
-  ValuePtr value = written ? nullptr : values_.find(storage);
-  if (value)
-    become(*saved, std::move(value));
-  else if (written || !running_.reads(storage))
-    running_.wait_for_end(*saved, tensor);
-  return saved;
-}
-
-void Executor::become(SavedTensor& saved, ValuePtr value) {
-  if (costs_) costs_->saved(saved, *value);
-  saved.become(use(std::move(value), Use::By::backward));
-  if (trace_) trace_->saved(saved.key());
-}
-
-// The op has returned: what it saved is now an output, a written argument, or its own private value.
-void Executor::resolve(const RunningOp::Waiting& waiting) {
-  const auto* written = running_.writes(waiting.storage);
-  if (written && waiting.saved->version() == written->version) return;  // overwritten by the op itself: unpack refuses
-  if (ValuePtr value = values_.find(waiting.storage)) return become(*waiting.saved, std::move(value));
-  resolve_private(waiting);
-}
-
-void Executor::resolve_private(const RunningOp::Waiting& waiting) {
-  const Place place = ops_[running_.op().id].saved();
-  if (place == Place::keep && !costs_) return;
-  // Autocast shares the copy of a parameter between its users: it is cast again, but no op's to move or to make.
-  if (waiting.cast_parameter && waiting.cast_source < 0) return;
-  SavedTensor& saved = *waiting.saved;
-  const at::Tensor tensor = saved.tensor();
-  if (costs_) tell_costs_of_private(waiting, tensor);
-  if (place == Place::keep || (waiting.cast_parameter && place != Place::recompute)) return;
-  if (static_cast<int64_t>(tensor.storage().nbytes()) < plan_.saved_min_bytes) return;
-  const auto add = [&](Place wanted, const InstancePtr& maker) {
-    return add_value(tensor, running_.op().id, kPrivate, wanted, maker, 0);
-  };
-  if (place != Place::recompute) return become(saved, add(place, nullptr));
-  if (!running_.written().empty()) return;
-  if (waiting.cast_source >= 0) {
-    const at::Tensor& source = running_.input(waiting.cast_source);
-    // Costs less than running the op.
-    return become(saved, add(place, recorder_.record_cast(source, tensor.scalar_type(), block_,
-                                                          [this](const at::Tensor& t) { return use_for_rerun(t); })));
-  }
-  if (!running_.instance) return;
-  saved.become(checkpoint::PrivateUse(running_.instance, saved.number()));
-  if (trace_) trace_->saved({running_.op().id, kPrivate, static_cast<int64_t>(tensor.nbytes())});
-}
-
-// A value that another plan could move or make again, whatever becomes of it under this one.
-void Executor::tell_costs_of_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor) {
-  costs_->saved_private(*waiting.saved, tensor.storage());
-  if (waiting.cast_source < 0) return;
-  const at::Tensor& source = running_.input(waiting.cast_source);
-  costs_->cast(tensor.storage(), values_.covers(source) ? values_.find(ValueTable::storage_of(source)) : nullptr);
-}
-
-// --- backward --------------------------------------------------------------------------------------------------------
-
-at::Tensor Executor::unpack(const SavedTensor& saved) {
-  const Elapsed host(host_time_);
-  saved.check_version();
-  const ValueKey key = saved.key();
-  if (trace_) trace_->used(key, saved.block());
-  if (costs_) costs_->asked(saved);
-  at::Tensor tensor = saved.stays() ? saved.tensor() : bytes_of(saved, key);
-  if (costs_) costs_->handed(saved);
-  return tensor;
-}
-
-at::Tensor Executor::bytes_of(const SavedTensor& saved, const ValueKey& key) {
-  offload_.begin_unpack();
-  recompute_.enter_block(saved.block());
-  at::Tensor tensor = saved.tensor();
-  // While the head's and the loss's backward run, memory is needed most: only what was learned lets copies come back.
-  if (offload_.learned() || key.op < 0 || !ops_[key.op].after_blocks) offload_.prefetch();
-  return tensor;
-}
-
-void Executor::ended(const SavedTensor& saved) noexcept {
-  if (saved.stays()) running_.forget(saved);
-  if (costs_) costs_->ended(saved);
-}
-
-void Executor::let_go() noexcept {
-  if (costs_) costs_->let_go();
 }
 
 }  // namespace memtune::step

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <chrono>
+#include <set>
+#include <utility>
 
 #include "core/checkpoint/recompute.h"
 #include "core/checkpoint/recorder.h"
@@ -18,6 +20,7 @@
 #include "core/step/op_memory.h"
 #include "core/step/op_plan.h"
 #include "core/step/running_op.h"
+#include "core/step/saved_copies.h"
 #include "core/step/saved_tensor.h"
 #include "core/step/value_table.h"
 #include "core/tier/host_tier.h"
@@ -73,6 +76,8 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   void start_recording() { tier_.start_recording(); }
   std::vector<tier::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
   const config::OpPlacement* placement(int op) const { return ops_[op].placement; }  // null: all stays
+  // Whether a save of it left by itself while a recorder was told.
+  bool sent(const trace::ValueKey& key) const { return sent_.contains({key.op, key.output}); }
   std::vector<Holder> largest_holders(size_t most) const { return step::largest_holders(values_, facts_, most); }
 
  private:
@@ -91,6 +96,7 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   autograd::ValuePtr add_value(const at::Tensor& tensor, int op, int output, config::Place place,
                                const checkpoint::InstancePtr& maker, int index);
   void become(SavedTensor& saved, autograd::ValuePtr value);
+  void send_save(SavedTensor& saved, const at::Tensor& tensor);
   void resolve(const RunningOp::Waiting& waiting);
   void resolve_private(const RunningOp::Waiting& waiting);
   void tell_costs_of_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor);
@@ -105,10 +111,12 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   checkpoint::Recompute recompute_;
   checkpoint::OpRecorder recorder_;
   ValueTable values_;
+  SavedCopies copies_;
   RunningOp running_;
   bool head_begun_ = false;
   int block_ = -1;
   trace::Recorder* trace_ = nullptr;
+  std::set<std::pair<int, int>> sent_;
   CostRecorder* costs_ = nullptr;
   std::chrono::nanoseconds host_time_{0};
 };

@@ -17,6 +17,7 @@ struct OpPlan {
   config::Place output(size_t i) const {
     return placement && i < placement->outputs.size() ? placement->outputs[i] : config::Place::keep;
   }
+  bool sends_saves() const { return placement && placement->saves == config::Place::host; }
   config::Place saved() const { return placement ? placement->saved : config::Place::keep; }
 };
 

@@ -7,10 +7,11 @@ using checkpoint::PrivateUse;
 using trace::ValueKey;
 
 // The tensor itself would be a cycle: its history holds what is saved here.
-SavedTensor::SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number)
+SavedTensor::SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number, int op)
     : unpacker_(unpacker),
       counter_(tensor.unsafeGetTensorImpl()->version_counter()),
       version_(counter_.current_version()),
+      op_(op),
       block_(block),
       number_(number) {
   if (autograd::is_plain(tensor)) {

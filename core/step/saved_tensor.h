@@ -29,8 +29,8 @@ class SavedTensor final : public autograd::Ticket {
     ~Unpacker() = default;
   };
 
-  // `number`: which of the running op's saves it is.
-  SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number);
+  // `number`: which of the running op's saves it is; op -1: none runs.
+  SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number, int op = -1);
   ~SavedTensor() override {
     unpacker_.ended(*this);
     bytes_ = at::Storage();
@@ -40,9 +40,15 @@ class SavedTensor final : public autograd::Ticket {
   at::Tensor unpack() override { return unpacker_.unpack(*this); }
 
   void become(autograd::Use use) { bytes_ = std::move(use); }
+  // The same with bytes that lie otherwise.
+  void become(autograd::Use use, const autograd::Geometry& geometry) {
+    geometry_ = geometry;
+    bytes_ = std::move(use);
+  }
   void become(checkpoint::PrivateUse use) { bytes_ = std::move(use); }
 
   bool stays() const { return bytes_.index() <= 1; }
+  int op() const { return op_; }        // that saved it
   int block() const { return block_; }  // of the op that saved it
   int number() const { return number_; }
   uint32_t version() const { return version_; }  // of the tensor, when it was saved
@@ -60,7 +66,7 @@ class SavedTensor final : public autograd::Ticket {
   autograd::Geometry geometry_;
   c10::VariableVersion counter_;
   uint32_t version_;
-  int block_, number_;
+  int op_, block_, number_;
   std::variant<at::Storage, Other, autograd::Use, checkpoint::PrivateUse> bytes_;
 };
 

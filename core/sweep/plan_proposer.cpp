@@ -182,7 +182,11 @@ class SettingSearch {
     std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
     for (Strategy& strategy : strategies_) {
-      if (strategy.name == source_.name) continue;  // has run
+      if (strategy.name == source_.name) continue;              // has run
+      if (strategy.plan.transfer.habits != config::Habits{}) {  // of engines that the model on paper does not know
+        proposals_.push_back({strategy.name, index_, strategy.plan, {}});
+        continue;
+      }
       strategy.step = planner_->predict(strategy.plan);
       if (limits_.kept_by(strategy.step))
         rivals.push_back(strategy);

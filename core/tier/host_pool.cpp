@@ -1,6 +1,7 @@
 #include "core/tier/host_pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace memtune::tier {
@@ -48,9 +49,12 @@ void HostPool::Lease::set_free_after(device::EventPtr event) {
 
 std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
   bytes = round_up(bytes);
+  if (power_of_two_) bytes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
   auto best = free_.end();
   for (auto range = free_.begin(); range != free_.end(); ++range)
-    if (range->bytes >= bytes && (best == free_.end() || range->bytes < best->bytes)) best = range;
+    if ((power_of_two_ ? range->bytes == bytes : range->bytes >= bytes) &&
+        (best == free_.end() || range->bytes < best->bytes))
+      best = range;
   if (best == free_.end()) {
     if (!grow(bytes)) return std::nullopt;
     return try_take(bytes);
@@ -71,7 +75,7 @@ void HostPool::give_back(Range range) noexcept {
 }
 
 bool HostPool::grow(int64_t bytes) {
-  int64_t slab = std::max(bytes, slab_bytes_);
+  int64_t slab = power_of_two_ ? bytes : std::max(bytes, slab_bytes_);
   if (budget_bytes_ > 0) slab = std::min(slab, budget_bytes_ - reserved_);
   if (slab < bytes) return false;
   slabs_.push_back(device_.allocate_host(slab, pinned_));
@@ -84,6 +88,7 @@ bool HostPool::grow(int64_t bytes) {
 void HostPool::insert(Range range) {
   auto next = std::find_if(free_.begin(), free_.end(), [&](const Range& other) { return other.begin > range.begin; });
   auto here = free_.insert(next, std::move(range));
+  if (power_of_two_) return;
   auto merge = [&](std::list<Range>::iterator first, std::list<Range>::iterator second) {
     first->bytes += second->bytes;
     for (auto& event : second->free_after) add(first->free_after, std::move(event));

@@ -23,8 +23,14 @@ class HostPool {
 
  public:
   // `slab_bytes`: how much is taken from the system at once, at least; `budget_bytes`: in all, at most (0: no limit).
-  HostPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0, bool pinned = true)
-      : device_(device), slab_bytes_(slab_bytes), budget_bytes_(budget_bytes), pinned_(pinned) {}
+  // `power_of_two`: each lease is a slab of its own, of so many bytes, and again of those that want as many.
+  HostPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0, bool pinned = true,
+           bool power_of_two = false)
+      : device_(device),
+        slab_bytes_(slab_bytes),
+        budget_bytes_(budget_bytes),
+        pinned_(pinned),
+        power_of_two_(power_of_two) {}
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
 
@@ -70,7 +76,7 @@ class HostPool {
 
   device::Device& device_;
   int64_t slab_bytes_, budget_bytes_;
-  bool pinned_;
+  bool pinned_, power_of_two_;
   std::vector<std::unique_ptr<device::HostSlab>> slabs_;
   std::list<Range> free_;  // by address
   int64_t leased_ = 0, peak_leased_ = 0, reserved_ = 0;

@@ -38,8 +38,10 @@ std::function<void()> wait_for(std::vector<device::EventPtr> events) {
 }  // namespace
 
 HostTier::HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes,
-                   std::unique_ptr<disk::BlockStore> store, bool pinned)
-    : pool_(device, slab_bytes, budget_bytes, pinned), budget_bytes_(budget_bytes), store_(std::move(store)) {}
+                   std::unique_ptr<disk::BlockStore> store, bool pinned, bool power_of_two)
+    : pool_(device, slab_bytes, budget_bytes, pinned, power_of_two),
+      budget_bytes_(budget_bytes),
+      store_(std::move(store)) {}
 
 void HostTier::set_budget(int64_t bytes) {
   budget_bytes_ = bytes == 0 ? 0 : std::max(bytes, pool_.reserved_bytes());

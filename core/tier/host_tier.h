@@ -34,9 +34,9 @@ using PiecePtr = std::shared_ptr<Piece>;
 
 class HostTier {
  public:
-  // `store` null: nothing spills. A budget of 0 is none.
+  // `store` null: nothing spills. A budget of 0 is none. `power_of_two`: as of HostPool.
   HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
-           bool pinned = true);
+           bool pinned = true, bool power_of_two = false);
   ~HostTier();
   HostTier(const HostTier&) = delete;
   HostTier& operator=(const HostTier&) = delete;

@@ -190,6 +190,8 @@ TreatedProgram treat(const config::Plan& plan, const config::ProgramFacts& facts
   if (facts.blocks.empty())
     throw UsageError(
         "no repeated blocks were found in the model, and the Python file treats blocks: --blocks names them");
+  if (plan.transfer.habits != config::Habits{})
+    throw UsageError("it does what another program's engine does; that program has it, the Python file has not");
   Reader reader(plan, facts);
   reader.read();
   TreatedProgram result = reader.result();

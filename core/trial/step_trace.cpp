@@ -168,6 +168,7 @@ trace::TracedValue StepTrace::describe(const ValueKey& key) const {
   config::Place place = config::Place::keep;
   if (placement && own) place = placement->saved;
   if (placement && !own && output < placement->outputs.size()) place = placement->outputs[output];
+  if (executor_.sent(key)) place = config::Place::host;
   trace::TracedValue value;
   value.block = fact.block;
   value.region = block_name(fact.block, fact.after_blocks);

@@ -19,9 +19,21 @@ Plan example() {
   plan.strategy = "checkpoint:op,inputs=host";
   plan.saved_min_bytes = 7;
   plan.nested = true;
-  plan.transfer = {false, false, 1, 2, 3, Schedule::block, 4, 5};
-  plan.placements = {{3, "layers.0/aten::silu", {Place::recompute, Place::host}, Place::disk},
-                     {5, "layers.0/aten::mul", {Place::keep}, Place::recompute}};
+  plan.transfer = {false, false, 1, 2, 3, Schedule::block, 4, 5, {}};
+  plan.transfer.habits = {.learns = false,
+                          .prefetch_ops = 1,
+                          .stash_saves = 5,
+                          .counts_all = true,
+                          .empties_stash = true,
+                          .one_stream = true,
+                          .host_waits = true,
+                          .power_of_two = true,
+                          .parameter_views = true,
+                          .flat_broadcasts = true,
+                          .whole_blocks = true,
+                          .repeats = Repeats::share};
+  plan.placements = {{3, "layers.0/aten::silu", {Place::recompute, Place::host}, Place::disk, Place::host},
+                     {5, "layers.0/aten::mul", {Place::keep}, Place::recompute, Place::keep}};
   return plan;
 }
 
@@ -37,6 +49,7 @@ TEST_CASE("a plan survives its file") {
   const json written = example();
   const Plan plan = json::parse(written.dump()).get<Plan>();
   CHECK(json(plan) == written);
+  CHECK(plan == example());
   CHECK(plan.strategy == "checkpoint:op,inputs=host");
   CHECK(plan.saved_min_bytes == 7);
   CHECK(plan.nested);
@@ -96,7 +109,7 @@ TEST_CASE("a wrong plan is told field and value") {
   check_refused(
       {{"transfer", {{"prefetch_byte", 1}}}},
       "unknown field of plan.transfer 'prefetch_byte'; did you mean 'prefetch_bytes'? Known: pinned, side_stream, "
-      "min_bytes, stash_bytes, prefetch_bytes, schedule, groups_in_flight, prefetch_blocks");
+      "min_bytes, stash_bytes, prefetch_bytes, schedule, groups_in_flight, prefetch_blocks, habits");
   check_refused({{"transfer", {{"schedule", "blocks"}}}},
                 "plan.transfer.schedule: unknown schedule 'blocks'; did you mean 'block'? Known: value, block");
   check_refused({{"transfer", {{"groups_in_flight", 0}}}},

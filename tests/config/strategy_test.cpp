@@ -39,7 +39,9 @@ std::string names(const std::string& text) {
 
 const std::string kKnown =
     "Known: none, checkpoint:full, checkpoint:every=n, checkpoint:op, checkpoint:cheap, offload:sync, "
-    "offload:stream, offload:group";
+    "offload:stream, offload:group, checkpoint:hf-offload, checkpoint:axolotl-hidden, checkpoint:titan-full, "
+    "checkpoint:titan-selective, checkpoint:megatron-uniform, checkpoint:megatron-block, offload:torchtune, "
+    "offload:trl, offload:swift";
 
 }  // namespace
 
@@ -294,4 +296,18 @@ TEST_CASE("every sweep profile names valid strategies") {
     CHECK_FALSE(specs.empty());
     for (const std::string& spec : specs) CHECK_NOTHROW(Strategy::parse(spec));
   }
+}
+
+TEST_CASE("what another program's engine does is a strategy of its own") {
+  CHECK(canonical("offload:torchtune") == "offload:torchtune");
+  CHECK(canonical("checkpoint:full + offload:trl") == "checkpoint:full+offload:trl");
+  CHECK(canonical("checkpoint:hf-offload,every=2") == "checkpoint:hf-offload,every=2");
+  CHECK(canonical("checkpoint:megatron-uniform,layers=1") == "checkpoint:megatron-uniform");
+  CHECK(parse("offload:trl").blocks().all());
+  CHECK(parse("offload:trl") != parse("offload:torchtune"));
+  CHECK(Strategy::parse("offload:swift").offloads());
+  CHECK_FALSE(Strategy::parse("offload:swift").uses_disk());
+  check_refused("offload:torchtune,min=1KiB", "offload:torchtune takes no parameters, so 'min' means nothing to it");
+  check_refused("offload:torchtune+offload:trl",
+                "offload:torchtune and offload:trl exclude each other: a plan copies in one way");
 }

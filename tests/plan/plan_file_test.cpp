@@ -162,11 +162,13 @@ TEST_CASE("what is wrong with a file is told with its field") {
   check_refused(R"({"version": 1, "strategy": "chekpoint:full"})",
                 "mine.json: plan.strategy: unknown strategy 'chekpoint:full'; did you mean 'checkpoint:full'? Known: "
                 "none, checkpoint:full, checkpoint:every=n, checkpoint:op, checkpoint:cheap, offload:sync, "
-                "offload:stream, offload:group");
+                "offload:stream, offload:group, checkpoint:hf-offload, checkpoint:axolotl-hidden, "
+                "checkpoint:titan-full, checkpoint:titan-selective, checkpoint:megatron-uniform, "
+                "checkpoint:megatron-block, offload:torchtune, offload:trl, offload:swift");
   check_refused(
       R"({"version": 1, "transfer": {"stash": 1}})",
       "mine.json: unknown field of plan.transfer 'stash'. Known: pinned, side_stream, min_bytes, stash_bytes, "
-      "prefetch_bytes, schedule, groups_in_flight, prefetch_blocks");
+      "prefetch_bytes, schedule, groups_in_flight, prefetch_blocks, habits");
   check_refused(R"({"version": 1, "placements": [], "rules": []})",
                 "mine.json: unknown field of plan 'rules'. Known: version, strategy, saved_min_bytes, nested, "
                 "transfer, placements");

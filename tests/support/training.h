@@ -208,7 +208,20 @@ inline std::vector<std::string> all_strategies() {
           "offload:sync,tier=disk,fraction=0.5",
           "offload:stream,tier=disk",
           "offload:group",
-          "offload:group,in_flight=2,prefetch=2,keep_last=0,tier=disk"};
+          "offload:group,in_flight=2,prefetch=2,keep_last=0,tier=disk",
+          "checkpoint:hf-offload",
+          "checkpoint:axolotl-hidden",
+          "checkpoint:titan-full",
+          "checkpoint:titan-selective",
+          "checkpoint:megatron-uniform,layers=2",
+          "checkpoint:megatron-block",
+          "offload:torchtune",
+          "checkpoint:full+offload:torchtune",
+          "offload:trl",
+          "checkpoint:full+offload:trl",
+          "checkpoint:titan-full+offload:trl",
+          "offload:swift",
+          "checkpoint:full+offload:swift"};
 }
 
 }  // namespace memtune::tests

@@ -39,6 +39,19 @@ TEST_CASE("leases are whole pages of one slab, and the pool grows by slabs") {
   CHECK(pool.leased_bytes() == 0);
 }
 
+TEST_CASE("a pool of powers of two takes each lease as a slab, and gives it only to those that want as many bytes") {
+  HostPool pool(cpu_device(), 64 * kPage, 0, true, /*power_of_two=*/true);
+  auto a = take(pool, 3 * kPage), b = take(pool, kPage);
+  CHECK(a.bytes() == 4 * kPage);
+  CHECK(pool.reserved_bytes() == 5 * kPage);
+  char* const data = a.data();
+  a = {}, b = {};
+  CHECK(take(pool, 2 * kPage).bytes() == 2 * kPage);  // not half of the free four
+  CHECK(pool.reserved_bytes() == 7 * kPage);
+  CHECK(take(pool, 4 * kPage).data() == data);
+  CHECK(pool.reserved_bytes() == 7 * kPage);
+}
+
 TEST_CASE("a pool with a budget stays within it and uses all of it") {
   HostPool pool(cpu_device(), 4 * kPage, /*budget_bytes=*/6 * kPage);
   auto a = take(pool, 3 * kPage), b = take(pool, 2 * kPage);  // the second slab is what is left of the budget

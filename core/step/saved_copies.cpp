@@ -1,0 +1,106 @@
+#include "core/step/saved_copies.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace memtune::step {
+namespace {
+
+using autograd::Geometry;
+using autograd::SavedValue;
+using config::Repeats;
+
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
+int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast<int64_t>(tensor.dtype().itemsize()); }
+
+void release(void* owner) { delete static_cast<at::Storage*>(owner); }
+
+// A range of a storage as one of its own, which keeps all of it.
+at::Storage part_of(const at::Storage& whole, int64_t begin, int64_t bytes) {
+  if (begin == 0 && bytes == static_cast<int64_t>(whole.nbytes())) return whole;
+  char* data = static_cast<char*>(const_cast<void*>(whole.data())) + begin;
+  at::DataPtr range(data, new at::Storage(whole), release, whole.device());
+  return {at::Storage::use_byte_size_t(), static_cast<size_t>(bytes), std::move(range)};
+}
+
+const void* begin_of(const at::Tensor& tensor) { return tensor.const_data_ptr(); }
+
+// As TRL counts: bytes of the storage's address and elements of the offset in one sum.
+const void* key_address(const at::Tensor& tensor) {
+  return static_cast<const char*>(tensor.storage().data()) + tensor.storage_offset();
+}
+
+bool has_broadcast(const at::Tensor& tensor) { return std::ranges::count(tensor.strides(), 0) > 0; }
+
+}  // namespace
+
+SavedCopies::SavedCopies(const config::TransferSettings& settings, c10::Device device,
+                         const std::vector<at::Tensor>& parameters)
+    : settings_(settings), device_(device) {
+  for (const at::Tensor& parameter : parameters) {
+    parameters_.insert(parameter.unsafeGetTensorImpl());
+    parameter_storages_.insert(ValueTable::storage_of(parameter));
+  }
+}
+
+void SavedCopies::begin_step() {
+  saves_ = 0;
+  known_.clear();
+  shared_.clear();
+}
+
+bool SavedCopies::is_kept_parameter(const at::Tensor& tensor) const {
+  if (!settings_.habits.parameter_views) return parameter_storages_.contains(ValueTable::storage_of(tensor));
+  return parameters_.contains(tensor.unsafeGetTensorImpl());
+}
+
+// What was saved before, and since then so few tensors that it may be in the stash; once it was met there again it
+// stays known.
+bool SavedCopies::repeats(const at::Tensor& tensor) {
+  const auto known = known_.find({key_address(tensor), tensor.scalar_type()});
+  if (known == known_.end()) return false;
+  known->second = kForever;
+  return true;
+}
+
+std::optional<SavedCopies::Copy> SavedCopies::take(const at::Tensor& tensor, const SavedValue::Origin& origin) {
+  const int64_t save = ++saves_;
+  if (tensor.device() != device_ || !autograd::is_plain(tensor) || tensor.numel() == 0) return std::nullopt;
+  if (settings_.habits.repeats == Repeats::stay && repeats(tensor)) return std::nullopt;
+  if (bytes_of(tensor) < settings_.min_bytes || is_kept_parameter(tensor)) return std::nullopt;
+  if (settings_.habits.repeats == Repeats::stay) {
+    std::erase_if(known_, [&](const auto& known) { return known.second <= save - settings_.habits.stash_saves; });
+    known_[{key_address(tensor), tensor.scalar_type()}] = save;
+  }
+  if (settings_.habits.repeats != Repeats::share) return copy(tensor, origin);
+  auto& shared = shared_[{begin_of(tensor), tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()}];
+  if (autograd::ValuePtr value = shared.lock(); value && value->used()) return Copy{value, {}, packed(tensor)};
+  Copy made = copy(tensor, origin);
+  shared = made.value;
+  return made;
+}
+
+Geometry SavedCopies::packed(const at::Tensor& tensor) const {
+  Geometry geometry(tensor);
+  if (settings_.habits.flat_broadcasts && has_broadcast(tensor)) return geometry;
+  geometry.offset = 0;
+  if (!tensor.is_non_overlapping_and_dense()) {
+    const at::Tensor dense = at::empty_like(tensor, tensor.options().device(c10::kMeta));
+    geometry.strides.assign(dense.strides().begin(), dense.strides().end());
+  }
+  return geometry;
+}
+
+SavedCopies::Copy SavedCopies::copy(const at::Tensor& tensor, const SavedValue::Origin& origin) const {
+  at::Storage bytes = tensor.storage();
+  const bool flat = settings_.habits.flat_broadcasts && has_broadcast(tensor);
+  if (!flat && tensor.is_non_overlapping_and_dense())
+    bytes = part_of(bytes, tensor.storage_offset() * static_cast<int64_t>(tensor.dtype().itemsize()), bytes_of(tensor));
+  else if (!flat)
+    bytes = at::empty_like(tensor.detach()).copy_(tensor.detach()).storage();
+  auto value = std::make_shared<SavedValue>(bytes, origin, config::Place::host);
+  return {std::move(value), std::move(bytes), packed(tensor)};
+}
+
+}  // namespace memtune::step

@@ -1,0 +1,122 @@
+// How copies leave and come back under the habits of other programs' engines.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include "core/offload/offload.h"
+#include "tests/support/queue_device.h"
+
+namespace memtune::offload {
+namespace {
+
+using autograd::SavedValue;
+using autograd::Use;
+
+struct LazyDevice : tests::QueueDevice {
+  LazyDevice() : QueueDevice(Compute::caller) {}
+};
+
+struct Engine {
+  explicit Engine(const config::Habits& habits, bool side_stream = true)
+      : tier(device, 4096, 0, nullptr), offload(device, settings(habits, side_stream), tier) {
+    offload.begin_step();
+  }
+
+  static config::TransferSettings settings(const config::Habits& habits, bool side_stream) {
+    config::TransferSettings result;
+    result.min_bytes = 0;
+    result.side_stream = side_stream;
+    result.habits = habits;
+    return result;
+  }
+
+  // 1 KiB that only the engine holds from then on.
+  void send(int op) {
+    const at::Tensor tensor = at::full({256}, static_cast<float>(op));
+    Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, config::Place::host),
+            Use::By::backward);
+    offload.count_save();
+    offload.send(*use, op);
+    values.push_back(std::move(use));
+  }
+  bool on_device(size_t i) { return static_cast<bool>(values[i]->on_device()); }
+  int sources() {
+    int count = 0;
+    for (size_t i = 0; i < values.size(); ++i) count += on_device(i);
+    return count;
+  }
+  // Backward asks for one, and what comes next is issued.
+  void ask(size_t i) {
+    offload.begin_unpack(&values[i]);
+    values[i]->bytes();
+    offload.prefetch();
+  }
+
+  LazyDevice device;
+  tier::HostTier tier;
+  Offload offload;
+  std::vector<Use> values;
+};
+
+TEST_CASE("a stash of saves has so many, whatever their bytes, and tensors that stay count where they do") {
+  config::Habits habits{.learns = false, .stash_saves = 5, .counts_all = true};
+  Engine engine(habits);
+  for (int op = 0; op < 5; ++op) engine.send(op);
+  CHECK(engine.sources() == 5);
+  engine.send(5);
+  CHECK_FALSE(engine.on_device(0));
+  CHECK(engine.sources() == 5);
+  for (int i = 0; i < 3; ++i) engine.offload.count_save();  // nothing leaves before the next that is copied
+  CHECK(engine.sources() == 5);
+  engine.send(6);
+  CHECK(engine.sources() == 2);
+
+  habits.counts_all = false;
+  Engine other(habits);
+  for (int op = 0; op < 5; ++op) other.send(op);
+  for (int i = 0; i < 3; ++i) other.offload.count_save();
+  other.send(5);
+  CHECK(other.sources() == 5);
+}
+
+TEST_CASE("what the forward left in the stash is used from there, and leaves behind the first op where it does") {
+  for (const bool empties : {true, false}) {
+    CAPTURE(empties);
+    Engine engine({.learns = false, .prefetch_ops = 1, .stash_saves = 5, .counts_all = true, .empties_stash = empties});
+    for (int op = 0; op < 4; ++op) engine.send(op);
+    engine.offload.begin_head();
+    engine.offload.end_forward();
+    CHECK(engine.sources() == 4);
+    engine.ask(3);
+    CHECK(engine.offload.counters().in_bytes == 0);
+    engine.ask(2);
+    CHECK(engine.offload.counters().in_bytes == (empties ? 2 * 1024 : 0));  // its own, and the next op's
+  }
+}
+
+TEST_CASE("one op's copies come back ahead, not two's") {
+  Engine engine({.learns = false, .prefetch_ops = 1, .stash_saves = 1});
+  for (const int op : {0, 0, 1, 2, 2, 3, 4}) engine.send(op);
+  engine.ask(6);  // was in the stash
+  CHECK(engine.offload.counters().in_bytes == 1 * 1024);
+  engine.ask(5);
+  CHECK(engine.offload.counters().in_bytes == 3 * 1024);
+  engine.ask(4);
+  engine.ask(3);
+  CHECK(engine.offload.counters().in_bytes == 4 * 1024);
+}
+
+TEST_CASE("without any ahead each comes when it is asked for, also in a step that could have been learned from") {
+  Engine engine({.learns = false}, /*side_stream=*/false);
+  engine.offload.begin_learning();
+  for (int op = 0; op < 3; ++op) engine.send(op);
+  engine.offload.end_forward();
+  engine.ask(2);
+  engine.offload.end_learning(0);
+  CHECK_FALSE(engine.offload.learned());
+  CHECK(engine.offload.counters().in_bytes == 1024);
+  engine.ask(1);
+  CHECK(engine.offload.counters().in_bytes == 2 * 1024);
+}
+
+}  // namespace
+}  // namespace memtune::offload

@@ -1,0 +1,161 @@
+// What engines of other programs place, by the rules that were read in their source.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/plan/op_class.h"
+#include "tests/plan/program.h"
+
+using namespace memtune;
+using namespace memtune::plan;
+using namespace memtune::test;
+using config::Strategy;
+
+namespace {
+
+Plan planned(const std::string& strategy, const ProgramFacts& facts) {
+  return make_plan(Strategy::parse(strategy), facts);
+}
+
+const OpPlacement* placement(const Plan& plan, int op) {
+  for (const OpPlacement& placement : plan.placements)
+    if (placement.op == op) return &placement;
+  return nullptr;
+}
+
+Place output(const Plan& plan, int op) {
+  const OpPlacement* of = placement(plan, op);
+  return of ? of->outputs.at(0) : Place::keep;
+}
+
+// Ops whose saved tensors leave, by number.
+std::vector<int> senders(const Plan& plan) {
+  std::vector<int> ops;
+  for (const OpPlacement& placement : plan.placements)
+    if (placement.saves == Place::host) ops.push_back(placement.op);
+  return ops;
+}
+
+std::vector<int> on_host(const Plan& plan) {
+  std::vector<int> ops;
+  for (const OpPlacement& placement : plan.placements)
+    if (std::ranges::count(placement.outputs, Place::host) > 0) ops.push_back(placement.op);
+  return ops;
+}
+
+// An embedding, a rotation that all blocks read, blocks of seven linear layers and a product, a norm, the output layer
+// and the loss.
+struct Decoder {
+  explicit Decoder(int blocks) {
+    Builder builder;
+    int hidden = builder.op("aten::embedding", {builder.input()});
+    const int rotation = builder.op("aten::cos", {builder.input()});
+    for (builder.block = 0; builder.block < blocks; ++builder.block) {
+      builder.facts.blocks.push_back({"layers." + std::to_string(builder.block)});
+      first_of_block.push_back(static_cast<int>(builder.facts.ops.size()));
+      const int q = builder.op("aten::linear", {hidden});
+      const int k = builder.op("aten::linear", {hidden});
+      const int v = builder.op("aten::linear", {hidden});
+      const int scores = builder.op("aten::bmm", {builder.op("aten::mul", {q, rotation}), k});
+      const int o = builder.op("aten::linear", {builder.op("aten::bmm", {scores, v})});
+      const int gate = builder.op("aten::linear", {o});
+      const int up = builder.op("aten::linear", {o});
+      hidden = builder.op("aten::linear", {builder.op("aten::mul", {gate, up})});
+    }
+    builder.block = -1;
+    builder.after = true;
+    norm = static_cast<int>(builder.facts.ops.size());
+    hidden = builder.op("aten::rms_norm", {hidden});
+    builder.last().region = "norm";
+    hidden = builder.op("aten::linear", {hidden});
+    builder.last().region = "output";
+    builder.op("aten::cross_entropy_loss", {hidden});
+    builder.last().region = "loss";
+    facts = builder.facts;
+  }
+  int output_layer() const { return norm + 1; }
+  int loss() const { return norm + 2; }
+
+  ProgramFacts facts;
+  std::vector<int> first_of_block;
+  int norm = 0;
+};
+
+constexpr int kOpsOfBlock = 11;
+
+}  // namespace
+
+TEST_CASE("torchtune's hooks lie around the model but for its output layer") {
+  const Decoder decoder(2);
+  const Plan plan = planned("offload:torchtune", decoder.facts);
+  const std::vector<int> ops = senders(plan);
+  CHECK(ops.size() == 2 + 2 * kOpsOfBlock + 1);
+  CHECK(std::ranges::count(ops, decoder.norm) == 1);
+  CHECK(std::ranges::count(ops, decoder.output_layer()) == 0);
+  CHECK(std::ranges::count(ops, decoder.loss()) == 0);
+  CHECK(on_host(plan).empty());
+  CHECK(plan.moves());
+  CHECK(plan.transfer.min_bytes == 1024);
+  CHECK(plan.transfer.habits.stash_saves == 5);
+  CHECK(plan.transfer.habits.parameter_views);
+}
+
+TEST_CASE("TRL's lie around the loss too") {
+  const Decoder decoder(2);
+  const std::vector<int> ops = senders(planned("offload:trl", decoder.facts));
+  CHECK(std::ranges::count(ops, decoder.loss()) == 1);
+  CHECK(std::ranges::count(ops, decoder.output_layer()) == 0);
+}
+
+TEST_CASE("ms-swift's lie around all blocks but the last") {
+  const Decoder decoder(3);
+  const Plan plan = planned("offload:swift", decoder.facts);
+  const std::vector<int> ops = senders(plan);
+  CHECK(ops.size() == 2 * kOpsOfBlock);
+  CHECK(ops.front() == decoder.first_of_block[0]);
+  CHECK(ops.back() == decoder.first_of_block[2] - 1);
+  CHECK(plan.transfer.schedule == config::Schedule::block);
+  CHECK_THROWS_AS(planned("offload:swift", Decoder(0).facts), UsageError);
+}
+
+TEST_CASE("beside checkpoints an engine sees what blocks hand over, and what is saved outside of them") {
+  const Decoder decoder(3);
+  const Plan plan = planned("checkpoint:full+offload:torchtune", decoder.facts);
+  CHECK(senders(plan) == std::vector{0, 1, decoder.norm});
+  // Of the embedding and of all blocks but the last, which the norm takes; not the rotation, which all blocks take.
+  CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[1] - 1, decoder.first_of_block[2] - 1});
+}
+
+TEST_CASE("transformers moves the inputs of every n-th block, which is checkpointed") {
+  const Decoder decoder(4);
+  const Plan plan = planned("checkpoint:hf-offload,every=2", decoder.facts);
+  CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[2] - 1});
+  CHECK(output(plan, decoder.first_of_block[0]) == Place::recompute);
+  CHECK(output(plan, decoder.first_of_block[1]) == Place::keep);
+  CHECK_FALSE(plan.transfer.side_stream);
+  CHECK(plan.transfer.habits.host_waits);
+  CHECK_THROWS_WITH_AS(planned("checkpoint:hf-offload,every=5", decoder.facts),
+                       "checkpoint:hf-offload: every=5 must be at most the number of blocks, 4", UsageError);
+}
+
+TEST_CASE("torchtitan makes every other linear layer of a block again, and keeps all other products") {
+  const Decoder decoder(2);
+  const Plan plan = planned("checkpoint:titan-selective", decoder.facts);
+  std::vector<int> again;
+  for (int op = decoder.first_of_block[1]; op < decoder.first_of_block[1] + kOpsOfBlock; ++op)
+    if (output(plan, op) == Place::recompute) again.push_back(op - decoder.first_of_block[1]);
+  CHECK(again == std::vector{1, 3, 6, 8, 9});  // k, the rotation, o, up, the product of gate and up
+  CHECK(plan.transfer.habits.whole_blocks);
+}
+
+TEST_CASE("Megatron's uniform checkpoints have several blocks, its block ones come first") {
+  const Decoder decoder(4);
+  const Plan uniform = planned("checkpoint:megatron-uniform,layers=2", decoder.facts);
+  CHECK_FALSE(uniform.nested);
+  CHECK(output(uniform, decoder.first_of_block[1] - 1) == Place::recompute);
+  CHECK(output(uniform, decoder.first_of_block[2] - 1) == Place::keep);
+  const Plan block = planned("checkpoint:megatron-block,layers=3", decoder.facts);
+  CHECK(output(block, decoder.first_of_block[2]) == Place::recompute);
+  CHECK(output(block, decoder.first_of_block[3]) == Place::keep);
+}

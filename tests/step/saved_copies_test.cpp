@@ -1,0 +1,124 @@
+// Which saved tensors of an op leave by themselves, in how many bytes, and how they are viewed again.
+#include "core/step/saved_copies.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+namespace memtune::step {
+namespace {
+
+using autograd::SavedValue;
+using config::Repeats;
+
+config::TransferSettings settings(Repeats repeats, int64_t min_bytes = 1) {
+  config::TransferSettings result;
+  result.min_bytes = min_bytes;
+  result.habits.repeats = repeats;
+  result.habits.stash_saves = 5;
+  return result;
+}
+
+SavedCopies copies(const config::TransferSettings& settings, const std::vector<at::Tensor>& parameters = {}) {
+  return {settings, c10::kCPU, parameters};
+}
+
+// 0: it stays.
+int64_t moved(SavedCopies& copies, const at::Tensor& tensor) {
+  const auto copy = copies.take(tensor, {});
+  return copy ? static_cast<int64_t>(copy->bytes.nbytes()) : 0;
+}
+
+TEST_CASE("what is smaller than the least stays, by the tensor's bytes and not by its storage's") {
+  SavedCopies engine = copies(settings(Repeats::move, 1024));
+  const at::Tensor large = at::ones({64, 64});
+  CHECK(moved(engine, large.slice(0, 0, 4)) == 1024);
+  CHECK(moved(engine, large.slice(0, 0, 3)) == 0);
+  CHECK(moved(engine, at::ones({255})) == 0);
+}
+
+TEST_CASE("a tensor that is saved twice moves twice") {
+  SavedCopies engine = copies(settings(Repeats::move));
+  const at::Tensor tensor = at::ones({256});
+  const auto first = engine.take(tensor, {}), second = engine.take(tensor, {});
+  REQUIRE((first && second));
+  CHECK(first->value != second->value);
+}
+
+TEST_CASE("parameters stay; whether their views do is a habit") {
+  const at::Tensor weight = at::ones({8, 4});
+  SavedCopies by_object = copies(
+      [] {
+        config::TransferSettings result = settings(Repeats::move);
+        result.habits.parameter_views = true;
+        return result;
+      }(),
+      {weight});
+  CHECK(moved(by_object, weight) == 0);
+  CHECK(moved(by_object, weight.t()) == 128);
+  SavedCopies by_storage = copies(settings(Repeats::move), {weight});
+  CHECK(moved(by_storage, weight) == 0);
+  CHECK(moved(by_storage, weight.t()) == 0);
+}
+
+TEST_CASE("every view comes back with its elements, from as many bytes as it has elements for") {
+  const at::Tensor base = at::arange(48, at::kFloat).view({6, 8});
+  for (const bool flat : {false, true}) {
+    auto habits = settings(Repeats::move);
+    habits.habits.flat_broadcasts = flat;
+    SavedCopies engine = copies(habits);
+    for (const at::Tensor& view : {base, base.t(), base.slice(0, 2, 4), base.slice(1, 1, 3), base.slice(1, 1, 3).t(),
+                                   base.slice(0, 0, 1).expand({5, 8})}) {
+      CAPTURE(view.sizes());
+      const auto copy = engine.take(view, {});
+      REQUIRE(copy);
+      CHECK(at::equal(copy->geometry.view(copy->bytes), view));
+      const bool whole = flat && view.stride(0) == 0;
+      CHECK(static_cast<int64_t>(copy->bytes.nbytes()) == 4 * (whole ? 48 : view.numel()));
+    }
+  }
+}
+
+TEST_CASE("bytes of a slice live as long as their range does") {
+  at::Tensor base = at::ones({64});
+  SavedCopies engine = copies(settings(Repeats::move));
+  auto copy = engine.take(base.slice(0, 32), {});
+  REQUIRE(copy);
+  const c10::weak_intrusive_ptr<c10::StorageImpl> storage = base.storage().getWeakStorageImpl();
+  base = at::Tensor();
+  CHECK_FALSE(storage.expired());
+  copy.reset();
+  CHECK(storage.expired());
+}
+
+TEST_CASE("staying repeats: what is saved again within the stash's length stays, and then as often as it comes") {
+  SavedCopies engine = copies(settings(Repeats::stay));
+  const at::Tensor a = at::ones({16}), b = at::ones({16});
+  const auto pass = [&](int times) {
+    for (int i = 0; i < times; ++i) CHECK(moved(engine, at::ones({8})) > 0);
+  };
+  CHECK(moved(engine, a) == 64);  // save 1
+  pass(3);
+  CHECK(moved(engine, a) == 0);  // save 5: still there, and known from now on
+  pass(9);
+  CHECK(moved(engine, a) == 0);
+  CHECK(moved(engine, b) == 64);
+  pass(5);
+  CHECK(moved(engine, b) == 64);  // the fifth behind it took it out of the stash
+  engine.begin_step();
+  CHECK(moved(engine, a) == 64);
+}
+
+TEST_CASE("shared repeats: equal views of a block share one copy, others do not") {
+  SavedCopies engine = copies(settings(Repeats::share));
+  const at::Tensor square = at::ones({8, 8});
+  const auto first = engine.take(square, {});
+  const autograd::Use use(first->value, autograd::Use::By::backward);
+  CHECK(engine.take(square.view({8, 8}), {})->value == first->value);
+  CHECK(engine.take(square.t(), {})->value != first->value);
+  CHECK(engine.take(square.view({64}), {})->value != first->value);
+  engine.begin_block();
+  CHECK(engine.take(square, {})->value != first->value);
+}
+
+}  // namespace
+}  // namespace memtune::step
