@@ -86,6 +86,48 @@ def op_matmul(model):
     checkpoint_layers(model.layers, context_fn=save_every_matmul)
 
 
+def titan_full(model):
+    """torchtitan's FullAC: the whole layer runs again."""
+    checkpoint_layers(model.layers, early_stop=False)
+
+
+def titan_selective(model):
+    checkpoint_layers(model.layers, context_fn=save_every_second_matmul, early_stop=False)
+
+
+def uniform(layers: int):
+    """Megatron-LM's method of that name: so many layers in a row are one checkpoint."""
+
+    def apply(model):
+        for first in range(0, len(model.layers), layers):
+            forwards = [layer.forward for layer in model.layers[first:first + layers]]
+
+            def together(x, *rest, forwards=forwards):
+                for forward in forwards:
+                    x = forward(x, *rest)
+                return x
+
+            model.layers[first].forward = lambda x, *rest, run=together: checkpoint(
+                lambda h: run(h, *rest), x, use_reentrant=False)
+            for layer in model.layers[first + 1:first + layers]:
+                layer.forward = lambda x, *rest: x
+
+    return apply
+
+
+def hf_offload(model):
+    """transformers' checkpoints with offload: the inputs that they save go to host memory."""
+
+    def offloaded(forward):
+        def run(x, *rest):
+            with torch.autograd.graph.save_on_cpu(pin_memory=True):
+                return checkpoint(lambda h: forward(h, *rest), x, use_reentrant=False)
+
+        return run
+
+    replace_forward(model.layers, offloaded)
+
+
 def compiled(budget: Optional[float] = None):
     """torch.compile of each layer; the budget is the partitioner's share of what it would keep."""
 
@@ -164,7 +206,8 @@ def swift(checkpointing: bool):
 
 
 PYTORCH: Dict[str, Callable[[torch.nn.Module], Optional[Around]]] = {
-    "none": none, "full": full, "every2": every2, "op": op, "op-matmul": op_matmul,
+    "none": none, "full": full, "every2": every2, "op": op, "op-matmul": op_matmul, "hf-offload": hf_offload,
+    "titan-full": titan_full, "titan-selective": titan_selective, "uniform-2": uniform(2),
     "compile": compiled(), "compile-0.5": compiled(0.5), "compile-0.1": compiled(0.1)}
 TRAINERS: Dict[str, Callable[[torch.nn.Module], Optional[Around]]] = {
     "torchtune": torchtune, "torchtune+full": over_full(torchtune), "trl": trl, "trl+full": over_full(trl),
