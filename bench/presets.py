@@ -5,8 +5,8 @@
     python presets.py --out FOLDER --device cpu           # that it runs; engines need a GPU
 
 Both sides train the same weights on the same batch, by eager.py and by `memtune sweep`. A difference is the preset's
-figure less the engine's, in percent of the engine's. The exit code is 1 when one is beyond the goal: 2 % of the peak, 5 %
-of the step. The trainers' packages are found as peers.py says.
+figure less the engine's, in percent of the engine's. The exit code is 1 when one is beyond the goal: 2 % of the peak,
+5 % of the step. The trainers' packages are found as peers.py says.
 """
 
 import argparse
@@ -44,10 +44,12 @@ def measure(options) -> None:
     eager = [sys.executable, str(HERE / "eager.py")]
     if not (folder / "model.pt").exists():
         run([*eager, "--export", str(folder / "model.pt"), *size], options)
+    wanted = {"none": 0, **dict.fromkeys(options.preset)}
     run([options.memtune, "sweep", "--model", str(folder / "model.pt"),
-         "--inputs", str(folder / "inputs.safetensors"), "--loss", "next_token", "--device", options.device, "--warmup", "4", "--steps", str(options.steps), "--out",
+         "--inputs", str(folder / "inputs.safetensors"), "--loss", "next_token",
+         "--device", options.device, "--warmup", "4", "--steps", str(options.steps), "--out",
          str(folder / "run-presets"), "--json", str(folder / "presets.json"),
-         *(word for preset in {"none": 0, **dict.fromkeys(options.preset)} for word in ("--strategy", preset))], options)
+         *(word for preset in wanted for word in ("--strategy", preset))], options)
     run([*eager, "--weights", str(folder / "model.pt"), *size, "--steps", str(options.steps), "--json",
          str(folder / "engines.jsonl"), "--strategy", *(PRESETS[preset] for preset in options.preset)], options,
         may_fail=True)  # a failed engine is a line of the table

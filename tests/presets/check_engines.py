@@ -3,9 +3,9 @@
     check_engines.py MEMTUNE
 
 The engines are those of the trainers' packages, unchanged (bench/peers.py), on the bench's tiny decoder. They ask for
-an accelerator, so streams, events and pinned memory are stood in for: what is seen is which tensors are copied, not when.
-transformers' is PyTorch's save_on_cpu around its checkpoints.
-axolotl's hidden_states looks at the tensors' device itself and moves nothing here. An engine whose package is not there,
+an accelerator, so streams, events and pinned memory are stood in for: what is seen is which tensors are copied, not
+when. transformers' is PyTorch's save_on_cpu around its checkpoints. axolotl's hidden_states looks at the device itself and
+moves nothing here. An engine whose package is not there,
 or is another version than was read, is named and passed over; with none at all the test is skipped.
 """
 
@@ -165,7 +165,8 @@ def run_memtune(memtune, folder) -> dict:
     """By strategy, of one step."""
     strategies_flags = [word for name in ENGINES for word in ("--strategy", name)]
     subprocess.run([memtune, "sweep", "-q", "--model", f"{folder}/model.pt", "--inputs", f"{folder}/inputs.safetensors",
-                    "--loss", "next_token", "--device", "cpu", "--steps", "1", "--warmup", "3", "--rounds", "1", "--out",
+                    "--loss", "next_token", "--device", "cpu", "--steps", "1", "--warmup", "3", "--rounds", "1",
+                    "--out",
                     f"{folder}/run", "--json", f"{folder}/run.json", "--strategy", "none", *strategies_flags],
                    check=True, stdout=subprocess.DEVNULL)
     report = json.loads(Path(folder, "run.json").read_text())
@@ -179,7 +180,8 @@ def copies_of(memtune, folder, trial) -> Copies:
     trace = f"{folder}/trace.json"
     subprocess.run([memtune, "report", "-q", f"{folder}/run", "--format", "perfetto", "--trial", trial["strategy"],
                     "-o", trace], check=True)
-    events = [event for event in json.loads(Path(trace).read_text())["traceEvents"] if event.get("cat") == "gpu_memcpy"]
+    events = json.loads(Path(trace).read_text())["traceEvents"]
+    events = [event for event in events if event.get("cat") == "gpu_memcpy"]
     events.sort(key=lambda event: event["ts"])
     copies = Copies()
     for name, sizes, of_step in (("DtoH", copies.out, "out_bytes"), ("HtoD", copies.back, "in_bytes")):
