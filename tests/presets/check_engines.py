@@ -4,9 +4,9 @@
 
 The engines are those of the trainers' packages, unchanged (bench/peers.py), on the bench's tiny decoder. They ask for
 an accelerator, so streams, events and pinned memory are stood in for: what is seen is which tensors are copied, not
-when. transformers' is PyTorch's save_on_cpu around its checkpoints. axolotl's hidden_states looks at the device itself and
-moves nothing here. An engine whose package is not there,
-or is another version than was read, is named and passed over; with none at all the test is skipped.
+when. transformers' is PyTorch's save_on_cpu around its checkpoints. axolotl's hidden_states asks for the tensors'
+device itself and moves nothing here. An engine whose package is not there, or is another version than was read, is
+named and passed over; with none at all the test is skipped.
 """
 
 import contextlib
