@@ -15,7 +15,7 @@ int64_t MinCut::solve(int source, int sink) {
   int64_t flow = 0;
   while (flow < kNever && find_levels(source, sink)) {
     std::fill(next_.begin(), next_.end(), 0);
-    while (const int64_t pushed = push(source, sink, kNever)) flow += pushed;
+    while (const int64_t pushed = push(source, sink)) flow += pushed;
   }
   mark_sink_side(sink);
   return flow;
@@ -36,20 +36,36 @@ bool MinCut::find_levels(int source, int sink) {
   return level_[sink] >= 0;
 }
 
-// Sends up to `limit` from `node` to the sink along one shortest way.
-int64_t MinCut::push(int node, int sink, int64_t limit) {
-  if (node == sink) return limit;
-  for (size_t& next = next_[node]; next < edges_of_[node].size(); ++next) {
+// Sends what one shortest way takes, whose edges lie in `way_`; 0: there is none any more. Ways are as long as
+// programs.
+int64_t MinCut::push(int source, int sink) {
+  way_.clear();
+  int node = source;
+  while (node != sink) {
+    size_t& next = next_[node];
+    if (next == edges_of_[node].size()) {  // a dead end
+      if (way_.empty()) return 0;
+      node = edges_[way_.back() ^ 1].to;
+      way_.pop_back();
+      ++next_[node];
+      continue;
+    }
     const int index = edges_of_[node][next];
     const auto [to, rest] = edges_[index];
-    if (rest == 0 || level_[to] != level_[node] + 1) continue;
-    if (const int64_t pushed = push(to, sink, std::min(limit, rest))) {
-      edges_[index].rest -= pushed;
-      edges_[index ^ 1].rest += pushed;
-      return pushed;
+    if (rest == 0 || level_[to] != level_[node] + 1) {
+      ++next;
+      continue;
     }
+    way_.push_back(index);
+    node = to;
   }
-  return 0;
+  int64_t pushed = kNever;
+  for (const int index : way_) pushed = std::min(pushed, edges_[index].rest);
+  for (const int index : way_) {
+    edges_[index].rest -= pushed;
+    edges_[index ^ 1].rest += pushed;
+  }
+  return pushed;
 }
 
 // What can still reach the sink: no cheapest cut has less on the sink's side.

@@ -36,13 +36,14 @@ class MinCut {
   };               // edge i ^ 1 is edge i backwards
 
   bool find_levels(int source, int sink);
-  int64_t push(int node, int sink, int64_t limit);
+  int64_t push(int source, int sink);
   void mark_sink_side(int sink);
 
   std::vector<Edge> edges_;
   std::vector<std::vector<int>> edges_of_;
   std::vector<int> level_;
   std::vector<size_t> next_;  // of edges_of_: those before it are spent in this phase
+  std::vector<int> way_;      // edges from the source on
   std::vector<bool> sink_side_;
 };
 
