@@ -14,10 +14,19 @@ namespace {
 
 using nlohmann::json;
 
+// The next larger budget, wherever it stands; null: there is none.
+const PaperRung* above(const PaperRung& rung, const std::vector<PaperRung>& rungs) {
+  const PaperRung* found = nullptr;
+  for (const PaperRung& other : rungs)
+    if (other.budget_bytes > rung.budget_bytes && (!found || other.budget_bytes < found->budget_bytes)) found = &other;
+  return found;
+}
+
 // ms that a GiB more saves, from this rung to the one above; nothing where it saves none or is the highest.
-std::optional<double> price(const PaperRung& rung, const PaperRung& above) {
-  if (!rung.step || !above.step) return {};
-  const planner::StepPrediction &here = rung.step->predicted, &there = above.step->predicted;
+std::optional<double> price(const PaperRung& rung, const std::vector<PaperRung>& rungs) {
+  const PaperRung* more = above(rung, rungs);
+  if (!rung.step || !more || !more->step) return {};
+  const planner::StepPrediction &here = rung.step->predicted, &there = more->step->predicted;
   const double gib = double(there.peak_bytes - here.peak_bytes) / double(1 << 30);
   return gib > 0 ? std::optional((here.step_ms - there.step_ms) / gib) : std::nullopt;
 }
@@ -40,10 +49,10 @@ std::string table(const PaperAnswer& answer) {
       (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
       "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more" +
       (ranged ? "              from, to" : "") + "\n";
-  for (size_t i = 0; i < answer.rungs.size(); ++i) {
-    const auto saved = i > 0 ? price(answer.rungs[i], answer.rungs[i - 1]) : std::nullopt;
-    const std::optional<StepRange>& range = answer.rungs[i].range;
-    text += cells(answer.rungs[i], answer);
+  for (const PaperRung& rung : answer.rungs) {
+    const auto saved = price(rung, answer.rungs);
+    const std::optional<StepRange>& range = rung.range;
+    text += cells(rung, answer);
     if (saved || range) text += pad_left(saved ? fixed(*saved, 2) : "", 16);
     if (range) text += pad_left(fixed(range->from_ms, 1) + " to " + fixed(range->to_ms, 1), 22);
     text += "\n";

@@ -77,6 +77,9 @@ int run_command(const PlanFlags& flags) {
                        " is the run's own; what it was recorded with is what is planned for. Another needs a sweep: " +
                        "memtune sweep --strategy none with it and another --out");
     PaperFlags paper = flags.paper;
+    paper.budgets.clear();
+    for (const std::string& list : flags.paper.budgets)
+      for (const std::string& budget : split(list, ',')) paper.budgets.push_back(trim(budget));
     paper.host_budget = flags.model.host_budget;
     paper.console = flags.model.console;
     return plan_on_paper(paper);
@@ -111,8 +114,8 @@ void add_plan(CLI::App& app, Action& action) {
                             "with --machine: which machine measured (default: by its device's name)"),
         config::machine_names())
       ->type_name("NAME|FILE");
-  add_list(*command, "--budget", flags->paper.budgets, "device memory that a plan may use: 16GiB; repeat")
-      ->type_name("BYTES");
+  add_list(*command, "--budget", flags->paper.budgets, "device memory that a plan may use: 16GiB; several: 16GiB,12GiB")
+      ->type_name("LIST");
   command->add_option("--write", flags->paper.output, "write the plan of the one --budget; - is stdout")
       ->type_name("FILE|-");
   command->add_option("--json", flags->paper.json, "write the answer as JSON; - is stdout")->type_name("FILE|-");

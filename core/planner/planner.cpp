@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/planner/plan_search.h"
@@ -138,13 +139,13 @@ PlannedStep Planner::least_memory(int64_t host_budget_bytes, const std::string& 
 // than the one below it, which keeps its budget too.
 std::vector<std::optional<PlannedStep>> Planner::ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                         const std::function<void(size_t)>& begin) const {
-  std::vector<size_t> upwards;
-  for (size_t i = 0; i < limits.size(); ++i) {
-    if (begin) begin(i);
-    PlanSearch(*this, limits[i]).fastest();
-    upwards.push_back(i);
-  }
+  std::vector<size_t> upwards(limits.size());
+  std::iota(upwards.begin(), upwards.end(), size_t{0});
   std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
+  for (size_t i = limits.size(); i-- > 0;) {  // from the largest on, in whichever order they came
+    if (begin) begin(limits.size() - 1 - i);
+    PlanSearch(*this, limits[upwards[i]]).fastest();
+  }
   std::vector<std::optional<PlannedStep>> plans(limits.size());
   std::optional<Choice> below;
   for (const size_t i : upwards) {

@@ -59,7 +59,8 @@ class Planner {
   std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
   // The plan that takes least memory of those that it knows and that keep the host's budget (0: none).
   PlannedStep least_memory(int64_t host_budget_bytes, const std::string& name) const;
-  // A plan for each of several limits: none is slower than that of tighter ones. `begin` is called before each search.
+  // A plan for each of several limits, in any order: none is slower than that of tighter ones. `begin` is called before
+  // each search with how many there were before it.
   std::vector<std::optional<PlannedStep>> ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                  const std::function<void(size_t)>& begin = {}) const;
 

@@ -1,6 +1,7 @@
 // What "memtune plan --from" answers, from the folder of a sweep whose costs were recorded.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +69,23 @@ TEST_CASE("of one budget it is told why each block is treated so, and what binds
   const std::string two = place.memtune("plan --from memtune-run --budget 8GiB --budget 7GiB").out;
   CHECK(has(two, " why, under 8 GiB\n"));
   CHECK(has(two, " why, under 7 GiB\n"));
+}
+
+TEST_CASE("what a GiB more saves is told of each budget but the largest, in whichever order they are given") {
+  const PaperRun place;
+  const auto rows = [&](const std::string& budgets) {
+    std::vector<std::string> rows;
+    for (const std::string& line : split(place.memtune("plan --from memtune-run " + budgets).out, '\n'))
+      if (line.starts_with("     ") && has(line, "GiB  ")) rows.push_back(line);
+    std::ranges::sort(rows);
+    return rows;
+  };
+  const auto down = rows("--budget 8GiB,7GiB,6GiB");
+  REQUIRE(down.size() == 3);
+  CHECK(down[0].size() == down[1].size());
+  CHECK(down[1].size() > down[2].size());
+  CHECK(rows("--budget 6GiB,7GiB,8GiB") == down);
+  CHECK(rows("--budget 7GiB --budget 6GiB,8GiB") == down);
 }
 
 TEST_CASE("a plan goes to stdout alone, so that it can be piped") {
