@@ -165,7 +165,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   auto flags = std::make_shared<SweepFlags>();
   CLI::App* command = app.add_subcommand("sweep", kDescription);
   flags->model.add_to(*command, kDefaultOut);
-  add_list(*command, "--batch", flags->model.batches, "batch sizes to try: 1,2,4; auto: each strategy's largest")
+  add_list(*command, "--batch", flags->model.batches,
+           "batch sizes to try: 1,2,4; auto: each strategy's largest, under --budget the best")
       ->type_name("LIST");
   command->add_option("--global-batch", flags->global_batch, "samples a step, made up by passes of a batch each")
       ->type_name("N");

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/config/profile.h"
 #include "core/config/vocabulary.h"
+#include "core/sweep/batch_proposer.h"
 #include "core/sweep/largest_batch.h"
 #include "core/sweep/plan_proposer.h"
 
@@ -55,19 +56,31 @@ Modes save_modes(const SweepFlags& flags) {
 
 bool finds_batch(const SweepFlags& flags) { return flags.model.batches == std::vector<std::string>{"auto"}; }
 
+// A list is a list; a budget without one asks for the best plan.
+bool finds_plan(const SweepFlags& flags) {
+  const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
+  const bool smallest = result::parse_goal(flags.goal) == result::Goal::memory;  // strategies take less than any budget
+  return !lists && !smallest && !flags.budget.empty();
+}
+
+// The batch and the plan together.
+bool finds_both(const SweepFlags& flags) { return finds_batch(flags) && finds_plan(flags); }
+
 // The batches that are tried are those that the samples of a step can be made of.
 void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
   if (flags.global_batch.empty()) {
-    if (finds_batch(flags))
+    if (finds_batch(flags) && !finds_both(flags))
       throw UsageError(
           "--batch auto looks for the largest batch of a step that stays what it is: --global-batch N says "
-          "how many samples that has");
+          "how many samples that has; with --budget and no list it looks for the batch and the plan that give the most "
+          "samples a second");
     return;
   }
   if (settings.request.training.accumulate > 1)
     throw UsageError("--global-batch and --accumulate exclude each other: the batch says how many passes a step has");
   settings.global_batch = integer_flag("--global-batch", flags.global_batch, 1, kMostSamples);
-  if (finds_batch(flags)) settings.batches = sweep::divisors(settings.global_batch);
+  if (finds_both(flags)) settings.batches = {sweep::first_recorded({settings.global_batch, 1})};
+  if (finds_batch(flags) && !finds_both(flags)) settings.batches = sweep::divisors(settings.global_batch);
   if (settings.batches.empty()) throw UsageError("--global-batch goes with --batch");
   for (const int64_t batch : settings.batches)
     if (settings.global_batch % batch != 0)
@@ -87,13 +100,6 @@ void read_loop(const SweepFlags& flags, sweep::LoopSettings& settings) {
 
 int64_t budget(const sweep::SweepSettings& settings) {
   return settings.budget_bytes > 0 ? settings.budget_bytes : settings.request.training.memory_cap_bytes;
-}
-
-// A list is a list; a budget without one asks for the best plan.
-bool finds_plan(const SweepFlags& flags, const sweep::SweepSettings& settings) {
-  const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
-  const bool smallest = settings.goal == result::Goal::memory;  // strategies take less than any budget asks for
-  return !finds_batch(flags) && !lists && !smallest && settings.budget_bytes > 0;
 }
 
 }  // namespace
@@ -121,7 +127,9 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
       flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMost);
   ModelFlags model = flags.model;
   if (finds_batch(flags)) model.batches.clear();
+  if (finds_both(flags)) model.batches = {"2"};  // any: what cannot have one is refused
   sweep::SweepSettings settings = model.settings(loop);
+  settings.finds_batch = finds_both(flags);
   set_global_batch(flags, settings);
   settings.strategies = specs;
   settings.plans = plans;
@@ -147,16 +155,23 @@ CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::
 }
 
 sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
-  if (finds_batch(flags)) return sweep::propose_largest_batches(budget(settings));
-  if (!finds_plan(flags, settings)) return sweep::propose_all;
-  const int64_t cap = settings.request.training.memory_cap_bytes;
+  if (finds_batch(flags) && !finds_both(flags)) return sweep::propose_largest_batches(budget(settings));
+  if (!finds_plan(flags)) return sweep::propose_all;
+  const config::TrainingSettings& training = settings.request.training;
+  const int64_t cap = training.memory_cap_bytes;
   const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
-  return sweep::propose_plans(limit, settings.request.training.host_budget_bytes);
+  if (finds_both(flags))
+    return sweep::propose_batches({limit, training.host_budget_bytes}, {settings.global_batch, training.accumulate});
+  return sweep::propose_plans(limit, training.host_budget_bytes);
 }
 
 std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings) {
-  if (!finds_plan(flags, settings)) return "";
-  return "# then, unless none keeps " + format_bytes(settings.budget_bytes) +
+  if (!finds_plan(flags)) return "";
+  const std::string budget = format_bytes(settings.budget_bytes);
+  if (finds_both(flags))
+    return "# then none at a larger batch, and the batches that give the most samples a second under " + budget +
+           " on paper, each with\n#   the plan that is best for it\n";
+  return "# then, unless none keeps " + budget +
          ": a plan for it, made from what a step of none costs, and those that come near it on paper of\n#   " +
          join(settings.strategies, ", ") + "\n";
 }

@@ -1,5 +1,6 @@
 #include "core/sweep/axes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/error.h"
@@ -23,6 +24,18 @@ bool Axes::inspect_all() {
     for (const auto& sequence : axis(settings_.sequences))
       if (!inspect(batch, sequence)) return false;
   return true;
+}
+
+std::optional<size_t> Axes::find_or_inspect(int64_t batch, size_t like) {
+  const std::optional<int64_t> sequence = points_.at(like).sequence;
+  const auto known = std::ranges::find_if(
+      points_, [&](const Setting& point) { return point.batch == batch && point.sequence == sequence; });
+  if (known != points_.end()) return static_cast<size_t>(known - points_.begin());
+  if (!inspect(batch, sequence)) {
+    points_.pop_back();
+    return std::nullopt;
+  }
+  return points_.size() - 1;
 }
 
 config::TrialRequest Axes::request_at(const Setting& point) const {

@@ -20,6 +20,9 @@ class Axes {
   // Looks at the model at the first point, or at all of them; false when a signal came. Throws as run_sweep.
   bool inspect_first();
   bool inspect_all();
+  // The number of the point with that batch and the sequence of `like`, which is looked at when it is new; nothing when
+  // a signal came.
+  std::optional<size_t> find_or_inspect(int64_t batch, size_t like);
 
   const std::vector<Setting>& points() const { return points_; }
   config::TrialRequest request_at(const Setting& point) const;

@@ -59,7 +59,10 @@ std::vector<TrialState> PlanTrials::next(std::span<const TrialState> trials) {
     tried.push_back(
         {trial.spec.strategy, trial.setting, trial.measurement, absolute(std::filesystem::path(trial.spec.folder))});
   std::vector<TrialState> proposed;
-  for (Proposal& proposal : proposer_->next(tried)) proposed.push_back(trial_of(std::move(proposal)));
+  for (Proposal& proposal : proposer_->next(tried)) {
+    if (!take_batch(proposal)) return {};
+    proposed.push_back(trial_of(std::move(proposal)));
+  }
   for (const std::string& note : proposer_->take_notes()) listener_.noted(note);
   find_frontiers();
   return proposed;
@@ -83,6 +86,16 @@ std::vector<std::string> PlanTrials::notes() const {
   return notes;
 }
 
+// Its setting may be new; false when a signal came.
+bool PlanTrials::take_batch(Proposal& proposal) {
+  if (!proposal.batch) return true;
+  const size_t notes = axes_.notes().size();
+  const auto setting = axes_.find_or_inspect(*proposal.batch, proposal.setting);
+  for (size_t i = notes; i < axes_.notes().size(); ++i) listener_.noted(axes_.notes()[i]);
+  if (setting) proposal.setting = *setting;
+  return setting.has_value();
+}
+
 TrialState PlanTrials::trial_of(Proposal proposal) {
   const Setting& point = axes_.points().at(proposal.setting);
   config::TrialRequest request = axes_.request_at(point);
@@ -101,7 +114,7 @@ TrialState PlanTrials::trial_of(Proposal proposal) {
 
 // An axis of one value is a setting like any other.
 void PlanTrials::set_axes(const Setting& point, TrialSpec& spec) const {
-  if (settings_.batches.size() > 1 || settings_.global_batch > 0) spec.batch = point.batch;
+  if (settings_.batches.size() > 1 || settings_.global_batch > 0 || settings_.finds_batch) spec.batch = point.batch;
   if (settings_.sequences.size() > 1) spec.sequence = point.sequence;
 }
 

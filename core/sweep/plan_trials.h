@@ -36,6 +36,7 @@ class PlanTrials : public SweepSubject {
   void judge(TrialState& trial) override;
 
  private:
+  bool take_batch(Proposal& proposal);
   TrialState trial_of(Proposal proposal);
   void set_axes(const Setting& point, TrialSpec& spec) const;
   void find_frontiers();

@@ -29,7 +29,8 @@ struct Proposal {
   size_t setting = 0;  // index into the sweep's settings
   config::Plan plan;   // made from that setting's facts
   std::optional<result::Predicted> predicted = {};
-  bool costs = false;  // it records what its step costs
+  bool costs = false;                 // it records what its step costs
+  std::optional<int64_t> batch = {};  // in place of the setting's: at a setting of its own, looked at when it is new
 };
 
 // A proposal that has ended, well or not.

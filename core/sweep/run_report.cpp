@@ -1,5 +1,6 @@
 // A run directory as a report.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +16,12 @@ namespace {
 
 // "1|2|4" where an axis has several values.
 std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialSpec::*axis) {
-  std::vector<std::string> values;
+  std::set<int64_t> values;
   for (const TrialSpec& trial : record.trials)
-    if (trial.*axis && std::ranges::count(values, std::to_string(*(trial.*axis))) == 0)
-      values.push_back(std::to_string(*(trial.*axis)));
-  return join(values, "|");
+    if (trial.*axis) values.insert(*(trial.*axis));
+  std::vector<std::string> texts;
+  for (const int64_t value : values) texts.push_back(std::to_string(value));
+  return join(texts, "|");
 }
 
 // "tokens:int64[4,4096]<32000" is of the first setting: others have other sizes.

@@ -40,6 +40,7 @@ struct SweepSettings : LoopSettings {
   std::vector<std::string> strategies;
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as the inputs say
+  bool finds_batch = false;                 // batches come with proposals; `batches` has the first
   int64_t global_batch = 0;                 // samples a step, which batches divide and passes make up; 0: one batch
   std::vector<std::string> save_modes;      // ways to save that are measured under the recommended plan
   double mtbf_s = 0;                        // mean time between failures of the job; 0: not given

@@ -199,6 +199,30 @@ class Prediction(unittest.TestCase):
         self.assertIn("--machine: there.json is not JSON",
                       self.memtune("plan", "--from", run, "--machine", there, code=2).stderr)
 
+    def test_batch_and_plan_are_found_together_and_take_what_was_predicted(self):
+        run = os.path.join(self.folder(), "run")
+        tiny = ("sweep", *TINY, *SHORT, "--json", "-", "--out", run, "--budget", "24MiB", "--batch", "auto")
+        done = self.memtune(*tiny, "--global-batch", "32")
+        found = json.loads(done.stdout)
+        self.assertEqual([(trial["strategy"], trial["batch"]) for trial in found["trials"]][:2],
+                         [("none", 2), ("none", 8)])
+        planned = [trial for trial in found["trials"] if "predicted" in trial]
+        self.assertTrue([trial for trial in planned if trial["strategy"].startswith("plan:")])
+        for trial in planned:
+            self.assertEqual(trial["outcome"], "ok")
+            self.assertIn(trial["batch"], (1, 2, 4, 8, 16, 32))
+            error = trial["predicted"]["peak_error"]
+            if trial["batch"] < 32:
+                self.assertEqual(error, 0, trial)
+            else:  # one pass: gradients are not there in forward
+                self.assertGreaterEqual(error, 0, trial)
+            self.assertLessEqual(trial["peak_bytes"]["allocated"], 24 << 20)
+            self.assertTrue(trial["gradients"]["equal"])
+        self.assertTrue(found["recommendation"]["fits"])
+        self.assertIn("not run, for what a sample takes on paper: batch ", done.stderr)
+        again = json.loads(self.memtune(*tiny, "--global-batch", "32").stdout)
+        self.assertEqual(again["trials"], found["trials"])
+
     def test_where_the_baseline_fits_nothing_else_is_run(self):
         answer = json.loads(self.memtune("sweep", "-q", *TINY, *SHORT, "--json", "-", "--budget", "4GiB", "--out",
                                          self.folder()).stdout)

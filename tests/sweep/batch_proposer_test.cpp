@@ -1,0 +1,180 @@
+// Which batches a sweep under a budget runs, each under which plan: found from two recordings, proven by what was
+// measured, in few trials.
+#include "core/sweep/batch_proposer.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/planner/step_model.h"
+#include "tests/planner/costs.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using namespace memtune::test;
+using nlohmann::json;
+using result::Outcome;
+
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+// A sweep of a decoder, whose activations grow with the batch beside 4 GiB, on a machine of paper that has so much
+// memory; each op takes `fixed_ms` whatever the batch.
+class BatchSweep {
+ public:
+  BatchSweep(int64_t budget_bytes, double fixed_ms, StepSize size = {})
+      : limits_{budget_bytes, 0}, fixed_ms_(fixed_ms), size_(size) {
+    settings_.push_back(setting(first_recorded(size)));
+  }
+
+  // "none@2", in order.
+  std::vector<std::string> run() {
+    const Candidates candidates({"none", "checkpoint:full"}, {}, false);
+    const auto proposer = propose_batches(limits_, size_)(candidates, settings_);
+    std::vector<std::string> names;
+    for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer))
+      for (const Proposal& proposal : proposals) {
+        const int64_t batch = *proposal.batch;
+        names.push_back(proposal.name + "@" + std::to_string(batch));
+        if (proposal.costs) recorded.push_back(names.back());
+        measure(proposal, batch);
+      }
+    return names;
+  }
+
+  // ms a sample of what fits, by name.
+  std::map<std::string, double> sample_ms;
+  std::vector<std::string> recorded;
+  std::string notes;
+  int64_t device_bytes = std::numeric_limits<int64_t>::max(), more_bytes = 0;  // that plans take beyond paper
+  double slow_from = std::numeric_limits<double>::infinity();                  // batches that take nine times as long
+  double worst_peak_error = 0;                                                 // of paper, relative
+
+ private:
+  static ProgramFacts facts_of(int64_t batch) {
+    ProgramFacts facts = decoder(4);
+    for (OpFacts& op : facts.ops) {
+      for (int64_t& bytes : op.output_bytes) bytes = bytes / 16 * batch;
+      op.flops *= static_cast<double>(batch) / 16;
+    }
+    return facts;
+  }
+  static Setting setting(int64_t batch) {
+    Setting setting{batch, {}, {}};
+    setting.facts.program = facts_of(batch);
+    return setting;
+  }
+
+  std::vector<Proposal> next(Proposer& proposer) {
+    std::vector<Proposal> proposals = proposer.next(tried_);
+    for (const std::string& note : proposer.take_notes()) notes += note + "\n";
+    return proposals;
+  }
+
+  void measure(const Proposal& proposal, int64_t batch) {
+    const ProgramFacts facts = facts_of(batch);
+    std::vector<double> ms = decoder_ms(facts);
+    for (double& one : ms) one = (one + fixed_ms_) * (static_cast<double>(batch) >= slow_from ? 9 : 1);
+    config::StepCosts costs = step_of(facts, ms);
+    costs.out_gb_per_s = costs.in_gb_per_s = 5;
+    costs.passes = static_cast<int>(size_.passes(batch));
+    costs.step_ms *= costs.passes;
+    const planner::StepPrediction step = planner::StepModel(facts, costs).predict(proposal.plan);
+    result::Measurement measurement;
+    measurement.strategy = proposal.name;
+    measurement.step_ms = result::summarize({step.step_ms});
+    measurement.peak_bytes.allocated = step.peak_bytes + (proposal.name.starts_with("plan:") ? more_bytes : 0);
+    if (measurement.peak_bytes.allocated > device_bytes) measurement.outcome = Outcome::device_oom;
+    if (proposal.predicted)
+      worst_peak_error =
+          std::max(worst_peak_error, std::abs(double(proposal.predicted->peak_bytes) / double(step.peak_bytes) - 1));
+    if (measurement.outcome == Outcome::ok && measurement.peak_bytes.allocated <= limits_.budget_bytes)
+      sample_ms[proposal.name + "@" + std::to_string(batch)] = size_.sample_ms(batch, step.step_ms);
+    const auto folder = folder_.path / std::to_string(tried_.size());
+    std::filesystem::create_directories(folder);
+    if (proposal.costs && measurement.outcome == Outcome::ok) {
+      costs.plan = proposal.plan;
+      if (proposal.plan.keeps_everything()) write_file(folder / "costs.json", json(costs).dump());
+    }
+    settings_.push_back(setting(batch));
+    tried_.push_back({proposal.name, settings_.size() - 1, measurement, folder});
+  }
+
+  const planner::PlanLimits limits_;
+  const double fixed_ms_;
+  const StepSize size_;
+  std::vector<Setting> settings_;
+  std::vector<Tried> tried_;
+  ScratchFolder folder_;
+};
+
+bool has(const std::vector<std::string>& names, const std::string& name) { return std::ranges::count(names, name) > 0; }
+
+std::string best(const BatchSweep& sweep) {
+  return std::ranges::min_element(sweep.sample_ms, {}, [](const auto& one) { return one.second; })->first;
+}
+
+}  // namespace
+
+TEST_CASE("the largest batch is the best where each step costs the same besides, as far as plans fit it") {
+  BatchSweep sweep(9 * kGiB, 5);
+  const auto names = sweep.run();
+  CHECK(sweep.recorded == std::vector<std::string>{"none@2", "none@8"});
+  CHECK(best(sweep).ends_with("@32"));
+  CHECK(has(names, "checkpoint:full@32"));  // that its gradients are compared with
+  CHECK(sweep.worst_peak_error == 0);
+  CHECK(names.size() <= 8);
+  CHECK(sweep.notes.find("batch 64 and larger ones are not run: no plan keeps 9 GiB on paper") != std::string::npos);
+  CHECK(sweep.notes.find("not run, for what a sample takes on paper: batch 1 ") != std::string::npos);
+}
+
+TEST_CASE("where a larger batch gains nothing, none larger is looked at") {
+  BatchSweep sweep(64 * kGiB, 0);
+  const auto names = sweep.run();
+  CHECK(sweep.notes.find("on paper it gains nothing over half of it") != std::string::npos);
+  CHECK(std::ranges::none_of(names, [](const std::string& name) { return name.ends_with("@16"); }));
+}
+
+TEST_CASE("what was measured leads on: to smaller batches where larger ones are slower than on paper") {
+  BatchSweep sweep(9 * kGiB, 5);
+  sweep.slow_from = 9;
+  const auto names = sweep.run();
+  CHECK(best(sweep) == "none@8");
+  CHECK(has(names, "plan:9 GiB@32"));
+  CHECK(names.size() <= 10);
+}
+
+TEST_CASE("passes make up the samples of a step, and its divisors are the batches") {
+  BatchSweep sweep(9 * kGiB, 5, {24, 1});
+  const auto names = sweep.run();
+  CHECK(sweep.recorded == std::vector<std::string>{"none@2", "none@8"});
+  CHECK(best(sweep).ends_with("@24"));
+  for (const std::string& name : names) CHECK(24 % std::stoi(name.substr(name.find('@') + 1)) == 0);
+}
+
+TEST_CASE("a plan that breaks the budget is made again, once, with less") {
+  BatchSweep sweep(9 * kGiB, 5);
+  sweep.more_bytes = 700 * kMiB;
+  const auto names = sweep.run();
+  CHECK(has(names, "plan:9 GiB@32"));
+  CHECK(has(names, "plan:9 GiB-2@32"));
+  CHECK(best(sweep) == "plan:9 GiB-2@32");
+}
+
+TEST_CASE("what does not fit the device leaves what is known, and says so") {
+  BatchSweep sweep(9 * kGiB, 5);
+  sweep.device_bytes = 5 * kGiB;  // none@2 alone
+  const auto names = sweep.run();
+  CHECK(has(names, "none@8"));
+  CHECK(has(names, "checkpoint:full@8"));
+  CHECK(sweep.notes.find("no other batch is worked out than batch 2: ") != std::string::npos);
+}
