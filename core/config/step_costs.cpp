@@ -79,7 +79,8 @@ void check_times(const StepCosts& costs) {
   const auto within = [](double number, double most) { return number >= 0 && number <= most; };
   const bool times = within(costs.step_ms, kMostMs) && within(costs.rerun_ms, kMostMs) &&
                      within(costs.before_ms, kMostMs) && within(costs.after_ms, kMostMs);
-  const bool speeds = within(costs.out_gb_per_s, kMostGbPerS) && within(costs.in_gb_per_s, kMostGbPerS);
+  const bool speeds = within(costs.out_gb_per_s, kMostGbPerS) && within(costs.in_gb_per_s, kMostGbPerS) &&
+                      within(costs.disk_write_gb_per_s, kMostGbPerS) && within(costs.disk_read_gb_per_s, kMostGbPerS);
   if (!times || !speeds || costs.step_ms == 0 || !within(costs.rerun_ratio, kMostRatio) ||
       !within(costs.copy_slowdown, 1))
     throw UsageError("costs has a time or a speed that none is");
@@ -138,6 +139,8 @@ void to_json(json& json, const StepCosts& costs) {
           {"rerun_ratio", costs.rerun_ratio},
           {"out_gb_per_s", costs.out_gb_per_s},
           {"in_gb_per_s", costs.in_gb_per_s},
+          {"disk_write_gb_per_s", costs.disk_write_gb_per_s},
+          {"disk_read_gb_per_s", costs.disk_read_gb_per_s},
           {"copy_slowdown", costs.copy_slowdown},
           {"values", rows_json(kValueColumns, values)},
           {"runs", rows_json(kRunColumns, runs)},
@@ -163,6 +166,8 @@ void from_json(const json& json, StepCosts& costs) {
   object.read("rerun_ratio", costs.rerun_ratio);
   object.read("out_gb_per_s", costs.out_gb_per_s);
   object.read("in_gb_per_s", costs.in_gb_per_s);
+  object.read("disk_write_gb_per_s", costs.disk_write_gb_per_s);
+  object.read("disk_read_gb_per_s", costs.disk_read_gb_per_s);
   object.read("copy_slowdown", costs.copy_slowdown);
   check_times(costs);
   if (const auto* plan = object.find("plan")) costs.plan = plan->get<Plan>();

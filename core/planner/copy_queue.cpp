@@ -8,20 +8,18 @@ namespace {
 
 constexpr int kNone = StepMemory::kNone;
 constexpr int64_t kBatchBytes = 8 << 20;  // as core/offload's
-constexpr int64_t kHostGrain = 4096;      // as core/tier's
-
-int64_t host_bytes(int64_t bytes) { return (bytes + kHostGrain - 1) / kHostGrain * kHostGrain; }
+constexpr int64_t kDiskPieceBytes = 4 << 20;
 
 }  // namespace
 
-double CopyQueue::copy(int64_t bytes, double gb_per_s, double& free_at) {
-  const double ms = gb_per_s > 0 ? static_cast<double>(bytes) / (gb_per_s * 1e6) : 0;
+double CopyQueue::copy(const Batch& batch, double gb_per_s, double& free_at) {
+  const double ms = gb_per_s > 0 ? static_cast<double>(batch.bytes) / (gb_per_s * 1e6) : 0;
   copy_ms_ += ms;
   if (!settings_.side_stream) {
-    clock_.wait_until(clock_.compute + ms);
+    clock_.wait_until(std::max(clock_.compute, batch.after) + ms);
     return clock_.compute;
   }
-  return free_at = std::max(free_at, clock_.compute) + ms;
+  return free_at = std::max({free_at, clock_.compute, batch.after}) + ms;
 }
 
 // --- out -------------------------------------------------------------------------------------------------------------
@@ -31,6 +29,7 @@ int CopyQueue::send(int block, int64_t bytes, int64_t held_bytes, bool on_disk) 
   transfers_.push_back({.bytes = bytes, .held_bytes = held_bytes, .on_disk = on_disk, .group = group_});
   transfers_[number].source = memory_.take(block);
   order_.push_back(number);
+  to_read_ = order_.size();
   gathered_.push_back(number);
   gathered_bytes_ += bytes;
   largest_bytes_ = std::max(largest_bytes_, bytes);
@@ -65,20 +64,39 @@ void CopyQueue::start_gathered() {
 }
 
 void CopyQueue::start_out(std::span<const int> numbers) {
-  int64_t bytes = 0;
-  for (const int number : numbers) bytes += transfers_[number].bytes;
-  const double done = copy(bytes, link_.out_gb_per_s, out_free_);
-  out_bytes_ += bytes;
-  for (const int number : numbers) {
+  Batch batch;
+  for (const int number : numbers) put(number, batch);
+  copy_out(batch);
+}
+
+void CopyQueue::put(int number, Batch& batch) {
+  const Transfer& transfer = transfers_[number];
+  const int64_t piece_bytes = transfer.on_disk ? kDiskPieceBytes : transfer.bytes;
+  for (int64_t offset = 0; offset < transfer.bytes; offset += piece_bytes) {
+    const int64_t bytes = std::min(piece_bytes, transfer.bytes - offset);
+    const int piece = tier_.put(bytes, transfer.on_disk);
+    batch.bytes += bytes;
+    batch.after = std::max(batch.after, tier_.free_after(piece));
+    batch.parts.push_back({number, piece, offset + bytes == transfer.bytes});
+    if (transfer.on_disk) copy_out(batch);
+  }
+}
+
+void CopyQueue::copy_out(Batch& batch) {
+  if (batch.parts.empty()) return;
+  const double done = copy(batch, link_.out_gb_per_s, out_free_);
+  out_bytes_ += batch.bytes;
+  for (const auto& [number, piece, last] : batch.parts) {
     Transfer& transfer = transfers_[number];
     transfer.out_done = done;
+    transfer.pieces.push_back(piece);
+    tier_.stored(piece, done);
+    if (!last) continue;
     transfer.state = State::stashed;
-    transfer.in_host = true;
     stash_.push_back(number);
     stash_bytes_ += transfer.bytes;
-    host_bytes_ += host_bytes(transfer.bytes);
   }
-  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+  batch = {};
 }
 
 void CopyQueue::leave_gathered(int number) {
@@ -167,6 +185,7 @@ int CopyQueue::bring_back(int number) {
   schedule_.ask(number);
   if (transfer.source != kNone) return memory_.take(transfer.source);
   if (transfer.state == State::away) start_back(std::span(&number, 1));
+  copy_back(number, /*may_block=*/true);
   clock_.wait_until(transfer.in_done);
   ahead_bytes_ -= transfer.bytes;
   transfer.state = State::returned;
@@ -174,23 +193,59 @@ int CopyQueue::bring_back(int number) {
 }
 
 void CopyQueue::start_back(std::span<const int> numbers) {
-  int64_t bytes = 0;
-  for (const int number : numbers) bytes += transfers_[number].bytes;
-  const double done = copy(bytes, link_.in_gb_per_s, in_free_);
-  in_bytes_ += bytes;
-  ahead_bytes_ += bytes;
+  for (const int number : numbers) transfers_[number].target = memory_.make(transfers_[number].held_bytes);
+  memory_.reach();
+  Batch batch;
   for (const int number : numbers) {
     Transfer& transfer = transfers_[number];
-    transfer.target = memory_.make(transfer.held_bytes);
     transfer.state = State::coming_back;
-    transfer.in_done = done;
-    leave_host(transfer);
+    ahead_bytes_ += transfer.bytes;
+    if (!transfer.on_disk) fetch(number, batch);
   }
-  memory_.reach();
+  copy_in(batch);
 }
 
-void CopyQueue::leave_host(Transfer& transfer) {
-  if (std::exchange(transfer.in_host, false)) host_bytes_ -= host_bytes(transfer.bytes);
+void CopyQueue::fetch(int number, Batch& batch) {
+  const Transfer& transfer = transfers_[number];
+  const size_t at = transfer.pieces_back;
+  const int64_t before = static_cast<int64_t>(at) * kDiskPieceBytes;
+  batch.bytes += transfer.on_disk ? std::min(kDiskPieceBytes, transfer.bytes - before) : transfer.bytes;
+  tier_.fetch(transfer.pieces[at]);
+  batch.parts.push_back({number, transfer.pieces[at], at + 1 == transfer.pieces.size()});
+}
+
+void CopyQueue::copy_in(Batch& batch) {
+  if (batch.parts.empty()) return;
+  const double done = copy(batch, link_.in_gb_per_s, in_free_);
+  in_bytes_ += batch.bytes;
+  for (const auto& [number, piece, last] : batch.parts) {
+    transfers_[number].in_done = done;
+    ++transfers_[number].pieces_back;
+    tier_.drop(piece, done);
+  }
+  batch = {};
+}
+
+bool CopyQueue::copy_back(int number, bool may_block) {
+  const Transfer& transfer = transfers_[number];
+  while (!transfer.all_back()) {
+    if (!may_block && !tier_.ready(transfer.pieces[transfer.pieces_back])) return false;
+    Batch batch;
+    fetch(number, batch);
+    copy_in(batch);
+    read_ahead();
+  }
+  return true;
+}
+
+void CopyQueue::read_ahead() {
+  for (to_read_ = std::min(to_read_, order_.size()); to_read_ > 0; --to_read_) {
+    const int number = order_[to_read_ - 1];
+    if (number == kNone || !transfers_[number].on_disk) continue;
+    const Transfer& transfer = transfers_[number];
+    for (size_t i = transfer.pieces_back; i < transfer.pieces.size(); ++i)
+      if (!tier_.read_ahead(transfer.pieces[i])) return;
+  }
 }
 
 bool CopyQueue::room_for(int number, int64_t pending_bytes) {
@@ -207,6 +262,7 @@ bool CopyQueue::room_for(int number, int64_t pending_bytes) {
 }
 
 void CopyQueue::prefetch() {
+  if (tier_.has_disk()) read_ahead();
   if (schedule_.learning() || (!by_blocks() && settings_.prefetch_bytes == 0)) return;
   std::vector<int> next;
   int64_t bytes = 0;
@@ -216,14 +272,17 @@ void CopyQueue::prefetch() {
   };
   for (; !order_.empty(); order_.pop_back()) {
     const int number = order_.back();
-    if (number == kNone || transfers_[number].state != State::away) continue;
-    const int64_t own = transfers_[number].bytes;
-    if (!next.empty() && bytes + own > std::min(kBatchBytes, ahead_bytes_)) start();
-    if (!room_for(number, bytes)) break;
-    if (learned()) schedule_.hold_until_wanted(number, own);
-    next.push_back(number);
-    bytes += own;
-    if (transfers_[number].on_disk) start();
+    if (number == kNone) continue;
+    const Transfer& transfer = transfers_[number];
+    if (transfer.state == State::away) {
+      if (!next.empty() && bytes + transfer.bytes > std::min(kBatchBytes, ahead_bytes_)) start();
+      if (!room_for(number, bytes)) break;
+      if (learned()) schedule_.hold_until_wanted(number, transfer.bytes);
+      next.push_back(number);
+      bytes += transfer.bytes;
+      if (transfer.on_disk) start();
+    }
+    if (transfer.state == State::coming_back && !copy_back(number, /*may_block=*/false)) break;
   }
   if (!next.empty()) start();
 }
@@ -243,7 +302,7 @@ void CopyQueue::forget(int number) {
   }
   memory_.drop(std::exchange(transfer.source, kNone));
   memory_.drop(std::exchange(transfer.target, kNone));
-  leave_host(transfer);
+  for (const int piece : transfer.pieces) tier_.drop(piece);
   transfer.state = State::returned;
 }
 

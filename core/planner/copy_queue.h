@@ -9,6 +9,7 @@
 #include "core/config/plan.h"
 #include "core/planner/step_clock.h"
 #include "core/planner/step_memory.h"
+#include "core/planner/step_tier.h"
 #include "core/tier/learned_schedule.h"
 
 namespace memtune::planner {
@@ -21,11 +22,12 @@ class CopyQueue {
 
   // Everything passed must outlive the queue. `largest_bytes`: of one transfer of the steps before.
   CopyQueue(const config::TransferSettings& settings, const Link& link, StepMemory& memory, StepClock& clock,
-            tier::LearnedSchedule& schedule, int64_t largest_bytes)
+            StepTier& tier, tier::LearnedSchedule& schedule, int64_t largest_bytes)
       : settings_(settings),
         link_(link),
         memory_(memory),
         clock_(clock),
+        tier_(tier),
         schedule_(schedule),
         largest_bytes_(largest_bytes) {}
 
@@ -49,7 +51,6 @@ class CopyQueue {
   int64_t out_bytes() const { return out_bytes_; }
   int64_t in_bytes() const { return in_bytes_; }
   double copy_ms() const { return copy_ms_; }  // of both ways
-  int64_t host_peak_bytes() const { return host_peak_bytes_; }
 
  private:
   enum class State { gathered, stashed, away, coming_back, returned };
@@ -60,13 +61,27 @@ class CopyQueue {
     State state = State::gathered;
     int source = StepMemory::kNone, target = StepMemory::kNone;
     double out_done = 0, in_done = 0;
-    bool in_host = false;
+    std::vector<int> pieces = {};  // in host memory or on the disk, whose copies out were issued
+    size_t pieces_back = 0;
+    bool all_back() const { return pieces_back == pieces.size(); }
+  };
+  // Copies of one direction that go in one call.
+  struct Batch {
+    struct Part {
+      int number, piece;
+      bool last;  // of its transfer
+    };
+    int64_t bytes = 0;
+    double after = 0;  // not before
+    std::vector<Part> parts = {};
   };
 
   bool by_blocks() const { return settings_.schedule == config::Schedule::block; }
   bool gathers_more() const;
   void start_gathered();
   void start_out(std::span<const int> numbers);
+  void put(int number, Batch& batch);
+  void copy_out(Batch& batch);
   void leave_gathered(int number);
   int64_t stash_limit() const;
   template <typename MayStay>
@@ -76,22 +91,27 @@ class CopyQueue {
   void flush();
   bool room_for(int number, int64_t pending_bytes);
   void start_back(std::span<const int> numbers);
-  double copy(int64_t bytes, double gb_per_s, double& free_at);
-  void leave_host(Transfer& transfer);
+  void fetch(int number, Batch& batch);
+  void copy_in(Batch& batch);
+  bool copy_back(int number, bool may_block);
+  void read_ahead();
+  double copy(const Batch& batch, double gb_per_s, double& free_at);
 
   const config::TransferSettings& settings_;
   const Link link_;
   StepMemory& memory_;
   StepClock& clock_;
+  StepTier& tier_;
   tier::LearnedSchedule& schedule_;
   std::vector<Transfer> transfers_;
   std::vector<int> order_;  // kNone: died
   std::vector<int> gathered_;
   std::deque<int> stash_;
+  size_t to_read_ = 0;  // order_[to_read_ - 1] is the next to be read ahead
   int group_ = 0, group_wanted_ = 0;
   int64_t gathered_bytes_ = 0, stash_bytes_ = 0, ahead_bytes_ = 0, largest_bytes_ = 0, op_bytes_ = 0, ceiling_ = 0;
   double out_free_ = 0, in_free_ = 0, copy_ms_ = 0;
-  int64_t out_bytes_ = 0, in_bytes_ = 0, host_bytes_ = 0, host_peak_bytes_ = 0;
+  int64_t out_bytes_ = 0, in_bytes_ = 0;
 };
 
 }  // namespace memtune::planner

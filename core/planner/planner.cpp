@@ -63,10 +63,11 @@ std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t h
   return limits;
 }
 
-Planner::Planner(const config::ProgramFacts& facts, StepCosts costs)
+Planner::Planner(const config::ProgramFacts& facts, StepCosts costs, const StepTiers& tiers)
     : facts_(facts),
       graph_(facts),
       costs_(std::move(costs)),
+      tiers_(tiers),
       out_gb_per_s_(costs_.out_gb_per_s),
       in_gb_per_s_(costs_.in_gb_per_s),
       model_(std::in_place, facts_, costs_),
@@ -115,7 +116,7 @@ config::Plan Planner::make_plan(const Choice& choice, const std::string& name) c
 
 const StepPrediction& Planner::score(const Choice& choice) const {
   const auto [found, added] = scores_.try_emplace(choice);
-  if (added) found->second = model_->predict(make_plan(choice, ""));
+  if (added) found->second = model_->predict(make_plan(choice, ""), tiers_);
   return found->second;
 }
 

@@ -35,9 +35,11 @@ struct PlannedStep {
 struct PlanLimits {
   int64_t budget_bytes = 0;       // of device memory, allocated
   int64_t host_budget_bytes = 0;  // 0: none
+  int64_t disk_budget_bytes = 0;  // 0: none
 
   bool kept_by(const StepPrediction& step) const {
-    return step.peak_bytes <= budget_bytes && (host_budget_bytes == 0 || step.host_peak_bytes <= host_budget_bytes);
+    return step.peak_bytes <= budget_bytes && (host_budget_bytes == 0 || step.host_peak_bytes <= host_budget_bytes) &&
+           (disk_budget_bytes == 0 || step.disk_peak_bytes <= disk_budget_bytes);
   }
 };
 
@@ -49,12 +51,13 @@ class Planner {
  public:
   using NamePlan = std::function<std::string(const PlanLimits& limits)>;
 
-  // `facts` is of the program that `costs` were recorded of, and outlives it.
-  Planner(const config::ProgramFacts& facts, config::StepCosts costs);
+  // `facts` is of the program that `costs` were recorded of, and outlives it. `tiers`: of the steps that are planned;
+  // values may go to the disk where host memory has a budget.
+  Planner(const config::ProgramFacts& facts, config::StepCosts costs, const StepTiers& tiers = {});
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  StepPrediction predict(const config::Plan& plan) const { return model_->predict(plan); }
+  StepPrediction predict(const config::Plan& plan) const { return model_->predict(plan, tiers_); }
   // Nothing where no plan that it knows keeps the limits. `name` is the plan's.
   std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
   // The plan that takes least memory of those that it knows and that keep the host's budget (0: none).
@@ -83,6 +86,7 @@ class Planner {
   const config::ProgramFacts& facts_;
   const plan::MemoryGraph graph_;
   config::StepCosts costs_;
+  const StepTiers tiers_;
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
   std::optional<StepModel> model_;
   OptionLimits limits_;

@@ -21,7 +21,7 @@ std::string short_name(const OpFacts& op) {
 }  // namespace
 
 ReasonFinder::ReasonFinder(const Planner& planner, const PlannedStep& step) : planner_(planner), step_(step) {
-  planner.model_->predict(step.plan, &log_);
+  planner.model_->predict(step.plan, planner.tiers_, &log_);
 }
 
 PlanReasons ReasonFinder::find() {

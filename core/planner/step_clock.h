@@ -7,7 +7,7 @@ namespace memtune::planner {
 
 struct StepClock {
   double compute = 0, host = 0;
-  double waited = 0;  // of compute, for copies
+  double waited = 0;  // of compute, for copies and the disk
 
   void run(double ms, double host_ms) {
     compute += ms;
@@ -16,6 +16,12 @@ struct StepClock {
   void wait_until(double then) {
     waited += std::max(0.0, then - compute);
     compute = std::max(compute, then);
+  }
+  // The host waits, and compute for as long as it has nothing to do meanwhile.
+  void host_waits_until(double then) {
+    const double late = std::max(0.0, then - host), ahead = std::max(0.0, compute - host);
+    host += late;
+    wait_until(compute + std::max(0.0, late - ahead));
   }
   // Whether the host sees what ends then as ended.
   bool ended(double then) const { return then <= host; }

@@ -9,19 +9,29 @@ namespace memtune::planner {
 StepModel::StepModel(const config::ProgramFacts& facts, const config::StepCosts& costs)
     : costs_(costs), tables_(facts, costs), beside_(find_beside(tables_, costs)) {}
 
-StepPrediction StepModel::predict(const config::Plan& plan, StepLog* log) const {
+StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tiers, StepLog* log) const {
   tier::LearnedSchedule schedule;
+  StepPlayback::Before before;
+  int64_t host_bytes = 0, disk_bytes = 0;  // at most, of all steps
+  const auto note = [&](const StepPlayback& step) {
+    before = step.before_next();
+    host_bytes = std::max(host_bytes, step.tier().host_peak_bytes());
+    disk_bytes = std::max(disk_bytes, step.tier().disk_peak_bytes());
+  };
   if (plan.moves()) {
-    StepPlayback first(tables_, costs_, beside_, plan, schedule);
+    StepPlayback first(tables_, costs_, beside_, plan, schedule, tiers, before);
     first.forward();
+    note(first);
     schedule.begin_learning();
-    StepPlayback learning(tables_, costs_, beside_, plan, schedule, first.copies().largest_bytes());
+    StepPlayback learning(tables_, costs_, beside_, plan, schedule, tiers, before);
     learning.play();
+    note(learning);
     schedule.end_learning(learning.forward_peak(), learning.memory().stretch_peak());
   }
-  StepPlayback playback(tables_, costs_, beside_, plan, schedule);
+  StepPlayback playback(tables_, costs_, beside_, plan, schedule, tiers, before);
   playback.keep_log(log);
   playback.play();
+  note(playback);
   const int passes = costs_.passes;
   const StepClock& clock = playback.clock();
   const StepValues& values = playback.values();
@@ -35,7 +45,10 @@ StepPrediction StepModel::predict(const config::Plan& plan, StepLog* log) const 
           .out_bytes = passes * copies.out_bytes(),
           .in_bytes = passes * copies.in_bytes(),
           .wait_ms = passes * clock.waited,
-          .host_peak_bytes = copies.host_peak_bytes()};
+          .host_peak_bytes = host_bytes,
+          .disk_write_bytes = passes * playback.tier().disk_write_bytes(),
+          .disk_read_bytes = passes * playback.tier().disk_read_bytes(),
+          .disk_peak_bytes = disk_bytes};
 }
 
 }  // namespace memtune::planner

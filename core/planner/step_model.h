@@ -4,8 +4,8 @@
 // Memory: what the recorded step had beside the modelled values stays as it was; the values are where the plan has them
 // at that moment. A plan that moves is played twice, as it is run: the first step is learned from. Time: the measured
 // step's, and beside it what is run again and what compute waits for copies; a link whose speed is not known is
-// infinitely fast. Not modelled: the disk's own speed and host budgets, the allocator's holes, the engines' own time on
-// the host, copies of a batch norm's statistics, steps whose course the data decides.
+// infinitely fast, and so is such a disk. Not modelled: the allocator's holes, the engines' own time on the host,
+// copies of a batch norm's statistics, steps whose course the data decides.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@
 #include "core/planner/step_beside.h"
 #include "core/planner/step_log.h"
 #include "core/planner/step_tables.h"
+#include "core/planner/step_tier.h"
 
 namespace memtune::planner {
 
@@ -28,7 +29,9 @@ struct StepPrediction {
   double recompute_ms = 0;
   int64_t out_bytes = 0, in_bytes = 0;  // per step
   double wait_ms = 0;                   // of compute, for copies
-  int64_t host_peak_bytes = 0;          // that wait in host memory at most
+  int64_t host_peak_bytes = 0;          // that wait in host memory at most; more than its budget: it has no room
+  int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // per step
+  int64_t disk_peak_bytes = 0;                        // that wait on the disk at most
 };
 
 // Thread: any, several at once.
@@ -38,8 +41,8 @@ class StepModel {
   // recorded of.
   StepModel(const config::ProgramFacts& facts, const config::StepCosts& costs);
 
-  // `log`: filled with where in the step that is.
-  StepPrediction predict(const config::Plan& plan, StepLog* log = nullptr) const;
+  // `tiers`: as they are when it runs; `log`: filled with where in the step that is.
+  StepPrediction predict(const config::Plan& plan, const StepTiers& tiers = {}, StepLog* log = nullptr) const;
 
   // What of the recorded step it plays.
   const StepTables& tables() const { return tables_; }

@@ -4,14 +4,24 @@ namespace memtune::planner {
 
 using config::StepCosts;
 
+namespace {
+
+constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // as core/step's
+
+}  // namespace
+
 StepPlayback::StepPlayback(const StepTables& tables, const StepCosts& costs, const StepBeside& beside,
-                           const config::Plan& plan, tier::LearnedSchedule& schedule, int64_t largest_bytes)
+                           const config::Plan& plan, tier::LearnedSchedule& schedule, const StepTiers& tiers,
+                           const Before& before)
     : costs_(costs),
       beside_(beside),
       scale_(tables.scale),
       schedule_(schedule),
       memory_(tables.storage_bytes),
-      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, schedule, largest_bytes),
+      tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s}, costs.grain_bytes == 1 ? kCpuSlab : kCudaSlab,
+            before.put_bytes, clock_),
+      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, tier_, schedule,
+              before.largest_bytes),
       values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_) {
   held_.runs.resize(costs.runs.size());
   held_.moments.resize(costs.moments.size());

@@ -5,16 +5,25 @@
 #include "core/planner/step_beside.h"
 #include "core/planner/step_log.h"
 #include "core/planner/step_memory.h"
+#include "core/planner/step_tier.h"
 #include "core/planner/step_values.h"
 
 namespace memtune::planner {
 
 class StepPlayback {
  public:
-  // Everything passed must outlive it. `schedule`: learned from, or learned; `largest_bytes`: see
-  // CopyQueue.
+  // Of the steps before it; nothing of the first.
+  struct Before {
+    int64_t largest_bytes = 0;  // of one transfer
+    int64_t put_bytes = 0;      // into host memory, by the last
+  };
+
+  // Everything passed must outlive it, but for `tiers`. `schedule`: learned from, or learned.
   StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
-               const config::Plan& plan, tier::LearnedSchedule& schedule, int64_t largest_bytes = 0);
+               const config::Plan& plan, tier::LearnedSchedule& schedule, const StepTiers& tiers, const Before& before);
+  StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
+               const config::Plan& plan, tier::LearnedSchedule& schedule)
+      : StepPlayback(tables, costs, beside, plan, schedule, {}, {}) {}
 
   // Filled by play(); null: nothing is kept.
   void keep_log(StepLog* log) { log_ = log; }
@@ -24,6 +33,8 @@ class StepPlayback {
   const StepClock& clock() const { return clock_; }
   const StepValues& values() const { return values_; }
   const CopyQueue& copies() const { return copies_; }
+  const StepTier& tier() const { return tier_; }
+  Before before_next() const { return {copies_.largest_bytes(), tier_.put_bytes()}; }
   int64_t forward_peak() const { return forward_peak_; }
   // What the values held at each entry; of a moment, before it and behind it.
   const StepBeside& held() const { return held_; }
@@ -38,6 +49,7 @@ class StepPlayback {
   tier::LearnedSchedule& schedule_;
   StepMemory memory_;
   StepClock clock_;
+  StepTier tier_;
   CopyQueue copies_;
   StepValues values_;
   StepBeside held_;

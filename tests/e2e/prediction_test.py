@@ -109,6 +109,28 @@ class Prediction(unittest.TestCase):
         resnet = ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy")
         self.check_costs_of(self.sweep_of_all(*resnet), "checkpoint-full", error=1e-4)
 
+    def test_what_waits_on_the_disk_is_what_the_engines_put_there(self):
+        folder = self.folder()
+        scratch, run = (os.path.join(folder, name) for name in ("scratch", "run"))
+        os.mkdir(scratch)
+        disk = "none; offload:stream,tier=disk,min=16KiB; checkpoint:cheap+offload:stream,tier=disk,min=16KiB"
+        for budget, spills in (("1MiB", True), ("64MiB", False)):
+            run += "-" + budget
+            self.memtune("sweep", "-q", *TINY, *SHORT, "--batch", "8", "--strategy", disk, "--scratch",
+                         scratch, "--host-budget", budget, "--out", run)
+            lines = subprocess.run([PREDICT, run], check=True, timeout=60, capture_output=True, text=True).stdout
+            rows = [json.loads(line) for line in lines.splitlines()]
+            self.assertEqual(len(rows), 3)
+            for row in rows:
+                with self.subTest(strategy=row["strategy"], budget=budget):
+                    for figure in ("out_bytes", "host_peak_bytes", "disk_write_bytes", "disk_peak_bytes"):
+                        self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
+                    # A value whose copy out has not ended is used where it is, sooner or later than on paper.
+                    read = row["disk_read_bytes"]
+                    self.assertAlmostEqual(read["predicted"], read["measured"], delta=0.1 * read["measured"])
+                    if row["strategy"] != "none":
+                        self.assertEqual(row["disk_read_bytes"]["measured"] > 0, spills)
+
     def memtune(self, *arguments, code=0):
         done = subprocess.run([MEMTUNE, *arguments], timeout=200, capture_output=True, text=True)
         self.assertEqual(done.returncode, code, done.stderr)

@@ -31,7 +31,9 @@ json beside(double predicted, double measured) {
 json compare(const planner::StepModel& model, const std::filesystem::path& trial) {
   const config::Plan plan = read(trial / "plan.json");
   const auto start = std::chrono::steady_clock::now();
-  const planner::StepPrediction predicted = model.predict(plan);
+  const json training = read(trial / "request.json")["training"];
+  const planner::StepTiers tiers{training.value("host_budget_bytes", int64_t{0}), training.value("scratch", "") != ""};
+  const planner::StepPrediction predicted = model.predict(plan, tiers);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   const json measured = read(trial / "measurement.json");
   const json transfer = measured.value("transfer", json::object());
@@ -44,6 +46,9 @@ json compare(const planner::StepModel& model, const std::filesystem::path& trial
           {"out_bytes", beside(double(predicted.out_bytes), count(transfer, "out_bytes"))},
           {"in_bytes", beside(double(predicted.in_bytes), count(transfer, "in_bytes"))},
           {"host_peak_bytes", beside(double(predicted.host_peak_bytes), count(measured, "host_peak_bytes"))},
+          {"disk_write_bytes", beside(double(predicted.disk_write_bytes), count(transfer, "disk_write_bytes"))},
+          {"disk_read_bytes", beside(double(predicted.disk_read_bytes), count(transfer, "disk_read_bytes"))},
+          {"disk_peak_bytes", beside(double(predicted.disk_peak_bytes), count(measured, "disk_peak_bytes"))},
           {"step_ms", beside(predicted.step_ms, count(measured["step_ms"], "median"))}};
 }
 

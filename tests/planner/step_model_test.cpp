@@ -208,6 +208,37 @@ TEST_CASE("compute waits for copies that the peak leaves no room for") {
   CHECK(moved.peak_bytes == 1420);
 }
 
+TEST_CASE("what host memory has no room for waits on the disk, the oldest first, and is read back") {
+  const config::Plan plan = placed({{0, Place::disk}, {1, Place::disk}, {2, Place::disk}});
+  Step step = chain();
+  const StepPrediction roomy = StepModel(step.facts, step.costs).predict(plan, {3 * 4096, true});
+  CHECK(roomy.host_peak_bytes == 3 * 4096);
+  CHECK(roomy.disk_read_bytes == 0);
+  const StepPrediction tight = StepModel(step.facts, step.costs).predict(plan, {2 * 4096, true});
+  CHECK(tight.host_peak_bytes == 2 * 4096);
+  CHECK(tight.disk_write_bytes == 100);  // v0; v1 and v2 stay where they are
+  CHECK(tight.disk_read_bytes == 100);
+  CHECK(tight.disk_peak_bytes == 100);
+  CHECK(tight.out_bytes == 300);
+  const StepPrediction none = StepModel(step.facts, step.costs).predict(plan, {2 * 4096, false});
+  CHECK(none.host_peak_bytes > 2 * 4096);  // there is no room: it cannot be run
+  CHECK(none.disk_write_bytes == 0);
+}
+
+TEST_CASE("the host waits for the disk, and compute where it has caught up") {
+  const config::Plan plan = placed({{0, Place::disk}, {1, Place::disk}, {2, Place::disk}});
+  Step step = chain();
+  for (StepCosts::Run& run : step.costs.runs) run.host_ms = run.ms;
+  for (StepCosts::Moment& moment : step.costs.moments) moment.host_ms = moment.ms;
+  const auto predict = [&] { return StepModel(step.facts, step.costs).predict(plan, {4096, true}); };
+  CHECK(predict().wait_ms == 0);
+  step.costs.disk_write_gb_per_s = 5e-5;  // 2 ms for a value
+  // v1 leaves at 2 and finds room when v0 is written, at 4; v2, at 5, when v1 is, at 7.
+  CHECK(predict().wait_ms == doctest::Approx(4));
+  step.costs.disk_read_gb_per_s = 2e-5;
+  CHECK(predict().wait_ms > 4);
+}
+
 TEST_CASE("values smaller than what moves stay") {
   config::Plan plan = placed({{1, Place::host}});
   plan.transfer.min_bytes = 101;
