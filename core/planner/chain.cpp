@@ -15,19 +15,33 @@ class ChainWalk {
   ChainWalk(const Chain& chain, std::span<const int> choice) : chain_(chain), choice_(choice) {}
 
   ChainCost walk() {
-    cost_.fits = link_is_enough();
+    cost_.fits = tiers_are_enough();
     for (size_t i = 0; cost_.fits && i < chain_.blocks.size(); ++i) forward(i);
     for (size_t i = chain_.blocks.size(); cost_.fits && i-- > 0;) backward(i);
     return cost_;
   }
 
  private:
-  bool link_is_enough() const {
-    int64_t moved = 0;
-    for (size_t i = 0; i < chain_.blocks.size(); ++i) moved += chosen(chain_, choice_, i).moved_bytes;
-    if (moved == 0) return true;
+  bool tiers_are_enough() const {
+    int64_t host = 0, disk = 0;
+    for (size_t i = 0; i < chain_.blocks.size(); ++i) {
+      host += chosen(chain_, choice_, i).host_bytes();
+      disk += chosen(chain_, choice_, i).disk_bytes;
+    }
+    const auto fits = [](int64_t bytes, int64_t budget) { return budget == 0 || bytes <= budget; };
     const bool has_link = chain_.out_bytes_per_ms > 0 && chain_.in_bytes_per_ms > 0;
-    return has_link && (chain_.host_budget_bytes == 0 || moved <= chain_.host_budget_bytes);
+    const bool has_disk = chain_.write_bytes_per_ms > 0 && chain_.read_bytes_per_ms > 0;
+    return (host + disk == 0 || has_link) && (disk == 0 || has_disk) && fits(host, chain_.host_budget_bytes) &&
+           fits(disk, chain_.disk_budget_bytes);
+  }
+
+  double write_ms(int64_t bytes) const {
+    return chain_.write_bytes_per_ms > 0 ? static_cast<double>(bytes) / chain_.write_bytes_per_ms : 0;
+  }
+  double back_ms(const ChainOption& option) const {
+    const double copy = option.moved_bytes > 0 ? static_cast<double>(option.moved_bytes) / chain_.in_bytes_per_ms : 0;
+    const double read = option.disk_bytes > 0 ? static_cast<double>(option.disk_bytes) / chain_.read_bytes_per_ms : 0;
+    return std::max(copy, read);
   }
 
   // Waits until so much has left that `bytes` fit beside what stays; the time of that.
@@ -40,29 +54,39 @@ class ChainWalk {
     return need / chain_.out_bytes_per_ms;
   }
 
-  void run(double ms) { leaving_ = std::max(0.0, leaving_ - chain_.out_bytes_per_ms * ms); }
+  void run(double ms) {
+    leaving_ = std::max(0.0, leaving_ - chain_.out_bytes_per_ms * ms);
+    writing_ms_ = std::max(0.0, writing_ms_ - ms);
+  }
+  // Beside the wait for the link, in which the disk has written as well.
+  double wait_for_disk(double link_wait) {
+    writing_ms_ = std::max(0.0, writing_ms_ - link_wait);
+    const double wait = std::max(0.0, writing_ms_ - write_ms(chain_.staging_bytes));
+    run(wait);
+    return wait;
+  }
   void see_peak(double bytes) {
     cost_.peak_bytes = std::max(cost_.peak_bytes, static_cast<int64_t>(resident_ + leaving_ + bytes));
   }
 
   void forward(size_t i) {
     const ChainOption& option = chosen(chain_, choice_, i);
-    const double bytes = static_cast<double>(option.forward_peak_bytes), wait = make_room(bytes);
+    const double bytes = static_cast<double>(option.forward_peak_bytes), link_wait = make_room(bytes);
     if (!cost_.fits) return;
+    const double wait = link_wait + wait_for_disk(link_wait);
     see_peak(bytes);
     cost_.forward_wait_ms += wait;
     cost_.ms += wait + chain_.blocks[i].forward_ms;
     run(chain_.blocks[i].forward_ms);
     leaving_ += static_cast<double>(option.moved_bytes);
+    writing_ms_ += write_ms(option.disk_bytes);
     resident_ += static_cast<double>(option.resident_bytes);
   }
 
   void backward(size_t i) {
     const ChainOption& option = chosen(chain_, choice_, i);
     resident_ -= static_cast<double>(option.resident_bytes);
-    const double moved = static_cast<double>(option.moved_bytes);
-    const double copy = moved > 0 ? moved / chain_.in_bytes_per_ms : 0;
-    const double late = std::max(0.0, copy - behind_ms_);  // its copies back began with the block behind it
+    const double late = std::max(0.0, back_ms(option) - behind_ms_);  // that began with the block behind it
     run(late);
     const double next = i > 0 ? static_cast<double>(chosen(chain_, choice_, i - 1).moved_bytes) : 0;
     const double bytes = static_cast<double>(option.backward_peak_bytes) + next;
@@ -79,6 +103,7 @@ class ChainWalk {
   std::span<const int> choice_;
   ChainCost cost_;
   double resident_ = 0, leaving_ = 0;  // bytes: that stay, and whose copies out have not ended
+  double writing_ms_ = 0;              // until the disk has written all so far
   double behind_ms_ = 0;               // that the block behind took in backward
 };
 

@@ -21,21 +21,25 @@ ChainState follow(const ReducedChain& chain, const ChainState& before, size_t bl
   const ChainBlock& own = chain.chain().blocks[block];
   const double room = bytes(chain.chain().budget_bytes - before.resident_bytes), out_ms = chain.out_ms();
   const double behind_ms = own.backward_ms + option.recompute_ms;
-  const double late = std::max(0.0, bytes(before.moved_bytes) * chain.in_ms() - behind_ms);
-  const double wait = std::max(0.0, before.queue_ms - (room - bytes(option.forward_peak_bytes)) * out_ms);
+  const double late = std::max(0.0, before.back_ms - behind_ms);
+  const double wait = std::max({0.0, before.queue_ms - (room - bytes(option.forward_peak_bytes)) * out_ms,
+                                before.write_ms - chain.staging_ms()});
   const double room_back = room - bytes(option.backward_peak_bytes + before.moved_bytes);
   ChainState state;
   state.resident_bytes = before.resident_bytes + option.resident_bytes;
   state.moved_bytes = option.moved_bytes;
-  state.host_bytes = chain.has_host_limit() ? before.host_bytes + option.moved_bytes : 0;
+  state.host_bytes = chain.has_host_limit() ? before.host_bytes + option.host_bytes() : 0;
+  state.disk_bytes = chain.has_disk_limit() ? before.disk_bytes + option.disk_bytes : 0;
+  state.back_ms = chain.back_ms(option);
   state.ms = before.ms + wait + own.forward_ms + late + behind_ms;
   state.queue_ms = std::max(0.0, before.queue_ms - wait - own.forward_ms) + bytes(option.moved_bytes) * out_ms;
+  state.write_ms = std::max(0.0, before.write_ms - wait - own.forward_ms) + bytes(option.disk_bytes) * chain.write_ms();
   state.residue_ms = std::max(before.residue_ms - late - behind_ms, -room_back * out_ms);
   return state;
 }
 
-double ended_ms(const ReducedChain& chain, const ChainState& state) {
-  return state.ms + std::max(bytes(state.moved_bytes) * chain.in_ms(), state.queue_ms + state.residue_ms);
+double ended_ms(const ChainState& state) {
+  return state.ms + std::max(state.back_ms, state.queue_ms + state.residue_ms);
 }
 
 ChainBound::ChainBound(const ReducedChain& chain)
@@ -75,7 +79,7 @@ void ChainBound::weigh() {
     at.queue = waits + residues;
     at.forward = 1 - at.queue;
     at.resident = rooms;
-    at.moved = at.queue * out_ms + m.host;
+    at.moved = at.queue * out_ms;
     at.pending = i + 1 < size ? m.backward_wait[i + 1] * out_ms + m.backward_room[i + 1] : 0;
     at.forward_peak = m.forward_wait[i] * out_ms + m.forward_room[i];
     at.backward_peak = m.backward_wait[i] * out_ms + m.backward_room[i];
@@ -89,8 +93,9 @@ double ChainBound::own_ms(size_t block, size_t option) const {
   const ChainOption& one = own.options[option];
   const Weights& at = weights_[block];
   return at.forward * own.forward_ms + at.backward * (own.backward_ms + one.recompute_ms) +
-         at.moved * bytes(one.moved_bytes) + at.resident * bytes(one.resident_bytes) +
-         at.forward_peak * bytes(one.forward_peak_bytes) + at.backward_peak * bytes(one.backward_peak_bytes);
+         at.moved * bytes(one.moved_bytes) + multipliers_.host * bytes(one.host_bytes()) +
+         at.resident * bytes(one.resident_bytes) + at.forward_peak * bytes(one.forward_peak_bytes) +
+         at.backward_peak * bytes(one.backward_peak_bytes);
 }
 
 void ChainBound::fill(size_t block) {
@@ -131,7 +136,7 @@ ChainBound::Multipliers ChainBound::slope(const std::vector<int>& choice) const 
                     std::vector<double>(size), 0};
   const auto option = [&](size_t i) -> const ChainOption& { return chain_.options(i)[static_cast<size_t>(choice[i])]; };
   const std::vector<ChainBlock>& blocks = chain_.chain().blocks;
-  double resident = 0, moved = 0, forward_ms = 0, skipped_ms = 0;
+  double resident = 0, moved = 0, host = 0, forward_ms = 0, skipped_ms = 0;
   for (size_t i = 0; i < size; ++i) {
     const double before = i > 0 ? bytes(option(i - 1).moved_bytes) : 0;
     const double room = budget_ - resident - bytes(option(i).forward_peak_bytes);
@@ -144,9 +149,10 @@ ChainBound::Multipliers ChainBound::slope(const std::vector<int>& choice) const 
     }
     resident += bytes(option(i).resident_bytes);
     moved += bytes(option(i).moved_bytes);
+    host += bytes(option(i).host_bytes());
     forward_ms += blocks[i].forward_ms;
   }
-  slope.host = chain_.has_host_limit() ? (moved - host_budget_) * unit_ms_ : 0;
+  slope.host = chain_.has_host_limit() ? (host - host_budget_) * unit_ms_ : 0;
   // Copies that end behind the last forward: from there on, only backward from the block that they keep waiting counts.
   for (size_t i = size; i-- > 1;) {
     const double behind_ms = i + 1 < size ? blocks[i + 1].backward_ms + option(i + 1).recompute_ms : 0;

@@ -15,13 +15,16 @@
 
 namespace memtune::planner {
 
-// A choice up to a block. Lower is better in resident, moved, host, ms, ms + queue, ms + residue, ms + queue + residue.
+// A choice up to a block. Lower is better in resident, moved, host, disk, back, ms, and in ms, with residue and
+// without, plus queue or write.
 struct ChainState {
   int64_t resident_bytes = 0;
-  int64_t moved_bytes = 0;  // by the last block
-  int64_t host_bytes = 0;   // 0 where host memory has no limit
+  int64_t moved_bytes = 0;                 // by the last block
+  int64_t host_bytes = 0, disk_bytes = 0;  // 0 where there is no limit
+  double back_ms = 0;                      // of the last block's bytes
   double ms = 0;        // forward so far, and backward of these blocks but for the wait for the last one's copies back
   double queue_ms = 0;  // from now until the copies out have ended
+  double write_ms = 0;  // from now until the disk has written all
   // The step ends no sooner than so long behind `ms` and the queue that the last forward leaves: backward of some block
   // waited for room then.
   double residue_ms = -std::numeric_limits<double>::infinity();
@@ -75,6 +78,6 @@ class ChainBound {
 // The state behind `block` when it takes `option` behind `before`; whether it fits is not asked.
 ChainState follow(const ReducedChain& chain, const ChainState& before, size_t block, const ChainOption& option);
 // What the step takes, behind all blocks.
-double ended_ms(const ReducedChain& chain, const ChainState& state);
+double ended_ms(const ChainState& state);
 
 }  // namespace memtune::planner

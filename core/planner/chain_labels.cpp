@@ -16,8 +16,10 @@ constexpr double kFewBuckets = 1024;  // so much coarser, what the last block mo
 
 bool at_most(const ChainState& a, const ChainState& b) {
   return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.host_bytes <= b.host_bytes &&
-         a.ms <= b.ms && a.ms + a.queue_ms <= b.ms + b.queue_ms && a.ms + a.residue_ms <= b.ms + b.residue_ms &&
-         a.ms + a.queue_ms + a.residue_ms <= b.ms + b.queue_ms + b.residue_ms;
+         a.disk_bytes <= b.disk_bytes && a.back_ms <= b.back_ms && a.ms <= b.ms &&
+         a.ms + a.queue_ms <= b.ms + b.queue_ms && a.ms + a.residue_ms <= b.ms + b.residue_ms &&
+         a.ms + a.queue_ms + a.residue_ms <= b.ms + b.queue_ms + b.residue_ms &&
+         a.ms + a.write_ms <= b.ms + b.write_ms && a.ms + a.write_ms + a.residue_ms <= b.ms + b.write_ms + b.residue_ms;
 }
 
 uint64_t mixed(uint64_t value) {
@@ -56,9 +58,10 @@ std::vector<std::vector<int>> LabelSearch::run() {
 bool LabelSearch::has_room(const ChainState& before, size_t block, size_t option) const {
   const ChainOption& one = chain_.options(block)[option];
   const int64_t room = chain_.chain().budget_bytes - before.resident_bytes;
-  const int64_t host_left = chain_.host_limit() - (chain_.has_host_limit() ? before.host_bytes + one.moved_bytes : 0);
+  const int64_t host_left = chain_.host_limit() - (chain_.has_host_limit() ? before.host_bytes + one.host_bytes() : 0);
+  const int64_t disk_left = chain_.disk_limit() - (chain_.has_disk_limit() ? before.disk_bytes + one.disk_bytes : 0);
   return one.forward_peak_bytes <= room && one.backward_peak_bytes + before.moved_bytes <= room &&
-         chain_.fits_behind(block, option, room - one.resident_bytes, host_left);
+         chain_.fits_behind(block, option, room - one.resident_bytes, host_left, disk_left);
 }
 
 void LabelSearch::extend(const Label& label, int parent, size_t block, std::vector<Label>& next) {
@@ -67,7 +70,7 @@ void LabelSearch::extend(const Label& label, int parent, size_t block, std::vect
     ChainState state = follow(chain_, label.state, block, chain_.options(block)[k]);
     state.residue_ms = std::max(state.residue_ms, residue_floor_ms_[block]);
     const bool is_last = block + 1 == chain_.size();
-    const double bound_ms = is_last ? ended_ms(chain_, state) : bound_.completed_ms(state, block, k);
+    const double bound_ms = is_last ? ended_ms(state) : bound_.completed_ms(state, block, k);
     if (bound_ms < limit_ms_) next.push_back({bound_ms, state, parent, static_cast<int>(k)});
   }
 }
@@ -102,7 +105,8 @@ void LabelSearch::keep_one_a_bucket(std::vector<Label>& labels, double coarser) 
                          (bucket(static_cast<double>(state.resident_bytes), resident) << 20) +
                          bucket(state.queue_ms, queue);
     const uint64_t moved = coarser < kFewBuckets ? static_cast<uint64_t>(state.moved_bytes) : 0;
-    const auto [at, is_new] = bucket_of.try_emplace(mixed(mixed(moved) + key), kept.size());
+    const auto [at, is_new] = bucket_of.try_emplace(
+        mixed(mixed(moved) + key + mixed(static_cast<uint64_t>(state.disk_bytes >> 24))), kept.size());
     if (is_new) {
       kept.push_back(label);
     } else {

@@ -24,12 +24,19 @@ class ReducedChain {
   // ms a byte of the link: 0 where nothing can move.
   double out_ms() const { return out_ms_; }
   double in_ms() const { return in_ms_; }
+  double write_ms() const { return write_ms_; }  // of the disk
+  double staging_ms() const { return static_cast<double>(chain_.staging_bytes) * write_ms_; }
+  // Until its bytes are back.
+  double back_ms(const ChainOption& option) const {
+    return std::max(static_cast<double>(option.moved_bytes) * in_ms_,
+                    static_cast<double>(option.disk_bytes) * read_ms_);
+  }
   double late_ms(const ChainOption& option, double behind_ms) const {
-    return std::max(0.0, static_cast<double>(option.moved_bytes) * in_ms_ - behind_ms);
+    return std::max(0.0, back_ms(option) - behind_ms);
   }
 
-  // Whether the blocks behind `block` can be done within so much budget and host memory when `option` is its.
-  bool fits_behind(size_t block, size_t option, int64_t room_bytes, int64_t host_bytes) const;
+  // Whether the blocks behind `block` can be done within so much budget, host memory and disk when `option` is its.
+  bool fits_behind(size_t block, size_t option, int64_t room_bytes, int64_t host_bytes, int64_t disk_bytes) const;
   // The choice of least budget; nothing where none fits whatever the budget. As fits_behind() it is exact unless
   // is_thinned(): then host bytes were traded for budget in too many ways, and some were left out.
   std::optional<std::vector<int>> least_choice() const;
@@ -39,27 +46,31 @@ class ReducedChain {
   bool has_host_limit() const { return chain_.host_budget_bytes > 0; }
   int64_t host_limit() const { return has_host_limit() ? chain_.host_budget_bytes : kNoLimit; }
 
+  bool has_disk_limit() const { return chain_.disk_budget_bytes > 0; }
+  int64_t disk_limit() const { return has_disk_limit() ? chain_.disk_budget_bytes : kNoLimit; }
+
   // In the numbers of the chain that was given.
   std::vector<int> original(const std::vector<int>& choice) const;
 
  private:
   // What the blocks behind one need at the least, beside what is kept before them; and how.
   struct Need {
-    int64_t host_bytes = 0, budget_bytes = 0;
+    int64_t host_bytes = 0, disk_bytes = 0, budget_bytes = 0;
     int option = 0, index = 0;  // of the next block, and of its needs
   };
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
   void reduce(size_t block);
-  void lift_host_limit();
+  bool can_be(const ChainOption& option) const;
+  void lift_limits();
   void find_needs(size_t block);
   std::vector<Need> needs_with(size_t block, int64_t moved_bytes) const;
   void thin(std::vector<Need>& needs);
 
   Chain chain_;
-  double out_ms_ = 0, in_ms_ = 0;
+  double out_ms_ = 0, in_ms_ = 0, write_ms_ = 0, read_ms_ = 0;
   std::vector<std::vector<int>> original_;
-  std::vector<std::vector<std::vector<Need>>> needs_;  // a block, an option: more host bytes, less budget
+  std::vector<std::vector<std::vector<Need>>> needs_;  // a block, an option: by host bytes, then disk bytes
   std::vector<Need> first_;                            // the same of all blocks
   bool is_thinned_ = false;
 };

@@ -90,6 +90,54 @@ TEST_CASE("the best of every choice of a short chain is found, its time told and
   CHECK(solved >= 1000);
 }
 
+TEST_CASE("with a disk behind host memory the best of every choice is found too, within three budgets") {
+  MadeUpChains random(21);
+  int solved = 0, on_disk = 0, limited = 0;
+  for (int one = 0; one < 1600; ++one) {
+    Chain chain = random_case(random, one % 20 == 0 ? 7 : 5);
+    random.add_disk(chain);
+    if (!chain.host_budget_bytes && random.below(2)) chain.host_budget_bytes = MadeUpChains::moved_most(chain) / 4 + 1;
+    const double share = random.below(3) == 0 ? random.between(0, 0.05) : random.between(0, 1);
+    chain.budget_bytes = least_budget(chain).value_or(0) +
+                         static_cast<int64_t>(share * static_cast<double>(MadeUpChains::resident_most(chain)));
+    const double least = least_ms(chain);
+    const std::optional<ChainPlan> plan = solve(chain);
+    CAPTURE(one);
+    REQUIRE(plan.has_value() == std::isfinite(least));
+    if (!plan) continue;
+    ++solved;
+    REQUIRE(plan->cost.ms == doctest::Approx(least).epsilon(1e-9));
+    REQUIRE(lower_bound_ms(chain) <= least * (1 + 1e-12));
+    REQUIRE(lower_bound_ms(chain) >= least * (1 - 1e-9));
+    int64_t disk = 0;
+    for (size_t i = 0; i < plan->choice.size(); ++i)
+      disk += chain.blocks[i].options[static_cast<size_t>(plan->choice[i])].disk_bytes;
+    on_disk += disk > 0;
+    limited += chain.disk_budget_bytes > 0;
+  }
+  CHECK(solved >= 1000);
+  CHECK(on_disk >= 300);
+  CHECK(limited >= 200);
+}
+
+TEST_CASE("what goes on to the disk is waited for where host memory has no room for it, and where it is read late") {
+  Chain chain;
+  chain.out_bytes_per_ms = chain.in_bytes_per_ms = 100;
+  chain.write_bytes_per_ms = 10, chain.read_bytes_per_ms = 20;
+  chain.budget_bytes = 10'000, chain.staging_bytes = 40;
+  ChainOption moved;
+  moved.moved_bytes = moved.disk_bytes = moved.forward_peak_bytes = moved.backward_peak_bytes = 100;
+  for (int i = 0; i < 3; ++i) chain.blocks.push_back({2, 3, {moved}});
+  const ChainCost cost = simulate(chain, std::vector<int>(3));
+  // 10 ms of writes behind each block, 4 of which may wait: at the second block 6 ms, at the third 10 - 2.
+  CHECK(cost.forward_wait_ms == doctest::Approx(6 + 8));
+  CHECK(cost.backward_wait_ms == doctest::Approx(5 + 2 + 2));  // 5 ms of reads, 3 of them beside the block behind
+  chain.disk_budget_bytes = 299;
+  CHECK_FALSE(simulate(chain, std::vector<int>(3)).fits);
+  chain.disk_budget_bytes = 0, chain.read_bytes_per_ms = 0;
+  CHECK_FALSE(simulate(chain, std::vector<int>(3)).fits);
+}
+
 TEST_CASE("eight blocks of six options are still solved exactly") {
   MadeUpChains random(5);
   for (int one = 0; one < 2; ++one) {

@@ -51,9 +51,26 @@ class MadeUpChains {
     return chain;
   }
 
+  // Of each way that moves, a part or all goes on to a disk, which is slower than the link; some disks are small.
+  void add_disk(Chain& chain) {
+    const double link = std::max(chain.out_bytes_per_ms, 4e6);
+    chain.write_bytes_per_ms = link * between(0.05, 1);
+    chain.read_bytes_per_ms = chain.write_bytes_per_ms * between(0.5, 3);
+    chain.staging_bytes = bytes(between(0, 0.5));
+    int64_t most = 0;
+    for (ChainBlock& block : chain.blocks)
+      for (ChainOption& option : block.options) {
+        if (below(2)) option.disk_bytes = below(3) ? option.moved_bytes : option.moved_bytes / 2;
+        most += option.disk_bytes;
+      }
+    if (below(3) == 0)
+      chain.disk_budget_bytes = static_cast<int64_t>(between(0.05, 0.4) * static_cast<double>(most)) + 1;
+  }
+
   // Of a decoder of 7 billion parameters: what a block saves, and the ways to keep, move or make again parts of it.
   Chain decoder(int blocks, int options, double jitter) {
-    Chain chain{{}, 50e6, 50e6, 0, 0};
+    Chain chain;
+    chain.out_bytes_per_ms = chain.in_bytes_per_ms = 50e6;
     for (int i = 0; i < blocks; ++i) {
       const double time = 1 + between(-jitter, jitter), size = 1 + between(-jitter, jitter);
       ChainBlock block{9.5 * time, 19.5 * time, {}};
