@@ -44,17 +44,21 @@ std::string cells(const PaperRung& rung, const PaperAnswer& answer) {
 
 std::string table(const PaperAnswer& answer) {
   const bool ranged = std::ranges::any_of(answer.rungs, [](const PaperRung& rung) { return rung.range.has_value(); });
+  const bool on_disk = std::ranges::any_of(
+      answer.rungs, [](const PaperRung& rung) { return rung.step && rung.step->predicted.disk_peak_bytes > 0; });
   std::string text =
       printable_line(answer.title) + ", on paper: a step of none takes " + ms_text(answer.none_ms) +
       (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
       "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more" +
-      (ranged ? "              from, to" : "") + "\n";
+      (ranged ? "              from, to" : "") + (on_disk ? "      on disk" : "") + "\n";
   for (const PaperRung& rung : answer.rungs) {
     const auto saved = price(rung, answer.rungs);
     const std::optional<StepRange>& range = rung.range;
     text += cells(rung, answer);
-    if (saved || range) text += pad_left(saved ? fixed(*saved, 2) : "", 16);
+    const bool more = range || (on_disk && rung.step);
+    if (saved || more) text += pad_left(saved ? fixed(*saved, 2) : "", 16);
     if (range) text += pad_left(fixed(range->from_ms, 1) + " to " + fixed(range->to_ms, 1), 22);
+    if (on_disk && rung.step) text += pad_left(format_bytes(rung.step->predicted.disk_peak_bytes), 13);
     text += "\n";
   }
   return text + "\n least ms: no plan that keeps the budget takes less on paper\n";
@@ -62,10 +66,17 @@ std::string table(const PaperAnswer& answer) {
 
 json predicted(const PaperRung& rung) {
   const planner::StepPrediction& step = rung.step->predicted;
-  json told = {{"step_ms", step.step_ms},       {"least_ms", rung.step->least_ms},
-               {"peak_bytes", step.peak_bytes}, {"recompute_ms", step.recompute_ms},
-               {"out_bytes", step.out_bytes},   {"in_bytes", step.in_bytes},
-               {"wait_ms", step.wait_ms},       {"host_peak_bytes", step.host_peak_bytes}};
+  json told = {{"step_ms", step.step_ms},
+               {"least_ms", rung.step->least_ms},
+               {"peak_bytes", step.peak_bytes},
+               {"recompute_ms", step.recompute_ms},
+               {"out_bytes", step.out_bytes},
+               {"in_bytes", step.in_bytes},
+               {"wait_ms", step.wait_ms},
+               {"host_peak_bytes", step.host_peak_bytes},
+               {"disk_write_bytes", step.disk_write_bytes},
+               {"disk_read_bytes", step.disk_read_bytes},
+               {"disk_peak_bytes", step.disk_peak_bytes}};
   if (rung.range) told.update({{"step_ms_from", rung.range->from_ms}, {"step_ms_to", rung.range->to_ms}});
   return told;
 }

@@ -68,10 +68,15 @@ Source read_source(const std::string& path) {
 }
 
 std::vector<PlanLimits> limits_of(const PaperFlags& flags, int64_t most, int64_t least) {
-  const int64_t host_bytes = flags.host_budget.empty() ? 0 : bytes_flag("--host-budget", flags.host_budget);
+  PlanLimits limit;
+  if (!flags.host_budget.empty()) limit.host_budget_bytes = bytes_flag("--host-budget", flags.host_budget);
+  if (!flags.disk_budget.empty()) limit.disk_budget_bytes = bytes_flag("--disk-budget", flags.disk_budget);
   std::vector<PlanLimits> limits;
-  for (const std::string& text : flags.budgets) limits.push_back({bytes_flag("--budget", text), host_bytes});
-  return limits.empty() ? planner::rungs(most, least, host_bytes) : limits;
+  for (const std::string& text : flags.budgets) {
+    limits.push_back(limit);
+    limits.back().budget_bytes = bytes_flag("--budget", text);
+  }
+  return limits.empty() ? planner::rungs(most, least, limit) : limits;
 }
 
 std::string name_of(const PlanLimits& limits) { return "plan:" + format_bytes(limits.budget_bytes); }
@@ -107,11 +112,14 @@ std::unique_ptr<OtherMachine> other_machine(Source& source, const MachineFlags& 
 PaperAnswer work_out(const Source& source, const OtherMachine* other, const PaperFlags& flags) {
   Progress progress(flags.console);
   progress.planning(0, 0);
-  const Planner planner(source.program, source.costs);
+  const PlanLimits first = limits_of(flags, 0, 0).front();  // what is wrong with them is told at once
+  const Planner planner(source.program, source.costs, planner::tiers(first, /*disk=*/true, source.costs));
   PaperAnswer answer{source.title, source.strategy, source.costs.step_ms, 0, {}, {}};
-  const auto first = limits_of(flags, 0, 0);  // what is wrong with them is told at once
-  const int64_t host_bytes = first.front().host_budget_bytes;
-  answer.least_bytes = planner.least_memory(host_bytes, "least").predicted.peak_bytes;
+  if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)
+    answer.notes.push_back(
+        "the disk's speed is not known, so nothing goes there: memtune sweep with --scratch measures "
+        "it beside the step, memtune doctor --probe --scratch for --machine");
+  answer.least_bytes = planner.least_memory(first, "least").predicted.peak_bytes;
   const int64_t most = planner.predict({}).peak_bytes;
   const auto limits = limits_of(flags, other ? std::min(most, other->memory_bytes()) : most, answer.least_bytes);
   const auto plans = planner.ladder(limits, name_of, [&](size_t i) { progress.planning(i + 1, limits.size()); });
@@ -123,7 +131,8 @@ PaperAnswer work_out(const Source& source, const OtherMachine* other, const Pape
   if (other) {
     std::vector<int64_t> budgets;
     for (const PlanLimits& one : limits) budgets.push_back(one.budget_bytes);
-    answer.notes = other->notes(budgets);
+    const std::vector<std::string> notes = other->notes(budgets);
+    answer.notes.insert(answer.notes.end(), notes.begin(), notes.end());
   }
   return answer;
 }

@@ -12,7 +12,7 @@ namespace memtune::cli {
 struct PaperFlags {
   std::string run;
   std::vector<std::string> budgets;
-  std::string host_budget, output, json;
+  std::string host_budget, disk_budget, output, json;
   MachineFlags machine;  // that it is planned for, where it is another than the run's
   ConsoleFlags console;
 };

@@ -44,7 +44,7 @@ struct PlanFlags {
 };
 
 // What a run's costs were recorded of is fixed; of what is said of models these are of its plans as well.
-const std::vector<std::string> kOfPlans = {"--host-budget", "--quiet", "--no-color", "--help"};
+const std::vector<std::string> kOfPlans = {"--host-budget", "--disk-budget", "--quiet", "--no-color", "--help"};
 
 // "": none of them but those.
 std::string given(std::span<CLI::Option* const> options, const std::vector<std::string>& but = {}) {
@@ -81,6 +81,7 @@ int run_command(const PlanFlags& flags) {
     for (const std::string& list : flags.paper.budgets)
       for (const std::string& budget : split(list, ',')) paper.budgets.push_back(trim(budget));
     paper.host_budget = flags.model.host_budget;
+    paper.disk_budget = flags.model.disk_budget;
     paper.console = flags.model.console;
     return plan_on_paper(paper);
   }

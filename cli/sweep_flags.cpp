@@ -160,9 +160,10 @@ sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings
   const config::TrainingSettings& training = settings.request.training;
   const int64_t cap = training.memory_cap_bytes;
   const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
-  if (finds_both(flags))
-    return sweep::propose_batches({limit, training.host_budget_bytes}, {settings.global_batch, training.accumulate});
-  return sweep::propose_plans(limit, training.host_budget_bytes);
+  const planner::PlanLimits limits{limit, training.host_budget_bytes, training.disk_budget_bytes};
+  const bool disk = !training.scratch.empty();
+  if (finds_both(flags)) return sweep::propose_batches(limits, {settings.global_batch, training.accumulate}, disk);
+  return sweep::propose_plans(limits, disk);
 }
 
 std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings) {

@@ -163,6 +163,18 @@ BlockGraph representative(const std::vector<BlockGraph>& blocks, const std::vect
   return mean;
 }
 
+// The same for each that moves, but to the disk.
+void add_disk_options(std::vector<BlockOption>& options) {
+  const size_t count = options.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (options[i].moved_bytes == 0) continue;
+    BlockOption& option = options.emplace_back(BlockOption(options[i]));
+    option.disk_bytes = option.moved_bytes;
+    for (PlacedMemory& placed : option.places)
+      if (placed.place == Place::host) placed.place = Place::disk;
+  }
+}
+
 std::vector<BlockOption> translated(std::vector<BlockOption> options, const BlockGraph& block) {
   for (BlockOption& option : options)
     for (PlacedMemory& placed : option.places) placed.memory = block.memories[placed.memory].number;
@@ -185,7 +197,10 @@ std::vector<BlockChoices> block_options(const ProgramFacts& facts, const MemoryG
       continue;
     }
     const auto [known, is_new] = options.try_emplace(structure[i]);
-    if (is_new) known->second = OptionMaker(representative(blocks, structure, structure[i]), limits).make();
+    if (is_new) {
+      known->second = OptionMaker(representative(blocks, structure, structure[i]), limits).make();
+      if (limits.disk) add_disk_options(known->second);
+    }
     choice.options = translated(known->second, blocks[i]);
   }
   return choices;

@@ -30,6 +30,7 @@ struct BlockOption {
   std::vector<PlacedMemory> places = {};  // that are not keep
   int64_t resident_bytes = 0;             // stay on the device
   int64_t moved_bytes = 0;
+  int64_t disk_bytes = 0;            // of these: that may go on to the disk
   double recompute_ms = 0;           // each op once
   int64_t recompute_peak_bytes = 0;  // of remade values alive together, about: as if every user of one had saved it
 };
@@ -38,13 +39,15 @@ struct OptionLimits {
   int64_t move_min_bytes = config::TransferSettings().min_bytes;  // smaller memories do not move
   int64_t saved_min_bytes = config::Plan().saved_min_bytes;       // smaller private values stay in any case
   int most = 12;                                                  // options a block; at least 2
+  bool disk = false;     // what moves may go on to the disk: all of a block's, or nothing
   bool outside = false;  // the ops before the blocks and behind them may be treated too; else they keep everything
 };
 
 struct BlockChoices {
   int block = 0;      // -1: the ops before the blocks and between them; the number of blocks: those behind them
   int structure = 0;  // blocks with the same number have the same options, of memories of their own
-  std::vector<BlockOption> options = {};  // most resident bytes first; the first keeps everything where it is
+  // Most resident bytes first, the first keeps everything where it is; behind them those that move, with the disk.
+  std::vector<BlockOption> options = {};
 };
 
 // In the order of the forward, with an entry before the blocks and one behind them. `facts` is of a program that was

@@ -10,13 +10,14 @@
 namespace memtune::planner {
 namespace {
 
-constexpr int kAdjustments = 5;           // of the chain's budget
-constexpr size_t kScored = 16;            // choices of a chain
-constexpr double kLinks[] = {1, 0.5, 0};  // of what it carries, for chains
-constexpr double kNear = 0.002;           // of the budget: a peak that near to it uses it up
-constexpr double kCopyTax = 0.01;         // as StepCosts::copy_slowdown, where that was not measured
-constexpr double kGood = 1.0005;          // of the least that is possible: no better is looked for
-constexpr int kTries = 3;                 // of a change that is of no use, in parts that are alike
+constexpr int kAdjustments = 5;                            // of the chain's budget
+constexpr size_t kScored = 16;                             // choices of a chain
+constexpr double kLinks[] = {1, 0.5, 0};                   // of what it carries, for chains
+constexpr double kNear = 0.002;                            // of the budget: a peak that near to it uses it up
+constexpr double kCopyTax = 0.01;                          // as StepCosts::copy_slowdown, where that was not measured
+constexpr double kGood = 1.0005;                           // of the least that is possible: no better is looked for
+constexpr int kTries = 3;                                  // of a change that is of no use, in parts that are alike
+constexpr int64_t kStaging = 4, kLeastStaging = 64 << 20;  // of host memory: a part; bytes
 constexpr ChainEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
 
 }  // namespace
@@ -24,17 +25,21 @@ constexpr ChainEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
 PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits)
     : planner_(planner),
       limits_(limits),
-      least_ms_(planner.bound_->least_ms(limits.budget_bytes, limits.host_budget_bytes)
-                    .value_or(std::numeric_limits<double>::infinity())),
+      least_ms_(planner.least_ms(limits).value_or(std::numeric_limits<double>::infinity())),
       chain_(planner.make_chain()) {
   chain_.host_budget_bytes = limits.host_budget_bytes;
+  chain_.disk_budget_bytes = limits.disk_budget_bytes;
   for (const Scored& scored : planner.scores_) take_better(scored);
 }
 
 std::optional<PlanSearch::Choice> PlanSearch::fastest() {
   score_alike();
   for (const double link : kLinks) {
-    if (!is_good()) score_chains(link);
+    for (Chain chain : chains()) {
+      chain.out_bytes_per_ms *= link;
+      chain.in_bytes_per_ms *= link;
+      if (!is_good()) score_chain(std::move(chain));
+    }
     change_parts();
   }
   if (!is_good()) change_pairs();
@@ -43,8 +48,10 @@ std::optional<PlanSearch::Choice> PlanSearch::fastest() {
 
 PlanSearch::Choice PlanSearch::smallest() {
   score_alike();
-  chain_.budget_bytes = least_budget(chain_).value_or(0);
-  for (const ChainPlan& plan : solve_best(chain_, kScored, kEffort)) score(plan.choice);
+  for (Chain& chain : chains()) {
+    chain.budget_bytes = least_budget(chain).value_or(0);
+    for (const ChainPlan& plan : solve_best(chain, kScored, kEffort)) score(plan.choice);
+  }
   const auto least = std::ranges::min_element(planner_.scores_, {}, [this](const Scored& scored) {
     return std::pair(!limits_.kept_by(scored.second), scored.second.peak_bytes);
   });
@@ -74,7 +81,9 @@ void PlanSearch::take_better(const Scored& scored) {
 // better.
 bool PlanSearch::faster(const StepPrediction& a, const StepPrediction& b) const {
   const double tax = planner_.costs_.copy_slowdown > 0 ? 0 : kCopyTax;
-  const auto ms = [&](const StepPrediction& step) { return step.step_ms + tax * copy_ms(step); };
+  const auto ms = [&](const StepPrediction& step) {
+    return step.step_ms + tax * copy_ms(step) + kCopyTax * disk_ms(step);
+  };
   return ms(a) < ms(b) || (ms(a) == ms(b) && a.peak_bytes < b.peak_bytes);
 }
 
@@ -82,6 +91,12 @@ double PlanSearch::copy_ms(const StepPrediction& step) const {
   if (chain_.out_bytes_per_ms <= 0 || chain_.in_bytes_per_ms <= 0) return 0;
   return static_cast<double>(step.out_bytes) / chain_.out_bytes_per_ms +
          static_cast<double>(step.in_bytes) / chain_.in_bytes_per_ms;
+}
+
+double PlanSearch::disk_ms(const StepPrediction& step) const {
+  if (chain_.write_bytes_per_ms <= 0 || chain_.read_bytes_per_ms <= 0) return 0;
+  return static_cast<double>(step.disk_write_bytes) / chain_.write_bytes_per_ms +
+         static_cast<double>(step.disk_read_bytes) / chain_.read_bytes_per_ms;
 }
 
 // All blocks treated alike, as strategies do.
@@ -95,12 +110,21 @@ void PlanSearch::score_alike() {
   }
 }
 
+// Without the disk, and where there is one with it: then a share of host memory is what passes through to it.
+std::vector<Chain> PlanSearch::chains() const {
+  std::vector<Chain> chains(2, chain_);
+  chains[0].write_bytes_per_ms = chains[0].read_bytes_per_ms = 0;
+  if (!planner_.limits_.disk) chains.pop_back();
+  if (chains.size() == 1) return chains;
+  chains[1].staging_bytes =
+      std::min(std::max(limits_.host_budget_bytes / kStaging, kLeastStaging), limits_.host_budget_bytes);
+  chains[1].host_budget_bytes = std::max<int64_t>(1, limits_.host_budget_bytes - chains[1].staging_bytes);
+  return chains;
+}
+
 // The chain's peaks are rough: what its best choice takes more or less than the budget is its next budget's. So is
 // what it knows of waits: slower links give choices that move less.
-void PlanSearch::score_chains(double link) {
-  Chain chain = chain_;
-  chain.out_bytes_per_ms *= link;
-  chain.in_bytes_per_ms *= link;
+void PlanSearch::score_chain(Chain chain) {
   const int64_t base = planner_.costs_.runs.empty() ? 0 : planner_.costs_.runs.front().before_bytes;
   chain.budget_bytes = limits_.budget_bytes - base;
   for (int i = 0; i < kAdjustments && !is_good(); ++i) {
@@ -121,6 +145,7 @@ void PlanSearch::score_chains(double link) {
 bool PlanSearch::may_be_faster(size_t part, int option) const {
   const BlockOption &now = option_of(part, best_->first[part]), &then = option_of(part, option);
   if (then.recompute_ms < now.recompute_ms) return true;
+  if (then.disk_bytes < now.disk_bytes) return best_->second.disk_read_bytes + best_->second.disk_write_bytes > 0;
   return then.moved_bytes < now.moved_bytes &&
          (best_->second.wait_ms > 0 || planner_.costs_.copy_slowdown > 0 || then.recompute_ms == now.recompute_ms);
 }
@@ -174,10 +199,18 @@ void PlanSearch::change_pairs() {
 
 void PlanSearch::change_pair(size_t faster, size_t other, std::map<std::pair<Change, Change>, int>& useless) {
   const auto resident = [this](size_t part, int option) { return option_of(part, option).resident_bytes; };
+  const auto in_host = [this](size_t part, int option) {
+    return option_of(part, option).moved_bytes - option_of(part, option).disk_bytes;
+  };
+  const auto gives_up = [&](int option) {
+    const int now = best_->first[other];
+    return resident(other, option) < resident(other, now) ||
+           (planner_.limits_.disk && in_host(other, option) < in_host(other, now));
+  };
   for (int a = 0; a < options(faster); ++a) {
     if (!may_be_faster(faster, a)) continue;
     for (int b = 0; b < options(other) && may_score(); ++b) {
-      if (resident(other, b) >= resident(other, best_->first[other])) continue;
+      if (!gives_up(b)) continue;
       int& failed = useless[{change(faster, a), change(other, b)}];
       if (failed >= kTries) continue;
       failed = is_better(changed(changed(best_->first, faster, a), other, b)) ? 0 : failed + 1;

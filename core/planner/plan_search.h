@@ -32,9 +32,11 @@ class PlanSearch {
   const StepPrediction& score(const Choice& choice);
   bool faster(const StepPrediction& a, const StepPrediction& b) const;
   double copy_ms(const StepPrediction& step) const;
+  double disk_ms(const StepPrediction& step) const;
   void take_better(const Scored& scored);
   void score_alike();
-  void score_chains(double link);
+  std::vector<Chain> chains() const;
+  void score_chain(Chain chain);
   bool may_be_faster(size_t part, int option) const;
   std::vector<size_t> parts_in_turn() const;
   bool is_better(const Choice& choice);

@@ -53,12 +53,17 @@ constexpr int kRungs = 8;
 
 }  // namespace
 
-std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes) {
+StepTiers tiers(const PlanLimits& limits, bool disk, const StepCosts& costs) {
+  return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0};
+}
+
+std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, PlanLimits limit) {
   std::vector<PlanLimits> limits;
   least_bytes = std::min(least_bytes, most_bytes);
   for (int i = 0; i < kRungs; ++i) {
     const int64_t bytes = most_bytes - (most_bytes - least_bytes) * i / (kRungs - 1);
-    if (limits.empty() || limits.back().budget_bytes != bytes) limits.push_back({bytes, host_budget_bytes});
+    limit.budget_bytes = bytes;
+    if (limits.empty() || limits.back().budget_bytes != bytes) limits.push_back(limit);
   }
   return limits;
 }
@@ -73,6 +78,7 @@ Planner::Planner(const config::ProgramFacts& facts, StepCosts costs, const StepT
       model_(std::in_place, facts_, costs_),
       bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes) {
   limits_.outside = true;
+  limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
   parts_ = block_options(facts_, graph_, costs_, limits_);
 }
 
@@ -90,6 +96,8 @@ Chain Planner::make_chain() const {
   Chain chain;
   chain.out_bytes_per_ms = kBytesPerMs * costs_.out_gb_per_s;
   chain.in_bytes_per_ms = kBytesPerMs * costs_.in_gb_per_s;
+  chain.write_bytes_per_ms = kBytesPerMs * costs_.disk_write_gb_per_s;
+  chain.read_bytes_per_ms = kBytesPerMs * costs_.disk_read_gb_per_s;
   double slowdown_ms = 0;  // of compute, for a byte that goes out and comes back
   if (costs_.out_gb_per_s > 0 && costs_.in_gb_per_s > 0)
     slowdown_ms = costs_.copy_slowdown * (1 / chain.out_bytes_per_ms + 1 / chain.in_bytes_per_ms);
@@ -103,7 +111,8 @@ Chain Planner::make_chain() const {
                                .moved_bytes = option.moved_bytes,
                                .recompute_ms = option.recompute_ms + slowdown_ms * double(option.moved_bytes),
                                .forward_peak_bytes = std::max<int64_t>(0, part.forward_bytes - part.before_bytes),
-                               .backward_peak_bytes = std::max<int64_t>(0, part.backward_bytes - part.before_bytes)});
+                               .backward_peak_bytes = std::max<int64_t>(0, part.backward_bytes - part.before_bytes),
+                               .disk_bytes = option.disk_bytes});
   }
   return chain;
 }
@@ -121,8 +130,14 @@ const StepPrediction& Planner::score(const Choice& choice) const {
 }
 
 PlannedStep Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const {
-  return {make_plan(choice, name), score(choice), choice,
-          bound_->least_ms(limits.budget_bytes, limits.host_budget_bytes).value_or(0)};
+  return {make_plan(choice, name), score(choice), choice, least_ms(limits).value_or(0)};
+}
+
+// Whatever moves waits somewhere.
+std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
+  const bool endless = limits.host_budget_bytes == 0 || (limits_.disk && limits.disk_budget_bytes == 0);
+  const int64_t room = limits.host_budget_bytes + (limits_.disk ? limits.disk_budget_bytes : 0);
+  return bound_->least_ms(limits.budget_bytes, endless ? 0 : room);
 }
 
 std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::string& name) const {
@@ -130,10 +145,11 @@ std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::st
   return choice ? std::optional(planned(*choice, limits, name)) : std::nullopt;
 }
 
-PlannedStep Planner::least_memory(int64_t host_budget_bytes, const std::string& name) const {
-  const PlanLimits limits{std::numeric_limits<int64_t>::max(), host_budget_bytes};
+PlannedStep Planner::least_memory(PlanLimits limits, const std::string& name) const {
+  limits.budget_bytes = std::numeric_limits<int64_t>::max();
   const Choice smallest = PlanSearch(*this, limits).smallest();
-  return planned(smallest, {score(smallest).peak_bytes, host_budget_bytes}, name);
+  limits.budget_bytes = score(smallest).peak_bytes;
+  return planned(smallest, limits, name);
 }
 
 // What a search for one budget finds, a later one may beat: in the end each takes the best of all, and none is slower

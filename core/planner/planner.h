@@ -43,9 +43,12 @@ struct PlanLimits {
   }
 };
 
+// Where a step's values may go under them: to a disk whose speed is known, where there is one.
+StepTiers tiers(const PlanLimits& limits, bool disk, const config::StepCosts& costs);
+
 // Budgets from `most_bytes`, of everything kept, down to `least_bytes`; fewer where they are near each other, and
-// `most_bytes` alone where that is less than the least.
-std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, int64_t host_budget_bytes);
+// `most_bytes` alone where that is less than the least; all else as `limit`.
+std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, PlanLimits limit);
 
 class Planner {
  public:
@@ -60,8 +63,8 @@ class Planner {
   StepPrediction predict(const config::Plan& plan) const { return model_->predict(plan, tiers_); }
   // Nothing where no plan that it knows keeps the limits. `name` is the plan's.
   std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
-  // The plan that takes least memory of those that it knows and that keep the host's budget (0: none).
-  PlannedStep least_memory(int64_t host_budget_bytes, const std::string& name) const;
+  // The plan that takes least memory of the device of those that it knows and that keep all else of the limits.
+  PlannedStep least_memory(PlanLimits limits, const std::string& name) const;
   // A plan for each of several limits, in any order: none is slower than that of tighter ones. `begin` is called before
   // each search with how many there were before it.
   std::vector<std::optional<PlannedStep>> ladder(std::span<const PlanLimits> limits, const NamePlan& name,
@@ -80,6 +83,7 @@ class Planner {
 
   const StepPrediction& score(const Choice& choice) const;
   PlannedStep planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const;
+  std::optional<double> least_ms(const PlanLimits& limits) const;
   Chain make_chain() const;
   config::Plan make_plan(const Choice& choice, const std::string& name) const;
 

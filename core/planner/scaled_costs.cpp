@@ -281,6 +281,8 @@ ScaledCosts scale_costs(const config::ProgramFacts& facts, const StepCosts& cost
   for (StepCosts* one : {&all.likely, &all.least, &all.most}) {
     if (to.link_out_gb_per_s > 0) one->out_gb_per_s = to.link_out_gb_per_s;
     if (to.link_in_gb_per_s > 0) one->in_gb_per_s = to.link_in_gb_per_s;
+    if (to.disk_write_gb_per_s > 0) one->disk_write_gb_per_s = to.disk_write_gb_per_s;
+    if (to.disk_read_gb_per_s > 0) one->disk_read_gb_per_s = to.disk_read_gb_per_s;
     one->copy_slowdown = std::min(1.0, costs.copy_slowdown * share_of_memory(*one, to) / share_of_memory(costs, from));
   }
   return all;

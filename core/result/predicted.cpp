@@ -41,12 +41,16 @@ Spread spread_of(std::span<const Row> rows, std::optional<double> (*error_of)(co
 void to_json(nlohmann::json& json, const Predicted& predicted) {
   json = {{"step_ms", predicted.step_ms}, {"peak_bytes", predicted.peak_bytes}};
   if (predicted.least_ms > 0) json["least_ms"] = predicted.least_ms;
+  if (predicted.host_peak_bytes > 0) json["host_peak_bytes"] = predicted.host_peak_bytes;
+  if (predicted.disk_peak_bytes > 0) json["disk_peak_bytes"] = predicted.disk_peak_bytes;
 }
 
 void from_json(const nlohmann::json& json, Predicted& predicted) {
   predicted.step_ms = time(json, "step_ms");
   predicted.peak_bytes = whole(json.at("peak_bytes"), 0);
   predicted.least_ms = json.contains("least_ms") ? time(json, "least_ms") : 0;
+  predicted.host_peak_bytes = json.contains("host_peak_bytes") ? whole(json.at("host_peak_bytes"), 0) : 0;
+  predicted.disk_peak_bytes = json.contains("disk_peak_bytes") ? whole(json.at("disk_peak_bytes"), 0) : 0;
 }
 
 void to_json(nlohmann::json& json, const Frontier& frontier) {

@@ -17,6 +17,7 @@ struct Predicted {
   double step_ms = 0;
   int64_t peak_bytes = 0;  // allocated at most
   double least_ms = 0;     // on paper no plan that keeps the budget takes less; 0: not known, or no plan for a budget
+  int64_t host_peak_bytes = 0, disk_peak_bytes = 0;  // that wait there at most
   bool operator==(const Predicted&) const = default;
 };
 

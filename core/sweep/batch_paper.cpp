@@ -48,7 +48,7 @@ const BatchPaper::Page* BatchPaper::page(int64_t batch) {
   book.page.batch = batch;
   book.facts =
       std::make_unique<config::ProgramFacts>(planner::facts_at_batch(facts_, recorded_.front(), {batch, *costs}));
-  book.planner = std::make_unique<planner::Planner>(*book.facts, *costs);
+  book.planner = std::make_unique<planner::Planner>(*book.facts, *costs, planner::tiers(limits_, disk_, *costs));
   const planner::StepPrediction none = book.planner->predict({});
   if (none.peak_bytes <= limits_.budget_bytes) {
     planner::PlannedStep step{{}, none, {}, none.step_ms};
@@ -70,17 +70,17 @@ planner::StepPrediction BatchPaper::predict(int64_t batch, const config::Plan& p
 }
 
 int64_t BatchPaper::least_bytes(int64_t batch) const {
-  return books_.at(batch).planner->least_memory(limits_.host_budget_bytes, "").predicted.peak_bytes;
+  return books_.at(batch).planner->least_memory(limits_, "").predicted.peak_bytes;
 }
 
 // By how much it broke the budget is not known of a plan that did not fit: half way to the least.
 bool BatchPaper::correct(int64_t batch, int64_t measured_bytes) {
   Book& book = books_.at(batch);
   const int64_t predicted = book.page.step->predicted.peak_bytes;
-  const int64_t goal = measured_bytes > 0 ? limits_.budget_bytes - std::max<int64_t>(1, measured_bytes - predicted)
-                                          : predicted - std::max<int64_t>(1, (predicted - least_bytes(batch)) / 2);
-  auto again =
-      book.planner->plan({goal, limits_.host_budget_bytes}, "plan:" + format_bytes(limits_.budget_bytes) + "-2");
+  planner::PlanLimits goal = limits_;
+  goal.budget_bytes = measured_bytes > 0 ? limits_.budget_bytes - std::max<int64_t>(1, measured_bytes - predicted)
+                                         : predicted - std::max<int64_t>(1, (predicted - least_bytes(batch)) / 2);
+  auto again = book.planner->plan(goal, "plan:" + format_bytes(limits_.budget_bytes) + "-2");
   if (!again || again->plan.placements == book.page.step->plan.placements) return false;
   set_step(book, std::move(again));
   return true;

@@ -31,7 +31,8 @@ class BatchPaper {
     double sample_ms = 0;                      // of it
   };
 
-  BatchPaper(const StepSize& size, const planner::PlanLimits& limits) : size_(size), limits_(limits) {}
+  BatchPaper(const StepSize& size, const planner::PlanLimits& limits, bool disk)
+      : size_(size), limits_(limits), disk_(disk) {}
 
   // One or two, `facts` of the first's batch.
   void add(planner::RecordedBatch recorded, const config::ProgramFacts& facts);
@@ -57,6 +58,7 @@ class BatchPaper {
 
   const StepSize size_;
   const planner::PlanLimits limits_;
+  const bool disk_;
   config::ProgramFacts facts_;
   std::vector<planner::RecordedBatch> recorded_;
   std::map<int64_t, Book> books_;

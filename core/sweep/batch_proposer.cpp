@@ -37,7 +37,7 @@ std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch);
 class BatchSearch {
  public:
   BatchSearch(const Candidates& candidates, const std::vector<Setting>& settings, size_t first,
-              const planner::PlanLimits& limits, const StepSize& size)
+              const planner::PlanLimits& limits, const StepSize& size, bool disk)
       : candidates_(candidates),
         settings_(settings),
         first_(first),
@@ -46,7 +46,7 @@ class BatchSearch {
         limits_(limits),
         size_(size),
         batches_(size.batches()),
-        paper_(size, limits) {}
+        paper_(size, limits, disk) {}
 
   std::vector<Proposal> next(std::span<const Tried> tried) {
     proposals_.clear();
@@ -189,9 +189,13 @@ class BatchSearch {
     const auto rival = plan_of(kOfEveryTrainer);
     if (step.plan.strategy != kNone && rival && !find(kNone, batch)) {
       const StepPrediction other = paper_.predict(batch, *rival);
-      if (limits_.kept_by(other)) propose(kOfEveryTrainer, batch, *rival, {other.step_ms, other.peak_bytes});
+      if (limits_.kept_by(other))
+        propose(kOfEveryTrainer, batch, *rival,
+                {other.step_ms, other.peak_bytes, 0, other.host_peak_bytes, other.disk_peak_bytes});
     }
-    propose(step.plan.strategy, batch, step.plan, {step.predicted.step_ms, step.predicted.peak_bytes, step.least_ms});
+    propose(step.plan.strategy, batch, step.plan,
+            {step.predicted.step_ms, step.predicted.peak_bytes, step.least_ms, step.predicted.host_peak_bytes,
+             step.predicted.disk_peak_bytes});
   }
 
   void propose(const std::string& name, int64_t batch, const config::Plan& plan, const result::Predicted& predicted) {
@@ -278,9 +282,9 @@ class BatchSearch {
 class BatchProposer : public Proposer {
  public:
   BatchProposer(const Candidates& candidates, const std::vector<Setting>& settings, const planner::PlanLimits& limits,
-                const StepSize& size) {
+                const StepSize& size, bool disk) {
     for (size_t i = 0; i < settings.size(); ++i) {
-      searches_.emplace_back(candidates, settings, i, limits, size);
+      searches_.emplace_back(candidates, settings, i, limits, size, disk);
       whose_.push_back(settings.size() == 1 ? "" : result::axes_text({}, settings[i].sequence) + ": ");
     }
   }
@@ -311,9 +315,9 @@ int64_t first_recorded(const StepSize& size) {
   return batches[batches.size() > 2 ? 1 : 0];
 }
 
-MakeProposer propose_batches(const planner::PlanLimits& limits, const StepSize& size) {
+MakeProposer propose_batches(const planner::PlanLimits& limits, const StepSize& size, bool disk) {
   return [=](const Candidates& candidates, const std::vector<Setting>& settings) {
-    return std::make_unique<BatchProposer>(candidates, settings, limits, size);
+    return std::make_unique<BatchProposer>(candidates, settings, limits, size, disk);
   };
 }
 

@@ -19,6 +19,7 @@ namespace memtune::sweep {
 // tells nothing of them.
 int64_t first_recorded(const StepSize& size);
 
-MakeProposer propose_batches(const planner::PlanLimits& limits, const StepSize& size);
+// `disk`: there is a scratch folder.
+MakeProposer propose_batches(const planner::PlanLimits& limits, const StepSize& size, bool disk);
 
 }  // namespace memtune::sweep

@@ -38,21 +38,26 @@ bool lacks_memory(const Measurement& measurement) {
   return measurement.outcome == Outcome::device_oom || measurement.outcome == Outcome::host_oom;
 }
 
-result::Predicted predicted(const StepPrediction& step) { return {step.step_ms, step.peak_bytes}; }
+result::Predicted predicted(const StepPrediction& step) {
+  return {step.step_ms, step.peak_bytes, 0, step.host_peak_bytes, step.disk_peak_bytes};
+}
 result::Predicted predicted(const PlannedStep& step) {
-  return {step.predicted.step_ms, step.predicted.peak_bytes, step.least_ms};
+  result::Predicted told = predicted(step.predicted);
+  told.least_ms = step.least_ms;
+  return told;
 }
 
 // The search for the plan of one setting.
 class SettingSearch {
  public:
-  SettingSearch(const Candidates& candidates, const Setting& setting, size_t index, int64_t budget_bytes,
-                int64_t host_budget_bytes)
+  SettingSearch(const Candidates& candidates, const Setting& setting, size_t index, const planner::PlanLimits& limits,
+                bool disk)
       : candidates_(candidates),
         program_(setting.facts.program),
         index_(index),
-        limits_{budget_bytes, host_budget_bytes},
-        goal_bytes_(budget_bytes) {}
+        disk_(disk),
+        limits_(limits),
+        goal_bytes_(limits.budget_bytes) {}
 
   std::vector<Proposal> next(std::span<const Tried> tried) {
     proposals_.clear();
@@ -73,9 +78,8 @@ class SettingSearch {
   // On the paper as it is now.
   const std::vector<result::Predicted>& frontier(const Proposer::Begin& begin) {
     if (!planner_ || !frontier_.empty()) return frontier_;
-    const int64_t host_bytes = limits_.host_budget_bytes;
-    const int64_t least = planner_->least_memory(host_bytes, "").predicted.peak_bytes;
-    const auto rungs = planner::rungs(planner_->predict({}).peak_bytes, least, host_bytes);
+    const int64_t least = planner_->least_memory(limits_, "").predicted.peak_bytes;
+    const auto rungs = planner::rungs(planner_->predict({}).peak_bytes, least, limits_);
     const auto unnamed = [](const planner::PlanLimits&) { return ""; };
     for (const auto& step : planner_->ladder(rungs, unnamed, [&](size_t i) { begin(i + 1, rungs.size()); }))
       if (step) frontier_.push_back(predicted(*step));
@@ -131,7 +135,7 @@ class SettingSearch {
     const auto costs = read_costs(source.folder, program_);
     if (!costs)
       return try_all(failed_ + "what a step of " + source.name + " costs is not known, or steps run other ops");
-    auto planner = std::make_unique<Planner>(program_, *costs);
+    auto planner = std::make_unique<Planner>(program_, *costs, planner::tiers(limits_, disk_, *costs));
     const auto peak = static_cast<double>(measured.peak_bytes.allocated);
     if (std::abs(static_cast<double>(planner->predict(source_.plan).peak_bytes) / peak - 1) > kSameStep)
       return try_all(failed_ + "the step whose costs were recorded is not the one that was measured");
@@ -170,7 +174,7 @@ class SettingSearch {
     if (planned) propose(*planned);
     propose_rivals();
     if (planned) return;
-    const PlannedStep least = planner_->least_memory(limits_.host_budget_bytes, "plan:least");
+    const PlannedStep least = planner_->least_memory(limits_, "plan:least");
     notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " on paper; the least takes " +
                      format_bytes(least.predicted.peak_bytes));
     if (!least.plan.placements.empty()) propose(least);
@@ -220,7 +224,9 @@ class SettingSearch {
         worked(measured) && last.predicted.out_bytes > 0 && measured.step_ms.median > 1.02 * last.predicted.step_ms;
     if (slower) slow_link(last.plan, measured.step_ms.median);
     if (!broke && !slower) return;
-    const auto again = planner_->plan({goal_bytes_, limits_.host_budget_bytes}, name());
+    planner::PlanLimits goal = limits_;
+    goal.budget_bytes = goal_bytes_;
+    const auto again = planner_->plan(goal, name());
     if (!again || again->plan.placements == last.plan.placements) return;
     if (!broke && again->predicted.step_ms > kWorthATrial * planner_->predict(last.plan).step_ms) return;
     propose(*again);
@@ -252,6 +258,7 @@ class SettingSearch {
   const Candidates& candidates_;
   const config::ProgramFacts& program_;
   const size_t index_;
+  const bool disk_;
   planner::PlanLimits limits_;
   int64_t goal_bytes_;       // what the paper is asked for, so that the budget is kept
   int64_t least_bytes_ = 0;  // that are known to fit
@@ -269,11 +276,10 @@ class SettingSearch {
 
 class PlanProposer : public Proposer {
  public:
-  PlanProposer(const Candidates& candidates, const std::vector<Setting>& settings, int64_t budget_bytes,
-               int64_t host_budget_bytes)
+  PlanProposer(const Candidates& candidates, const std::vector<Setting>& settings, const planner::PlanLimits& limits,
+               bool disk)
       : settings_(settings) {
-    for (size_t i = 0; i < settings.size(); ++i)
-      searches_.emplace_back(candidates, settings[i], i, budget_bytes, host_budget_bytes);
+    for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk);
   }
 
   std::vector<Proposal> next(std::span<const Tried> tried) override {
@@ -321,9 +327,9 @@ std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_f
   return {};
 }
 
-MakeProposer propose_plans(int64_t budget_bytes, int64_t host_budget_bytes) {
+MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk) {
   return [=](const Candidates& candidates, const std::vector<Setting>& settings) {
-    return std::make_unique<PlanProposer>(candidates, settings, budget_bytes, host_budget_bytes);
+    return std::make_unique<PlanProposer>(candidates, settings, limits, disk);
   };
 }
 

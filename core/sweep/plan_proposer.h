@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "core/config/step_costs.h"
+#include "core/planner/planner.h"
 #include "core/sweep/proposer.h"
 
 namespace memtune::sweep {
@@ -27,6 +28,7 @@ std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_f
 
 // `budget_bytes` of device memory, allocated; `host_budget_bytes` 0: none. The candidates are the strategies that are
 // predicted beside the plan; where neither the baseline nor checkpoint:full tells what a step costs all are tried.
-MakeProposer propose_plans(int64_t budget_bytes, int64_t host_budget_bytes);
+// `disk`: there is a scratch folder.
+MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk);
 
 }  // namespace memtune::sweep

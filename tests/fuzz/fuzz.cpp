@@ -225,7 +225,7 @@ void read_costs(const std::string& input) {
   const config::StepCosts kept = planner::kept_costs(facts, costs);
   planner::StepModel(facts, kept).predict(plan);
   const planner::Planner planner(facts, kept);
-  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
+  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
   if (const auto planned = planner.plan({least + (most - least) / 2, 0}, "")) planner.reasons(*planned);
   const auto there = planner::scale_costs(facts, kept, config::find_machine("t4"), config::find_machine("b200"), "");
   if (std::isnan(there.least.step_ms) || std::isnan(there.most.step_ms)) std::abort();

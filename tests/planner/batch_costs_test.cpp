@@ -68,8 +68,8 @@ TEST_CASE("plans of a batch on paper are those that its own recording gives") {
     CHECK(facts.ops[op].flops == doctest::Approx(real.ops[op].flops));
   }
   const Planner on_paper(facts, paper.costs), on_record(real, eight.costs);
-  const int64_t least = on_record.least_memory(0, "").predicted.peak_bytes;
-  CHECK(on_paper.least_memory(0, "").predicted.peak_bytes == least);
+  const int64_t least = on_record.least_memory({}, "").predicted.peak_bytes;
+  CHECK(on_paper.least_memory({}, "").predicted.peak_bytes == least);
   const planner::PlanLimits limits{(least + on_record.predict({}).peak_bytes) / 2, 0};
   const auto plan = on_paper.plan(limits, "plan");
   REQUIRE(plan);

@@ -39,7 +39,7 @@ TEST_CASE("the reasons add up to the prediction, and have every block once") {
     for (const double gb_per_s : {4.0, 40.0}) {
       const Decoder decoder(6, gb_per_s, passes);
       const Planner planner(decoder.facts, decoder.costs);
-      const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
+      const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
       for (const int share : {2, 5, 8}) {
         const auto planned = planner.plan({least + (most - least) * share / 10, 0}, "");
         REQUIRE(planned);

@@ -50,7 +50,7 @@ TEST_CASE("under every budget the plan is within a percent of the best choice th
     const Decoder decoder(2, gb_per_s);
     const Planner planner(decoder.facts, decoder.costs);
     const int64_t most = planner.predict({}).peak_bytes;
-    const int64_t least = planner.least_memory(0, "least").predicted.peak_bytes;
+    const int64_t least = planner.least_memory({}, "least").predicted.peak_bytes;
     REQUIRE(least < most);
     for (int i = 0; i <= 8; ++i) {
       const int64_t budget = most - (most - least) * i / 8;
@@ -73,13 +73,13 @@ TEST_CASE("what fits as it is stays as it is, and what fits no plan has none") {
   const auto kept = planner.plan({planner.predict({}).peak_bytes, 0}, "planned");
   REQUIRE(kept);
   CHECK(kept->plan.placements.empty());
-  CHECK_FALSE(planner.plan({planner.least_memory(0, "least").predicted.peak_bytes / 2, 0}, "planned"));
+  CHECK_FALSE(planner.plan({planner.least_memory({}, "least").predicted.peak_bytes / 2, 0}, "planned"));
 }
 
 TEST_CASE("less budget never makes a step faster, and a limit of host memory is kept") {
   const Decoder decoder(4, 50);
   const Planner planner(decoder.facts, decoder.costs);
-  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "least").predicted.peak_bytes;
+  const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "least").predicted.peak_bytes;
   double before = 0;
   for (int i = 0; i <= 6; ++i) {
     const auto planned = planner.plan({most - (most - least) * i / 6, 0}, "planned");
@@ -99,7 +99,7 @@ TEST_CASE("less budget never makes a step faster, and a limit of host memory is 
 TEST_CASE("the plan of least memory is bounded by what its memory costs") {
   const Decoder decoder(3, 20);
   const Planner planner(decoder.facts, decoder.costs);
-  const auto least = planner.least_memory(0, "least");
+  const auto least = planner.least_memory({}, "least");
   CHECK(least.least_ms > planner.predict({}).step_ms);
   CHECK(least.least_ms <= least.predicted.step_ms);
 }
@@ -107,7 +107,7 @@ TEST_CASE("the plan of least memory is bounded by what its memory costs") {
 TEST_CASE("a slower link moves less") {
   const Decoder decoder(4, 50);
   Planner planner(decoder.facts, decoder.costs);
-  const int64_t budget = (planner.predict({}).peak_bytes + planner.least_memory(0, "least").predicted.peak_bytes) / 2;
+  const int64_t budget = (planner.predict({}).peak_bytes + planner.least_memory({}, "least").predicted.peak_bytes) / 2;
   const auto fast = planner.plan({budget, 0}, "planned");
   planner.scale_link(0.05);
   const auto slow = planner.plan({budget, 0}, "planned");
@@ -123,8 +123,8 @@ TEST_CASE("of a ladder no rung is slower than one of less budget, and each keeps
   for (const double gb_per_s : {0.0, 6.0, 25.0}) {
     const Decoder decoder(8, gb_per_s);
     const Planner planner(decoder.facts, decoder.costs);
-    const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
-    const auto limits = rungs(most, least, 0);
+    const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
+    const auto limits = rungs(most, least, {});
     size_t begun = 0;
     const auto plans = planner.ladder(
         limits, [](const PlanLimits& rung) { return std::to_string(rung.budget_bytes); },

@@ -130,7 +130,7 @@ TEST_CASE("plans that the planner finds are near the bound, and less budget neve
     auto costs = step_of(facts, decoder_ms(facts));
     costs.out_gb_per_s = costs.in_gb_per_s = gb_per_s;
     const Planner planner(facts, costs);
-    const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory(0, "").predicted.peak_bytes;
+    const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
     double before = 0;
     for (int i = 0; i < 7; ++i) {
       const auto planned = planner.plan({most - (most - least) * i / 8, 0}, "");

@@ -39,7 +39,7 @@ class BatchSweep {
   // "none@2", in order.
   std::vector<std::string> run() {
     const Candidates candidates({"none", "checkpoint:full"}, {}, false);
-    const auto proposer = propose_batches(limits_, size_)(candidates, settings_);
+    const auto proposer = propose_batches(limits_, size_, false)(candidates, settings_);
     std::vector<std::string> names;
     for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer))
       for (const Proposal& proposal : proposals) {

@@ -46,7 +46,7 @@ class PaperSweep {
   // Names of the trials, in order.
   std::vector<std::string> run() {
     const Candidates candidates(strategies_, {}, false);
-    const auto proposer = propose_plans(budget_bytes_, 0)(candidates, settings_);
+    const auto proposer = propose_plans({budget_bytes_}, false)(candidates, settings_);
     std::vector<std::string> names;
     const auto count = [&](size_t budget, size_t budgets) {
       CHECK(budgets == 8);
