@@ -221,6 +221,26 @@ class Prediction(unittest.TestCase):
         self.assertIn("--machine: there.json is not JSON",
                       self.memtune("plan", "--from", run, "--machine", there, code=2).stderr)
 
+    def test_where_host_memory_is_short_plans_go_on_to_the_disk_as_predicted(self):
+        folder = self.folder()
+        scratch, run = (os.path.join(folder, name) for name in ("scratch", "run"))
+        os.mkdir(scratch)
+        small = ("sweep", "-q", "--model", "small", "--batch", "2", *SHORT, "--json", "-", "--out", run)
+        none = json.loads(self.memtune(*small, "--scratch", scratch, "--strategy", "none").stdout)["trials"][0]
+        budget, host = f"{none['peak_bytes']['allocated'] * 72 // 100}B", 6 << 20
+        paper = json.loads(self.memtune("plan", "--from", run, "--json", "-", "--budget", budget, "--host-budget",
+                                        f"{host}B").stdout)["plans"][0]["predicted"]
+        self.assertGreater(paper["disk_peak_bytes"], 0)
+        found = json.loads(self.memtune(*small, "--scratch", scratch, "--budget", budget, "--host-budget", f"{host}B").stdout)
+        plan = next(trial for trial in found["trials"] if trial["strategy"].startswith("plan:"))
+        self.assertGreater(plan["disk_peak_bytes"], 0)
+        for figure in ("host_peak_bytes", "disk_peak_bytes"):
+            self.assertEqual(plan["predicted"][figure], plan[figure], figure)
+        self.assertGreaterEqual(plan["predicted"]["peak_error"], 0)
+        self.assertLessEqual(plan["peak_bytes"]["allocated"], int(budget[:-1]))
+        self.assertLessEqual(plan["host_peak_bytes"], host)
+        self.assertTrue(plan["gradients"]["equal"])
+
     def test_batch_and_plan_are_found_together_and_take_what_was_predicted(self):
         run = os.path.join(self.folder(), "run")
         tiny = ("sweep", *TINY, *SHORT, "--json", "-", "--out", run, "--budget", "24MiB", "--batch", "auto")

@@ -45,6 +45,32 @@ std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
 
 }  // namespace
 
+TEST_CASE(
+    "where host memory is short plans go on to the disk, keep all three budgets, and use no more of it than pays") {
+  const ProgramFacts facts = decoder(6);
+  config::StepCosts costs = step_of(facts, decoder_ms(facts));
+  costs.out_gb_per_s = costs.in_gb_per_s = 25;
+  costs.disk_write_gb_per_s = costs.disk_read_gb_per_s = 20;
+  PlanLimits limits{6656 * kMiB, 256 * kMiB, 0};
+  const auto planned = [&](bool disk) { return Planner(facts, costs, tiers(limits, disk, costs)).plan(limits, ""); };
+  const auto without = planned(false), with = planned(true);
+  REQUIRE(without);
+  REQUIRE(with);
+  CHECK(with->plan.places(config::Place::disk));
+  CHECK_FALSE(without->plan.places(config::Place::disk));
+  CHECK(with->predicted.step_ms < without->predicted.step_ms);
+  CHECK(with->predicted.step_ms >= with->least_ms);
+  CHECK(with->predicted.disk_peak_bytes > 0);
+  CHECK(with->predicted.host_peak_bytes <= limits.host_budget_bytes);
+  limits.disk_budget_bytes = with->predicted.disk_peak_bytes / 2;
+  const auto tight = planned(true);
+  REQUIRE(tight);
+  CHECK(tight->predicted.disk_peak_bytes <= limits.disk_budget_bytes);
+  CHECK(tight->predicted.step_ms >= with->predicted.step_ms);
+  limits = {6656 * kMiB, 0, 0};  // host memory without end
+  CHECK_FALSE(planned(true)->plan.places(config::Place::disk));
+}
+
 TEST_CASE("under every budget the plan is within a percent of the best choice there is") {
   for (const double gb_per_s : {0.0, 20.0, 100.0}) {
     const Decoder decoder(2, gb_per_s);
