@@ -13,6 +13,9 @@
 #include <set>
 #include <vector>
 
+#include "core/planner/chain_bound.h"
+#include "core/planner/chain_labels.h"
+#include "core/planner/chain_reduced.h"
 #include "tests/planner/made_up_chains.h"
 
 using namespace memtune::planner;
@@ -118,6 +121,29 @@ TEST_CASE("with a disk behind host memory the best of every choice is found too,
   CHECK(solved >= 1000);
   CHECK(on_disk >= 300);
   CHECK(limited >= 200);
+}
+
+TEST_CASE("with a disk labels alone lead to the best: none that it needs is dropped for another") {
+  MadeUpChains random(33);
+  int solved = 0;
+  for (int one = 0; one < 600; ++one) {
+    Chain chain = random_case(random, 5);
+    random.add_disk(chain);
+    chain.budget_bytes += least_budget(chain).value_or(0);
+    const double least = least_ms(chain);
+    const ReducedChain reduced(chain);
+    if (!std::isfinite(least)) continue;
+    const ChainBound bound(reduced);
+    constexpr size_t kAll = std::numeric_limits<size_t>::max() / 4;
+    double found = std::numeric_limits<double>::infinity();
+    for (const auto& choice : LabelSearch(reduced, bound, found, kAll).run()) {
+      const ChainCost cost = simulate(chain, reduced.original(choice));
+      if (cost.fits) found = std::min(found, cost.ms);
+    }
+    CHECK(found == doctest::Approx(least).epsilon(1e-9));
+    ++solved;
+  }
+  CHECK(solved > 400);
 }
 
 TEST_CASE("what goes on to the disk is waited for where host memory has no room for it, and where it is read late") {
