@@ -123,8 +123,11 @@ class Prediction(unittest.TestCase):
             self.assertEqual(len(rows), 3)
             for row in rows:
                 with self.subTest(strategy=row["strategy"], budget=budget):
-                    for figure in ("out_bytes", "host_peak_bytes", "disk_write_bytes", "disk_peak_bytes"):
+                    for figure in ("out_bytes", "disk_write_bytes", "disk_peak_bytes"):
                         self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
+                    # With room to spare, room whose write of the first step still runs is taken anew.
+                    held = row["host_peak_bytes"]
+                    self.assertAlmostEqual(held["predicted"], held["measured"], delta=0 if spills else 1 << 20)
                     # A value whose copy out has not ended is used where it is, sooner or later than on paper.
                     read = row["disk_read_bytes"]
                     self.assertAlmostEqual(read["predicted"], read["measured"], delta=0.1 * read["measured"])
