@@ -6,10 +6,12 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/planned_variants.h"
 #include "cli/progress.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/config/strategy.h"
 #include "core/result/ranking.h"
 #include "core/sweep/command_line.h"
@@ -92,6 +94,16 @@ void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
   sweep.variants = sweep::expand(variants_of(flags, sweep), axes);
 }
 
+// --dry-run: what memtune's own trials choose.
+std::string later_text(const CommandSweepFlags& flags) {
+  std::vector<std::string> names;
+  for (const sweep::CommandVariant& variant : flags.settings.sweep.variants)
+    if (!variant.like.empty() && variant.own != variant.name) names.push_back(variant.name + " (" + variant.like + ")");
+  const std::string settings =
+      names.empty() ? "" : "those that keep the budget and are the fastest of\n#   " + join(names, ", ") + ";\n# and ";
+  return "# then, by memtune's own trials of the model: " + settings + "a plan as memtune_plan.py\n";
+}
+
 // What would let one work, or fit.
 std::string way_out(const CommandSweepFlags& flags, const report::Report& report) {
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or variants that take less";
@@ -118,10 +130,22 @@ int sweep_command(CommandSweepFlags flags) {
   flags.settings.native = native_figures(flags);
   add_variants(flags, flags.settings.sweep);
   Progress progress(flags.answer.console);
+  std::optional<NativeTrials> native;
+  std::optional<PlannedVariants> planned;
+  if (flags.native) {
+    const int64_t cap = flags.settings.sweep.memory_cap_bytes;
+    native.emplace(*flags.native, progress);
+    planned.emplace(*native, flags.native->strategies,
+                    flags.settings.budget_bytes > 0 ? flags.settings.budget_bytes : cap, flags.plan_asked,
+                    flags.settings.dry_run);
+    flags.settings.choose = [&](std::span<const sweep::TrialState> tried, sweep::CommandSweep& sweep) {
+      return planned->next(tried, sweep);
+    };
+  }
   const sweep::SweepResult result = sweep::sweep_commands(flags.settings, progress);
   progress.clear();
   if (flags.settings.dry_run && !result.interrupted) {
-    list_trials(result.record);
+    list_trials(result.record, planned ? later_text(flags) : "");
     say(flags.answer.console, "next: the same without --dry-run");
     return kDone;
   }

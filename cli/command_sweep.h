@@ -1,6 +1,7 @@
 // memtune sweep -- COMMAND: variants of a training command that is not memtune's.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,11 @@ inline const std::vector<std::string> kMayChange = {"optimizer"};
 
 struct CommandSweepFlags {
   std::vector<std::string> command, tries;
-  std::string trainer, config, like;     // "": none
-  std::vector<std::string> allowed;      // of kMayChange
-  sweep::CommandSweepSettings settings;  // all but its variants
+  std::string trainer, config, like;           // "": none
+  std::vector<std::string> allowed;            // of kMayChange
+  sweep::CommandSweepSettings settings;        // all but its variants
+  std::optional<sweep::SweepSettings> native;  // of memtune's own trials, which choose variants; nothing: all are run
+  bool plan_asked = false;                     // a model was named
   AnswerFlags answer;
 };
 

@@ -54,10 +54,45 @@ usage, 130 stopped.)";
 constexpr char kDefaultOut[] = "./memtune-run";
 
 // Of the flags, those that a command behind "--" has a use for.
-const std::vector<std::string> kOfCommands = {"--try",    "--trainer", "--config",     "--allow",   "--like",
-                                              "--rounds", "--steps",   "--warmup",     "--timeout", "--time-limit",
-                                              "--budget", "--goal",    "--memory-cap", "--retry",   "--dry-run",
-                                              "--out",    "--json",    "--csv",        "--quiet",   "--no-color"};
+const std::vector<std::string> kOfCommands = {
+    "--try",     "--trainer", "--config",     "--allow",  "--like",  "--rounds",     "--steps",
+    "--warmup",  "--timeout", "--time-limit", "--budget", "--goal",  "--memory-cap", "--retry",
+    "--dry-run", "--out",     "--json",       "--csv",    "--quiet", "--no-color",   "--all-settings"};
+
+// And where it is planned for, those that say what it trains.
+const std::vector<std::string> kOfPlanned = {"--model",
+                                             "--input",
+                                             "--inputs",
+                                             "--library",
+                                             "--trust-model",
+                                             "--attention",
+                                             "--pack",
+                                             "--padding",
+                                             "--loss",
+                                             "--loss-impl",
+                                             "--output",
+                                             "--target",
+                                             "--optimizer",
+                                             "--lr",
+                                             "--dtype",
+                                             "--autocast",
+                                             "--lora",
+                                             "--load-in",
+                                             "--accumulate",
+                                             "--max-grad-norm",
+                                             "--seed",
+                                             "--blocks",
+                                             "--device",
+                                             "--batch",
+                                             "--seq",
+                                             "--host-budget",
+                                             "--optimizer-in-backward"};
+
+std::vector<std::string> flags_of_command(const SweepFlags& flags) {
+  std::vector<std::string> names = kOfCommands;
+  if (plans_for_command(flags)) names.insert(names.end(), kOfPlanned.begin(), kOfPlanned.end());
+  return names;
+}
 
 // Keys that the answer can be written in: those of --trainer, else of the first trainer that has some.
 struct NextExport {
@@ -191,6 +226,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
                    "your config of that trainer: says the model, the batch and how it is trained; with a command each "
                    "variant's takes the place of {config}")
       ->type_name("FILE");
+  command->add_flag("--all-settings", flags->all_settings,
+                    "of a command with --trainer: every memory setting is run, and nothing planned");
   offer(add_list(*command, "--allow", flags->allowed, "what of training --trainer may change: optimizer"), kMayChange)
       ->type_name("WHAT");
   command
@@ -223,16 +260,16 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
   put_under(kTrials, *command,
-            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--allow", "--like", "--retry",
-             "--dry-run"});
+            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--all-settings", "--allow", "--like",
+             "--retry", "--dry-run"});
   put_under(kMeasuring, *command, {"--rounds", "--time-limit", "--saves"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});
   command->footer("-- COMMAND...");
   command->callback([flags, command, saves, &action, behind] {
     flags->measure_saves = saves->count() > 0;
-    if (behind) check_flags_of_command(*command, kOfCommands);
+    if (behind) check_flags_of_command(*command, flags_of_command(*flags));
     if (behind)
-      action = [flags, behind] { return sweep_command(command_sweep(*flags, *behind)); };
+      action = [flags, command, behind] { return sweep_command(command_sweep(*flags, *behind, *command)); };
     else
       action = [flags, command] {
         if (!flags->trainer.empty() || !flags->config.empty())

@@ -140,7 +140,31 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   return settings;
 }
 
-CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::string>& command) {
+bool plans_for_command(const SweepFlags& flags) {
+  const bool of_all = flags.all_settings || !flags.tries.empty() || !flags.allowed.empty() || !flags.like.empty();
+  return !of_all && (!flags.model.model.empty() || (!flags.trainer.empty() && !flags.config.empty()));
+}
+
+// Of memtune's own trials beside the command, in a folder within its own. Nothing, with a note: the config does not
+// say enough; UsageError where a model was named.
+std::optional<sweep::SweepSettings> native_settings(SweepFlags& flags, const std::vector<std::string>& command,
+                                                    CLI::App& app, std::vector<std::string>& notes) {
+  const bool asked = !flags.model.model.empty();
+  try {
+    if (!flags.trainer.empty()) flags.own = take_trainer_config(app, flags.trainer, flags.config, command);
+    if (flags.model.batches.size() > 1 || flags.model.sequences.size() > 1 || finds_batch(flags))
+      throw UsageError("--batch and --seq of a command have one value: what it trains");
+    sweep::SweepSettings settings = sweep_settings(flags);
+    settings.directory /= "native";
+    return settings;
+  } catch (const UsageError& error) {
+    if (asked) throw;
+    notes.push_back("all settings are tried, and nothing is planned: " + std::string(error.what()));
+    return {};
+  }
+}
+
+CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string>& command, CLI::App& app) {
   CommandSweepFlags sweep;
   sweep.command = command;
   sweep.tries = flags.tries;
@@ -151,6 +175,8 @@ CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::
   sweep.answer = answer_flags(flags);
   sweep.settings = command_settings(flags.model, command);
   read_loop(flags, sweep.settings);
+  sweep.plan_asked = !flags.model.model.empty();
+  if (plans_for_command(flags)) sweep.native = native_settings(flags, command, app, sweep.settings.notes);
   return sweep;
 }
 

@@ -17,8 +17,8 @@ struct SweepFlags {
   std::vector<std::string> strategies, plans, tries, allowed;
   std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
   std::string time_limit, trainer, config, like;
-  bool retry = false, dry_run = false, measure_saves = false;
-  TrainerConfig own;  // of --config without a command
+  bool retry = false, dry_run = false, measure_saves = false, all_settings = false;
+  TrainerConfig own;  // of --config
 };
 
 AnswerFlags answer_flags(const SweepFlags& flags);
@@ -32,7 +32,9 @@ sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings
 // What a dry run cannot list: "" where it lists all.
 std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings);
 
-// Of the command behind "--", likewise.
-CommandSweepFlags command_sweep(const SweepFlags& flags, const std::vector<std::string>& command);
+// Whether the command behind "--" is to be planned for: then the flags of a model go with it.
+bool plans_for_command(const SweepFlags& flags);
+// Of the command behind "--", likewise; `app` has the flags, which the config sets where nobody gave them.
+CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string>& command, CLI::App& app);
 
 }  // namespace memtune::cli

@@ -20,13 +20,15 @@ std::string told(const trainer::NativeFlag& flag) {
 
 }  // namespace
 
-TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config) {
+TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config,
+                                  const std::vector<std::string>& words) {
   if (trainer.empty()) throw UsageError("--config is a trainer's: --trainer NAME says whose");
-  if (config.empty())
+  if (config.empty() && words.empty())
     throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
-  if (!fs::is_regular_file(config)) throw UsageError("--config: no such file: " + config);
-  const std::string name = fs::path(config).filename().string();
-  const trainer::NativeFlags native = trainer::native_flags(trainer, read_file(config), name);
+  if (!config.empty() && !fs::is_regular_file(config)) throw UsageError("--config: no such file: " + config);
+  const std::string file = fs::path(config).filename().string(), name = file.empty() ? "the command" : file;
+  const trainer::NativeFlags native =
+      trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words);
   std::vector<std::string> taken;
   for (const trainer::NativeFlag& flag : native.flags) {
     CLI::Option* option = command.get_option("--" + flag.name);
@@ -37,11 +39,12 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
   }
   for (const auto& [flag, keys] : native.missing)
     if (command.get_option("--" + flag)->count() == 0)
-      throw UsageError(config + " does not say " + join(keys, ", ") + ": --" + flag + " does");
+      throw UsageError((config.empty() ? name : config) + " does not say " + join(keys, ", ") + ": --" + flag +
+                       " does");
   for (const auto& [flag, what] :
        {std::pair("--model", "which model it trains"), std::pair("--seq", "how long a row is")})
     if (command.get_option(flag)->count() == 0 && command.get_option("--inputs")->count() == 0)
-      throw UsageError(config + " does not say " + what + ": " + flag + " does");
+      throw UsageError((config.empty() ? name : config) + " does not say " + what + ": " + flag + " does");
   TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, native.strategy};
   for (const std::string& note : native.notes) read.notes.push_back(name + ": " + note);
   read.notes.push_back(name + (native.strategy.empty() ? ": what it has now is like no strategy that is tried here"

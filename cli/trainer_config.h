@@ -1,4 +1,4 @@
-// "memtune sweep --trainer NAME --config FILE" without a command: what the config says of training, as flags.
+// "memtune sweep --trainer NAME --config FILE": what the config says of training, as flags.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,9 @@ struct TrainerConfig {
   std::string strategy;            // that is nearest to what the config has now; "": none is known
 };
 
-// Sets the flags of `command` that the person did not give. UsageError.
-TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config);
+// Sets the flags of `command` that the person did not give. `words` of a training command win over the config, which
+// may be "" beside them. UsageError.
+TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config,
+                                  const std::vector<std::string>& words = {});
 
 }  // namespace memtune::cli

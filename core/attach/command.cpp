@@ -35,8 +35,8 @@ class RunningCommand {
         kills_before_(process::count_memory_kills()),
         deadline_(Clock::now() + settings.limit) {
     process::Pipe said;
-    guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes), said.write.get(),
-                      shim_.path());
+    guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan),
+                      said.write.get(), shim_.path());
     said_ = std::move(said.read);
   }
 

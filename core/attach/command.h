@@ -22,7 +22,8 @@ struct CommandSettings {
   StepCounts steps;
   std::filesystem::path folder;  // exists; the log and trace.mttrace go there
   std::string log = "log.txt";
-  int64_t memory_cap_bytes = 0;                               // of the device, PyTorch's own limit; 0: none
+  std::filesystem::path plan = {};  // absolute; a plan in Python that the model is trained under; "": none
+  int64_t memory_cap_bytes = 0;     // of the device, PyTorch's own limit; 0: none
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to all of it
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds farewell{30000};                  // from its last step until it has ended by itself

@@ -54,6 +54,7 @@ class Judge {
       : settings_(settings), records_(records), ending_(ending), team_(team) {}
 
   Failure judge() const {
+    if (const auto failure = by_plan()) return *failure;
     if (all_done(records_)) return check_losses();
     if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
     if (ending_.stop == Stop::timeout)
@@ -126,6 +127,16 @@ class Judge {
                          return step.phase == StepPhase::measured && step.ms;
                        })));
     return least;
+  }
+
+  // What was measured without the plan that it was to have is no figure of that.
+  std::optional<Failure> by_plan() const {
+    if (settings_.plan.empty()) return {};
+    for (const TrainingRecords& each : records_.processes())
+      if (!each.plan_error.empty())
+        return Failure{Outcome::error, "the plan cannot be applied: " + trim(each.plan_error).substr(0, 500)};
+    if (std::ranges::all_of(team_.ranks, &TrainingRecords::planned)) return {};
+    return Failure{Outcome::error, "the plan cannot be applied: a process trained without it"};
   }
 
   std::optional<Failure> by_exception() const {

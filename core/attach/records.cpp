@@ -137,6 +137,10 @@ void read_line(const std::string& text, TrainingRecords& to) try {
     to.exception_text = line.at("text");
     to.exception_s = number_in(line, "time_s").value_or(0);
   }
+  if (kind == "plan") {
+    to.planned = line.at("applied");
+    if (!to.planned) to.plan_error = line.at("reason");
+  }
   if (kind == "trace") to.trace = read_trace_record(line);
 } catch (const std::exception&) {  // cut off, or the script's own
 }

@@ -62,6 +62,8 @@ struct TrainingRecords {
   std::string exception_type, exception_text;  // that ended it; "": none did
   double exception_s = 0;                      // when, as the system's clock has it
   std::optional<TraceRecord> trace;
+  bool planned = false;    // the plan that it was given is at work
+  std::string plan_error;  // why it is not; "": nothing was told
 };
 
 class RecordFolder {

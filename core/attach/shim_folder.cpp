@@ -35,7 +35,8 @@ ShimFolder::ShimFolder() {
   for (const ShimFile& file : shim_files()) write_file(path() / "shim" / file.name, file.text);
 }
 
-std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_t memory_cap_bytes) const {
+std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_t memory_cap_bytes,
+                                                 const fs::path& plan) const {
   std::vector<std::string> variables;
   std::string python_path = (path() / "shim").string();
   const std::string tracer = tracer_path();
@@ -54,6 +55,7 @@ std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_
   variables.push_back("MEMTUNE_ATTACH_STEPS=" + text_of(steps));
   variables.push_back("MEMTUNE_ATTACH_CUPTI=" + tracer);
   variables.push_back("MEMTUNE_ATTACH_CAP=" + std::to_string(memory_cap_bytes));
+  variables.push_back("MEMTUNE_ATTACH_PLAN=" + plan.string());
   // So that CUPTI is there before the first context; another tool's injection stays.
   if (!tracer.empty() && !injects) variables.push_back("CUDA_INJECTION64_PATH=" + tracer);
   return variables;

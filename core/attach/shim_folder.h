@@ -32,8 +32,9 @@ class ShimFolder {
   const std::filesystem::path& path() const { return folder_.path(); }
   std::filesystem::path records() const { return path() / "records"; }
 
-  // That of this process, with what the shim is to be found by and told.
-  std::vector<std::string> environment(const StepCounts& steps, int64_t memory_cap_bytes) const;
+  // That of this process, with what the shim is to be found by and told. `plan`: CommandSettings'.
+  std::vector<std::string> environment(const StepCounts& steps, int64_t memory_cap_bytes,
+                                       const std::filesystem::path& plan = {}) const;
 
  private:
   PrivateFolder folder_{"attach"};

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t interrupted_by = 0;
+bool catching = false;
 
 void remember(int signal) {
   interrupted_by = signal;
@@ -15,7 +16,10 @@ void remember(int signal) {
 
 }  // namespace
 
-InterruptScope::InterruptScope() : previous_(kSignals.size()) {
+InterruptScope::InterruptScope() {
+  if (catching) return;
+  catching = true;
+  previous_.resize(kSignals.size());
   interrupted_by = 0;
   struct sigaction action {};
   action.sa_handler = remember;
@@ -27,6 +31,8 @@ InterruptScope::InterruptScope() : previous_(kSignals.size()) {
 }
 
 InterruptScope::~InterruptScope() {
+  if (previous_.empty()) return;
+  catching = false;
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
   interrupted_by = 0;
 }

@@ -7,7 +7,7 @@
 
 namespace memtune::process {
 
-// Catches SIGINT, SIGTERM and SIGHUP while alive. One at a time.
+// Catches SIGINT, SIGTERM and SIGHUP while alive. Within another one it does nothing: that one goes on.
 class InterruptScope {
  public:
   InterruptScope();
@@ -16,7 +16,7 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
  private:
-  std::vector<struct sigaction> previous_;
+  std::vector<struct sigaction> previous_;  // empty: within another
 };
 
 // A signal has come since the scope began; never outside one.

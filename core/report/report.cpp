@@ -24,7 +24,7 @@ bool has_resident_peaks(const Report& report) { return is_of_commands(report) &&
 Report printable(Report report) {
   const auto clean = [](auto&... texts) { ((texts = memtune::printable(texts)), ...); };
   clean(report.version, report.model, report.device, report.settings, report.reference);
-  clean(report.recommendation.strategy, report.recommendation.reason);
+  clean(report.recommendation.strategy, report.recommendation.reason, report.trainer, report.no_plan);
   trace::Origin& origin = report.origin;
   clean(origin.written, origin.command, origin.model, origin.memtune, origin.torch, origin.driver, origin.machine);
   for (std::string& note : report.notes) clean(note);
@@ -32,7 +32,7 @@ Report printable(Report report) {
   for (Row& row : report.rows) {
     result::Measurement& m = row.measurement;
     clean(m.strategy, m.reason, m.device, m.plan, m.trace, m.gradients.worst, m.gradients.against, m.losses.against);
-    clean(row.config);
+    clean(row.config, row.python);
     for (std::string& word : row.command) clean(word);
     for (result::SaveMeasurement& save : row.saves) clean(save.mode, save.reason, save.no_slowdown);
   }

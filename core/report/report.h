@@ -30,6 +30,10 @@ struct Report {
   std::vector<findings::Finding> findings;  // in the recommended trial's trace, heaviest first; empty without a trace
   std::vector<result::Frontier> frontiers;  // what plans of any budget would take, on paper
   std::vector<std::string> notes;           // what the person should know, a line each
+  // Of a command that memtune's own engines were asked about (ways.h):
+  bool planned = false;
+  std::string trainer = {};  // whose settings were tried; "": none's
+  std::string no_plan = {};  // why no row is of a plan, where there is none
 };
 
 // The row that `row` is compared with: the reference strategy at the same batch and sequence, if it worked. May be

@@ -24,6 +24,7 @@ struct Row {
   int64_t passes = 1;                       // forward and backward, of a step
   std::vector<std::string> command = {};    // that was measured, where it is no trial of memtune's own
   std::string config = {};                  // path of the config that was made for it; "": none
+  std::string python = {};                  // path of the plan in Python that it was run under; "": none
   bool base = false;                        // of a sweep of commands the one as it is; of others `none` is
   std::optional<Predicted> predicted = {};  // before it ran
 };

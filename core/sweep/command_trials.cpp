@@ -76,6 +76,14 @@ std::vector<std::string> environment() {
   return variables;
 }
 
+// Of a plan in Python: what it says of figures and when they were taken is no other plan.
+std::string without_comments(const std::string& text) {
+  std::string rest;
+  for (const std::string& line : split(text, '\n'))
+    if (!line.starts_with('#')) rest += line + "\n";
+  return rest;
+}
+
 }  // namespace
 
 CommandTrials::CommandTrials(const CommandSweepSettings& settings, SweepListener& listener,
@@ -96,7 +104,18 @@ trace::Origin CommandTrials::origin() const {
   return origin;
 }
 
+std::optional<std::vector<TrialState>> CommandTrials::chosen(std::span<const TrialState> tried) {
+  if (!settings_.choose) return {};
+  const auto names = settings_.choose(tried, *record_.command);
+  if (!names) return {};
+  std::vector<TrialState> trials;
+  for (const std::string& name : *names)
+    trials.push_back(trial_of({&*std::ranges::find(record_.command->variants, name, &CommandVariant::name), ""}));
+  return trials;
+}
+
 std::vector<TrialState> CommandTrials::next(std::span<const TrialState> tried) {
+  if (auto trials = chosen(tried)) return std::move(*trials);
   const CommandOrder order(settings_.sweep.variants, settings_.native, record_.budget_bytes, settings_.goal);
   std::vector<TrialState> trials;
   if (tried.empty())
@@ -121,7 +140,7 @@ TrialState CommandTrials::trial_of(const PlacedVariant& placed) const {
 }
 
 const CommandVariant& CommandTrials::variant(const TrialState& trial) const {
-  return *std::ranges::find(settings_.sweep.variants, trial.spec.strategy, &CommandVariant::name);
+  return *std::ranges::find(record_.command->variants, trial.spec.strategy, &CommandVariant::name);
 }
 
 // Everything that is known to make another trial: words, files that they name, program, steps, surroundings.
@@ -130,23 +149,25 @@ std::string CommandTrials::key(const CommandVariant& variant) const {
   for (const std::string& word : variant.command) files.push_back(hash_of_file_in(word));
   const std::string program = find_program(variant.command.front());
   const CommandSweep& sweep = settings_.sweep;
-  const nlohmann::json key = {{"name", variant.name},
-                              {"command", variant.command},
-                              {"file", variant.file_text},
-                              {"files", files},
-                              {"program", program},
-                              {"program_file", hash_if_small(program)},
-                              {"steps", {sweep.warmup, sweep.steps}},
-                              {"memory_cap", sweep.memory_cap_bytes},
-                              {"folder", fs::current_path().string()},
-                              {"environment", environment()},
-                              {"machine", machine(device())},
-                              {"version", MEMTUNE_VERSION}};
+  nlohmann::json key = {{"name", variant.name},
+                        {"command", variant.command},
+                        {"file", variant.file_text},
+                        {"files", files},
+                        {"program", program},
+                        {"program_file", hash_if_small(program)},
+                        {"steps", {sweep.warmup, sweep.steps}},
+                        {"memory_cap", sweep.memory_cap_bytes},
+                        {"folder", fs::current_path().string()},
+                        {"environment", environment()},
+                        {"machine", machine(device())},
+                        {"version", MEMTUNE_VERSION}};
+  if (variant.planned) key["plan"] = without_comments(variant.plan_text);
   return hash_hex(key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void CommandTrials::prepare(const TrialState& trial) {
   const CommandVariant& started = variant(trial);
+  if (started.planned) write_file(directory_ / trial.spec.folder / kPlanFile, started.plan_text, directory_.files());
   if (started.file_name.empty()) return;
   const fs::path file = directory_ / trial.spec.folder / config_file(started);
   make_folders(file.parent_path(), directory_.files());
@@ -158,6 +179,7 @@ MeasuredRound CommandTrials::measure(const TrialState& trial, bool first, std::c
   command.name = trial.spec.strategy;
   command.folder = fs::absolute(directory_ / trial.spec.folder).lexically_normal();
   command.command = with_config(variant(trial), command.folder.string());
+  if (variant(trial).planned) command.plan = command.folder / kPlanFile;
   command.steps = {settings_.sweep.warmup, settings_.sweep.steps, first ? command.steps.traced : 0};
   command.log = first ? "log.txt" : "round.txt";
   command.limit = limit;

@@ -1,6 +1,7 @@
 // Trials of a training command: a variant of it each, started as it stands and measured from outside (core/attach).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ class CommandTrials : public SweepSubject {
   bool describe() override;
   std::string device() const override;
   trace::Origin origin() const override;
-  // What changes one thing, then combinations; of a dry run all at once. Combinations that are left out go into the
-  // record.
+  // What was chosen; else what changes one thing, then combinations, of a dry run all at once. Combinations that are
+  // left out go into the record.
   std::vector<TrialState> next(std::span<const TrialState> tried) override;
   std::vector<std::string> notes() const override { return {}; }
   // Figures stand for themselves: losses are compared with those that are on record.
@@ -29,6 +30,7 @@ class CommandTrials : public SweepSubject {
   void judge(TrialState&) override {}  // reports do, once all that is compared is there
 
  private:
+  std::optional<std::vector<TrialState>> chosen(std::span<const TrialState> tried);
   TrialState trial_of(const PlacedVariant& placed) const;
   const CommandVariant& variant(const TrialState& trial) const;
   std::string key(const CommandVariant& variant) const;

@@ -157,7 +157,8 @@ std::vector<std::string> with_config(const CommandVariant& variant, const std::s
 void to_json(nlohmann::json& json, const CommandSweep& sweep) {
   nlohmann::json variants = nlohmann::json::array(), skipped = nlohmann::json::array();
   for (const CommandVariant& each : sweep.variants)
-    variants.push_back({{"name", each.name}, {"command", each.command}, {"file_name", each.file_name}});
+    variants.push_back(
+        {{"name", each.name}, {"command", each.command}, {"file_name", each.file_name}, {"planned", each.planned}});
   for (const SkippedVariant& each : sweep.skipped) skipped.push_back({{"name", each.name}, {"reason", each.reason}});
   json = {{"command", sweep.command},
           {"trainer", sweep.trainer},
@@ -165,18 +166,26 @@ void to_json(nlohmann::json& json, const CommandSweep& sweep) {
           {"skipped", skipped},
           {"warmup", sweep.warmup},
           {"steps", sweep.steps},
-          {"memory_cap_bytes", sweep.memory_cap_bytes}};
+          {"memory_cap_bytes", sweep.memory_cap_bytes},
+          {"native", sweep.native},
+          {"no_plan", sweep.no_plan},
+          {"notes", sweep.notes}};
 }
 
 void from_json(const nlohmann::json& json, CommandSweep& sweep) {
   sweep.command = json.at("command");
   sweep.trainer = json.at("trainer");
-  for (const nlohmann::json& each : json.at("variants"))
+  for (const nlohmann::json& each : json.at("variants")) {
     sweep.variants.push_back({each.at("name"), each.at("command"), each.at("file_name"), ""});
+    sweep.variants.back().planned = each.value("planned", false);
+  }
   for (const nlohmann::json& each : json.at("skipped")) sweep.skipped.push_back({each.at("name"), each.at("reason")});
   sweep.warmup = whole_int(json.at("warmup"));
   sweep.steps = whole_int(json.at("steps"));
   sweep.memory_cap_bytes = whole(json.at("memory_cap_bytes"));
+  sweep.native = json.value("native", "");
+  sweep.no_plan = json.value("no_plan", "");
+  sweep.notes = json.value("notes", std::vector<std::string>());
 }
 
 }  // namespace memtune::sweep

@@ -11,7 +11,8 @@
 namespace memtune::sweep {
 
 inline constexpr const char* kConfigPlaceholder = "config";  // {config}: where its file is
-inline constexpr const char* kArgumentsWord = "{args}";      // its arguments, a word each
+inline constexpr const char* kPlanFile = "memtune_plan.py";
+inline constexpr const char* kArgumentsWord = "{args}";  // its arguments, a word each
 
 struct CommandVariant {
   std::string name;
@@ -20,6 +21,8 @@ struct CommandVariant {
   std::string own = {};                 // of a trainer's: the variant as the user has it, which may be this one
   std::vector<std::string> parts = {};  // of a combination what makes one of its changes each; not all are variants
   std::string like = {};                // memtune's own strategy that does nearly the same; "": none is known
+  bool planned = false;                 // it is run under a plan in Python, kPlanFile of its trial's folder
+  std::string plan_text = {};           // which is that
 };
 
 struct SkippedVariant {
@@ -34,6 +37,9 @@ struct CommandSweep {
   std::vector<SkippedVariant> skipped;
   int warmup = 2, steps = 5;
   int64_t memory_cap_bytes = 0;  // of the device, PyTorch's own limit; 0: none
+  std::string native = {};       // folder of the sweep of memtune's own that chose among them, in this one's; "": none
+  std::string no_plan = {};      // why none of them is run under a plan, where one was looked for
+  std::vector<std::string> notes = {};  // for people
 };
 void to_json(nlohmann::json& json, const CommandSweep& sweep);  // without the texts of files
 void from_json(const nlohmann::json& json, CommandSweep& sweep);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/process/interrupt.h"
 #include "core/sweep/command_line.h"
 #include "core/sweep/trial_key.h"
 
@@ -45,6 +46,7 @@ bool Loop::run_proposals() {
     directory_.write_record(record_);
     if (!turns_.run_first_round(begin)) return false;
     proposed = subject_.next(turns_.trials());
+    if (process::interrupted()) return false;
   } while (!proposed.empty() && begin < turns_.trials().size());
   directory_.write_record(record_);
   return turns_.run_later_rounds();

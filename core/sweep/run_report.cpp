@@ -98,6 +98,10 @@ std::vector<std::string> notes_of(const std::vector<TrialSpec>& trials) {
 // What was started, or would have been; and losses beside those of the one that the others are compared with.
 void add_command(const RunDirectory& directory, const SweepRecord& record, report::Report& report) {
   const CommandSweep& sweep = *record.command;
+  report.planned = !sweep.native.empty();
+  report.trainer = sweep.trainer;
+  report.no_plan = sweep.no_plan;
+  report.notes.insert(report.notes.end(), sweep.notes.begin(), sweep.notes.end());
   for (size_t i = 0; i < report.rows.size(); ++i) {
     result::Row& row = report.rows[i];
     const std::string& name = row.measurement.strategy;
@@ -107,6 +111,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
       row.command = with_config(*variant, (directory / trial->folder).string());
     if (!row.command.empty() && !variant->file_name.empty())
       row.config = (directory / trial->folder / config_file(*variant)).string();
+    if (!row.command.empty() && variant->planned) row.python = (directory / trial->folder / kPlanFile).string();
     row.base = variant == sweep.variants.begin();
     const result::Row* base = report::reference_row(report, row);
     if (base && base != &row && worked(row))

@@ -124,10 +124,11 @@ class Reader {
 
 }  // namespace
 
-NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name) {
+NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
+                         const std::vector<std::string>& command) {
   const std::vector<Row> rows = read_rows(trainer);
   const SpaceProfile profile = read_space_profile(trainer);
-  const OwnSettings own(profile, text, name, {}, profile.releases);
+  const OwnSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
   own.refuse_merges();
   const Reader reader(own);

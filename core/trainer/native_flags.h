@@ -20,8 +20,10 @@ struct NativeFlags {
   std::string strategy;  // memtune's that does nearly what the config has now; "": none is known
 };
 
-// `text` is the config named `name` (.yaml, .yml or .json). UsageError, one line: an unknown trainer, one whose config
+// `text` is the config named `name` (.yaml, .yml or .json), both "" where there is none; settings among the words of
+// `command` win over it. UsageError, one line: an unknown trainer, one whose config
 // says nothing of the model, a config that is none, a key of the wrong kind.
-NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name);
+NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
+                         const std::vector<std::string>& command = {});
 
 }  // namespace memtune::trainer

@@ -15,7 +15,7 @@ class Training:
         self.folder = os.environ["MEMTUNE_ATTACH"]
         self.over = False
         self.raised = None  # what ended the script, once that was told
-        self.batches = self.device_memory = None
+        self.batches = self.device_memory = self.applying = None
         self.reset()
 
     def reset(self):
@@ -138,6 +138,8 @@ class Training:
 
     def begin_update(self):
         self.check_fork()
+        if self.applying is not None:
+            self.applying.check()
         if self.timeline is not None:
             self.timeline.begin_update()
         # An optimizer for each parameter would pay more for the clock than for the update.

@@ -8,6 +8,7 @@ MEMTUNE_ATTACH        the folder that records go to: a file a process, a JSON ob
 MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them but for one between
 MEMTUNE_ATTACH_CUPTI  the library that traces kernels and copies; "": none
 MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may take; 0: all
+MEMTUNE_ATTACH_PLAN   a plan of memtune export's, which the model is trained under; "": none
 """
 
 import os
@@ -148,6 +149,13 @@ def watch_batches(module):
     training.batches = load("memtune_batches").Batches(module)
 
 
+def watch_modules(module):
+    plan = os.environ.get("MEMTUNE_ATTACH_PLAN")
+    if plan:
+        training.applying = load("memtune_applying").Applying(training, plan)
+        training.applying.watch(module)
+
+
 def watch_exceptions():
     previous = sys.excepthook
 
@@ -173,6 +181,7 @@ class Watcher:
 
     modules = {
         "torch.cuda": watch_cuda,
+        "torch.nn.modules.module": watch_modules,
         "torch.optim.optimizer": watch_optimizers,
         "torch.autograd": watch_backward,
         "torch.amp.grad_scaler": watch_scaler,

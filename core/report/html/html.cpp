@@ -15,6 +15,7 @@
 #include "core/report/prediction.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
+#include "core/report/ways.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
 
@@ -85,6 +86,7 @@ class Page {
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";
+    for (const Way& way : ways(report_)) text_ += "<p><b>" + escape(way.head) + ":</b> " + escape(way.text) + "</p>\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";
     if (const std::string more = more_memory_text(report_); !more.empty())

@@ -7,6 +7,7 @@
 #include "core/report/gain.h"
 #include "core/report/prediction.h"
 #include "core/report/saving.h"
+#include "core/report/ways.h"
 #include "core/report/words.h"
 #include "core/result/save_interval.h"
 
@@ -41,8 +42,23 @@ nlohmann::json trial(const Row& row) {
   if (row.passes > 1) json["passes"] = row.passes;
   if (!row.command.empty()) json["command"] = row.command;
   if (!row.config.empty()) json["config"] = row.config;
+  if (!row.python.empty()) json["python"] = row.python;
   if (row.predicted) json["predicted"] = predicted(row);
   return json;
+}
+
+void put_ways(const Report& report, nlohmann::json& json) {
+  json["trainer"] = report.trainer;
+  if (!report.no_plan.empty()) json["no_plan"] = report.no_plan;
+  json["ways"] = nlohmann::json::array();
+  for (const Way& way : ways(report)) {
+    nlohmann::json& each = json["ways"].emplace_back(
+        nlohmann::json{{"by", way.by_plan ? "python" : "keys"}, {"fits", way.fits}, {"text", way.text}});
+    if (!way.row) continue;
+    each["strategy"] = way.row->measurement.strategy;
+    each["step_ms"] = way.row->measurement.step_ms.median;
+    each["peak_bytes"] = peak(*way.row);
+  }
 }
 
 // How to save, where it was measured and a rate of failures is given.
@@ -111,6 +127,7 @@ std::string to_json_text(const Report& report) {
   if (report.global_batch > 0) json["global_batch"] = report.global_batch;
   if (const auto advice = saving(report)) json["saving"] = *advice;
   if (!report.frontiers.empty()) json["frontiers"] = report.frontiers;
+  if (report.planned) put_ways(report, json);
   // File names need not be UTF-8; a report with a replacement character is better than none.
   return print_json(json, 2) + "\n";
 }
@@ -124,6 +141,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
     if (trial.contains("passes")) row.passes = whole(trial.at("passes"), 1);
     row.command = trial.value("command", std::vector<std::string>());
     row.config = trial.value("config", "");
+    row.python = trial.value("python", "");
     if (trial.contains("predicted")) row.predicted = trial.at("predicted").get<result::Predicted>();
     report.rows.push_back(std::move(row));
   }
@@ -140,6 +158,9 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   report.emulated = json.value("emulated", false);
   if (json.contains("frontiers")) json.at("frontiers").get_to(report.frontiers);
   report.notes = json.value("notes", std::vector<std::string>());
+  report.planned = json.contains("ways");
+  report.trainer = json.value("trainer", "");
+  report.no_plan = json.value("no_plan", "");
   return report;
 } catch (const std::exception& error) {
   throw UsageError(what + " is no report of memtune (" + error.what() + "); memtune report --format json makes one");

@@ -9,6 +9,7 @@
 #include "core/report/prediction.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
+#include "core/report/ways.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
 
@@ -103,6 +104,7 @@ class Markdown {
   void put_verdict() {
     const Verdict said = verdict(report_);
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
+    for (const Way& way : ways(report_)) text_ += "\n**" + plain(way.head) + ":** " + plain(way.text) + "\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "\n**Gained:** " + plain(gained) + "\n";
     if (const std::string more = more_memory_text(report_); !more.empty())

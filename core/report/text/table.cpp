@@ -10,6 +10,7 @@
 #include "core/report/ranks.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
+#include "core/report/ways.h"
 #include "core/report/words.h"
 #include "core/result/ranking.h"
 
@@ -135,6 +136,7 @@ class Table {
     if (said.head.empty()) return;
     text_ += "\n";
     put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
+    for (const Way& way : ways(report_)) put_text(" " + way.head + ": ", way.text, way.fits ? Paint::good : Paint::bad);
     if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, Paint::good);
     if (const std::string more = more_memory_text(report_); !more.empty())
       put_text(" More memory: ", more, Paint::bold);

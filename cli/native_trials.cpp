@@ -1,0 +1,172 @@
+#include "cli/native_trials.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/config/strategy.h"
+#include "core/plan/strategy.h"
+#include "core/planner/planner.h"
+#include "core/result/ranking.h"
+#include "core/sweep/plan_proposer.h"
+#include "core/trainer/python_plan.h"
+
+namespace memtune::cli {
+namespace {
+
+using result::Row;
+
+// Says whose trials they are.
+class OwnTrials : public sweep::SweepListener {
+ public:
+  explicit OwnTrials(sweep::SweepListener& to) : to_(to) {}
+
+  void noted(const std::string& note) override { to_.noted(kWhose + note); }
+  void inspecting(const sweep::Phase& phase) override { to_.inspecting(phase); }
+  void planned(const std::vector<sweep::TrialSpec>& trials, size_t, size_t runs) override {
+    to_.planned(trials, 0, runs);
+  }
+  void planning(size_t budget, size_t budgets) override { to_.planning(budget, budgets); }
+  void started(const sweep::TrialSpec& trial, int round) override {
+    sweep::TrialSpec named = trial;
+    named.strategy = kWhose + trial.strategy;
+    to_.started(named, round);
+  }
+  void phase(const sweep::Phase& phase) override { to_.phase(phase); }
+  void ended(const result::Measurement& measurement) override { to_.ended(measurement); }
+
+ private:
+  inline static const std::string kWhose = "memtune's own trials: ";
+  sweep::SweepListener& to_;
+};
+
+}  // namespace
+
+NativeTrials::NativeTrials(sweep::SweepSettings settings, sweep::SweepListener& listener)
+    : settings_(std::move(settings)), listener_(listener), limit_(settings_.time_limit) {
+  settings_.rounds = 1;
+  settings_.dry_run = false;
+  settings_.save_modes.clear();
+  settings_.plans.clear();
+}
+
+bool NativeTrials::run_first(const std::string& strategy) {
+  settings_.budget_bytes = 0;
+  std::vector<std::string> strategies = {"none"};
+  if (!strategy.empty()) strategies.push_back(strategy);
+  return sweep(strategies, sweep::propose_all);
+}
+
+bool NativeTrials::run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) {
+  settings_.budget_bytes = budget_bytes;
+  settings_.notes.clear();  // have been told
+  std::vector<std::string> tried = {"none"};
+  for (const std::string& strategy : strategies)
+    if (std::ranges::count(tried, strategy) == 0 && model_has(strategy)) tried.push_back(strategy);
+  if (budget_bytes <= 0) return sweep(tried, sweep::propose_all);
+  if (std::ranges::count(tried, "checkpoint:full") == 0 && model_has("checkpoint:full"))
+    tried.emplace_back("checkpoint:full");  // that is planned from where none does not fit
+  constexpr bool kDisk = false;  // a plan in Python has none
+  if (!sweep(tried, sweep::propose_plans({budget_bytes, host_budget_bytes}, kDisk))) return false;
+  work_out();
+  return true;
+}
+
+bool NativeTrials::sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer) {
+  using std::chrono::milliseconds;
+  const auto gone = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_);
+  if (limit_.count() > 0) settings_.time_limit = std::max(milliseconds(1), limit_ - gone);
+  settings_.strategies = strategies;
+  OwnTrials listener(listener_);
+  result_ = sweep::run_sweep(settings_, listener, proposer);
+  return !result_.interrupted;
+}
+
+bool NativeTrials::model_has(const std::string& strategy) const try {
+  plan::make_plan(config::Strategy::parse(strategy), result_.record.facts.program);
+  return true;
+} catch (const UsageError&) {
+  return false;
+}
+
+// What was not run.
+void NativeTrials::work_out() {
+  const config::ProgramFacts& program = result_.record.facts.program;
+  for (const sweep::TrialSpec& trial : result_.record.trials) {
+    const auto costs = sweep::read_costs(settings_.directory / trial.folder, program);
+    if (!costs) continue;
+    const planner::Planner planner(program, *costs);
+    for (const std::string& name : settings_.strategies) {
+      const auto predicted = planner.predict(plan::make_plan(config::Strategy::parse(name), program));
+      paper_[name] = {predicted.step_ms, predicted.peak_bytes, false};
+    }
+    return;
+  }
+}
+
+const Row* NativeTrials::row(const std::string& strategy) const {
+  const auto found =
+      std::ranges::find_if(result_.report.rows, [&](const Row& row) { return row.measurement.strategy == strategy; });
+  return found == result_.report.rows.end() ? nullptr : &*found;
+}
+
+std::optional<NativeStep> NativeTrials::step(const std::string& strategy) const {
+  const Row* measured = row(strategy);
+  if (measured && result::usable(measured->measurement))
+    return NativeStep{measured->measurement.step_ms.median, peak(*measured)};
+  const auto known = paper_.find(strategy);
+  return measured || known == paper_.end() ? std::nullopt : std::optional(known->second);
+}
+
+std::string NativeTrials::failure() const {
+  const auto worked = [](const Row& row) { return result::usable(row.measurement); };
+  if (std::ranges::any_of(result_.report.rows, worked)) return "";
+  const Row* none = row("none");
+  return none ? to_string(none->measurement.outcome) + ": " + none->measurement.reason : "no trial has run";
+}
+
+// The fastest plan that keeps the budget; without one what is recommended.
+const Row* NativeTrials::planned_row() const {
+  const Row* best = nullptr;
+  const result::Ranking ranking{std::span<const Row>(result_.report.rows)};
+  for (const Row& row : result_.report.rows) {
+    if (settings_.budget_bytes <= 0 ? !row.recommended : !is_planned(row)) continue;
+    if (!result::can_be_chosen(row.measurement)) continue;
+    if (settings_.budget_bytes > 0 && peak(row) > settings_.budget_bytes) continue;
+    if (!best || ranking.faster(row, *best)) best = &row;
+  }
+  return best;
+}
+
+NativePlan NativeTrials::plan(const std::function<bool(const std::string&)>& has_keys) const {
+  const std::string budget = format_bytes(settings_.budget_bytes);
+  const Row* none = row("none");
+  if (settings_.budget_bytes > 0 && none && result::usable(none->measurement) && peak(*none) <= settings_.budget_bytes)
+    return {"", "",
+            "none is needed: with everything kept memtune's own trial takes " + format_bytes(peak(*none)) + " of " +
+                budget};
+  const Row* best = planned_row();
+  if (!best) return {"", "", "memtune's own trials found no plan that keeps " + budget};
+  const std::string& name = best->measurement.strategy;
+  if (!is_planned(*best) && (name == "none" || has_keys(name)))
+    return {"", "", "none is needed: the best of memtune's own trials is " + name};
+  const std::optional<config::Plan> plan = sweep::read_plan(settings_.directory / best->measurement.plan);
+  if (!plan) return {"", "", "the plan of " + name + " is not in " + settings_.directory.string() + " any more"};
+  try {
+    trainer::PythonPlan python = trainer::write_python_plan(*plan, result_.record.facts.program, *best, result_.report);
+    return {name, std::move(python.text), "", std::move(python.notes)};
+  } catch (const UsageError& error) {
+    return {"", "", error.what()};
+  }
+}
+
+std::pair<double, double> NativeTrials::work() const {
+  for (const Row& row : result_.report.rows)
+    if (result::usable(row.measurement))
+      return {result::amount(row.measurement, result::Work::sample),
+              result::amount(row.measurement, result::Work::token)};
+  return {0, 0};
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,65 @@
+// What memtune's own engines tell of the model that somebody's training command trains: trials in a folder of their
+// own, one round each, since the command itself has the last word.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/sweep/sweep.h"
+
+namespace memtune::cli {
+
+struct NativeStep {
+  double step_ms = 0;
+  int64_t peak_bytes = 0;
+  bool measured = true;  // else on paper
+};
+
+// For a training loop of the model, as Python; or why there is none.
+struct NativePlan {
+  std::string strategy, text;  // "": none
+  std::string why_none;
+  std::vector<std::string> notes = {};  // what Python does otherwise
+};
+
+class NativeTrials {
+ public:
+  // `settings` say the model and how it is trained; their strategies and budget are not looked at. All outlive it.
+  NativeTrials(sweep::SweepSettings settings, sweep::SweepListener& listener);
+
+  // `none` and a strategy more, where one is named. False when a signal came. Throws as run_sweep.
+  bool run_first(const std::string& strategy);
+  // A plan for the budget and what comes near it of the strategies; those that the model does not have are left out.
+  // `budget_bytes` 0: none; all strategies are run. `host_budget_bytes` of plans, 0: none.
+  bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes);
+
+  // Measured, else on paper where that is known; nothing: it did not work, or nobody knows.
+  std::optional<NativeStep> step(const std::string& strategy) const;
+  std::string failure() const;  // of `none`, where no trial worked: "device_oom: ..."
+  // Where the budget of the last run() is not kept by `none`; `has_keys` says of a strategy that no Python is needed.
+  NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const;
+  // Samples and tokens of a step; 0: not known.
+  std::pair<double, double> work() const;
+
+ private:
+  bool sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer);
+  bool model_has(const std::string& strategy) const;
+  void work_out();
+  const result::Row* row(const std::string& strategy) const;
+  const result::Row* planned_row() const;
+
+  sweep::SweepSettings settings_;
+  sweep::SweepListener& listener_;
+  const std::chrono::milliseconds limit_;  // of all sweeps, and of what goes on between them; 0: none
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  sweep::SweepResult result_;
+  std::map<std::string, NativeStep> paper_;
+};
+
+}  // namespace memtune::cli

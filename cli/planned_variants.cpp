@@ -1,0 +1,215 @@
+#include "cli/planned_variants.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/process/interrupt.h"
+#include "core/result/ranking.h"
+
+namespace memtune::cli {
+namespace {
+
+using result::Measurement;
+using result::Outcome;
+using sweep::CommandSweep;
+using sweep::CommandVariant;
+using sweep::TrialState;
+
+constexpr size_t kMostSettings = 3;  // beside the command as it is
+constexpr int kMostSmaller = 2;      // where none of them kept the budget
+constexpr size_t kMostPlans = 3;
+constexpr double kSameWork = 0.02;
+
+bool lacks_memory(const Measurement& m) { return m.outcome == Outcome::device_oom || m.outcome == Outcome::host_oom; }
+
+// The strategy that a variant is like; of a loop without a trainer that it keeps everything.
+std::string like(const CommandVariant& variant, const CommandSweep& sweep) {
+  return sweep.trainer.empty() ? "none" : variant.like;
+}
+
+// What keeps everything, so that the plan alone decides: own, else the first that does.
+const CommandVariant& base_of_plans(const CommandSweep& sweep) {
+  for (const CommandVariant& variant : sweep.variants)
+    if (!variant.planned && like(variant, sweep) == "none") return variant;
+  return sweep.variants.front();
+}
+
+const Measurement* find(std::span<const TrialState> tried, const std::string& name) {
+  const auto found = std::ranges::find_if(tried, [&](const TrialState& each) { return each.spec.strategy == name; });
+  return found == tried.end() ? nullptr : &found->measurement;
+}
+
+}  // namespace
+
+PlannedVariants::PlannedVariants(NativeTrials& native, std::vector<std::string> strategies, int64_t budget_bytes,
+                                 bool asked, bool dry_run)
+    : native_(native),
+      strategies_(std::move(strategies)),
+      budget_bytes_(budget_bytes),
+      asked_(asked),
+      dry_run_(dry_run) {}
+
+std::optional<std::vector<std::string>> PlannedVariants::next(std::span<const TrialState> tried, CommandSweep& sweep) {
+  if (all_) return {};
+  if (tried.empty()) return begin(sweep);
+  return tried.size() == 1 ? choose(tried, sweep) : correct(tried, sweep);
+}
+
+std::optional<PlannedVariants::Names> PlannedVariants::begin(CommandSweep& sweep) {
+  sweep.native = "native";
+  if (dry_run_) return Names{sweep.variants.front().name};
+  std::string why;
+  try {
+    if (!native_.run_first(like(sweep.variants.front(), sweep))) return Names{};
+    why = native_.failure();
+    if (why.starts_with(to_string(Outcome::device_oom)) || why.starts_with(to_string(Outcome::host_oom))) why = "";
+  } catch (const Error& error) {
+    if (asked_) throw;
+    why = error.what();
+  }
+  if (why.empty()) return Names{sweep.variants.front().name};
+  if (asked_) throw UsageError("memtune's own engines do not run the model, so there is no plan: " + why);
+  all_ = true;
+  sweep.native = "";
+  sweep.notes.push_back(
+      "memtune's own engines do not run the model, so nothing is planned and all settings are tried: " + why);
+  return {};
+}
+
+PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried, CommandSweep& sweep) {
+  const Measurement& own = tried.front().measurement;
+  if (!result::usable(own) && !lacks_memory(own)) {
+    sweep.no_plan = "the command as it is did not work, so nothing was planned";
+    return {};
+  }
+  measure_difference(own, sweep);
+  if (!run_native(sweep)) return {};
+  rank_settings(sweep);
+  tell_left_out(sweep);
+  Names names;
+  const auto keeps = [&](const Setting& each) {
+    return native_budget() == 0 || each.step.peak_bytes <= native_budget();
+  };
+  while (!later_.empty() && names.size() < kMostSettings && keeps(later_.front())) {
+    names.push_back(later_.front().name);
+    later_.erase(later_.begin());
+  }
+  add_plan(sweep, names);
+  return names.empty() ? correct(tried, sweep) : names;
+}
+
+// On a CPU what moves to host memory stays in the process, whose memory is measured.
+void PlannedVariants::measure_difference(const Measurement& own, CommandSweep& sweep) {
+  host_bytes_ = own.device.starts_with("CPU") ? 1 : 0;
+  if (!result::usable(own)) return;
+  const auto same = native_.step(like(sweep.variants.front(), sweep));
+  if (same && budget_bytes_ > 0) {
+    more_bytes_ = own.peak_bytes.allocated - same->peak_bytes;
+    sweep.notes.push_back("the command holds " + format_bytes(std::abs(more_bytes_)) +
+                          (more_bytes_ < 0 ? " less" : " more") +
+                          " at its peak than memtune's own trial of the same (" + like(sweep.variants.front(), sweep) +
+                          "): planned is for " + format_bytes(std::max<int64_t>(0, native_budget())));
+  }
+  const auto [samples, tokens] = native_.work();
+  const double own_tokens = result::amount(own, result::Work::token);
+  if (tokens > 0 && own_tokens > 0 && std::abs(own_tokens / tokens - 1) > kSameWork)
+    sweep.notes.push_back("a step of the command has " + std::to_string(std::llround(own_tokens)) +
+                          " tokens, of memtune's own trials " + std::to_string(std::llround(tokens)) +
+                          ": --batch, --seq and --accumulate say what it trains");
+}
+
+bool PlannedVariants::run_native(const CommandSweep& sweep) {
+  if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // nothing is left to plan for
+  Names strategies;
+  for (const CommandVariant& variant : sweep.variants)
+    if (!variant.planned && !variant.like.empty()) strategies.push_back(variant.like);
+  if (budget_bytes_ <= 0) strategies.insert(strategies.end(), strategies_.begin(), strategies_.end());
+  return native_.run(strategies, native_budget(), host_bytes_) && !process::interrupted();
+}
+
+// One of each strategy: those that keep the budget by time, then the others by memory.
+void PlannedVariants::rank_settings(const CommandSweep& sweep) {
+  Names known = {like(sweep.variants.front(), sweep)};
+  for (const CommandVariant& variant : sweep.variants) {
+    if (variant.planned || variant.like.empty() || std::ranges::count(known, variant.like) > 0) continue;
+    known.push_back(variant.like);
+    if (const auto step = native_.step(variant.like)) later_.push_back({variant.name, *step});
+  }
+  const int64_t budget = native_budget();
+  std::ranges::stable_sort(later_, {}, [&](const Setting& each) {
+    const bool breaks = budget_bytes_ > 0 && each.step.peak_bytes > budget;
+    return std::pair(breaks, breaks ? static_cast<double>(each.step.peak_bytes) : each.step.step_ms);
+  });
+}
+
+void PlannedVariants::tell_left_out(CommandSweep& sweep) const {
+  Names unknown;
+  for (const CommandVariant& variant : sweep.variants)
+    if (!variant.planned && &variant != &sweep.variants.front() && variant.parts.empty() && variant.like.empty())
+      unknown.push_back(variant.name);
+  sweep.skipped.clear();
+  if (!unknown.empty())
+    sweep.notes.push_back("not tried, for no trial of memtune's own tells what they take (--all-settings runs them): " +
+                          join(unknown, ", "));
+}
+
+void PlannedVariants::add_plan(CommandSweep& sweep, Names& to) {
+  if (budget_bytes_ > 0 && native_budget() <= 0) {
+    sweep.no_plan = "what the command holds beside what memtune plans leaves nothing of " +
+                    format_bytes(budget_bytes_) + " to plan for";
+    return;
+  }
+  const auto has_keys = [&](const std::string& strategy) {
+    return std::ranges::any_of(sweep.variants, [&](const CommandVariant& each) { return each.like == strategy; });
+  };
+  NativePlan plan = native_.plan(has_keys);
+  if (plan.text.empty()) {
+    sweep.no_plan = plan.why_none;
+    return;
+  }
+  CommandVariant variant = base_of_plans(sweep);
+  const std::string base = variant.name;
+  variant.name = budget_bytes_ > 0 ? "plan:" + format_bytes(budget_bytes_) : "plan:" + plan.strategy;
+  if (!plans_.empty()) variant.name += "-" + std::to_string(plans_.size() + 1);
+  variant.planned = true;
+  variant.plan_text = std::move(plan.text);
+  variant.parts.clear();
+  variant.like = "";
+  for (const std::string& note : plan.notes) sweep.notes.push_back(variant.name + ": " + note);
+  if (base != sweep.variants.front().name && plans_.empty())
+    sweep.notes.push_back(variant.name + " is run with the settings of " + base + ", as the plan takes their place");
+  plans_.push_back(variant.name);
+  to.push_back(variant.name);
+  sweep.variants.push_back(std::move(variant));
+}
+
+bool PlannedVariants::fits(const Measurement& m) const {
+  return result::usable(m) && (budget_bytes_ <= 0 || m.peak_bytes.allocated <= budget_bytes_);
+}
+
+PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> tried, CommandSweep& sweep) {
+  Names names;
+  const auto is_plan = [&](const TrialState& each) { return std::ranges::count(plans_, each.spec.strategy) > 0; };
+  const bool kept =
+      std::ranges::any_of(tried, [&](const TrialState& each) { return !is_plan(each) && fits(each.measurement); });
+  if (!kept && !later_.empty() && smaller_++ < kMostSmaller) {
+    names.push_back(later_.front().name);
+    later_.erase(later_.begin());
+  }
+  const Measurement* last = plans_.empty() ? nullptr : find(tried, plans_.back());
+  if (!last || budget_bytes_ <= 0 || plans_.size() >= kMostPlans || fits(*last)) return names;
+  if (!result::usable(*last) && !lacks_memory(*last)) return names;
+  // By how much it broke the budget is not known of what did not fit the device.
+  broken_bytes_ += result::usable(*last) ? last->peak_bytes.allocated - budget_bytes_ : native_budget() / 10;
+  if (native_budget() <= 0 || !run_native(sweep)) return names;
+  const std::string before = sweep.no_plan;
+  add_plan(sweep, names);
+  sweep.no_plan = before;  // there was one
+  return names;
+}
+
+}  // namespace memtune::cli

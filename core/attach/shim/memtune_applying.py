@@ -1,0 +1,100 @@
+"""A plan as export writes it, put to work on the model that the process trains: before its first forward with gradients.
+
+Modules are told of as they are called, outermost first; the first that the file's apply() takes is the model. A process
+that steps without one would measure something else: it ends, with apply()'s reason.
+"""
+
+import functools
+import sys
+
+import memtune_parts
+
+
+class Applying:
+    """Of a Training. Until the plan is at work a hook of all modules is there; then nothing of this runs any more."""
+
+    def __init__(self, training, path):
+        self.training, self.path = training, path
+        self.applied = False
+        self.known = set()  # modules that are in one that was tried, by their id()
+        self.reason = "no model was called with gradients before its first update"
+        self.handle = self.plans = None
+
+    def watch(self, modules):
+        """`modules`: torch.nn.modules.module."""
+        self.handle = modules.register_module_forward_pre_hook(self.before_forward)
+
+    def before_forward(self, module, arguments):
+        import torch
+
+        if torch.compiler.is_compiling() or not torch.is_grad_enabled() or id(module) in self.known:
+            return
+        self.known.update(map(id, module.modules()))
+        if next(module.parameters(), None) is None:
+            return
+        if self.apply_to(module) is not None:
+            self.applied = True
+            self.handle.remove()
+            self.known = set()
+            self.training.write(record="plan", applied=True)
+
+    def apply_to(self, module):
+        """None: it was not taken."""
+        import torch
+
+        if isinstance(module, torch.nn.DataParallel):
+            self.reason = "torch.nn.DataParallel runs copies of the model, which have no plan"
+            return None
+        try:
+            return self.load().apply(module)
+        except Exception as error:
+            self.reason = "%s%s" % ("" if type(error).__name__ == "PlanError" else type(error).__name__ + ": ", error)
+            return None
+
+    def load(self):
+        """Under the name that the script would import it by, so that no other plan is put on top of it unseen."""
+        if self.plans is None:
+            from importlib.util import module_from_spec, spec_from_file_location
+
+            spec = spec_from_file_location("memtune_plan", self.path)
+            plans = sys.modules["memtune_plan"] = module_from_spec(spec)
+            spec.loader.exec_module(plans)
+            self.plans = plans
+            self.tell_warnings()
+        return self.plans
+
+    def tell_warnings(self):
+        """What of the plan is not done is a note too."""
+        import warnings
+
+        show = warnings.showwarning
+
+        @functools.wraps(show)
+        def showwarning(message, *arguments, **named):
+            if str(message).startswith("memtune_plan: "):
+                self.training.note(str(message))
+            return show(message, *arguments, **named)
+
+        warnings.showwarning = showwarning
+
+    def check(self):
+        """Before an update; SystemExit where the plan is not at work."""
+        if self.applied:
+            return
+        self.explain()
+        self.training.over = True
+        self.training.write(record="plan", applied=False, reason=self.reason)
+        raise SystemExit(0)
+
+    def explain(self):
+        """A model whose compiled forward no hook sees says what is wrong when it is asked."""
+        try:
+            root, _ = memtune_parts.find_blocks(set())
+            if root is None or id(root) in self.known:
+                return
+            plan = self.apply_to(root)
+            if plan is not None:
+                plan.remove()
+                self.reason = "the model's forward could not be seen before it ran"
+        except Exception:  # the reason stays what it is
+            pass
