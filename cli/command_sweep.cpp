@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/config/strategy.h"
+#include "core/report/ways.h"
 #include "core/result/ranking.h"
 #include "core/sweep/command_line.h"
 #include "core/trainer/space.h"
@@ -98,7 +99,8 @@ void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
 std::string later_text(const CommandSweepFlags& flags) {
   std::vector<std::string> names;
   for (const sweep::CommandVariant& variant : flags.settings.sweep.variants)
-    if (!variant.like.empty() && variant.own != variant.name) names.push_back(variant.name + " (" + variant.like + ")");
+    if (is_about_strategies(variant, flags.settings.sweep.variants) && variant.own != variant.name)
+      names.push_back(variant.name + " (" + variant.like + ")");
   const std::string settings =
       names.empty() ? "" : "those that keep the budget and are the fastest of\n#   " + join(names, ", ") + ";\n# and ";
   return "# then, by memtune's own trials of the model: " + settings + "a plan as memtune_plan.py\n";
@@ -120,7 +122,19 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
   if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
   const auto row = std::ranges::find_if(result.report.rows, &result::Row::recommended);
   if (row == result.report.rows.end()) return say(console, "next: " + way_out(flags, result.report));
-  say(console, "next: " + sweep::shell_line(row->command));
+  if (!result.report.planned) return say(console, "next: " + sweep::shell_line(row->command));
+  const std::string run = "memtune export " + sweep::shell_line({flags.answer.out});
+  std::vector<std::string> lines;
+  for (const report::Way& way : report::ways(result.report)) {
+    if (!way.fits) continue;
+    const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
+    if (way.by_plan)
+      lines.push_back(run + " --trainer python -o memtune_plan.py writes " + way.text);
+    else if (!flags.trainer.empty())
+      lines.push_back(run + " --trainer " + flags.trainer + into + " writes " + way.text);
+  }
+  lines.push_back("memtune view " + sweep::shell_line({flags.answer.out}));
+  for (size_t i = 0; i < lines.size(); ++i) say(console, (i == 0 ? "next: " : "  or: ") + lines[i]);
 }
 
 }  // namespace
@@ -130,7 +144,7 @@ int sweep_command(CommandSweepFlags flags) {
   flags.settings.native = native_figures(flags);
   add_variants(flags, flags.settings.sweep);
   Progress progress(flags.answer.console);
-  std::optional<NativeTrials> native;
+  std::optional<NativeSweeps> native;
   std::optional<PlannedVariants> planned;
   if (flags.native) {
     const int64_t cap = flags.settings.sweep.memory_cap_bytes;

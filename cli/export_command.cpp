@@ -3,6 +3,7 @@
 
 #include "cli/app.h"
 #include "cli/export_check.h"
+#include "cli/export_variant.h"
 #include "cli/finished_run.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
@@ -101,10 +102,12 @@ int run_command(const ExportFlags& flags) {
   if (!flags.check.empty())
     return check_trainer_config({flags.trainer, flags.check, flags.run, settings.releases, flags.console});
   const FinishedRun run = open_run(flags.run);
-  if (is_of_commands(run.report))
-    throw UsageError("'" + flags.run +
-                     "' is the sweep of a training command, whose answer is a command: memtune report " + flags.run +
-                     " --format json has it as \"command\" of the trial");
+  if (is_of_commands(run.report)) {
+    const std::string text =
+        exported_variant(run, {flags.run, flags.trainer, flags.strategy, flags.into, flags.console});
+    write_output(flags.in_place ? flags.into : flags.output, text);
+    return kDone;
+  }
   const result::Row& row = find_row(run.report, flags.strategy);
   if (flags.trainer == kPython) return write_python(flags, run, row);
   if (!flags.into.empty()) {

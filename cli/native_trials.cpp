@@ -43,7 +43,7 @@ class OwnTrials : public sweep::SweepListener {
 
 }  // namespace
 
-NativeTrials::NativeTrials(sweep::SweepSettings settings, sweep::SweepListener& listener)
+NativeSweeps::NativeSweeps(sweep::SweepSettings settings, sweep::SweepListener& listener)
     : settings_(std::move(settings)), listener_(listener), limit_(settings_.time_limit) {
   settings_.rounds = 1;
   settings_.dry_run = false;
@@ -51,14 +51,14 @@ NativeTrials::NativeTrials(sweep::SweepSettings settings, sweep::SweepListener& 
   settings_.plans.clear();
 }
 
-bool NativeTrials::run_first(const std::string& strategy) {
+bool NativeSweeps::run_first(const std::string& strategy) {
   settings_.budget_bytes = 0;
   std::vector<std::string> strategies = {"none"};
   if (!strategy.empty()) strategies.push_back(strategy);
   return sweep(strategies, sweep::propose_all);
 }
 
-bool NativeTrials::run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) {
+bool NativeSweeps::run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) {
   settings_.budget_bytes = budget_bytes;
   settings_.notes.clear();  // have been told
   std::vector<std::string> tried = {"none"};
@@ -73,7 +73,7 @@ bool NativeTrials::run(const std::vector<std::string>& strategies, int64_t budge
   return true;
 }
 
-bool NativeTrials::sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer) {
+bool NativeSweeps::sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer) {
   using std::chrono::milliseconds;
   const auto gone = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_);
   if (limit_.count() > 0) settings_.time_limit = std::max(milliseconds(1), limit_ - gone);
@@ -83,7 +83,7 @@ bool NativeTrials::sweep(const std::vector<std::string>& strategies, const sweep
   return !result_.interrupted;
 }
 
-bool NativeTrials::model_has(const std::string& strategy) const try {
+bool NativeSweeps::model_has(const std::string& strategy) const try {
   plan::make_plan(config::Strategy::parse(strategy), result_.record.facts.program);
   return true;
 } catch (const UsageError&) {
@@ -91,7 +91,7 @@ bool NativeTrials::model_has(const std::string& strategy) const try {
 }
 
 // What was not run.
-void NativeTrials::work_out() {
+void NativeSweeps::work_out() {
   const config::ProgramFacts& program = result_.record.facts.program;
   for (const sweep::TrialSpec& trial : result_.record.trials) {
     const auto costs = sweep::read_costs(settings_.directory / trial.folder, program);
@@ -105,13 +105,13 @@ void NativeTrials::work_out() {
   }
 }
 
-const Row* NativeTrials::row(const std::string& strategy) const {
+const Row* NativeSweeps::row(const std::string& strategy) const {
   const auto found =
       std::ranges::find_if(result_.report.rows, [&](const Row& row) { return row.measurement.strategy == strategy; });
   return found == result_.report.rows.end() ? nullptr : &*found;
 }
 
-std::optional<NativeStep> NativeTrials::step(const std::string& strategy) const {
+std::optional<NativeStep> NativeSweeps::step(const std::string& strategy) const {
   const Row* measured = row(strategy);
   if (measured && result::usable(measured->measurement))
     return NativeStep{measured->measurement.step_ms.median, peak(*measured)};
@@ -119,7 +119,7 @@ std::optional<NativeStep> NativeTrials::step(const std::string& strategy) const 
   return measured || known == paper_.end() ? std::nullopt : std::optional(known->second);
 }
 
-std::string NativeTrials::failure() const {
+std::string NativeSweeps::failure() const {
   const auto worked = [](const Row& row) { return result::usable(row.measurement); };
   if (std::ranges::any_of(result_.report.rows, worked)) return "";
   const Row* none = row("none");
@@ -127,7 +127,7 @@ std::string NativeTrials::failure() const {
 }
 
 // The fastest plan that keeps the budget; without one what is recommended.
-const Row* NativeTrials::planned_row() const {
+const Row* NativeSweeps::planned_row() const {
   const Row* best = nullptr;
   const result::Ranking ranking{std::span<const Row>(result_.report.rows)};
   for (const Row& row : result_.report.rows) {
@@ -139,7 +139,7 @@ const Row* NativeTrials::planned_row() const {
   return best;
 }
 
-NativePlan NativeTrials::plan(const std::function<bool(const std::string&)>& has_keys) const {
+NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has_keys) const {
   const std::string budget = format_bytes(settings_.budget_bytes);
   const Row* none = row("none");
   if (settings_.budget_bytes > 0 && none && result::usable(none->measurement) && peak(*none) <= settings_.budget_bytes)
@@ -161,12 +161,10 @@ NativePlan NativeTrials::plan(const std::function<bool(const std::string&)>& has
   }
 }
 
-std::pair<double, double> NativeTrials::work() const {
+double NativeSweeps::tokens() const {
   for (const Row& row : result_.report.rows)
-    if (result::usable(row.measurement))
-      return {result::amount(row.measurement, result::Work::sample),
-              result::amount(row.measurement, result::Work::token)};
-  return {0, 0};
+    if (result::usable(row.measurement)) return result::amount(row.measurement, result::Work::token);
+  return 0;
 }
 
 }  // namespace memtune::cli

@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/sweep/sweep.h"
@@ -30,22 +29,34 @@ struct NativePlan {
 
 class NativeTrials {
  public:
-  // `settings` say the model and how it is trained; their strategies and budget are not looked at. All outlive it.
-  NativeTrials(sweep::SweepSettings settings, sweep::SweepListener& listener);
+  virtual ~NativeTrials() = default;
 
   // `none` and a strategy more, where one is named. False when a signal came. Throws as run_sweep.
-  bool run_first(const std::string& strategy);
+  virtual bool run_first(const std::string& strategy) = 0;
   // A plan for the budget and what comes near it of the strategies; those that the model does not have are left out.
   // `budget_bytes` 0: none; all strategies are run. `host_budget_bytes` of plans, 0: none.
-  bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes);
+  virtual bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) = 0;
 
   // Measured, else on paper where that is known; nothing: it did not work, or nobody knows.
-  std::optional<NativeStep> step(const std::string& strategy) const;
-  std::string failure() const;  // of `none`, where no trial worked: "device_oom: ..."
+  virtual std::optional<NativeStep> step(const std::string& strategy) const = 0;
+  virtual std::string failure() const = 0;  // of `none`, where no trial worked: "device_oom: ..."
   // Where the budget of the last run() is not kept by `none`; `has_keys` says of a strategy that no Python is needed.
-  NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const;
-  // Samples and tokens of a step; 0: not known.
-  std::pair<double, double> work() const;
+  virtual NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
+  virtual double tokens() const = 0;  // of a step; 0: not known
+};
+
+// By sweeps of the model, all in one folder.
+class NativeSweeps : public NativeTrials {
+ public:
+  // `settings` say the model and how it is trained; their strategies and budget are not looked at. All outlive it.
+  NativeSweeps(sweep::SweepSettings settings, sweep::SweepListener& listener);
+
+  bool run_first(const std::string& strategy) override;
+  bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) override;
+  std::optional<NativeStep> step(const std::string& strategy) const override;
+  std::string failure() const override;
+  NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const override;
+  double tokens() const override;
 
  private:
   bool sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer);

@@ -45,6 +45,14 @@ const Measurement* find(std::span<const TrialState> tried, const std::string& na
 
 }  // namespace
 
+bool is_about_strategies(const CommandVariant& variant, std::span<const CommandVariant> variants) {
+  const auto says_nothing = [&](const std::string& part) {
+    const auto alone = std::ranges::find(variants, part, &CommandVariant::name);
+    return alone != variants.end() && alone->like.empty();
+  };
+  return !variant.planned && !variant.like.empty() && std::ranges::none_of(variant.parts, says_nothing);
+}
+
 PlannedVariants::PlannedVariants(NativeTrials& native, std::vector<std::string> strategies, int64_t budget_bytes,
                                  bool asked, bool dry_run)
     : native_(native),
@@ -94,10 +102,7 @@ PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried
   const auto keeps = [&](const Setting& each) {
     return native_budget() == 0 || each.step.peak_bytes <= native_budget();
   };
-  while (!later_.empty() && names.size() < kMostSettings && keeps(later_.front())) {
-    names.push_back(later_.front().name);
-    later_.erase(later_.begin());
-  }
+  while (!later_.empty() && names.size() < kMostSettings && keeps(later_.front())) take(later_.begin(), names);
   add_plan(sweep, names);
   return names.empty() ? correct(tried, sweep) : names;
 }
@@ -114,7 +119,7 @@ void PlannedVariants::measure_difference(const Measurement& own, CommandSweep& s
                           " at its peak than memtune's own trial of the same (" + like(sweep.variants.front(), sweep) +
                           "): planned is for " + format_bytes(std::max<int64_t>(0, native_budget())));
   }
-  const auto [samples, tokens] = native_.work();
+  const double tokens = native_.tokens();
   const double own_tokens = result::amount(own, result::Work::token);
   if (tokens > 0 && own_tokens > 0 && std::abs(own_tokens / tokens - 1) > kSameWork)
     sweep.notes.push_back("a step of the command has " + std::to_string(std::llround(own_tokens)) +
@@ -126,7 +131,7 @@ bool PlannedVariants::run_native(const CommandSweep& sweep) {
   if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // nothing is left to plan for
   Names strategies;
   for (const CommandVariant& variant : sweep.variants)
-    if (!variant.planned && !variant.like.empty()) strategies.push_back(variant.like);
+    if (is_about_strategies(variant, sweep.variants)) strategies.push_back(variant.like);
   if (budget_bytes_ <= 0) strategies.insert(strategies.end(), strategies_.begin(), strategies_.end());
   return native_.run(strategies, native_budget(), host_bytes_) && !process::interrupted();
 }
@@ -134,8 +139,9 @@ bool PlannedVariants::run_native(const CommandSweep& sweep) {
 // One of each strategy: those that keep the budget by time, then the others by memory.
 void PlannedVariants::rank_settings(const CommandSweep& sweep) {
   Names known = {like(sweep.variants.front(), sweep)};
+  if (const auto own = native_.step(known.front())) least_bytes_ = own->peak_bytes;
   for (const CommandVariant& variant : sweep.variants) {
-    if (variant.planned || variant.like.empty() || std::ranges::count(known, variant.like) > 0) continue;
+    if (!is_about_strategies(variant, sweep.variants) || std::ranges::count(known, variant.like) > 0) continue;
     known.push_back(variant.like);
     if (const auto step = native_.step(variant.like)) later_.push_back({variant.name, *step});
   }
@@ -144,6 +150,18 @@ void PlannedVariants::rank_settings(const CommandSweep& sweep) {
     const bool breaks = budget_bytes_ > 0 && each.step.peak_bytes > budget;
     return std::pair(breaks, breaks ? static_cast<double>(each.step.peak_bytes) : each.step.step_ms);
   });
+}
+
+void PlannedVariants::take(std::vector<Setting>::iterator setting, Names& to) {
+  least_bytes_ = std::min(least_bytes_, setting->step.peak_bytes);
+  to.push_back(setting->name);
+  later_.erase(setting);
+}
+
+// What took more in own trials than something that broke the budget would break it too.
+void PlannedVariants::take_smaller(Names& to) {
+  const auto least = std::ranges::min_element(later_, {}, [](const Setting& each) { return each.step.peak_bytes; });
+  if (least != later_.end() && least->step.peak_bytes < least_bytes_) take(least, to);
 }
 
 void PlannedVariants::tell_left_out(CommandSweep& sweep) const {
@@ -196,10 +214,7 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   const auto is_plan = [&](const TrialState& each) { return std::ranges::count(plans_, each.spec.strategy) > 0; };
   const bool kept =
       std::ranges::any_of(tried, [&](const TrialState& each) { return !is_plan(each) && fits(each.measurement); });
-  if (!kept && !later_.empty() && smaller_++ < kMostSmaller) {
-    names.push_back(later_.front().name);
-    later_.erase(later_.begin());
-  }
+  if (!kept && smaller_++ < kMostSmaller) take_smaller(names);
   const Measurement* last = plans_.empty() ? nullptr : find(tried, plans_.back());
   if (!last || budget_bytes_ <= 0 || plans_.size() >= kMostPlans || fits(*last)) return names;
   if (!result::usable(*last) && !lacks_memory(*last)) return names;

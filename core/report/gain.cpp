@@ -63,7 +63,7 @@ std::string gain_text(const Report& report) {
   const Row* row = recommended(report);
   const Row* base = own(report);
   if (!row || !base || report.rows.size() < 2) return "";
-  return what_is_gained(report, *row, *base) +
+  return what_is_gained(report, *row, *base) + (row->python.empty() ? "" : "; its plan is " + row->python) +
          (row->config.empty() || row == base ? "" : "; its config is " + row->config);
 }
 

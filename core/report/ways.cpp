@@ -55,7 +55,7 @@ std::vector<Way> ways(const Report& report) {
   Rows settings, plans;
   for (const Row& row : report.rows)
     if (row.measurement.outcome != result::Outcome::skipped) (row.python.empty() ? settings : plans).push_back(&row);
-  Way keys{report.trainer.empty() ? "As it is" : "In " + report.trainer + "'s keys", ""};
+  Way keys{report.trainer.empty() ? "As it is" : "In keys of " + report.trainer, ""};
   fill(report, settings, keys);
   Way plan{"With memtune_plan.py", "", true};
   if (plans.empty())

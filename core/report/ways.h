@@ -10,7 +10,7 @@
 namespace memtune::report {
 
 struct Way {
-  std::string head;                  // "In axolotl's keys", "With memtune_plan.py"
+  std::string head;                  // "In keys of axolotl", "With memtune_plan.py"
   std::string text;                  // "checkpoint-full, 313 ms at 13.3 GiB"; why there is nothing
   bool by_plan = false;              // else by the trainer's settings
   bool fits = false;                 // it has an answer that keeps the budget

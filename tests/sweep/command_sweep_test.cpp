@@ -3,65 +3,19 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-
 #include "core/base/error.h"
 #include "core/report/html/html.h"
 #include "core/report/text/json.h"
 #include "core/report/text/table.h"
-#include "tests/attach/recorded.h"
+#include "tests/sweep/command_bench.h"
 
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace std::chrono_literals;
 using memtune::result::Outcome;
 
-namespace {
-
-// Of a script whose first argument is tried in turn; it says each start in the file `starts`.
-struct Bench {
-  struct Listener : SweepListener {
-    void planned(const std::vector<TrialSpec>&, size_t here, size_t more) override { reused = here, runs = more; }
-    size_t reused = 0, runs = 0;
-  };
-
-  test::ScratchFolder folder;
-  CommandSweepSettings settings;
-  Listener listener;
-
-  // `script` has $1, a value, and `train` and `finished`; its steps take as many ms as its second argument, and more.
-  explicit Bench(const std::string& script, const std::string& axis = "ms=20;10;30") {
-    write(script);
-    settings.sweep.variants = expand({{"", {"sh", file(), "{ms}"}, "", ""}}, {parse_axis(axis)});
-    settings.directory = folder.path / "run";
-    settings.rounds = 1;
-  }
-
-  std::string file() const { return (folder.path / "train.sh").string(); }
-  void write(const std::string& script) const {
-    std::ofstream(file()) << tests::kTrain << "cd '" << folder.path.string() << "'; echo $1 >>starts\n" << script;
-  }
-  SweepResult run() { return sweep_commands(settings, listener); }
-  // Since the last call.
-  std::string starts() const {
-    std::string text = test::slurp(folder.path / "starts");
-    std::filesystem::remove(folder.path / "starts");
-    return text;
-  }
-};
-
-constexpr char kTrains[] = "train $$ $1 1 7; finished $$";
-
-const result::Row& row(const SweepResult& result, const std::string& name) {
-  for (const result::Row& row : result.report.rows)
-    if (row.measurement.strategy == name) return row;
-  throw Error("no row " + name);
-}
-
-}  // namespace
-
 TEST_CASE("variants of a command take turns, the first before the others, and the fastest is recommended") {
-  Bench bench(kTrains);
+  CommandBench bench(kTrains);
   bench.settings.rounds = 2;
   bench.settings.model = "train.sh";
   const SweepResult result = bench.run();
@@ -81,7 +35,7 @@ TEST_CASE("variants of a command take turns, the first before the others, and th
 }
 
 TEST_CASE("the same sweep of a command again starts nothing, and its report is as it was") {
-  Bench bench(kTrains);
+  CommandBench bench(kTrains);
   const SweepResult first = bench.run();
   bench.starts();
   const SweepResult second = bench.run();
@@ -93,7 +47,7 @@ TEST_CASE("the same sweep of a command again starts nothing, and its report is a
 }
 
 TEST_CASE("a file that the command names is part of what is tried") {
-  Bench bench(kTrains);
+  CommandBench bench(kTrains);
   bench.run();
   bench.starts();
   bench.write(std::string(kTrains) + "; true");
@@ -102,7 +56,7 @@ TEST_CASE("a file that the command names is part of what is tried") {
 }
 
 TEST_CASE("a file that the command itself writes changes nothing") {
-  Bench bench(std::string("echo more >>$2; ") + kTrains, "ms=20");
+  CommandBench bench(std::string("echo more >>$2; ") + kTrains, "ms=20");
   bench.settings.sweep.variants[0].command.push_back((bench.folder.path / "log").string());
   bench.run();
   bench.starts();
@@ -111,7 +65,7 @@ TEST_CASE("a file that the command itself writes changes nothing") {
 }
 
 TEST_CASE("other steps, another memory cap or another environment of PyTorch's are other trials") {
-  Bench bench(kTrains, "ms=20");
+  CommandBench bench(kTrains, "ms=20");
   bench.run();
   bench.starts();
   const auto runs_again = [&] {
@@ -128,7 +82,7 @@ TEST_CASE("other steps, another memory cap or another environment of PyTorch's a
 }
 
 TEST_CASE("a variant that fails is a row with its reason, and the first that worked is compared with") {
-  Bench bench(std::string("[ $1 != 20 ] || { echo no such model; exit 3; }; ") + kTrains);
+  CommandBench bench(std::string("[ $1 != 20 ] || { echo no such model; exit 3; }; ") + kTrains);
   const SweepResult result = bench.run();
   CHECK(row(result, "ms=20").measurement.outcome == Outcome::error);
   CHECK(row(result, "ms=20").measurement.reason.ends_with("its last words: no such model"));
@@ -138,7 +92,7 @@ TEST_CASE("a variant that fails is a row with its reason, and the first that wor
 }
 
 TEST_CASE("a variant whose losses are others is flagged in the table, on the page and in JSON, and not recommended") {
-  Bench bench(
+  CommandBench bench(
       "attach=$MEMTUNE_ATTACH; MEMTUNE_ATTACH=.; train $$ $1 1 7; MEMTUNE_ATTACH=$attach; first=1.5; "
       "[ $1 != 10 ] || first=9; sed \"s/.1\\.5./[$first]/\" $$.jsonl >$attach/$$.jsonl; finished $$");
   const SweepResult result = bench.run();
@@ -157,7 +111,7 @@ TEST_CASE("a variant whose losses are others is flagged in the table, on the pag
 }
 
 TEST_CASE("combinations run once their parts are measured, in the order of what those showed, each first round first") {
-  Bench bench("[ $1 != 90 ] || { echo no such package; exit 3; }; " + std::string(kTrains));
+  CommandBench bench("[ $1 != 90 ] || { echo no such package; exit 3; }; " + std::string(kTrains));
   std::vector<CommandVariant>& variants = bench.settings.sweep.variants;
   const auto add = [&](const std::string& name, int ms, std::vector<std::string> parts) {
     variants.push_back({name, {"sh", bench.file(), std::to_string(ms)}, "", "", "own", std::move(parts), ""});
@@ -187,7 +141,7 @@ TEST_CASE("combinations run once their parts are measured, in the order of what 
 }
 
 TEST_CASE("what the time limit leaves no room for is a row that says so, and the same sweep again runs it") {
-  Bench bench("sleep 0.7; " + std::string(kTrains), "ms=20;10;30;40");
+  CommandBench bench("sleep 0.7; " + std::string(kTrains), "ms=20;10;30;40");
   bench.settings.rounds = 2;
   bench.settings.time_limit = 2000ms;
   const auto began = std::chrono::steady_clock::now();
@@ -208,7 +162,7 @@ TEST_CASE("what the time limit leaves no room for is a row that says so, and the
 }
 
 TEST_CASE("a variant that the time limit ends has not failed") {
-  Bench bench("[ $1 = 20 ] || sleep 60; " + std::string(kTrains));
+  CommandBench bench("[ $1 = 20 ] || sleep 60; " + std::string(kTrains));
   bench.settings.time_limit = 500ms;
   const SweepResult result = bench.run();
   CHECK(row(result, "ms=20").measurement.outcome == Outcome::ok);
@@ -217,7 +171,8 @@ TEST_CASE("a variant that the time limit ends has not failed") {
 }
 
 TEST_CASE("a variant has its file, and is told where that lies") {
-  Bench bench("cat $1 >seen; echo $MEMTUNE_ATTACH_STEPS $MEMTUNE_ATTACH_CAP >>told; train $$ 20 1 7; finished $$");
+  CommandBench bench(
+      "cat $1 >seen; echo $MEMTUNE_ATTACH_STEPS $MEMTUNE_ATTACH_CAP >>told; train $$ 20 1 7; finished $$");
   bench.settings.sweep.variants = expand({{"own", {"sh", bench.file(), "{config}"}, "mine.yaml", "a: 1\n"}}, {});
   bench.settings.sweep.memory_cap_bytes = 4096;
   bench.settings.sweep.skipped = {{"offload", "does nothing here"}};
@@ -233,14 +188,14 @@ TEST_CASE("a variant has its file, and is told where that lies") {
 }
 
 TEST_CASE("a program that is not there is refused before there is a folder") {
-  Bench bench(kTrains);
+  CommandBench bench(kTrains);
   bench.settings.sweep.variants = {{"own", {"no-such-program-anywhere"}, "", ""}};
   CHECK_THROWS_WITH_AS(bench.run(), "cannot run 'no-such-program-anywhere': no such program", UsageError);
   CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
 }
 
 TEST_CASE("a note of every trial is told once, of some with their names") {
-  Bench bench("train $$ $1 1 7; finished $$; [ $1 != 10 ] || exit 3");
+  CommandBench bench("train $$ $1 1 7; finished $$; [ $1 != 10 ] || exit 3");
   const SweepResult result = bench.run();
   const auto has = [&](const std::string& text) { return std::ranges::count(result.report.notes, text) == 1; };
   CHECK(

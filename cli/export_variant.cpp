@@ -1,0 +1,130 @@
+#include "cli/export_variant.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/report/ways.h"
+#include "core/result/ranking.h"
+#include "core/sweep/command_line.h"
+#include "core/sweep/run_directory.h"
+#include "core/trainer/space.h"
+
+namespace memtune::cli {
+namespace {
+
+using result::Row;
+using sweep::CommandVariant;
+
+std::string measured_text(const Row& row) {
+  return row.measurement.strategy + " took " + ms_text(row.measurement.step_ms.median) + " a step and " +
+         format_bytes(peak(row)) + " at the peak with your command";
+}
+
+class VariantExport {
+ public:
+  VariantExport(const FinishedRun& run, const VariantFlags& flags)
+      : run_(run), flags_(flags), sweep_(*run.directory.read_record().command) {}
+
+  std::string plan() const {
+    const Row& row = chosen(true);
+    const std::filesystem::path path = row.python;
+    say(flags_.console, measured_text(row));
+    if (!row.config.empty())
+      say(flags_.console,
+          "with the plan goes " + row.config + ", whose own checkpointing and offloading are as measured");
+    say(flags_.console, "next: " + put_to_work());
+    return "# With '" + printable_line(sweep::shell_line(sweep_.command)) + "' it took " +
+           ms_text(row.measurement.step_ms.median) + " a step and " + format_bytes(peak(row)) + " at the peak.\n" +
+           read_file(path, run_.directory.files());
+  }
+
+  std::string keys() const {
+    if (sweep_.trainer.empty())
+      throw UsageError("'" + flags_.path +
+                       "' is the sweep of a training command, whose answer is a command: memtune report " +
+                       flags_.path + " --format json has it as \"command\" of the trial");
+    if (sweep_.trainer != flags_.trainer)
+      throw UsageError("'" + flags_.path + "' is a sweep of " + sweep_.trainer + "'s settings: --trainer " +
+                       sweep_.trainer + " writes them");
+    const Row& row = chosen(false);
+    say(flags_.console, measured_text(row));
+    if (!flags_.into.empty()) return into(row.measurement.strategy);
+    if (row.config.empty()) return sweep::shell_line(row.command) + "\n";
+    return read_file(row.config, run_.directory.files());
+  }
+
+ private:
+  // Named, or the best.
+  const Row& chosen(bool planned) const {
+    if (flags_.strategy.empty()) return best(planned);
+    const Row& row = find_row(run_.report, flags_.strategy);
+    if (row.python.empty() == planned)
+      throw UsageError("'" + row.measurement.strategy + "' was " +
+                       (planned ? "not run under a plan in Python: --trainer " + sweep_.trainer + " writes its settings"
+                                : "run under a plan: --trainer python writes it"));
+    if (!result::usable(row.measurement))
+      throw UsageError("'" + row.measurement.strategy + "' did not work: " + row.measurement.reason);
+    return row;
+  }
+
+  const Row& best(bool planned) const {
+    for (const report::Way& way : report::ways(run_.report)) {
+      if (way.by_plan != planned) continue;
+      if (way.fits) return *way.row;
+      throw UsageError(std::string(planned ? "no plan in Python" : "no setting") + " is the answer of '" + flags_.path +
+                       "': " + way.text + (way.row ? "; --strategy NAME writes one all the same" : ""));
+    }
+    const Row& row = find_row(run_.report, "");  // nothing was planned: the recommended
+    if (planned)
+      throw UsageError("'" + flags_.path +
+                       "' has no plan: memtune sweep --model or --config with what the command "
+                       "trains, and without --all-settings, makes one");
+    return row;
+  }
+
+  // The same change of another config, which may have it already.
+  std::string into(const std::string& name) const {
+    trainer::SpaceSettings settings;
+    settings.optimizer = true;
+    settings.command = sweep_.command;
+    const trainer::Space space = trainer::make_space(sweep_.trainer, read_file(flags_.into), flags_.into, settings);
+    const auto variant = std::ranges::find(space.variants, name, &trainer::Variant::name);
+    if (variant != space.variants.end()) return variant->config;
+    const auto skipped = std::ranges::find(space.skipped, name, &trainer::Skipped::name);
+    const std::string same = "the same as ";
+    if (skipped != space.skipped.end() && skipped->reason.starts_with(same)) {
+      const std::string other = skipped->reason.substr(same.size());
+      const auto has = std::ranges::find(space.variants, other, &trainer::Variant::name);
+      if (has != space.variants.end()) return has->config;
+    }
+    throw UsageError("'" + name + "' cannot be written into " + flags_.into +
+                     (skipped == space.skipped.end() ? "" : ": " + skipped->reason));
+  }
+
+  std::string put_to_work() const {
+    if (sweep_.trainer == "axolotl")
+      return "plugins: [memtune_plan.AxolotlPlugin] in its YAML, the file where it is started";
+    if (sweep_.trainer == "transformers" || sweep_.trainer == "trl")
+      return "import memtune_plan; callbacks=[memtune_plan.PlanCallback()] of the trainer";
+    return "import memtune_plan; memtune_plan.apply(model) before the first step";
+  }
+
+  const FinishedRun& run_;
+  const VariantFlags& flags_;
+  const sweep::CommandSweep sweep_;
+};
+
+}  // namespace
+
+std::string exported_variant(const FinishedRun& run, const VariantFlags& flags) {
+  const VariantExport variant(run, flags);
+  return flags.trainer == "python" ? variant.plan() : variant.keys();
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,209 @@
+// Which of a trainer's settings a command is run with, and under which plans, by what own trials are made to say.
+#include "cli/planned_variants.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+using namespace memtune::cli;
+using memtune::result::Outcome;
+using memtune::sweep::CommandVariant;
+using memtune::sweep::TrialState;
+using Names = std::vector<std::string>;
+
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// Says what it is told to, and remembers what it was asked for.
+struct Told : NativeTrials {
+  std::map<std::string, NativeStep> steps = {{"none", {100, 1000 * kMiB}},
+                                             {"checkpoint:full", {130, 400 * kMiB}},
+                                             {"checkpoint:every=2", {115, 700 * kMiB}},
+                                             {"checkpoint:every=4", {107, 850 * kMiB}}};
+  int64_t least_bytes = 300 * kMiB;  // of plans
+  std::string broken;                // why nothing works; "": it does
+  bool unknown_model = false;
+  std::vector<int64_t> budgets, host_budgets;
+  Names first;
+
+  bool run_first(const std::string& strategy) override {
+    if (unknown_model) throw UsageError("no such model");
+    first.push_back(strategy);
+    return true;
+  }
+  bool run(const Names&, int64_t budget_bytes, int64_t host_budget_bytes) override {
+    budgets.push_back(budget_bytes);
+    host_budgets.push_back(host_budget_bytes);
+    return true;
+  }
+  std::optional<NativeStep> step(const std::string& strategy) const override {
+    const auto found = steps.find(strategy);
+    return found == steps.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::string failure() const override { return broken; }
+  NativePlan plan(const std::function<bool(const std::string&)>&) const override {
+    if (budgets.back() < least_bytes) return {"", "", "no plan keeps that"};
+    return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}};
+  }
+  double tokens() const override { return 0; }
+};
+
+TrialState trial(const std::string& name, int64_t peak_mib, Outcome outcome = Outcome::ok) {
+  TrialState trial;
+  trial.spec.strategy = trial.measurement.strategy = name;
+  trial.measurement.outcome = outcome;
+  trial.measurement.device = "NVIDIA H200";
+  trial.measurement.step_ms.median = 100;
+  trial.measurement.peak_bytes.allocated = peak_mib * kMiB;
+  return trial;
+}
+
+struct Stage {
+  Told native;
+  sweep::CommandSweep sweep;
+  std::vector<TrialState> tried;
+  PlannedVariants planned;
+
+  explicit Stage(int64_t budget_mib, const std::string& own_like = "checkpoint:full", bool asked = false)
+      : planned(native, {"none"}, budget_mib * kMiB, asked, false) {
+    sweep.trainer = "axolotl";
+    add("own", own_like);
+    add("off", "none");
+    add("reentrant", "checkpoint:full");
+    add("liger", "");
+    add("every-2", "checkpoint:every=2");
+    add("every-4", "checkpoint:every=4");
+    add("off+liger", "none", {"off", "liger"});
+  }
+  void add(const std::string& name, const std::string& like, Names parts = {}) {
+    sweep.variants.push_back({name, {"train", name}, "", "", "own", std::move(parts), like});
+  }
+  // `what` ended like that; what is run next.
+  Names after(const std::vector<TrialState>& what) {
+    tried.insert(tried.end(), what.begin(), what.end());
+    return planned.next(tried, sweep).value();
+  }
+  const CommandVariant& variant(const std::string& name) const {
+    return *std::ranges::find(sweep.variants, name, &CommandVariant::name);
+  }
+  bool notes(const std::string& words) const {
+    return std::ranges::any_of(sweep.notes, [&](const auto& note) { return note.find(words) != std::string::npos; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the command as it is comes first, then settings that keep the budget in own trials, and the plan") {
+  Stage stage(1100);
+  CHECK(stage.after({}) == Names{"own"});
+  CHECK(stage.native.first == Names{"checkpoint:full"});
+  // It holds 200 MiB more than own trials of checkpoint:full: 900 of 1100 are left for what they plan.
+  CHECK(stage.after({trial("own", 600)}) == Names{"every-4", "every-2", "plan:1.07 GiB"});
+  CHECK(stage.native.budgets == std::vector<int64_t>{900 * kMiB});
+  CHECK(stage.native.host_budgets == std::vector<int64_t>{0});
+  CHECK(stage.notes("200 MiB more"));
+  CHECK(stage.notes("not tried, for no trial of memtune's own tells what they take (--all-settings runs them): liger"));
+  const CommandVariant& plan = stage.variant("plan:1.07 GiB");
+  CHECK(plan.planned);
+  CHECK(plan.plan_text == "PLAN = " + std::to_string(900 * kMiB));
+  CHECK(plan.command == Names{"train", "off"});  // its own checkpoints would stand in the way
+  CHECK(stage.notes("plan:1.07 GiB is run with the settings of off"));
+  CHECK(stage.after({trial("every-4", 1050), trial("every-2", 900), trial("plan:1.07 GiB", 1090)}) == Names{});
+}
+
+TEST_CASE("a plan that breaks the budget is made again for less by as much, twice at most") {
+  Stage stage(1100);
+  stage.after({});
+  stage.after({trial("own", 600)});
+  CHECK(stage.after({trial("plan:1.07 GiB", 1150)}) == Names{"plan:1.07 GiB-2"});
+  CHECK(stage.native.budgets.back() == 850 * kMiB);
+  CHECK(stage.after({trial("plan:1.07 GiB-2", 0, Outcome::device_oom)}) == Names{"plan:1.07 GiB-3"});
+  CHECK(stage.native.budgets.back() == 765 * kMiB);
+  CHECK(stage.after({trial("plan:1.07 GiB-3", 1101)}) == Names{});
+}
+
+TEST_CASE("a plan that cannot be applied is not made again") {
+  Stage stage(1100);
+  stage.after({});
+  stage.after({trial("own", 600)});
+  CHECK(stage.after({trial("plan:1.07 GiB", 0, Outcome::error)}) == Names{});
+}
+
+TEST_CASE("a smaller plan that there is not leaves the one that there is") {
+  Stage stage(1100);
+  stage.native.least_bytes = 880 * kMiB;
+  stage.after({});
+  CHECK(stage.after({trial("own", 600)}).back() == "plan:1.07 GiB");
+  CHECK(stage.after({trial("plan:1.07 GiB", 1150)}) == Names{});
+  CHECK(stage.sweep.no_plan == "");
+}
+
+TEST_CASE("where no setting keeps the budget those that take less are run, never those that take more") {
+  Stage stage(1000, "none");
+  CHECK(stage.after({}) == Names{"own"});
+  // 450 are left: nothing but full checkpoints keeps that.
+  CHECK(stage.after({trial("own", 1550)}) == Names{"reentrant", "plan:1000 MiB"});
+  CHECK(stage.variant("plan:1000 MiB").command == Names{"train", "own"});
+  CHECK(stage.after({trial("reentrant", 1010), trial("plan:1000 MiB", 900)}) == Names{});
+  Stage tighter(900, "none");
+  tighter.after({});
+  CHECK(tighter.after({trial("own", 1550)}) == Names{"plan:900 MiB"});
+  CHECK(tighter.after({trial("plan:900 MiB", 880)}) == Names{"reentrant"});  // own trials may be off
+  CHECK(tighter.after({trial("reentrant", 950)}) == Names{});
+}
+
+TEST_CASE("a plan that nobody found leaves the settings, with the reason") {
+  Stage stage(1100);
+  stage.native.least_bytes = 2000 * kMiB;
+  stage.after({});
+  CHECK(stage.after({trial("own", 600)}) == Names{"every-4", "every-2"});
+  CHECK(stage.sweep.no_plan == "no plan keeps that");
+  Stage nothing_left(150);
+  nothing_left.after({});
+  nothing_left.after({trial("own", 600)});
+  CHECK(nothing_left.native.budgets.empty());
+  CHECK(nothing_left.sweep.no_plan ==
+        "what the command holds beside what memtune plans leaves nothing of 150 MiB to plan for");
+}
+
+TEST_CASE("a command that fails as it is ends the sweep, one that lacks memory does not") {
+  Stage stage(1100);
+  stage.after({});
+  CHECK(stage.after({trial("own", 0, Outcome::error)}) == Names{});
+  CHECK(stage.sweep.no_plan == "the command as it is did not work, so nothing was planned");
+  CHECK(stage.native.budgets.empty());
+  Stage small(1100);
+  small.after({});
+  CHECK(small.after({trial("own", 0, Outcome::device_oom)}).back() == "plan:1.07 GiB");
+  CHECK(small.native.budgets == std::vector<int64_t>{1100 * kMiB});
+}
+
+TEST_CASE("on a CPU plans move nothing, as it would stay in the process") {
+  Stage stage(1100);
+  stage.after({});
+  TrialState own = trial("own", 600);
+  own.measurement.device = "CPU (4 cores)";
+  stage.after({own});
+  CHECK(stage.native.host_budgets == std::vector<int64_t>{1});
+}
+
+TEST_CASE("what own engines do not run leaves all settings to be tried, and is refused where a model was named") {
+  for (const bool unknown : {true, false}) {
+    Stage stage(1100), asked(1100, "none", true);
+    stage.native.unknown_model = asked.native.unknown_model = unknown;
+    stage.native.broken = asked.native.broken = "error: no such op";
+    CHECK_FALSE(stage.planned.next({}, stage.sweep).has_value());
+    CHECK_FALSE(stage.planned.next(stage.tried, stage.sweep).has_value());
+    CHECK(stage.sweep.native == "");
+    CHECK(stage.notes(unknown ? "no such model" : "no such op"));
+    CHECK_THROWS_AS(asked.planned.next({}, asked.sweep), UsageError);
+  }
+  Stage tight(1100);
+  tight.native.broken = "device_oom: asked for 2 GiB";
+  CHECK(tight.after({}) == Names{"own"});
+}

@@ -1,0 +1,255 @@
+"""memtune sweep of a training command whose model memtune's own engines run too: the answer in the trainer's keys, and
+with a plan in Python that the command is run under, unchanged.
+
+    python3 planned_command_test.py MEMTUNE [unittest arguments]
+
+Needs torch, transformers and accelerate.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from commands import PRELUDE
+from measured import MEMTUNE, Measured
+
+LLAMA = {"model_type": "llama", "vocab_size": 97, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 6,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+         "max_position_embeddings": 256, "tie_word_embeddings": False}
+ROWS, LENGTH = 8, 192
+CONFIG = f"""model_name_or_path: llama  # mine
+max_length: {LENGTH}
+output_dir: out
+per_device_train_batch_size: {ROWS}
+gradient_checkpointing: CHECKPOINTING
+max_steps: 40
+save_strategy: 'no'
+report_to: none
+disable_tqdm: true
+use_cpu: true
+"""
+# Tells of each start whether it is under a plan.
+STARTED = PRELUDE + """
+tell(started=bool(os.environ.get("MEMTUNE_ATTACH_PLAN")))
+"""
+TRAINER = STARTED + """
+from dataclasses import dataclass
+import transformers
+transformers.logging.set_verbosity_error()
+
+
+@dataclass
+class Own:
+    model_name_or_path: str = ""
+    max_length: int = 0
+
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        tokens = torch.randint(0, 97, (own.max_length,), generator=torch.Generator().manual_seed(index))
+        return {"input_ids": tokens, "labels": tokens}
+
+
+own, arguments = transformers.HfArgumentParser((Own, transformers.TrainingArguments)).parse_yaml_file(sys.argv[2])
+model = transformers.LlamaForCausalLM(transformers.LlamaConfig.from_pretrained(own.model_name_or_path))
+transformers.Trainer(model=model, args=arguments, train_dataset=Data()).train()
+"""
+LOOP = STARTED + """
+import transformers
+config = transformers.LlamaConfig.from_pretrained("llama")
+CHANGE  # varied
+model = transformers.LlamaForCausalLM(config)
+MODEL  # varied
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+for step in range(40):
+    tokens = torch.randint(0, 97, (ROWS, LENGTH), generator=torch.Generator().manual_seed(step))
+    loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
+    loss.backward()
+    STEP  # varied
+    optimizer.step()
+    optimizer.zero_grad()
+""".replace("ROWS", str(ROWS)).replace("LENGTH", str(LENGTH))
+SHORT = ("--steps", "2", "--warmup", "1", "--rounds", "1")
+OF_MODEL = ("--model", "llama", "--batch", str(ROWS), "--seq", str(LENGTH))
+SAVES = 50 << 20  # bytes that a plan is to free, of the 120 MiB that blocks save
+
+
+class PlannedCommand(Measured):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "llama").mkdir()
+        (self.folder / "llama" / "config.json").write_text(json.dumps(LLAMA))
+
+    def memtune(self, *words, code=0, **named):
+        done = subprocess.run([MEMTUNE, *words], cwd=self.folder, env=self.environment, text=True, capture_output=True,
+                              timeout=500, **named)
+        self.assertEqual(done.returncode, code, done.stdout[-3000:] + done.stderr[-3000:])
+        return done
+
+    def sweep(self, *words, code=0):
+        done = self.memtune("sweep", *SHORT, "--json", "answer.json", *words, code=code)
+        self.said = done.stderr
+        return json.loads((self.folder / "answer.json").read_text())
+
+    def loop(self, change="", model="", step=""):
+        return self.script(LOOP.replace("CHANGE", change).replace("MODEL", model).replace("STEP", step))
+
+    peaks = {}  # of commands as they are, by their script
+
+    def budget(self, *command):
+        """That the command as it is does not keep, and a plan does."""
+        script = self.folder / "train.py"
+        text = re.sub(".*# varied", "", script.read_text())
+        if text not in self.peaks:
+            own = self.trial(*command, flags=("--steps", "2", "--warmup", "1"))
+            (self.folder / "seen").unlink()
+            self.peaks[text] = own["peak_bytes"]["allocated"]
+        return f"{self.peaks[text] - SAVES}B"
+
+    def ways(self, answer):
+        keys, plan = answer["ways"]
+        self.assertEqual((keys["by"], plan["by"]), ("keys", "python"))
+        return keys, plan
+
+    def planned(self, answer):
+        return [trial for trial in answer["trials"] if trial["strategy"].startswith("plan:")]
+
+    def test_a_trainer_is_answered_in_its_keys_and_with_a_plan(self):
+        command = self.script(TRAINER)
+        config = self.folder / "mine.yaml"
+        config.write_text(CONFIG.replace("CHECKPOINTING", "false"))
+        budget = self.budget(*command, "mine.yaml")
+        # Its own checkpoints would stand in a plan's way.
+        config.write_text(CONFIG.replace("CHECKPOINTING", "true"))
+        words = ("--trainer", "transformers", "--config", "mine.yaml", "--budget", budget, "--", *command, "{config}")
+        answer = self.sweep(*words)
+        trials = {trial["strategy"]: trial for trial in answer["trials"]}
+        self.assertLess(len(trials), 8)
+        keys, plan = self.ways(answer)
+        self.assertTrue(keys["fits"] and plan["fits"], answer["ways"])
+        for way in (keys, plan):
+            trial = trials[way["strategy"]]
+            self.assertEqual(trial["outcome"], "ok")
+            self.assertEqual((way["step_ms"], way["peak_bytes"]),
+                             (trial["step_ms"]["median"], trial["peak_bytes"]["allocated"]))
+            self.assertLessEqual(way["peak_bytes"], int(budget[:-1]))
+        under = trials[plan["strategy"]]
+        self.assertTrue(under["losses"]["compared"] and not under["losses"]["changed"], under["losses"])
+        self.assertIn("gradient_checkpointing: false", (self.folder / under["config"]).read_text())
+        self.assertIn("PLAN", (self.folder / under["python"]).read_text())
+        self.assertEqual(sum(self.seen("started")), len(self.planned(answer)))
+        text = self.memtune("report").stdout
+        self.assertIn("In keys of transformers: " + keys["text"], " ".join(text.split()))
+        self.assertIn("With memtune_plan.py: " + plan["text"], " ".join(text.split()))
+        for form in ("markdown", "html"):
+            self.assertIn(plan["text"], self.memtune("report", "--format", form, "-o", "-").stdout)
+        # Each is exported from the run, and the plan's file is the one that was measured.
+        written = self.memtune("export", "--trainer", "transformers", "--into", "mine.yaml").stdout
+        self.assertIn("model_name_or_path: llama  # mine", written)
+        exported = self.memtune("export", "--trainer", "python", "-o", "memtune_plan.py")
+        self.assertIn("callbacks=[memtune_plan.PlanCallback()]", exported.stderr)
+        measured = (self.folder / under["python"]).read_text()
+        self.assertEqual((self.folder / "memtune_plan.py").read_text().partition("\n")[2], measured)
+        starts = len(self.seen("started"))
+        self.assertEqual(self.sweep(*words)["ways"], answer["ways"])
+        self.assertEqual(len(self.seen("started")), starts, "what was measured was started again")
+
+    def test_a_loop_without_a_trainer_is_run_under_a_plan(self):
+        command = self.loop()
+        answer = self.sweep(*OF_MODEL, "--budget", self.budget(*command), "--", *command)
+        keys, plan = self.ways(answer)
+        self.assertEqual((keys["fits"], keys["strategy"], plan["fits"]), (False, "command", True), answer["ways"])
+        under = {trial["strategy"]: trial for trial in answer["trials"]}[plan["strategy"]]
+        own = answer["trials"][0]
+        self.assertEqual(under["loss"], own["loss"])  # the traced steps' too
+        self.assertEqual(answer["recommendation"]["strategy"], plan["strategy"])
+        self.assertIn("export ./memtune-run --trainer python", self.said)
+
+    def test_a_budget_that_is_kept_as_it_is_needs_no_plan(self):
+        command = self.loop()
+        answer = self.sweep(*OF_MODEL, "--budget", "8GiB", "--", *command)
+        keys, plan = self.ways(answer)
+        self.assertEqual((keys["fits"], plan["fits"], self.planned(answer)), (True, False, []))
+        self.assertTrue(plan["text"].startswith("none is needed: with everything kept"), plan["text"])
+        told = self.memtune("export", "--trainer", "python", code=2).stderr
+        self.assertIn("none is needed", told)
+
+    def test_a_budget_below_what_any_process_holds_has_no_plan(self):
+        answer = self.sweep(*OF_MODEL, "--budget", "10MiB", "--", *self.loop(), code=1)
+        keys, plan = self.ways(answer)
+        self.assertEqual((keys["fits"], plan["fits"], self.planned(answer)), (False, False, []))
+        self.assertIn("leaves nothing of 10 MiB to plan for", plan["text"])
+
+    def refused(self, reason, code=1, **script):
+        """The row of the plan says why it could not be; the command as it is stays an answer."""
+        command = self.loop(**script)
+        answer = self.sweep(*OF_MODEL, "--budget", self.budget(*command), "--", *command, code=code)
+        (under,) = self.planned(answer)
+        self.assertEqual(under["outcome"], "error")
+        self.assertIn(reason, under["reason"])
+        _, plan = self.ways(answer)
+        self.assertFalse(plan["fits"])
+        self.assertIn(reason, plan["text"])
+        self.assertEqual(answer["trials"][0]["outcome"], "ok")
+        self.assertIn(reason, " ".join(self.memtune("report").stdout.split()))
+
+    def test_a_model_of_other_blocks_cannot_have_the_plan(self):
+        self.refused("the plan cannot be applied: the plan is for a model of", change="config.num_hidden_layers = 7")
+
+    def test_a_model_that_is_compiled_cannot_have_the_plan(self):
+        self.refused("the plan cannot be applied: the model is compiled already",
+                     model="model.compile(backend='eager')\nprint()")  # no line of its own is left out
+
+    def test_a_model_that_checkpoints_by_itself_cannot_have_the_plan(self):
+        self.refused("the plan cannot be applied: gradient checkpointing is on",
+                     model="model.gradient_checkpointing_enable()")
+
+    def test_a_command_that_fails_under_the_plan_is_a_row(self):
+        self.refused("RuntimeError: not with a plan",
+                     step="if 'memtune_plan' in sys.modules and step == 1: raise RuntimeError('not with a plan')")
+
+    def test_a_sweep_that_is_stopped_keeps_what_it_has_and_goes_on(self):
+        command = self.loop(step="if 'memtune_plan' in sys.modules and not os.path.exists('go'): time.sleep(100)")
+        words = [*OF_MODEL, "--budget", self.budget(*command), "--", *command]
+        memtune = subprocess.Popen([MEMTUNE, "sweep", *SHORT, *words], cwd=self.folder, env=self.environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        end = time.monotonic() + 200
+        while not (self.folder / "seen").exists() or True not in self.seen("started"):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+        time.sleep(5)
+        memtune.send_signal(signal.SIGINT)
+        printed, said = memtune.communicate(timeout=60)
+        self.assertEqual(memtune.returncode, 130, said)
+        self.assertIn("the same command again goes on", said)
+        self.assertIn("As it is:", printed)
+        (self.folder / "go").touch()
+        answer = self.sweep(*words)
+        self.assertEqual(self.seen("started").count(False), 2)  # as it is once more, beside what was left
+        self.assertTrue(self.ways(answer)[1]["fits"], answer["ways"])
+
+    def test_without_a_model_all_settings_are_tried(self):
+        (self.folder / "mine.yaml").write_text("output_dir: out\n")
+        said = self.memtune("sweep", "--dry-run", "--trainer", "transformers", "--config", "mine.yaml", "--",
+                            *self.script(""), "{config}")
+        self.assertIn("nothing is planned: mine.yaml does not say which model it trains", said.stderr)
+        self.assertIn("liger", said.stdout)
+        config = CONFIG.replace("CHECKPOINTING", "true")
+        (self.folder / "mine.yaml").write_text(config)
+        words = ("--trainer", "transformers", "--config", "mine.yaml", "--", *self.script(""), "{config}")
+        said = self.memtune("sweep", "--dry-run", *words)
+        self.assertEqual(said.stdout.splitlines()[0], "own")
+        self.assertIn("checkpoint-off (none)", said.stdout)
+        self.assertNotIn("liger", said.stdout)
+        self.assertIn("liger", self.memtune("sweep", "--dry-run", "--all-settings", *words).stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

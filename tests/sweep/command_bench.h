@@ -1,0 +1,53 @@
+// A sweep of a shell script that plays a training command.
+#pragma once
+
+#include <fstream>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/sweep/command_sweep.h"
+#include "tests/attach/recorded.h"
+
+namespace memtune::sweep {
+
+// Of a script whose first argument is tried in turn; it says each start in the file `starts`.
+struct CommandBench {
+  struct Listener : SweepListener {
+    void planned(const std::vector<TrialSpec>&, size_t here, size_t more) override { reused = here, runs = more; }
+    size_t reused = 0, runs = 0;
+  };
+
+  test::ScratchFolder folder;
+  CommandSweepSettings settings;
+  Listener listener;
+
+  // `script` has $1, a value, and `train` and `finished`; its steps take as many ms as its second argument, and more.
+  explicit CommandBench(const std::string& script, const std::string& axis = "ms=20;10;30") {
+    write(script);
+    settings.sweep.variants = expand({{"", {"sh", file(), "{ms}"}, "", ""}}, {parse_axis(axis)});
+    settings.directory = folder.path / "run";
+    settings.rounds = 1;
+  }
+
+  std::string file() const { return (folder.path / "train.sh").string(); }
+  void write(const std::string& script) const {
+    std::ofstream(file()) << tests::kTrain << "cd '" << folder.path.string() << "'; echo $1 >>starts\n" << script;
+  }
+  SweepResult run() { return sweep_commands(settings, listener); }
+  // Since the last call.
+  std::string starts() const {
+    std::string text = test::slurp(folder.path / "starts");
+    std::filesystem::remove(folder.path / "starts");
+    return text;
+  }
+};
+
+inline constexpr char kTrains[] = "train $$ $1 1 7; finished $$";
+
+inline const result::Row& row(const SweepResult& result, const std::string& name) {
+  for (const result::Row& row : result.report.rows)
+    if (row.measurement.strategy == name) return row;
+  throw Error("no row " + name);
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,108 @@
+// Sweeps of a command of which somebody chooses the variants, some of them under a plan in Python.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "core/process/interrupt.h"
+#include "core/report/text/json.h"
+#include "tests/sweep/command_bench.h"
+
+using namespace memtune;
+using namespace memtune::sweep;
+using memtune::result::Outcome;
+
+namespace {
+
+// Of `choices`, a list a call; a variant more that is run under a plan.
+struct Chosen {
+  CommandBench bench;
+  std::vector<std::vector<std::string>> choices;
+  std::string plan = "PLAN = 1\n";
+  size_t calls = 0;
+
+  explicit Chosen(const std::string& script) : bench(script) {
+    bench.settings.choose = [this](std::span<const TrialState>, CommandSweep& sweep) {
+      if (calls == 0) {
+        sweep.native = "native";
+        CommandVariant variant = sweep.variants.front();
+        variant.name = "plan:1 GiB";
+        variant.planned = true;
+        variant.plan_text = plan;
+        sweep.variants.push_back(variant);
+      }
+      return std::optional(calls < choices.size() ? choices[calls++] : std::vector<std::string>());
+    };
+  }
+  SweepResult run() {
+    calls = 0;
+    return bench.run();
+  }
+};
+
+// Says under which plan it is run, and that it is.
+constexpr char kPlanned[] =
+    "[ -z \"$MEMTUNE_ATTACH_PLAN\" ] || cat \"$MEMTUNE_ATTACH_PLAN\" >>starts; train $$ $1 1 7; "
+    "[ -z \"$MEMTUNE_ATTACH_PLAN\" ] || echo '{\"record\": \"plan\", \"applied\": true}' >>$MEMTUNE_ATTACH/$$.jsonl; "
+    "finished $$";
+
+}  // namespace
+
+TEST_CASE("of variants that are chosen those alone are run, one with a plan under it, and the report has both") {
+  Chosen chosen(kPlanned);
+  chosen.choices = {{"ms=20"}, {"ms=10", "plan:1 GiB"}};
+  const SweepResult result = chosen.run();
+  CHECK(chosen.bench.starts() == "20\n10\n20\nPLAN = 1\n");
+  REQUIRE(result.report.rows.size() == 3);
+  const result::Row& planned = row(result, "plan:1 GiB");
+  CHECK(planned.measurement.outcome == Outcome::ok);
+  CHECK(planned.measurement.losses.compared);
+  CHECK(test::slurp(planned.python) == "PLAN = 1\n");
+  CHECK(row(result, "ms=10").python == "");
+  CHECK(result.report.planned);
+  const RunDirectory directory(chosen.bench.settings.directory);
+  CHECK(report::to_json_text(make_report(directory, directory.read_record())) == report::to_json_text(result.report));
+}
+
+TEST_CASE("another plan is another trial, other words about the same one are not") {
+  Chosen chosen(kPlanned);
+  chosen.choices = {{"ms=20", "plan:1 GiB"}};
+  chosen.run();
+  chosen.bench.starts();
+  chosen.plan = "# measured on a Monday\nPLAN = 1\n";
+  chosen.run();
+  CHECK(chosen.bench.starts() == "");
+  chosen.plan = "PLAN = 2\n";
+  chosen.run();
+  CHECK(chosen.bench.starts() == "20\n20\nPLAN = 2\n");
+}
+
+TEST_CASE("what trained without its plan, or could not have it, is no figure of that") {
+  Chosen chosen(kTrains);
+  chosen.choices = {{"ms=20", "plan:1 GiB"}};
+  CHECK(row(chosen.run(), "plan:1 GiB").measurement.reason ==
+        "the plan cannot be applied: a process trained without it");
+  Chosen refused(
+      "[ -z \"$MEMTUNE_ATTACH_PLAN\" ] || { echo '{\"record\": \"plan\", \"applied\": false, \"reason\": \"it is "
+      "compiled\"}' >>$MEMTUNE_ATTACH/$$.jsonl; exit 0; }; " +
+      std::string(kTrains));
+  refused.choices = {{"ms=20", "plan:1 GiB"}};
+  const SweepResult result = refused.run();
+  CHECK(row(result, "plan:1 GiB").measurement.outcome == Outcome::error);
+  CHECK(row(result, "plan:1 GiB").measurement.reason == "the plan cannot be applied: it is compiled");
+  CHECK(result.report.recommendation.strategy == "ms=20");
+}
+
+TEST_CASE("a signal while variants are chosen ends the sweep, with what it has") {
+  Chosen chosen(kPlanned);
+  chosen.choices = {{"ms=20"}, {}};
+  const auto choose = chosen.bench.settings.choose;
+  chosen.bench.settings.choose = [&](std::span<const TrialState> tried, CommandSweep& sweep) {
+    if (!tried.empty()) {
+      { const process::InterruptScope within; }  // of a sweep that chooses
+      ::raise(SIGINT);
+    }
+    return choose(tried, sweep);
+  };
+  const SweepResult result = chosen.run();
+  CHECK(result.interrupted);
+  CHECK(result.report.rows.size() == 1);
+}
