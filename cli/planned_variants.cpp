@@ -43,6 +43,10 @@ const Measurement* find(std::span<const TrialState> tried, const std::string& na
   return found == tried.end() ? nullptr : &found->measurement;
 }
 
+bool moves_values(const std::string& strategy) {
+  return strategy.find("offload") != std::string::npos || strategy.find("inputs=host") != std::string::npos;
+}
+
 }  // namespace
 
 bool is_about_strategies(const CommandVariant& variant, std::span<const CommandVariant> variants) {
@@ -99,10 +103,7 @@ PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried
   rank_settings(sweep);
   tell_left_out(sweep);
   Names names;
-  const auto keeps = [&](const Setting& each) {
-    return native_budget() == 0 || each.step.peak_bytes <= native_budget();
-  };
-  while (!later_.empty() && names.size() < kMostSettings && keeps(later_.front())) take(later_.begin(), names);
+  take_fitting(kMostSettings, names);
   add_plan(sweep, names);
   return names.empty() ? correct(tried, sweep) : names;
 }
@@ -141,13 +142,13 @@ void PlannedVariants::rank_settings(const CommandSweep& sweep) {
   Names known = {like(sweep.variants.front(), sweep)};
   if (const auto own = native_.step(known.front())) least_bytes_ = own->peak_bytes;
   for (const CommandVariant& variant : sweep.variants) {
+    if (host_bytes_ > 0 && moves_values(variant.like)) continue;
     if (!is_about_strategies(variant, sweep.variants) || std::ranges::count(known, variant.like) > 0) continue;
     known.push_back(variant.like);
     if (const auto step = native_.step(variant.like)) later_.push_back({variant.name, *step});
   }
-  const int64_t budget = native_budget();
   std::ranges::stable_sort(later_, {}, [&](const Setting& each) {
-    const bool breaks = budget_bytes_ > 0 && each.step.peak_bytes > budget;
+    const bool breaks = !keeps(each.step);
     return std::pair(breaks, breaks ? static_cast<double>(each.step.peak_bytes) : each.step.step_ms);
   });
 }
@@ -156,6 +157,15 @@ void PlannedVariants::take(std::vector<Setting>::iterator setting, Names& to) {
   least_bytes_ = std::min(least_bytes_, setting->step.peak_bytes);
   to.push_back(setting->name);
   later_.erase(setting);
+}
+
+// The best of those that keep what is left of the budget, in their order.
+void PlannedVariants::take_fitting(size_t most, Names& to) {
+  for (size_t i = 0; i < most && !later_.empty() && keeps(later_.front().step); ++i) take(later_.begin(), to);
+}
+
+bool PlannedVariants::keeps(const NativeStep& step) const {
+  return budget_bytes_ <= 0 || step.peak_bytes <= budget_bytes_ - more_bytes_;
 }
 
 // What took more in own trials than something that broke the budget would break it too.
@@ -214,7 +224,11 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   const auto is_plan = [&](const TrialState& each) { return std::ranges::count(plans_, each.spec.strategy) > 0; };
   const bool kept =
       std::ranges::any_of(tried, [&](const TrialState& each) { return !is_plan(each) && fits(each.measurement); });
-  if (!kept && smaller_++ < kMostSmaller) take_smaller(names);
+  const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const TrialState& each) {
+    return !is_plan(each) && !result::usable(each.measurement) && !lacks_memory(each.measurement);
+  }));
+  take_fitting(failed - std::exchange(failed_, failed), names);
+  if (!kept && names.empty() && smaller_++ < kMostSmaller) take_smaller(names);
   const Measurement* last = plans_.empty() ? nullptr : find(tried, plans_.back());
   if (!last || budget_bytes_ <= 0 || plans_.size() >= kMostPlans || fits(*last)) return names;
   if (!result::usable(*last) && !lacks_memory(*last)) return names;

@@ -45,6 +45,8 @@ class PlannedVariants {
   void measure_difference(const result::Measurement& own, sweep::CommandSweep& sweep);
   void rank_settings(const sweep::CommandSweep& sweep);
   void take(std::vector<Setting>::iterator setting, Names& to);
+  void take_fitting(size_t most, Names& to);
+  bool keeps(const NativeStep& step) const;
   void take_smaller(Names& to);
   void tell_left_out(sweep::CommandSweep& sweep) const;
   bool run_native(const sweep::CommandSweep& sweep);
@@ -63,6 +65,7 @@ class PlannedVariants {
   std::vector<Setting> later_;                                 // settings that are not run so far, the best first
   int64_t least_bytes_ = std::numeric_limits<int64_t>::max();  // of own trials of those that are
   Names plans_;                                                // that were run, names of variants
+  size_t failed_ = 0;                                          // settings that did and have had another in their place
   int smaller_ = 0;                                            // settings that were run since none kept the budget
 };
 

@@ -157,6 +157,19 @@ TEST_CASE("where no setting keeps the budget those that take less are run, never
   CHECK(tighter.after({trial("reentrant", 950)}) == Names{});
 }
 
+TEST_CASE("a setting that fails has the next one in its place") {
+  Stage stage(1300);
+  stage.native.steps["checkpoint:every=8"] = {103, 920 * kMiB};
+  stage.native.steps["checkpoint:every=16"] = {102, 960 * kMiB};
+  stage.add("every-8", "checkpoint:every=8");
+  stage.add("every-16", "checkpoint:every=16");
+  stage.after({});
+  CHECK(stage.after({trial("own", 600)}) == Names{"off", "every-16", "every-8", "plan:1.27 GiB"});
+  CHECK(stage.after({trial("off", 1290), trial("every-16", 0, Outcome::error), trial("every-8", 0, Outcome::error),
+                     trial("plan:1.27 GiB", 1290)}) == Names{"every-4", "every-2"});
+  CHECK(stage.after({trial("every-4", 1100), trial("every-2", 1000)}) == Names{});
+}
+
 TEST_CASE("a plan that nobody found leaves the settings, with the reason") {
   Stage stage(1100);
   stage.native.least_bytes = 2000 * kMiB;
@@ -188,7 +201,9 @@ TEST_CASE("on a CPU plans move nothing, as it would stay in the process") {
   stage.after({});
   TrialState own = trial("own", 600);
   own.measurement.device = "CPU (4 cores)";
-  stage.after({own});
+  stage.native.steps["checkpoint:full,inputs=host"] = {90, 100 * kMiB};
+  stage.add("on-host", "checkpoint:full,inputs=host");
+  CHECK(stage.after({own}) == Names{"every-4", "every-2", "plan:1.07 GiB"});
   CHECK(stage.native.host_budgets == std::vector<int64_t>{1});
 }
 
