@@ -19,7 +19,6 @@ namespace memtune::cli {
 namespace {
 
 using result::Row;
-using sweep::CommandVariant;
 
 std::string measured_text(const Row& row) {
   return row.measurement.strategy + " took " + ms_text(row.measurement.step_ms.median) + " a step and " +

@@ -229,15 +229,18 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   }));
   take_fitting(failed - std::exchange(failed_, failed), names);
   if (!kept && names.empty() && smaller_++ < kMostSmaller) take_smaller(names);
-  const Measurement* last = plans_.empty() ? nullptr : find(tried, plans_.back());
+  // Where own trials said that none is needed, what keeps everything is the plan that broke the budget.
+  const auto everything = native_.step("none");
+  const bool none_needed = plans_.empty() && everything && everything->peak_bytes <= native_budget();
+  const Measurement* last =
+      plans_.empty() ? none_needed ? find(tried, base_of_plans(sweep).name) : nullptr : find(tried, plans_.back());
   if (!last || budget_bytes_ <= 0 || plans_.size() >= kMostPlans || fits(*last)) return names;
   if (!result::usable(*last) && !lacks_memory(*last)) return names;
   // By how much it broke the budget is not known of what did not fit the device.
   broken_bytes_ += result::usable(*last) ? last->peak_bytes.allocated - budget_bytes_ : native_budget() / 10;
   if (native_budget() <= 0 || !run_native(sweep)) return names;
-  const std::string before = sweep.no_plan;
   add_plan(sweep, names);
-  sweep.no_plan = before;  // there was one
+  if (!plans_.empty()) sweep.no_plan = "";  // there is one
   return names;
 }
 

@@ -26,7 +26,8 @@ struct Told : NativeTrials {
                                              {"checkpoint:every=2", {115, 700 * kMiB}},
                                              {"checkpoint:every=4", {107, 850 * kMiB}}};
   int64_t least_bytes = 300 * kMiB;  // of plans
-  std::string broken;                // why nothing works; "": it does
+  int64_t needed_below = 10000 * kMiB;
+  std::string broken;  // why nothing works; "": it does
   bool unknown_model = false;
   std::vector<int64_t> budgets, host_budgets;
   Names first;
@@ -47,6 +48,7 @@ struct Told : NativeTrials {
   }
   std::string failure() const override { return broken; }
   NativePlan plan(const std::function<bool(const std::string&)>&) const override {
+    if (budgets.back() >= needed_below) return {"", "", "none is needed", {}};
     if (budgets.back() < least_bytes) return {"", "", "no plan keeps that"};
     return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}};
   }
@@ -155,6 +157,18 @@ TEST_CASE("where no setting keeps the budget those that take less are run, never
   CHECK(tighter.after({trial("own", 1550)}) == Names{"plan:900 MiB"});
   CHECK(tighter.after({trial("plan:900 MiB", 880)}) == Names{"reentrant"});  // own trials may be off
   CHECK(tighter.after({trial("reentrant", 950)}) == Names{});
+}
+
+TEST_CASE("where keeping everything breaks the budget after all a plan is made") {
+  Stage stage(1300);
+  stage.native.needed_below = 1000 * kMiB;
+  stage.after({});
+  CHECK(stage.after({trial("own", 600)}) == Names{"off", "every-4", "every-2"});
+  CHECK(stage.sweep.no_plan == "none is needed");
+  CHECK(stage.after({trial("off", 1450), trial("every-4", 1200), trial("every-2", 1100)}) == Names{"plan:1.27 GiB"});
+  CHECK(stage.native.budgets.back() == 950 * kMiB);
+  CHECK(stage.sweep.no_plan == "");
+  CHECK(stage.after({trial("plan:1.27 GiB", 1290)}) == Names{});
 }
 
 TEST_CASE("a setting that fails has the next one in its place") {
