@@ -112,6 +112,7 @@ void Recompute::run(Instance& instance, const SavedValue* wanted) {
 void Recompute::rerun(Instance& instance, const SavedValue* wanted) {
   const bool captures = !instance.captured.empty() && !passes(instance);
   Stack stack = make_stack(instance);
+  if (parameters_) parameters_->before_rerun(stack);
   const Stack arguments = instance.writes() ? stack : Stack();
   Capture capture(instance);
   {

@@ -18,6 +18,7 @@
 #include "core/checkpoint/instance.h"
 #include "core/device/stopwatch.h"
 #include "core/device/torch/torch_device.h"
+#include "core/program/parameter_source.h"
 
 namespace memtune::checkpoint {
 
@@ -32,6 +33,9 @@ class Recompute {
   void recorded(const InstancePtr& instance) {
     if (whole_blocks_) of_block_[instance->block].push_back(instance);
   }
+
+  // Who is told of what runs again, so that the parameters it reads are there; null: they all are.
+  void set_parameters(program::ParameterSource* parameters) { parameters_ = parameters; }
 
   // Backward is in that block now.
   void enter_block(int block) { block_ = block; }
@@ -67,6 +71,7 @@ class Recompute {
   std::map<int, std::unordered_map<const autograd::SavedValue*, at::Storage>> passed_;  // by block that is being passed
   device::Stopwatch timer_;
   trace::Recorder* recorder_ = nullptr;
+  program::ParameterSource* parameters_ = nullptr;
   int64_t reruns_ = 0, made_bytes_ = 0;
   std::chrono::nanoseconds host_time_{0};
 };

@@ -183,9 +183,11 @@ void Interpreter::call(const Op& op) {
     case OpKind::leave: return entered_.pop_back();
     default: break;
   }
+  if (parameters_) parameters_->before(op, stack_);
   if (observer_) observer_->before(op, stack_);
   if (op.vararg) stack_.emplace_back(static_cast<int64_t>(stack_.size()));
   op.run(stack_);
+  if (parameters_) parameters_->after(op, stack_);
   if (observer_) observer_->after(op, stack_);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/autograd/autocast.h"
 #include "core/base/error.h"
+#include "core/program/parameter_source.h"
 #include "core/program/program.h"
 
 namespace memtune::program {
@@ -30,6 +31,9 @@ class Interpreter {
  public:
   explicit Interpreter(const Program& program);
 
+  // Who is told of what reads parameters, before the observer; null, as in the beginning: they are all there.
+  void set_parameters(ParameterSource* parameters) { parameters_ = parameters; }
+
   // `inputs` in the order of Program::body.inputs; an undefined tensor is None. Whatever happens, no value is held
   // afterwards. Throws what the ops throw; UsageError for what cannot be run.
   c10::IValue run(std::vector<c10::IValue> inputs, OpObserver* observer = nullptr);
@@ -50,6 +54,7 @@ class Interpreter {
   std::vector<c10::IValue> environment_;  // by slot; constants are filled in once
   Stack stack_;                           // of the op that runs
   OpObserver* observer_ = nullptr;
+  ParameterSource* parameters_ = nullptr;
   const Op* running_ = nullptr;
 
   // What was entered and not yet left; ends what it began when it goes.

@@ -68,6 +68,9 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   std::chrono::nanoseconds host_time() const { return host_time_ - recompute_.host_time(); }
   double copy_stall_ms() { return offload_.waits().ms(); }
 
+  // See Recompute.
+  void set_parameters(program::ParameterSource* parameters) { recompute_.set_parameters(parameters); }
+
   // Who is told of what becomes of values; null: nobody.
   void set_recorder(trace::Recorder* recorder);
   // Who is told of the costs of steps, of a plan that moves nothing; null: nobody.

@@ -117,9 +117,17 @@ void Session::survey() {
   }
 }
 
+void Session::set_parameters(program::ParameterSource* parameters) {
+  parameters_ = parameters;
+  interpreter_->set_parameters(parameters);
+}
+
 double Session::untouched_loss(step::Executor* executor) {
   program::ModuleState restore(program_->state, device::torch_device(*device_));
-  return forward(executor, executor).item<double>();
+  if (parameters_) parameters_->begin_step();
+  const double loss = forward(executor, executor).item<double>();
+  if (parameters_) parameters_->drop();
+  return loss;
 }
 
 at::Tensor Session::untouched_step(step::Executor* executor) {
@@ -143,6 +151,7 @@ at::Tensor Session::forward(step::Executor* executor, program::OpObserver* obser
   in_forward_ = true;
   at::Tensor loss;
   if (executor) executor->begin_step();
+  if (parameters_) parameters_->begin_forward();
   {
     const c10::DeviceType type = device::torch_device(*device_).type();
     autograd::AutocastScope autocast(type, autocast_of(request_.training.autocast, type));
@@ -157,11 +166,14 @@ at::Tensor Session::forward(step::Executor* executor, program::OpObserver* obser
 at::Tensor Session::forward_backward(step::Executor* executor, program::OpObserver* observer) {
   const int passes = request_.training.accumulate;
   at::Tensor sum;
+  if (parameters_) parameters_->begin_step();
   for (int pass = 0; pass < passes; ++pass) {
     at::Tensor loss = forward(executor, observer);
     if (passes > 1) loss = loss / passes;
     if (pass == 0 && before_backward_) before_backward_();
+    if (parameters_) parameters_->begin_backward();
     autograd::backward(loss);
+    if (parameters_) parameters_->end_backward();
     loss = loss.detach();
     sum = sum.defined() ? sum.add_(loss) : loss;
   }

@@ -31,6 +31,9 @@ class Session {
   // numbers nobody brought. (A GPU is fast enough, and chooses among more kernels.)
   static bool shapes_tell(const config::TrialRequest& request);
 
+  // Who has the model's parameters from now on; null, as in the beginning: they are all here.
+  void set_parameters(program::ParameterSource* parameters);
+
   // Called in each step where its first backward begins.
   void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
 
@@ -77,6 +80,7 @@ class Session {
   frontend::Batch batch_;
   std::unique_ptr<program::Interpreter> interpreter_;
   std::vector<bool> written_;  // inputs that the program writes into
+  program::ParameterSource* parameters_ = nullptr;
   std::function<void()> before_backward_;
   bool in_forward_ = false;
   bool surveyed_ = false;
