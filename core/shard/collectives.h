@@ -1,0 +1,61 @@
+// What processes that train one model together do with each other: each holds a part of a tensor, all of one size, in
+// the order of the ranks.
+//
+// All ranks ask for the same, in the same order, from the thread that trains. What is asked for runs beside it; the
+// tensors are the collective's until somebody has waited for it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace memtune::shard {
+
+// Another rank did not come to a collective in time.
+class RankTimeout : public Error {
+ public:
+  using Error::Error;
+};
+
+// Another rank ended.
+class RankLost : public Error {
+ public:
+  using Error::Error;
+};
+
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  // What computes next finds it done. Throws RankTimeout, RankLost.
+  virtual void wait() = 0;
+};
+using CollectivePtr = std::unique_ptr<Collective>;
+
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // `whole`, as long as all parts, becomes theirs. `what` is for the message of an error: "layers.3".
+  virtual CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) = 0;
+  // `part` becomes the sum over the ranks of this rank's part of `whole`, whose bytes are lost; in an order that the
+  // number of ranks fixes.
+  virtual CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) = 0;
+};
+
+struct GroupSettings {
+  int rank = 0, size = 1;
+  std::string rendezvous;  // a file that all of them, and nobody else, reach; there is none yet, or one of this group
+  std::chrono::milliseconds patience{120'000};  // of a collective
+};
+
+// Over Gloo and the loopback device, for tensors on the CPU: processes of one machine. Waits for all to come.
+// RankTimeout when they do not; Error when there is no connection to be had.
+std::unique_ptr<Collectives> connect_by_gloo(const GroupSettings& settings);
+
+}  // namespace memtune::shard

@@ -1,0 +1,109 @@
+#include "core/shard/flat_parameter.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace memtune::shard {
+namespace {
+
+constexpr int64_t kAlignedBytes = 64;  // of each parameter within the row, as an allocator would have it
+
+int64_t round_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
+
+void check(const std::string& name, const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided || !tensor.has_storage() || tensor.is_quantized() ||
+      !tensor.is_non_overlapping_and_dense())
+    throw UsageError("the parameter '" + name + "' is no dense tensor: it cannot be sharded");
+}
+
+}  // namespace
+
+FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks)
+    : name_(std::move(name)), trained_(parameters.front().second.requires_grad()) {
+  const at::NoGradGuard no_grad;
+  lay_out(parameters, ranks);
+  take_shard(rank);
+  for (Member& member : members_) member.tensor.set_data(within(whole_, member));
+  free();
+}
+
+void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) {
+  std::unordered_set<const void*> storages;
+  const int64_t aligned = kAlignedBytes / parameters.front().second.element_size();
+  for (const auto& [name, tensor] : parameters) {
+    check(name, tensor);
+    if (!storages.insert(tensor.storage().unsafeGetStorageImpl()).second)
+      throw UsageError("the parameter '" + name + "' shares its memory with another: it cannot be sharded");
+    members_.push_back({name, tensor, elements_});
+    elements_ += round_up(tensor.numel(), aligned);
+  }
+  shard_elements_ = round_up((elements_ + ranks - 1) / ranks, aligned);
+  elements_ = shard_elements_ * ranks;
+  whole_ = at::zeros({elements_}, parameters.front().second.options().requires_grad(false));
+  whole_bytes_ = static_cast<int64_t>(whole_.storage().nbytes());
+  for (const Member& member : members_) within(whole_, member).copy_(member.tensor);
+}
+
+void FlatParameter::take_shard(int rank) {
+  const int64_t begin = rank * shard_elements_, end = begin + shard_elements_;
+  shard_ = whole_.narrow(0, begin, shard_elements_).clone();
+  for (const Member& member : members_) {
+    const int64_t from = std::max(begin, member.begin), to = std::min(end, member.begin + member.tensor.numel());
+    if (from >= to) continue;
+    at::Tensor piece = shard_.narrow(0, from - begin, to - from).detach();
+    pieces_.emplace_back(member.name, piece.requires_grad_(trained_));
+    piece_begins_.push_back(from - begin);
+  }
+}
+
+at::Tensor FlatParameter::within(const at::Tensor& row, const Member& member) const {
+  return row.as_strided(member.tensor.sizes(), member.tensor.strides(), member.begin);
+}
+
+void FlatParameter::allocate() {
+  c10::StorageImpl* storage = whole_.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(c10::GetAllocator(whole_.device().type())->allocate(static_cast<size_t>(whole_bytes_)));
+  storage->set_nbytes(static_cast<size_t>(whole_bytes_));
+}
+
+void FlatParameter::free() {
+  c10::StorageImpl* storage = whole_.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(c10::DataPtr(nullptr, whole_.device()));
+  storage->set_nbytes(0);
+}
+
+at::Tensor FlatParameter::take_gradients() {
+  const at::NoGradGuard no_grad;
+  at::Tensor row = at::zeros({elements_}, whole_.options());
+  for (const Member& member : members_) {
+    at::Tensor& gradient = member.tensor.mutable_grad();
+    if (!gradient.defined()) continue;
+    if (gradient.layout() != at::kStrided)
+      throw UsageError("the gradient of '" + member.name +
+                       "' is sparse, and sharded ones are dense: make it dense (embeddings: sparse=False)");
+    within(row, member).copy_(gradient);
+    gradient.reset();
+  }
+  return row;
+}
+
+void FlatParameter::add_gradient(const at::Tensor& of_shard) {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const at::Tensor& piece = pieces_[i].second;
+    const at::Tensor part = of_shard.narrow(0, piece_begins_[i], piece.numel());
+    if (piece.grad().defined())
+      piece.grad().add_(part);
+    else
+      piece.mutable_grad() = part;
+  }
+}
+
+}  // namespace memtune::shard

@@ -1,0 +1,81 @@
+// Why: what is gathered or summed wrongly trains another model than the one that was asked for, and a rank that waits
+// for ever for another takes the whole group with it.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include "tests/shard/ranks.h"
+
+namespace memtune::tests {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST_CASE("parts are gathered in the order of the ranks, and sums scattered in it") {
+  for (const int size : {1, 2, 3, 4}) {
+    on_ranks(size, [&](shard::Collectives& group) {
+      const at::Tensor part = at::full({5}, group.rank() + 1.0), whole = at::zeros({5 * size});
+      group.all_gather(whole, part, "a unit")->wait();
+      const at::Tensor ranks = at::arange(1, size + 1, at::kFloat).repeat_interleave(5);
+      CHECK(at::equal(whole, ranks));
+      const at::Tensor sum = at::zeros({5});
+      group.reduce_scatter(sum, at::arange(5 * size, at::kFloat) * (group.rank() + 1), "a unit")->wait();
+      const at::Tensor all = at::arange(5 * size, at::kFloat) * (size * (size + 1) / 2);
+      CHECK(at::equal(sum, all.narrow(0, 5 * group.rank(), 5)));
+    });
+  }
+}
+
+TEST_CASE("sums have the same bits each time") {
+  std::vector<at::Tensor> sums;
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    std::vector<at::Tensor> parts(4);
+    on_ranks(4, [&](shard::Collectives& group) {
+      at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU).clone();
+      generator.set_current_seed(static_cast<uint64_t>(group.rank()));
+      const at::Tensor whole = at::empty({4 * 1000}).normal_(0, 1, generator), part = at::empty({1000});
+      group.reduce_scatter(part, whole, "a unit")->wait();
+      parts[static_cast<size_t>(group.rank())] = part;
+    });
+    sums.push_back(at::cat(parts));
+  }
+  CHECK(at::equal(sums[0], sums[1]));
+  CHECK(at::equal(sums[0], sums[2]));
+}
+
+TEST_CASE("a rank that does not come is told of by the others, with what they waited for") {
+  try {
+    on_ranks(
+        2,
+        [&](shard::Collectives& group) {
+          if (group.rank() == 0) return group.all_gather(at::zeros({8}), at::zeros({4}), "layers.3")->wait();
+          std::this_thread::sleep_for(milliseconds(900));
+        },
+        milliseconds(400));
+    FAIL("nobody missed it");
+  } catch (const shard::RankTimeout& error) {
+    CHECK(std::string(error.what()) == "rank 0 waited 0.4 s for the others in the all-gather of layers.3");
+  }
+}
+
+TEST_CASE("a rank that ends is told of by the others") {
+  try {
+    on_ranks(2, [&](shard::Collectives& group) {
+      if (group.rank() == 0) group.all_gather(at::zeros({8}), at::zeros({4}), "layers.3")->wait();
+    });
+    FAIL("nobody missed it");
+  } catch (const shard::RankLost& error) {
+    CHECK(std::string(error.what()) == "rank 0 lost another rank in the all-gather of layers.3");
+  }
+}
+
+TEST_CASE("a group that does not meet says so") {
+  CHECK_THROWS_AS(on_ranks(1,
+                           [](shard::Collectives&) {
+                             const test::ScratchFolder folder;
+                             shard::connect_by_gloo({0, 2, (folder.path / "meeting").string(), milliseconds(300)});
+                           }),
+                  shard::RankTimeout);
+}
+
+}  // namespace
+}  // namespace memtune::tests

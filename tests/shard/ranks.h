@@ -1,0 +1,38 @@
+// Ranks as threads of this process, over Gloo as processes have it.
+#pragma once
+
+#include <ATen/Context.h>
+#include <c10/core/AutogradState.h>
+
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "core/shard/collectives.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::tests {
+
+// Runs `rank` once on each, at the same time; throws what the first of them that threw has thrown.
+inline void on_ranks(int size, const std::function<void(shard::Collectives&)>& rank,
+                     std::chrono::milliseconds patience = std::chrono::seconds(60)) {
+  const test::ScratchFolder folder;
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < size; ++i)
+    threads.emplace_back([&, i] {
+      c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+      try {
+        const auto group = shard::connect_by_gloo({i, size, (folder.path / "meeting").string(), patience});
+        rank(*group);
+      } catch (...) {
+        errors[static_cast<size_t>(i)] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace memtune::tests

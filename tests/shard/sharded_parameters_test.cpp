@@ -1,0 +1,105 @@
+// Why: a sharded step has to be the step that was asked for, whatever becomes of its values: the gradients of one rank
+// with all rows, and under each strategy the bits of `none` on as many ranks.
+#include <doctest/doctest.h>
+
+#include "core/shard/units.h"
+#include "tests/shard/sharded_training.h"
+
+namespace memtune::tests {
+namespace {
+
+using shard::Reshard;
+
+constexpr double kNoise = 2e-5;  // of sums in another order, in float32
+
+// No width or number of parameters that 2, 3 or 4 divide.
+const DecoderSizes kSizes{37, 20, 3, 2, 1, 27, 11};
+
+TEST_CASE("gradients of ranks with a part of the rows each are those of one with all of them") {
+  const ShardedTraining training(kSizes);
+  const NamedGradients one = training.on_one_rank();
+  REQUIRE(one.size() == training.program().state.parameters.size());
+  for (const int ranks : {1, 2, 3, 4}) {
+    CAPTURE(ranks);
+    CHECK(difference(training.on(ranks, "none").gradients, one, kNoise) == "");
+  }
+}
+
+TEST_CASE("every strategy has the bits of none on as many ranks") {
+  const ShardedTraining training(kSizes);
+  for (const int ranks : {2, 4}) {
+    const ShardedStep none = training.on(ranks, "none");
+    for (const std::string& strategy : all_strategies()) {
+      CAPTURE(ranks);
+      CAPTURE(strategy);
+      const ShardedStep step = training.on(ranks, strategy);
+      CHECK(step.losses == none.losses);
+      CHECK(difference(step.gradients, none.gradients, 0) == "");
+    }
+  }
+}
+
+TEST_CASE("when parameters are freed changes no bit, but what is gathered and how much of it is there") {
+  const ShardedTraining training(kSizes);
+  const ShardedStep always = training.on(2, "none"), kept = training.on(2, "none", Reshard::after_backward),
+                    never = training.on(2, "none", Reshard::never);
+  CHECK(difference(kept.gradients, always.gradients, 0) == "");
+  CHECK(difference(never.gradients, always.gradients, 0) == "");
+  CHECK(always.left_bytes == 0);
+  CHECK(kept.left_bytes == 0);
+  CHECK(static_cast<double>(never.left_bytes) >= training.parameter_bytes());
+  CHECK(always.most_gathered_bytes < kept.most_gathered_bytes);
+  CHECK(kept.most_gathered_bytes <= never.most_gathered_bytes);
+  // Five units, two steps. The embedding's backward reads no weight, and the head is there when backward begins.
+  CHECK(always.counters.gathers == 2 * (5 + 3));
+  CHECK(kept.counters.gathers == 2 * 5);
+  CHECK(never.counters.gathers == 2 * 5);
+  CHECK(always.counters.reduces == 2 * 5);
+}
+
+TEST_CASE("a pass that is known gathers one unit ahead and holds no more") {
+  const ShardedTraining training({37, 20, 12, 2, 1, 27, 11});
+  const ShardedStep step = training.on(2, "none");
+  CHECK(static_cast<double>(step.most_gathered_bytes) < 0.35 * training.parameter_bytes());
+}
+
+TEST_CASE("ranks that read parameters in different orders are told so, and do not take one block for another") {
+  std::vector<program::Program> programs;
+  for (int i = 0; i < 2; ++i) programs.push_back(ShardedTraining(kSizes).program());
+  const auto run = [&] {
+    on_ranks(2, [&](shard::Collectives& group) {
+      const auto rank = static_cast<size_t>(group.rank());
+      const program::Program& program = programs[rank];
+      const auto facts = program::facts(program, program::find_blocks(program, ""));
+      const auto units = shard::find_units(program, facts);
+      shard::ShardedParameters parameters(program, facts, group, Reshard::always);
+      parameters.begin_step();
+      parameters.begin_forward();
+      for (const size_t unit : {1 + rank, 2 - rank})
+        parameters.before(program.body.ops.front(), {units[unit].parameters.front().second});
+      parameters.begin_backward();
+      parameters.end_backward();
+    });
+  };
+  CHECK_THROWS_WITH_AS(
+      run(),
+      "the ranks have read parameters in different orders: the model's branches differ by its data, and "
+      "it cannot be sharded",
+      Error);
+}
+
+TEST_CASE("frozen parameters are gathered, and have no gradient") {
+  const auto freeze = [](program::Program& program) {
+    for (auto& [name, parameter] : program.state.parameters)
+      if (parameter.dim() == 1 || name.find("w1") != std::string::npos) parameter.requires_grad_(false);
+  };
+  const ShardedTraining training(kSizes, freeze);
+  const NamedGradients one = training.on_one_rank();
+  REQUIRE(one.size() < training.program().state.parameters.size());
+  REQUIRE(one.size() > 3);
+  for (const char* strategy : {"none", "checkpoint:full", "offload:stream"})
+    CHECK(difference(training.on(2, strategy).gradients, one, kNoise) == "");
+}
+
+}  // namespace
+}  // namespace memtune::tests

@@ -1,0 +1,173 @@
+// A small decoder trained for a step on several ranks, each with its rows of one batch, and on one with all of them.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/autograd/hooks.h"
+#include "core/device/torch/make_device.h"
+#include "core/frontend/loss.h"
+#include "core/plan/strategy.h"
+#include "core/program/blocks.h"
+#include "core/program/facts.h"
+#include "core/program/interpreter.h"
+#include "core/shard/sharded_parameters.h"
+#include "core/step/executor.h"
+#include "core/step/survey.h"
+#include "tests/frontend/decoder.h"
+#include "tests/shard/ranks.h"
+#include "tests/support/training.h"
+
+namespace memtune::tests {
+
+using NamedGradients = std::map<std::string, at::Tensor>;  // flat, of whole parameters
+
+struct ShardedStep {
+  std::vector<double> losses;  // by rank
+  NamedGradients gradients;
+  shard::ShardedParameters::Counters counters;  // rank 0's
+  int64_t most_gathered_bytes = 0, left_bytes = 0;
+};
+
+class ShardedTraining {
+ public:
+  // `change` sees the program before anybody reads it: ties, frozen parameters.
+  explicit ShardedTraining(DecoderSizes sizes, std::function<void(program::Program&)> change = {}, int rows = 12)
+      : sizes_(sizes), change_(std::move(change)) {
+    test_device();  // its allocator comes before any tensor
+    at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU).clone();
+    generator.set_current_seed(5);
+    tokens_ = at::empty({rows, sizes.sequence}, at::kLong).random_(0, sizes.vocabulary, generator);
+  }
+
+  program::Program program() const {
+    program::Program model = build_decoder(sizes_, at::kFloat, c10::kCPU, 3);
+    if (change_) change_(model);
+    return frontend::with_loss(model, frontend::Loss::next_token, model.inputs.front().name);
+  }
+
+  // Plain autograd on all rows.
+  NamedGradients on_one_rank() const {
+    const program::Program program = this->program();
+    program::Interpreter(program).run({tokens_.clone()}).toTensor().backward();
+    NamedGradients gradients;
+    for (const auto& [name, parameter] : program.state.parameters)
+      if (parameter.grad().defined()) gradients[name] = parameter.grad().flatten();
+    return gradients;
+  }
+
+  ShardedStep on(int ranks, const std::string& strategy, shard::Reshard reshard = shard::Reshard::always,
+                 int steps = 2) const {
+    std::vector<program::Program> programs;
+    for (int i = 0; i < ranks; ++i) programs.push_back(program());
+    const config::ProgramFacts facts = surveyed(programs.front());
+    config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts);
+    plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+    std::vector<program::NamedTensors> pieces(static_cast<size_t>(ranks));
+    ShardedStep result;
+    result.losses.resize(static_cast<size_t>(ranks));
+    on_ranks(ranks, [&](shard::Collectives& group) {
+      const auto rank = static_cast<size_t>(group.rank());
+      const program::Program& program = programs[rank];
+      shard::ShardedParameters parameters(program, facts, group, reshard);
+      const auto device = device::make_device("cpu");
+      step::Executor executor(program, facts, plan, *device, test_tiers(plan));
+      executor.set_parameters(&parameters);
+      program::Interpreter interpreter(program);
+      interpreter.set_parameters(&parameters);
+      for (int i = 0; i < steps; ++i) {
+        for (const auto& [name, piece] : parameters.pieces()) piece.mutable_grad().reset();
+        result.losses[rank] = step(executor, interpreter, parameters, rows_of(group), result);
+      }
+      pieces[rank] = parameters.pieces();
+      if (rank == 0) result.counters = parameters.counters();
+      if (rank == 0) result.left_bytes = parameters.gathered_now_bytes();
+    });
+    result.gradients = joined(pieces);
+    return result;
+  }
+
+  double parameter_bytes() const {
+    double bytes = 0;
+    for (const auto& [name, parameter] : program().state.parameters) bytes += static_cast<double>(parameter.nbytes());
+    return bytes;
+  }
+
+ private:
+  at::Tensor rows_of(const shard::Collectives& group) const {
+    return tokens_.chunk(group.size())[static_cast<size_t>(group.rank())].clone();
+  }
+
+  config::ProgramFacts surveyed(const program::Program& program) const {
+    auto facts = program::facts(program, program::find_blocks(program, ""));
+    step::Survey survey(program, facts, c10::kCPU);
+    const autograd::HookScope hooks(&survey);
+    program::Interpreter(program).run({tokens_.clone()}, &survey);
+    return facts;
+  }
+
+  static double step(step::Executor& executor, program::Interpreter& interpreter, shard::ShardedParameters& parameters,
+                     const at::Tensor& rows, ShardedStep& result) {
+    struct Watch final : program::OpObserver {  // of how much is gathered at most
+      Watch(step::Executor& executor, const shard::ShardedParameters& parameters)
+          : executor(executor), parameters(parameters) {}
+      void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
+      void after(const program::Op& op, const program::Stack& outputs) override {
+        executor.after(op, outputs);
+        most = std::max(most, parameters.gathered_now_bytes());
+      }
+      step::Executor& executor;
+      const shard::ShardedParameters& parameters;
+      int64_t most = 0;
+    } watch(executor, parameters);
+    parameters.begin_step();
+    executor.begin_step();
+    parameters.begin_forward();
+    at::Tensor loss;
+    {
+      const autograd::HookScope hooks(&executor);
+      loss = interpreter.run({rows}, &watch).toTensor();
+    }
+    executor.end_forward();
+    parameters.begin_backward();
+    autograd::backward(loss);
+    parameters.end_backward();
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    result.most_gathered_bytes = std::max(result.most_gathered_bytes, watch.most);
+    return loss.item<double>();
+  }
+
+  static NamedGradients joined(const std::vector<program::NamedTensors>& pieces) {
+    std::map<std::string, std::vector<at::Tensor>> parts;
+    for (const auto& of_rank : pieces)
+      for (const auto& [name, piece] : of_rank)
+        if (piece.grad().defined()) parts[name].push_back(piece.grad());
+    NamedGradients gradients;
+    for (const auto& [name, of_name] : parts) gradients[name] = at::cat(of_name);
+    return gradients;
+  }
+
+  DecoderSizes sizes_;
+  std::function<void(program::Program&)> change_;
+  at::Tensor tokens_;
+};
+
+// "": the same parameters, and no number of one differs from the other's by more than `most` of the largest there is.
+inline std::string difference(const NamedGradients& a, const NamedGradients& b, double most) {
+  if (a.size() != b.size()) return std::to_string(a.size()) + " parameters, not " + std::to_string(b.size());
+  for (const auto& [name, gradient] : a) {
+    const auto other = b.find(name);
+    if (other == b.end() || other->second.numel() != gradient.numel()) return name + " is of another size";
+    const double largest = other->second.abs().max().item<double>();
+    const double apart = (gradient - other->second).abs().max().item<double>();
+    if (!(apart <= most * largest)) return name + " differs by " + std::to_string(apart / largest);
+  }
+  return "";
+}
+
+}  // namespace memtune::tests
