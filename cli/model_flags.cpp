@@ -91,6 +91,7 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   if (!flags.memory_cap.empty()) training.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
   training.blocks = flags.blocks;
   read_tiers(flags, training);
+  flags.ranks.read(training);
   return training;
 }
 
@@ -111,6 +112,8 @@ void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
   }
   if (request.training.padding > 0)
     throw UsageError("--padding goes with made-up inputs: those of --inputs bring an attention_mask of their own");
+  if (request.training.ranks > 1)
+    throw UsageError("--inputs does not go with --ranks: each has made-up samples of its own");
   request.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 

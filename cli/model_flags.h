@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/rank_flags.h"
 #include "cli/training_flags.h"
 #include "core/sweep/sweep.h"
 
@@ -21,6 +22,7 @@ struct ModelFlags {
   bool pack = false;
   std::vector<std::string> inputs, libraries, batches, sequences;
   TrainingFlags training;
+  RankFlags ranks;  // whose add_to() not every command calls
   ConsoleFlags console;
 
   void add_to(CLI::App& command, const std::string& default_out);

@@ -103,6 +103,7 @@ void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind
   auto flags = std::make_shared<ProfileFlags>();
   CLI::App* command = app.add_subcommand("profile", kDescription);
   flags->model.add_to(*command, "./memtune-profile");
+  flags->model.ranks.add_to(*command);
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
   add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
   offer(command->add_option("--strategy", flags->strategy, "what to run (default: none)"), strategy_words())

@@ -200,6 +200,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   auto flags = std::make_shared<SweepFlags>();
   CLI::App* command = app.add_subcommand("sweep", kDescription);
   flags->model.add_to(*command, kDefaultOut);
+  flags->model.ranks.add_to(*command);
   add_list(*command, "--batch", flags->model.batches,
            "batch sizes to try: 1,2,4; auto: each strategy's largest, under --budget the best")
       ->type_name("LIST");

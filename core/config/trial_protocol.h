@@ -19,11 +19,12 @@
 //   {"frame": "doctor", "checks": [{"name": "CUPTI", "status": "ok|warn|fail", "detail": "...", "fix": "..."}]}
 //   {"frame": "machine", "machine": MachineProfile}
 //   {"frame": "usage", "message": "..."}                the person's mistake: the command ends with exit code 2
+//   {"frame": "rank", "timed_out": true, "message": "..."}  of several ranks, one that could not go on without another
 //   {"frame": "error", "message": "..."}                the trial failed in a way nobody planned for, or, with
 //                                                       "outcome": "host_oom" or "disk_full", by that
 //
-// The last frame is one of facts, result, trained, saves, doctor, machine, usage, error; a process that ends without
-// one has crashed.
+// The last frame is one of facts, result, trained, saves, doctor, machine, usage, rank, error; a process that ends
+// without one has crashed.
 #pragma once
 
 namespace memtune::config {

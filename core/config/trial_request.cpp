@@ -66,6 +66,26 @@ json model_json(const ModelSource& model) {
           {"trusted", model.trusted}};
 }
 
+// What is not sharded yet is refused by its flag.
+void check_ranks(const TrainingSettings& training) {
+  check_least("ranks", training.ranks, 1);
+  check_name("reshard", training.reshard, kReshard);
+  check_least("rank timeout", training.rank_timeout_ms, 1);
+  if (training.ranks == 1) return;
+  const std::string with = "--ranks " + std::to_string(training.ranks) + ": ";
+  if (training.device != "cpu") throw UsageError(with + "ranks run on CPUs alone: --device cpu");
+  if (training.optimizer != "adamw" && training.optimizer != "sgd")
+    throw UsageError(with + "--optimizer " + training.optimizer + " is not sharded; adamw and sgd are");
+  const auto refuse = [&](bool asked, const std::string& flag) {
+    if (asked) throw UsageError(with + flag + " does not go with several ranks");
+  };
+  refuse(training.max_grad_norm > 0, "--max-grad-norm");
+  refuse(training.optimizer_in_backward, "--optimizer-in-backward");
+  refuse(!training.load_in.empty(), "--load-in");
+  refuse(training.pack, "--pack");
+  refuse(training.padding > 0, "--padding");
+}
+
 ModelSource read_model(const json& json, const std::string& path) {
   ModelSource model;
   JsonObject object(json, path);
@@ -103,6 +123,9 @@ json training_json(const TrainingSettings& training) {
           {"blocks", training.blocks},
           {"batch", training.batch},
           {"sequence", training.sequence},
+          {"ranks", training.ranks},
+          {"reshard", training.reshard},
+          {"rank_timeout_ms", training.rank_timeout_ms},
           {"host_budget_bytes", training.host_budget_bytes},
           {"disk_budget_bytes", training.disk_budget_bytes},
           {"scratch", training.scratch},
@@ -137,6 +160,9 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("blocks", training.blocks);
   object.read("batch", training.batch);
   object.read("sequence", training.sequence);
+  object.read("ranks", training.ranks);
+  object.read("reshard", training.reshard);
+  object.read("rank_timeout_ms", training.rank_timeout_ms);
   object.read("host_budget_bytes", training.host_budget_bytes);
   object.read("disk_budget_bytes", training.disk_budget_bytes);
   object.read("scratch", training.scratch);
@@ -177,6 +203,7 @@ void check_training(const TrainingSettings& training) {
   check_least("host budget", training.host_budget_bytes, 0);
   check_least("disk budget", training.disk_budget_bytes, 0);
   check_device(training.device);
+  check_ranks(training);
 }
 
 void to_json(json& out, const TrialRequest& request) {
@@ -190,6 +217,8 @@ void to_json(json& out, const TrialRequest& request) {
          {"reference", request.reference},
          {"trace", request.trace},
          {"costs", request.costs},
+         {"rank", request.rank},
+         {"rendezvous", request.rendezvous},
          {"round", request.round},
          {"command", request.command}};
 }
@@ -208,6 +237,8 @@ void from_json(const json& json, TrialRequest& request) {
   object.read("reference", request.reference);
   object.read("trace", request.trace);
   object.read("costs", request.costs);
+  object.read("rank", request.rank, 0);
+  object.read("rendezvous", request.rendezvous);
   object.read("round", request.round, 0);
   object.read("command", request.command);
 }

@@ -62,6 +62,11 @@ struct TrainingSettings {
   int64_t batch = 0;               // replaces the first dimension of every made-up input; 0: as specified
   int64_t sequence = 0;            // replaces the second dimension of made-up inputs that have one; 0: as specified
 
+  // Processes that train together, each on a batch of its own, the model sharded over them.
+  int ranks = 1;
+  std::string reshard = "always";     // a word of kReshard: when gathered parameters are freed
+  int64_t rank_timeout_ms = 120'000;  // that a rank waits for the others in a collective
+
   // Where values wait that leave the device.
   int64_t host_budget_bytes = 0;   // 0: none
   int64_t disk_budget_bytes = 0;   // 0: what the file system has free
@@ -78,11 +83,13 @@ struct TrialRequest {
   std::string inputs_file;  // safetensors; "" when inputs are made up
   TrainingSettings training;
   Plan plan;
-  std::string reference;  // file with the baseline's loss and gradients; written by the first trial, "" for none
-  std::string trace;      // file to write; "": none
-  std::string costs;      // file for StepCosts, of a plan that moves nothing; "": none
-  int round = 0;          // the first compares gradients and is traced, later ones only measure
-  std::string command;    // as the person typed it: for the trace's header
+  std::string reference;   // file with the baseline's loss and gradients; written by the first trial, "" for none
+  std::string trace;       // file to write; "": none
+  std::string costs;       // file for StepCosts, of a plan that moves nothing; "": none
+  int rank = 0;            // of training.ranks, which this is
+  std::string rendezvous;  // file by which they meet; "": there is one rank
+  int round = 0;           // the first compares gradients and is traced, later ones only measure
+  std::string command;     // as the person typed it: for the trace's header
 };
 
 void to_json(nlohmann::json& json, const TrialRequest& request);

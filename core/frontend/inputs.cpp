@@ -187,16 +187,28 @@ class BatchMaker {
   void make_up(InputSpec spec) {
     if (follows_model(spec.name, spec.dtype)) spec.dtype = request_.training.dtype;
     auto type = scalar_type(spec.dtype);
+    const std::vector<int64_t> shape = of_all_ranks(spec.shape);
     at::Tensor tensor;
     if (at::isFloatingType(type)) {
-      tensor = at::empty(spec.shape, at::kFloat).normal_(0, 1, generator_).to(type);
+      tensor = at::empty(shape, at::kFloat).normal_(0, 1, generator_).to(type);
     } else {
       if (auto rows = embedding_rows(model_, slot(spec.name)); rows && spec.below.value_or(2) > *rows)
         throw UsageError("input '" + config::to_string(spec) + "': the embedding it goes into has " +
                          std::to_string(*rows) + " rows");
-      tensor = at::empty(spec.shape, at::kLong).random_(0, spec.below.value_or(2), generator_).to(type);
+      tensor = at::empty(shape, at::kLong).random_(0, spec.below.value_or(2), generator_).to(type);
     }
-    add(spec.name, spec, tensor);
+    add(spec.name, spec, rows_of_this_rank(tensor));
+  }
+
+  // Ranks have rows of one batch: what all of them see is what one of them would with so many samples.
+  std::vector<int64_t> of_all_ranks(std::vector<int64_t> shape) const {
+    if (!shape.empty()) shape[0] *= request_.training.ranks;
+    return shape;
+  }
+  at::Tensor rows_of_this_rank(const at::Tensor& tensor) const {
+    if (request_.training.ranks == 1 || tensor.dim() == 0) return tensor;
+    const int64_t rows = tensor.size(0) / request_.training.ranks;
+    return tensor.narrow(0, request_.rank * rows, rows).clone();
   }
 
   void make_up_like_tokens(const std::string& name) {

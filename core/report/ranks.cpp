@@ -24,6 +24,7 @@ Row as_row(const RankShare& rank) {
   row.measurement.step_ms = rank.step_ms;
   row.measurement.peak_bytes = rank.peak_bytes;
   row.measurement.optimizer_ms = rank.optimizer_ms;
+  row.measurement.communication.exposed_ms = rank.exposed_communication_ms;
   return row;
 }
 
@@ -40,8 +41,8 @@ std::vector<Column> rank_columns(const Report& report) {
   }
   const std::vector<const Row*> pointers = result::pointers_to(rows);
   std::vector<Column> columns = {names};
-  for (const char* key :
-       {"step_ms", "peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes", "optimizer_ms"}) {
+  for (const char* key : {"step_ms", "peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes", "optimizer_ms",
+                          "exposed_communication_ms"}) {
     const FigureColumn figure(result::figure(key), pointers);
     Column column{figure.head(), Column::kAlways, false, {}, 2, ""};
     for (const Row* each : pointers) column.cells.push_back({figure.text(each->measurement)});

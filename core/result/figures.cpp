@@ -40,6 +40,7 @@ constexpr Figure of_copies(const char* key, const char* head, Unit unit, int dig
 
 using M = Measurement;
 using T = TransferFigures;
+using C = Communication;
 constexpr int kForLeast = Figure::kForLeast;
 
 constexpr Figure kFigures[] = {
@@ -59,6 +60,9 @@ constexpr Figure kFigures[] = {
     of_copies<within<&M::transfer, &T::exposed_ms>>("exposed_ms", "exposed ms", Unit::ms, 1),
     of_copies<within<&M::transfer, &T::out_gb_per_s>>("out_gb_per_s", "out GB/s", Unit::gb_per_second, 1),
     of_copies<within<&M::transfer, &T::in_gb_per_s>>("in_gb_per_s", "in GB/s", Unit::gb_per_second, 1),
+    plain<within<&M::communication, &C::gathered_bytes>>("gathered_bytes", "gathered", Unit::bytes, 2),
+    plain<within<&M::communication, &C::reduced_bytes>>("reduced_bytes", "reduced", Unit::bytes, 2),
+    plain<within<&M::communication, &C::exposed_ms>>("exposed_communication_ms", "exposed comm. ms", Unit::ms, 1),
     plain<of<&M::recomputed_ops>>("recomputed_ops", "recomputed", Unit::count, 0),
     plain<of<&M::optimizer_ms>>("optimizer_ms", "optimizer ms", Unit::ms, 2),
 };

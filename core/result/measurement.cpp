@@ -87,6 +87,13 @@ void fields(TransferFigures& transfer, Visit visit) {
 }
 
 template <typename Visit>
+void fields(Communication& communication, Visit visit) {
+  visit("gathered_bytes", communication.gathered_bytes);
+  visit("reduced_bytes", communication.reduced_bytes);
+  visit("exposed_ms", communication.exposed_ms);
+}
+
+template <typename Visit>
 void fields(Stalls& stalls, Visit visit) {
   visit("room_ms", stalls.room_ms);
   visit("disk_ms", stalls.disk_ms);
@@ -119,6 +126,7 @@ void fields(RankShare& share, Visit visit) {
   visit("step_ms", share.step_ms);
   visit("peak_bytes", share.peak_bytes);
   visit("optimizer_ms", share.optimizer_ms);
+  visit("exposed_communication_ms", share.exposed_communication_ms);
   visit("loss", share.loss);
 }
 
@@ -139,6 +147,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("samples_per_s", measurement.samples_per_s);
   visit("tokens_per_s", measurement.tokens_per_s);
   visit("transfer", measurement.transfer);
+  visit("communication", measurement.communication);
   visit("stalls", measurement.stalls);
   visit("recomputed_ops", measurement.recomputed_ops);
   visit("recomputed_bytes", measurement.recomputed_bytes);

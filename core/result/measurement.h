@@ -65,6 +65,12 @@ struct TransferFigures {
   double link_out_gb_per_s = 0, link_in_gb_per_s = 0;  // measured in the same process, idle, pinned
 };
 
+// A step's collectives, of a model that is sharded over ranks.
+struct Communication {
+  int64_t gathered_bytes = 0, reduced_bytes = 0;  // of whole units
+  double exposed_ms = 0;                          // that compute stood for them
+};
+
 // Time of a step that engines stood in compute's way, by cause; taken in the traced steps.
 struct Stalls {
   double room_ms = 0;  // host memory was full: the host waited until something had reached the disk
@@ -99,6 +105,7 @@ struct RankShare {
   Peak peak_bytes;
   double optimizer_ms = 0;
   std::vector<double> loss;
+  double exposed_communication_ms = 0;
 };
 
 struct Measurement {
@@ -117,6 +124,7 @@ struct Measurement {
   double samples_per_s = 0;
   double tokens_per_s = 0;  // 0 when the model has no sequence dimension
   TransferFigures transfer;
+  Communication communication;
   Stalls stalls;
   int64_t recomputed_ops = 0;               // per step
   std::optional<int64_t> recomputed_bytes;  // that they made, per step; nothing: not counted

@@ -33,7 +33,10 @@ Ratio of_medians(const StepTime& step, double base_ms) {
   return {step.median / base_ms, low / base_ms, high / base_ms};
 }
 
-void take_higher(int64_t& most, int64_t other) { most = std::max(most, other); }
+void take_higher(Peak& most, const Peak& other) {
+  for (const auto bytes : {&Peak::allocated, &Peak::reserved, &Peak::device})
+    most.*bytes = std::max(most.*bytes, other.*bytes);
+}
 
 void scale_rates(double before_ms, Measurement& m) {
   const double factor = before_ms / m.step_ms.median;
@@ -66,9 +69,9 @@ void add_round(size_t index, const Measurement& round, const Round& beside, Meas
   to.step_ms = summarize(std::move(samples));
   to.noisy = is_noisy(to.step_ms);
   if (before_ms > 0 && to.step_ms.median > 0) scale_rates(before_ms, to);
-  take_higher(to.peak_bytes.allocated, round.peak_bytes.allocated);
-  take_higher(to.peak_bytes.reserved, round.peak_bytes.reserved);
-  take_higher(to.peak_bytes.device, round.peak_bytes.device);
+  take_higher(to.peak_bytes, round.peak_bytes);
+  for (size_t i = 0; i < std::min(to.ranks.size(), round.ranks.size()); ++i)
+    take_higher(to.ranks[i].peak_bytes, round.ranks[i].peak_bytes);
 }
 
 }  // namespace memtune::result

@@ -42,7 +42,9 @@ TrialAnswer inspect(const config::TrialRequest& request, const std::string& key,
   return answer;
 }
 
-int64_t state_bytes(const config::TrainingSettings& training, const config::ProgramFacts& facts) {
+namespace {
+
+int64_t state_of_all_ranks(const config::TrainingSettings& training, const config::ProgramFacts& facts) {
   const int64_t with_gradients = facts.parameter_bytes + facts.trained_bytes;
   if (training.optimizer == "adamw") return with_gradients + 2 * facts.trained_bytes;
   const bool all = facts.trained_bytes == facts.parameter_bytes;
@@ -51,8 +53,14 @@ int64_t state_bytes(const config::TrainingSettings& training, const config::Prog
   return with_gradients;  // paged moments are in host memory, adafactor's rows and columns small, sgd's none
 }
 
+}  // namespace
+
+int64_t state_bytes(const config::TrainingSettings& training, const config::ProgramFacts& facts) {
+  return state_of_all_ranks(training, facts) / training.ranks;
+}
+
 void check_limits(const config::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts) {
-  const int64_t parameters = facts.program.parameter_bytes;
+  const int64_t parameters = facts.program.parameter_bytes / training.ranks;
   for (const auto& [flag, bytes] :
        {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", budget_bytes)})
     if (bytes > 0 && bytes < parameters)

@@ -17,7 +17,7 @@ namespace memtune::sweep {
 TrialAnswer inspect(const config::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress);
 
-// Parameters, gradients of all of them and what the optimizer keeps.
+// Parameters, gradients of all of them and what the optimizer keeps; of several ranks, on each.
 int64_t state_bytes(const config::TrainingSettings& training, const config::ProgramFacts& facts);
 
 // UsageError for a memory cap or budget that no strategy can keep: the parameters alone take more.

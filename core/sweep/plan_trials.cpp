@@ -12,6 +12,7 @@
 #include "core/result/effect.h"
 #include "core/sweep/command_line.h"
 #include "core/sweep/inspection.h"
+#include "core/sweep/rank_trials.h"
 
 namespace memtune::sweep {
 namespace {
@@ -126,12 +127,17 @@ bool PlanTrials::is_whole(const std::string& reference) {
   return true;
 }
 
+// Of all ranks.
+bool PlanTrials::has_references(const config::TrialRequest& request) {
+  return std::ranges::all_of(references_of(request), [this](const std::string& each) { return is_whole(each); });
+}
+
 bool PlanTrials::reuse(const TrialState& trial, const Measurement& measurement) {
   const bool worked = measurement.outcome == Outcome::ok;
   // Its gradients may be needed by those that are still to run.
   const result::Gradients& gradients = measurement.gradients;
   const bool made_reference = !gradients.compared || gradients.against == measurement.strategy;
-  if (worked && made_reference && !is_whole(request(trial.spec).reference)) return false;
+  if (worked && made_reference && !has_references(request(trial.spec))) return false;
   if (worked && with_costs_.contains(trial.spec.key) && !was_to_record(trial.spec)) return false;
   any_worked_ = true;
   return true;
@@ -155,27 +161,28 @@ void PlanTrials::prepare(const TrialState& trial) {
   remove_file(folder / "costs.json", files);  // of an earlier try
   request.command = command_line();
   // One that cannot be read would be refused by every trial; whoever comes first makes it again.
-  if (!is_whole(request.reference)) remove_file(request.reference, files);
+  if (!has_references(request))
+    for (const std::string& reference : references_of(request)) remove_file(reference, files);
   write_file(folder / "plan.json", text_of(request.plan), files);
   write_file(folder / "request.json", text_of(request), files);
 }
 
 MeasuredRound PlanTrials::measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) {
-  const std::filesystem::path folder = trial.spec.folder;
+  const std::filesystem::path folder = absolute(std::filesystem::path(trial.spec.folder));
   const std::string name = first ? "request.json" : "round.json";
+  config::TrialRequest request = requests_.at(trial.spec.key);
   if (!first) {
-    config::TrialRequest request = requests_.at(trial.spec.key);
     request.round = 1;
     request.trace = "";
     request.costs = "";
-    write_file(directory_ / folder / name, text_of(request), directory_.files());
+    write_file(folder / name, text_of(request), directory_.files());
   }
-  const Measurement measurement = complete(run_trial_process({{"run", absolute(folder / name)},
-                                                              directory_ / folder / (first ? "log.txt" : "round.txt"),
-                                                              limit,
-                                                              [this](const Phase& phase) { listener_.phase(phase); },
-                                                              &directory_.files()}),
-                                           trial);
+  const TrialCommand command{{"run", (folder / name).string()},
+                             folder / (first ? "log.txt" : "round.txt"),
+                             limit,
+                             [this](const Phase& phase) { listener_.phase(phase); },
+                             &directory_.files()};
+  const Measurement measurement = complete(run_ranks(request, folder, name, command, directory_.files()), trial);
   any_worked_ |= measurement.outcome == Outcome::ok;
   return {measurement};
 }

@@ -41,6 +41,7 @@ class PlanTrials : public SweepSubject {
   void set_axes(const Setting& point, TrialSpec& spec) const;
   void find_frontiers();
   bool is_whole(const std::string& reference);
+  bool has_references(const config::TrialRequest& request);
   bool was_to_record(const TrialSpec& spec) const;
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;

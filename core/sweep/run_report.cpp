@@ -58,6 +58,9 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (training.loss_impl != "plain") parts.push_back("loss " + training.loss_impl);
   parts.push_back(training.optimizer);
   if (record.global_batch > 0) parts.push_back(std::to_string(record.global_batch) + " samples a step");
+  if (training.ranks > 1)
+    parts.push_back(std::to_string(training.ranks) + " ranks" +
+                    (training.reshard == "always" ? "" : ", reshard " + training.reshard));
   if (training.accumulate > 1) parts.push_back(std::to_string(training.accumulate) + " passes a step");
   if (training.max_grad_norm > 0) parts.push_back("gradients clipped");
   if (!training.dtype.empty()) parts.push_back(training.dtype);

@@ -45,10 +45,16 @@ struct UsageProblem {
   std::string message;
 };
 
+// One of several ranks could not go on without another, and says in what.
+struct RankProblem {
+  bool timed_out = false;  // it waited; else the other has ended
+  std::string message;
+};
+
 using process::Failure;  // the process ended without an answer
 
 using TrialAnswer = std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
-                                 std::vector<DoctorCheck>, config::MachineProfile, UsageProblem, Failure>;
+                                 std::vector<DoctorCheck>, config::MachineProfile, UsageProblem, RankProblem, Failure>;
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
@@ -57,6 +63,7 @@ struct TrialCommand {
   std::function<void(const Phase&)> progress;                 // may be empty
   FileSystem* files = nullptr;                                // that the log is written through; nullptr: the real one
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
+  int threads = 0;                                            // of OpenMP, where nobody said; 0: its own choice
 };
 
 // $MEMTUNE_TRIAL, else beside this program, else in libexec/memtune of the prefix it is installed in.

@@ -19,7 +19,12 @@ struct LastOwners final : program::OpObserver {
 
 }  // namespace
 
-InterpretedRunner::InterpretedRunner(const config::TrialRequest& request) : request_(request), session_(request) {
+InterpretedRunner::InterpretedRunner(const config::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks)
+    : request_(request), session_(request), ranks_(std::move(ranks)) {
+  if (ranks_) {
+    sharded_.emplace(session_.program(), session_.facts(), *ranks_, shard::parse_reshard(request.training.reshard));
+    session_.set_parameters(&*sharded_);
+  }
   if (!request.plan.keeps_everything()) make_executor();
 }
 
@@ -32,6 +37,7 @@ void InterpretedRunner::make_executor() {
                                                                          .budget_bytes = training.disk_budget_bytes,
                                                                          .allow_memory = training.scratch_in_memory});
   executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
+  if (sharded_) executor_->set_parameters(&*sharded_);
 }
 
 at::Tensor InterpretedRunner::forward_backward() {
@@ -47,6 +53,7 @@ void InterpretedRunner::end_warm_up(int i) {
 }
 
 void InterpretedRunner::begin_measuring() {
+  if (sharded_) communicated_before_ = sharded_->counters();
   if (!executor_) return;
   reruns_before_ = executor_->reruns();
   recomputed_before_ = executor_->recomputed_bytes();
@@ -56,6 +63,12 @@ void InterpretedRunner::begin_measuring() {
 // Bytes are the last pass's: each pass of a step moves the same, and every step.
 void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
   to.recomputed_bytes = 0;
+  if (sharded_) {
+    const auto& counters = sharded_->counters();
+    to.communication.gathered_bytes = (counters.gathered_bytes - communicated_before_.gathered_bytes) / steps;
+    to.communication.reduced_bytes = (counters.reduced_bytes - communicated_before_.reduced_bytes) / steps;
+    to.communication.exposed_ms = to_ms(counters.waited - communicated_before_.waited) / steps;
+  }
   if (!executor_) return;
   to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;
   to.recomputed_ops = (executor_->reruns() - reruns_before_) / steps;
@@ -95,7 +108,7 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 }
 
 StepNotes* InterpretedRunner::start_costs() {
-  if (request_.plan.moves()) return nullptr;
+  if (request_.plan.moves() || sharded_) return nullptr;  // costs do not tell of gathers
   if (!executor_) make_executor();
   cost_notes_.emplace(device(), *executor_, request_.plan);
   return &*cost_notes_;
@@ -112,7 +125,9 @@ std::string InterpretedRunner::where() const {
 }
 
 // At the throw the values are gone already: the forward is run once more, up to the same end.
+// Of several ranks it would take all of them.
 std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
+  if (sharded_) return {};
   drop_gradients();
   device().empty_cache();
   executor_.reset();
@@ -128,8 +143,8 @@ std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
   return owners;
 }
 
-std::unique_ptr<Runner> make_runner(const config::TrialRequest& request) {
-  return std::make_unique<InterpretedRunner>(request);
+std::unique_ptr<Runner> make_runner(const config::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks) {
+  return std::make_unique<InterpretedRunner>(request, std::move(ranks));
 }
 
 }  // namespace memtune::trial

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/program/embeddings.h"
+#include "core/shard/sharded_parameters.h"
 #include "core/trial/cost_notes.h"
 #include "core/trial/memory_owners.h"
 #include "core/trial/runner.h"
@@ -17,10 +18,11 @@ namespace memtune::trial {
 
 class InterpretedRunner final : public Runner {
  public:
-  explicit InterpretedRunner(const config::TrialRequest& request);
+  // `ranks` of a model that is sharded over them; null: it is all here.
+  explicit InterpretedRunner(const config::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks = nullptr);
 
   device::Device& device() override { return session_.device(); }
-  const NamedParameters& parameters() const override { return session_.parameters(); }
+  const NamedParameters& parameters() const override { return sharded_ ? sharded_->pieces() : session_.parameters(); }
   program::State state() const override { return session_.program().state; }
   std::unordered_set<const void*> embeddings() const override { return program::embedding_tables(session_.program()); }
   Work work() const override {
@@ -65,10 +67,13 @@ class InterpretedRunner final : public Runner {
 
   const config::TrialRequest& request_;
   Session session_;
+  std::unique_ptr<shard::Collectives> ranks_;
+  std::optional<shard::ShardedParameters> sharded_;
   std::optional<step::Executor> executor_;
   std::optional<MemoryOwners> owners_;  // both while steps are traced
   std::optional<StepTrace> step_trace_;
   std::optional<CostNotes> cost_notes_;  // while costs are recorded
+  shard::ShardedParameters::Counters communicated_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0};
 };

@@ -1,4 +1,5 @@
 // memtune-trial: one trial in a process of its own. See core/config/trial_protocol.h.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +22,7 @@
 #include "core/profiler/doctor.h"
 #include "core/profiler/machine_probe.h"
 #include "core/program/first_line.h"
+#include "core/shard/collectives.h"
 #include "core/trial/sandbox.h"
 #include "core/trial/save_trial.h"
 #include "core/trial/training_run.h"
@@ -53,6 +55,14 @@ void begin(const memtune::config::TrialRequest& request, std::vector<std::filesy
   memtune::trial::end_with_reader_of(memtune::config::kFrameDescriptor);
 }
 
+// Before the process may open connections no more; null: there is one rank.
+std::unique_ptr<memtune::shard::Collectives> meet(const memtune::config::TrialRequest& request) {
+  const auto& training = request.training;
+  if (training.ranks == 1) return nullptr;
+  return memtune::shard::connect_by_gloo(
+      {request.rank, training.ranks, request.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms)});
+}
+
 void inspect(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::TrialRequest>(path);
   begin(request);
@@ -61,9 +71,10 @@ void inspect(const char* path, Frames& frames) {
 
 void run_trial(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::TrialRequest>(path);
+  auto ranks = meet(request);
   begin(request);
   frames.phase("load", 1, 1);
-  const auto runner = memtune::trial::make_runner(request);
+  const auto runner = memtune::trial::make_runner(request, std::move(ranks));
   auto measurement = memtune::trial::run_trial(request, *runner, frames);
   frames.send({{"frame", "result"}, {"measurement", measurement}});
 }
@@ -143,6 +154,10 @@ int main(int argc, char** argv) {
     frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", message}});
   } catch (const memtune::DiskFull& error) {
     frames.send({{"frame", "error"}, {"outcome", "disk_full"}, {"message", error.what()}});
+  } catch (const memtune::shard::RankTimeout& error) {
+    frames.send({{"frame", "rank"}, {"timed_out", true}, {"message", error.what()}});
+  } catch (const memtune::shard::RankLost& error) {
+    frames.send({{"frame", "rank"}, {"timed_out", false}, {"message", error.what()}});
   } catch (const std::exception& error) {
     frames.send({{"frame", "error"}, {"message", memtune::program::first_line(error)}});
     std::fprintf(stderr, "%s\n", error.what());

@@ -20,6 +20,7 @@
 #include "core/profiler/profiler.h"
 #include "core/program/state.h"
 #include "core/result/measurement.h"
+#include "core/shard/collectives.h"
 #include "core/trace/event.h"
 #include "core/trial/reference.h"
 
@@ -119,6 +120,8 @@ class Runner {
 };
 
 // The runner that the request asks for. UsageError for what the person can fix: file, inputs, names.
-std::unique_ptr<Runner> make_runner(const config::TrialRequest& request);
+// `ranks` of a model that is sharded over them; null: it is all here.
+std::unique_ptr<Runner> make_runner(const config::TrialRequest& request,
+                                    std::unique_ptr<shard::Collectives> ranks = nullptr);
 
 }  // namespace memtune::trial

@@ -18,9 +18,10 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse",     "chunked=8", "logits", "labels", "sgd", 0.5, 0.75, false,      6,   "bfloat16",
-                      "float16", "r=4",       "4bit",   11,       12,    13,  14,   "cuda:1",   15,  "eager",
-                      true,      0,           "h.*",    16,       17,    18,  19,   "/scratch", true};
+  request.training = {"mse", "chunked=8", "logits",  "labels", "sgd",  0.5, 0.75,       false,
+                      6,     "bfloat16",  "float16", "r=4",    "4bit", 11,  12,         13,
+                      14,    "cuda:1",    15,        "eager",  true,   0,   "h.*",      16,
+                      17,    1,           "never",   20,       18,     19,  "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -79,10 +80,43 @@ TEST_CASE("training settings survive the file, every field of them") {
   CHECK(training.blocks == "h.*");
   CHECK(training.batch == 16);
   CHECK(training.sequence == 17);
+  CHECK(training.reshard == "never");
+  CHECK(training.rank_timeout_ms == 20);
   CHECK(training.host_budget_bytes == 18);
   CHECK(training.disk_budget_bytes == 19);
   CHECK(training.scratch == "/scratch");
   CHECK(training.scratch_in_memory);
+}
+
+TEST_CASE("a rank's request says which of how many it is, and where they meet") {
+  TrialRequest request;
+  request.training.ranks = 4;
+  request.rank = 3;
+  request.rendezvous = "/run/meeting";
+  const TrialRequest read = json::parse(json(request).dump()).get<TrialRequest>();
+  CHECK(read.training.ranks == 4);
+  CHECK(read.rank == 3);
+  CHECK(read.rendezvous == "/run/meeting");
+}
+
+TEST_CASE("what several ranks do not do is refused by its flag") {
+  const auto refused = [](auto change, const std::string& message) {
+    check_refused(
+        [&](TrainingSettings& training) {
+          training.ranks = 2;
+          change(training);
+        },
+        "--ranks 2: " + message);
+  };
+  refused([](TrainingSettings& t) { t.device = "cuda"; }, "ranks run on CPUs alone: --device cpu");
+  refused([](TrainingSettings& t) { t.optimizer = "adafactor"; },
+          "--optimizer adafactor is not sharded; adamw and sgd are");
+  refused([](TrainingSettings& t) { t.max_grad_norm = 1; }, "--max-grad-norm does not go with several ranks");
+  refused([](TrainingSettings& t) { t.optimizer_in_backward = true; },
+          "--optimizer-in-backward does not go with several ranks");
+  refused([](TrainingSettings& t) { t.pack = true; }, "--pack does not go with several ranks");
+  refused([](TrainingSettings& t) { t.padding = 0.25; }, "--padding does not go with several ranks");
+  check_refused([](TrainingSettings& t) { t.ranks = 0; }, "ranks must be at least 1, not 0");
 }
 
 TEST_CASE("an optimizer in the backward has neither all gradients to clip nor a next pass to wait for") {

@@ -116,6 +116,19 @@ TEST_CASE("a round that comes again replaces itself; samples of all make the ste
   CHECK(made.measurement.peak_bytes.allocated == int64_t{2} << 30);
 }
 
+TEST_CASE("the peak of each rank is its highest of all rounds, as the trial's") {
+  Row made = measured("a", {{100, 100}});
+  Measurement round;
+  round.step_ms = summarize({100});
+  round.ranks = {{0, {}, {5, 5, 5}, 0, {}}, {1, {}, {7, 7, 7}, 0, {}}};
+  made.measurement.ranks = round.ranks;
+  round.ranks[1].peak_bytes = {9, 6, 7};
+  add_round(1, round, {}, made.measurement);
+  CHECK(made.measurement.ranks[0].peak_bytes.allocated == 5);
+  CHECK(made.measurement.ranks[1].peak_bytes.allocated == 9);
+  CHECK(made.measurement.ranks[1].peak_bytes.reserved == 7);
+}
+
 TEST_CASE("a measurement keeps its rounds as JSON") {
   const Row made = measured("a", {{110, 100}, {120, 100}});
   const nlohmann::json json = made.measurement;

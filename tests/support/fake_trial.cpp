@@ -2,7 +2,8 @@
 //
 //   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor,
 //                                                      probe, inspect-b2: with that batch; "save async": measuring it;
-//                                                      "none again": in later rounds); others: ok
+//                                                      "none again": in later rounds; "none rank 1": on that rank);
+//                                                      others: ok
 //   FAKE_TRIAL_GIB=64                                  memory of the device, of which a batch of one takes what its
 //                                                      strategy takes, and others as many times as much
 //   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds,
@@ -214,6 +215,12 @@ void misbehave(const std::string& behaviour) {
   if (behaviour == "silent") std::cerr << "gave up\n", std::exit(3);
   if (behaviour == "slow") sleep_ms(400);
   if (behaviour == "leaves-child") leave_child();
+  if (behaviour == "waits" || behaviour == "loses") {
+    if (behaviour == "waits") sleep_ms(300);
+    const std::string words =
+        behaviour == "waits" ? "somebody waited in the all-gather of h.0" : "somebody lost another";
+    send({{"frame", "rank"}, {"timed_out", behaviour == "waits"}, {"message", words}}), std::exit(1);
+  }
   if (behaviour == "usage") send({{"frame", "usage"}, {"message", "the model rejects the input"}}), std::exit(2);
   if (behaviour == "error") send({{"frame", "error"}, {"message", "nobody planned for this"}}), std::exit(1);
 }
@@ -235,7 +242,7 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
     measurement.reason = "asked for 2 GiB, 1 GiB free";
   } else if (request.round == 0) {
     compare(request, measurement);
-    write_trace(request);
+    if (!request.trace.empty()) write_trace(request);
   }
   if (behaviour == "differs") {
     measurement.outcome = result::Outcome::mismatch;
@@ -321,7 +328,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   const auto request = json::parse(read_file(argv[2])).get<config::TrialRequest>();
-  const std::string name = command == "inspect" ? command : request.plan.strategy;
+  std::string name = command == "inspect" ? command : request.plan.strategy;
+  if (request.rank > 0) name += " rank " + std::to_string(request.rank);
   log_start(name + (request.round > 0 ? " again" : ""));
   if (command == "inspect") {
     misbehave(behaviour_of(name));

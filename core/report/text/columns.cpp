@@ -42,6 +42,7 @@ class Columns {
     add_memory();
     add_figure(result::figure("hidden"), 4, "share of the copies' time in which the device computed");
     add_figure(result::figure("exposed_ms"), 3, "the copies' time a step in which it did not");
+    add_figure(result::figure("exposed_communication_ms"), 3, "time a step that a rank stood for collectives, at most");
     add_figure(result::rate_figure(rows_), 2);
     add_figure(result::figure("optimizer_ms"), 1);
     if (is_of_commands(report_))

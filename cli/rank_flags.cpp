@@ -1,0 +1,52 @@
+#include "cli/rank_flags.h"
+
+#include <chrono>
+
+#include "cli/flags.h"
+#include "cli/offer.h"
+#include "cli/option_groups.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/vocabulary.h"
+
+namespace memtune::cli {
+namespace {
+
+constexpr int64_t kMostRanks = 256;  // of one machine
+
+}  // namespace
+
+void RankFlags::add_to(CLI::App& command) {
+  command
+      .add_option("--ranks", ranks,
+                  "processes that train together, each on a batch of its own, the model sharded over them; on CPUs "
+                  "(default: 1)")
+      ->type_name("N");
+  offer(command.add_option("--reshard", reshard,
+                           "when a block's gathered parameters are freed: " + join(config::kReshard, ", ") +
+                               " (default: always, after its forward and its backward)"),
+        config::kReshard)
+      ->type_name("WHEN");
+  command.add_option("--rank-timeout", timeout, "that a rank waits for the others: 30s (default: 2m)")
+      ->type_name("TIME");
+  put_under(kTraining, command, {"--ranks", "--reshard"});
+  put_under(kMeasuring, command, {"--rank-timeout"});
+}
+
+void RankFlags::read(config::TrainingSettings& to) const {
+  to.ranks = static_cast<int>(integer_flag("--ranks", ranks, 1, kMostRanks));
+  to.reshard = choice_flag("--reshard", reshard, config::kReshard);
+  to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();
+}
+
+void check_ranks(const sweep::SweepSettings& settings, bool finds_plan, bool finds_batch) {
+  if (settings.request.training.ranks == 1) return;
+  const std::string with = "--ranks " + std::to_string(settings.request.training.ranks) + ": ";
+  if (finds_plan)
+    throw UsageError(with + "plans on paper do not know gathers: --budget alone finds none; say --strategy or --sweep");
+  if (finds_batch) throw UsageError(with + "--batch auto does not go with several ranks");
+  if (settings.global_batch > 0) throw UsageError(with + "--global-batch does not go with several ranks");
+  if (!settings.save_modes.empty()) throw UsageError(with + "--saves does not go with several ranks");
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,21 @@
+// The flags about several processes that train one model together.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "core/sweep/sweep.h"
+
+namespace memtune::cli {
+
+struct RankFlags {
+  std::string ranks = "1", reshard = "always", timeout = "2m";
+
+  void add_to(CLI::App& command);
+  void read(config::TrainingSettings& to) const;  // UsageError
+};
+
+// UsageError for what of a sweep does not go with several ranks.
+void check_ranks(const sweep::SweepSettings& settings, bool finds_plan, bool finds_batch);
+
+}  // namespace memtune::cli

@@ -1,0 +1,73 @@
+#include "core/result/of_all_ranks.h"
+
+#include <algorithm>
+
+namespace memtune::result {
+namespace {
+
+RankShare share_of(const Measurement& measurement, size_t rank) {
+  RankShare share;
+  share.rank = static_cast<int64_t>(rank);
+  share.step_ms = measurement.step_ms;
+  share.peak_bytes = measurement.peak_bytes;
+  share.optimizer_ms = measurement.optimizer_ms;
+  share.exposed_communication_ms = measurement.communication.exposed_ms;
+  share.loss = measurement.loss;
+  return share;
+}
+
+void take_highest(const Measurement& rank, Measurement& to) {
+  for (const auto peak : {&Peak::allocated, &Peak::reserved, &Peak::device})
+    to.peak_bytes.*peak = std::max(to.peak_bytes.*peak, rank.peak_bytes.*peak);
+  for (const auto bytes : {&Measurement::floor_bytes, &Measurement::host_bytes, &Measurement::host_peak_bytes,
+                           &Measurement::disk_peak_bytes})
+    to.*bytes = std::max(to.*bytes, rank.*bytes);
+  to.communication.exposed_ms = std::max(to.communication.exposed_ms, rank.communication.exposed_ms);
+  to.transfer.exposed_ms = std::max(to.transfer.exposed_ms, rank.transfer.exposed_ms);
+  to.transfer.hidden = std::min(to.transfer.hidden, rank.transfer.hidden);
+  to.noisy |= rank.noisy;
+}
+
+void take_gradients(const Measurement& rank, size_t number, Measurement& to) {
+  if (rank.gradients.compared && !rank.gradients.equal &&
+      (to.gradients.equal || rank.gradients.max_abs_difference > to.gradients.max_abs_difference))
+    to.gradients = rank.gradients;
+  if (to.outcome != Outcome::ok || rank.outcome == Outcome::ok) return;
+  to.outcome = rank.outcome;
+  to.reason = "rank " + std::to_string(number) + ": " + rank.reason;
+}
+
+std::vector<double> mean_losses(std::span<const Measurement> ranks) {
+  std::vector<double> means;
+  for (size_t i = 0; i < ranks.front().loss.size(); ++i) {
+    double sum = 0;
+    for (const Measurement& rank : ranks) sum += i < rank.loss.size() ? rank.loss[i] : 0;
+    means.push_back(sum / static_cast<double>(ranks.size()));
+  }
+  return means;
+}
+
+}  // namespace
+
+Measurement of_all_ranks(std::span<const Measurement> ranks) {
+  Measurement all = ranks.front();
+  if (ranks.size() == 1) return all;
+  all.outcome = Outcome::ok;
+  if (ranks.front().outcome != Outcome::ok) all.reason.clear();
+  const Measurement& slowest =
+      *std::ranges::max_element(ranks, {}, [](const Measurement& rank) { return rank.step_ms.median; });
+  all.step_ms = slowest.step_ms;
+  all.samples_per_s = all.tokens_per_s = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const double slower = slowest.step_ms.median > 0 ? ranks[i].step_ms.median / slowest.step_ms.median : 0;
+    all.samples_per_s += ranks[i].samples_per_s * slower;
+    all.tokens_per_s += ranks[i].tokens_per_s * slower;
+    take_highest(ranks[i], all);
+    take_gradients(ranks[i], i, all);
+    all.ranks.push_back(share_of(ranks[i], i));
+  }
+  all.loss = mean_losses(ranks);
+  return all;
+}
+
+}  // namespace memtune::result

@@ -1,0 +1,15 @@
+// What the processes of one training measured, as one measurement.
+#pragma once
+
+#include <span>
+
+#include "core/result/measurement.h"
+
+namespace memtune::result {
+
+// By rank, at least one. The slowest rank's step, the highest of each peak, all of their samples, the mean of their
+// losses; each rank's own in Measurement::ranks. Gradients are equal where all ranks' are. What is not ok on one is not
+// ok, and the reason says on which.
+Measurement of_all_ranks(std::span<const Measurement> ranks);
+
+}  // namespace memtune::result

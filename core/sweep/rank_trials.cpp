@@ -1,0 +1,57 @@
+#include "core/sweep/rank_trials.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/file.h"
+#include "core/base/private_folder.h"
+#include "core/sweep/trial_group.h"
+
+namespace memtune::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "request.json" of rank 1 is "request-rank1.json".
+fs::path of_rank(const fs::path& path, int rank) {
+  return path.parent_path() / (path.stem().string() + "-rank" + std::to_string(rank) + path.extension().string());
+}
+
+}  // namespace
+
+std::vector<std::string> references_of(const config::TrialRequest& request) {
+  std::vector<std::string> references = {request.reference};
+  for (int rank = 1; rank < request.training.ranks; ++rank)
+    references.push_back(of_rank(request.reference, rank).string());
+  return references;
+}
+
+TrialAnswer run_ranks(const config::TrialRequest& request, const fs::path& folder, const std::string& name,
+                      const TrialCommand& command, FileSystem& files) {
+  const int ranks = request.training.ranks;
+  if (ranks == 1) return run_trial_process(command);
+  const PrivateFolder meeting("ranks");
+  const std::vector<std::string> references = references_of(request);
+  std::vector<TrialCommand> commands;
+  for (int rank = 0; rank < ranks; ++rank) {
+    config::TrialRequest own = request;
+    own.rank = rank;
+    own.rendezvous = (meeting.path() / "meeting").string();
+    if (!request.reference.empty()) own.reference = references[static_cast<size_t>(rank)];
+    if (rank > 0) own.trace = own.costs = "";
+    const fs::path path = of_rank(folder / name, rank);
+    write_file(path, nlohmann::json(own).dump(1, '\t') + "\n", files);
+    TrialCommand each = command;
+    each.arguments = {"run", path.string()};
+    each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
+    if (rank > 0) {
+      each.log = of_rank(command.log, rank);
+      each.progress = {};
+    }
+    commands.push_back(std::move(each));
+  }
+  return run_trial_group(commands);
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,22 @@
+// The processes of one trial, one a rank: their requests beside the trial's own, and where they meet.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/file_system.h"
+#include "core/config/trial_request.h"
+#include "core/sweep/trial_process.h"
+
+namespace memtune::sweep {
+
+// Files of the loss and the gradients that ranks compare theirs with: the request's for the first.
+std::vector<std::string> references_of(const config::TrialRequest& request);
+
+// Runs `request`, which stands in `folder` as `name`, on as many ranks as its training has: `command` with what each
+// of them is told in its place. Ranks behind the first write no trace; their logs lie beside the first one's.
+TrialAnswer run_ranks(const config::TrialRequest& request, const std::filesystem::path& folder, const std::string& name,
+                      const TrialCommand& command, FileSystem& files);
+
+}  // namespace memtune::sweep

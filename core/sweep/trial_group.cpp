@@ -1,0 +1,104 @@
+#include "core/sweep/trial_group.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/text.h"
+#include "core/result/of_all_ranks.h"
+#include "core/sweep/started_trial.h"
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kTick{20};         // of all ranks, which are heard in turns
+constexpr milliseconds kLastWords{1000};  // from the first failure, for the others to say what they miss
+
+bool worked(const TrialAnswer& answer) {
+  const auto* measurement = std::get_if<result::Measurement>(&answer);
+  return measurement && (measurement->outcome == Outcome::ok || measurement->outcome == Outcome::mismatch ||
+                         measurement->outcome == Outcome::nan);
+}
+
+std::string rank_text(size_t rank) { return "rank " + std::to_string(rank); }
+
+class TrialGroup {
+ public:
+  explicit TrialGroup(const std::vector<TrialCommand>& ranks) : answers_(ranks.size()) {
+    for (const TrialCommand& rank : ranks) trials_.push_back(std::make_unique<StartedTrial>(rank));
+  }
+
+  TrialAnswer run() {
+    while (order_.size() < trials_.size()) {
+      for (size_t i = 0; i < trials_.size(); ++i)
+        if (!answers_[i] && !trials_[i]->turn(kTick / static_cast<int64_t>(trials_.size()))) note_end(i);
+      if (failed_ && Clock::now() >= *failed_ + kLastWords)
+        for (const auto& trial : trials_) trial->end();
+    }
+    return judge();
+  }
+
+ private:
+  void note_end(size_t rank) {
+    answers_[rank] = trials_[rank]->answer();
+    order_.push_back(rank);
+    if (!failed_ && !worked(*answers_[rank])) failed_ = Clock::now();
+  }
+
+  TrialAnswer judge() const {
+    if (!failed_) return all_measurements();
+    for (const size_t rank : order_) {
+      const TrialAnswer& answer = *answers_[rank];
+      if (std::holds_alternative<RankProblem>(answer) || worked(answer) || trials_[rank]->ended_by_others()) continue;
+      return of_rank(rank, answer);
+    }
+    return of_missing();
+  }
+
+  TrialAnswer all_measurements() const {
+    std::vector<result::Measurement> measurements;
+    for (const auto& answer : answers_) measurements.push_back(std::get<result::Measurement>(*answer));
+    return result::of_all_ranks(measurements);
+  }
+
+  static TrialAnswer of_rank(size_t rank, TrialAnswer answer) {
+    if (auto* measurement = std::get_if<result::Measurement>(&answer))
+      measurement->reason = rank_text(rank) + ": " + measurement->reason;
+    if (auto* failure = std::get_if<Failure>(&answer)) failure->reason = rank_text(rank) + ": " + failure->reason;
+    return answer;
+  }
+
+  // Nobody failed of itself: some did not come, or the connection broke.
+  TrialAnswer of_missing() const {
+    std::vector<std::string> missing, waited;
+    bool timed_out = false;
+    for (size_t i = 0; i < trials_.size(); ++i) {
+      if (trials_[i]->ended_by_others()) missing.push_back(rank_text(i));
+      const auto* problem = std::get_if<RankProblem>(&*answers_[i]);
+      if (problem && problem->timed_out) timed_out = true;
+      if (problem) waited.push_back(problem->message);
+    }
+    const Phase& phase = trials_[order_.front()]->phase();
+    std::string reason = missing.empty() ? "" : join(missing, ", ") + " did not come: ";
+    reason += waited.empty() ? "the ranks ended" : waited.front();
+    if (!phase.name.empty()) reason += ", in phase " + phase.name;
+    if (phase.steps > 0) reason += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
+    return Failure{timed_out ? Outcome::timeout : Outcome::error, reason};
+  }
+
+  std::vector<std::unique_ptr<StartedTrial>> trials_;
+  std::vector<std::optional<TrialAnswer>> answers_;
+  std::vector<size_t> order_;  // of ranks, as they ended
+  std::optional<Clock::time_point> failed_;
+};
+
+}  // namespace
+
+TrialAnswer run_trial_group(const std::vector<TrialCommand>& ranks) { return TrialGroup(ranks).run(); }
+
+}  // namespace memtune::sweep

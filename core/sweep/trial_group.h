@@ -1,0 +1,15 @@
+// Several processes of memtune-trial that train together, the ranks of one trial: where one fails all end, and the
+// answer is the rank's that failed first of itself.
+#pragma once
+
+#include <vector>
+
+#include "core/sweep/trial_process.h"
+
+namespace memtune::sweep {
+
+// `ranks` in their order. All measurements as one (result::of_all_ranks), or what became of the rank that the others
+// could not go on without, named. Throws IoError when one cannot be started at all.
+TrialAnswer run_trial_group(const std::vector<TrialCommand>& ranks);
+
+}  // namespace memtune::sweep

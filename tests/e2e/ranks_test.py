@@ -1,0 +1,148 @@
+"""Ranks that train together, as a person starts them: what is measured, what is refused, and what becomes of the others
+when one is killed, hangs, or memtune itself is gone.
+
+    ranks_test.py MEMTUNE
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+STRATEGIES = "none;checkpoint:full;checkpoint:full,inputs=host;checkpoint:op;offload:stream;offload:group"
+
+
+def arguments(run, *more):
+    return [MEMTUNE, "sweep", "--model", "tiny", "--device", "cpu", "--batch", "2", "--out", run, "-q", *more]
+
+
+def ranks_of(folder):
+    """Process ids of the ranks that work for the folder, by rank."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                words = file.read().decode(errors="replace").split("\0")
+            with open(f"/proc/{entry}/stat") as file:
+                state = file.read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        for word in words:
+            if folder in word and "-rank" in word and state not in "ZX":
+                found[int(word.rsplit("-rank", 1)[1].split(".")[0])] = int(entry)
+    return found
+
+
+def wait_until(true, seconds=30):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def check_sweep(folder, ranks):
+    run = os.path.join(folder, f"run{ranks}")
+    subprocess.run(arguments(run, "--ranks", str(ranks), "--strategy", STRATEGIES, "--rounds", "2", "--json",
+                             run + ".json"), check=True)
+    with open(run + ".json") as file:
+        trials = {trial["strategy"]: trial for trial in json.load(file)["trials"]}
+    assert len(trials) == 6, list(trials)
+    for name, trial in trials.items():
+        assert trial["outcome"] == "ok", (name, trial["reason"])
+        assert trial["gradients"]["equal"], (name, trial["gradients"])
+        assert [rank["rank"] for rank in trial["ranks"]] == list(range(ranks)), name
+        assert trial["peak_bytes"]["allocated"] == max(rank["peak_bytes"]["allocated"] for rank in trial["ranks"]), name
+        assert trial["communication"]["gathered_bytes"] > trial["communication"]["reduced_bytes"] > 0, name
+        assert trial["communication"]["exposed_ms"] > 0, name
+    assert trials["checkpoint:full"]["peak_bytes"]["allocated"] < trials["none"]["peak_bytes"]["allocated"]
+    return trials["none"]
+
+
+def check_joined(folder, ranks, none):
+    """One rank with all samples has the mean of the ranks' losses, step after step."""
+    run = os.path.join(folder, f"joined{ranks}")
+    command = arguments(run, "--strategy", "none", "--rounds", "1", "--json", run + ".json")
+    command[command.index("--batch") + 1] = str(2 * ranks)
+    subprocess.run(command, check=True)
+    with open(run + ".json") as file:
+        one = json.load(file)["trials"][0]
+    assert len(one["loss"]) > 3
+    for expected, loss in zip(one["loss"], none["loss"]):
+        assert abs(expected - loss) < 1e-4 * expected, (one["loss"], none["loss"])
+    assert len(set(none["ranks"][0]["loss"])) > 1 and none["ranks"][0]["loss"] != none["ranks"][1]["loss"]
+
+
+def start(run, *more):
+    process = subprocess.Popen(arguments(run, "--ranks", "3", "--strategy", "none", "--steps", "5000", *more))
+    wait_until(lambda: len(ranks_of(run)) == 3)
+    time.sleep(2.5)  # into the steps
+    assert len(ranks_of(run)) == 3 and process.poll() is None
+    return process
+
+
+def trial_of(run):
+    with open(os.path.join(run, "trials", "1-none", "measurement.json")) as file:
+        return json.load(file)
+
+
+def check_killed(folder):
+    run = os.path.join(folder, "killed")
+    process = start(run)
+    os.kill(ranks_of(run)[1], signal.SIGKILL)
+    assert process.wait(timeout=30) == 1
+    wait_until(lambda: not ranks_of(run), 2)
+    trial = trial_of(run)
+    assert trial["outcome"] in ("killed", "host_oom") and trial["reason"].startswith("rank 1: "), trial["reason"]
+
+
+def check_hangs(folder):
+    run = os.path.join(folder, "hangs")
+    process = start(run, "--rank-timeout", "2s")
+    os.kill(ranks_of(run)[2], signal.SIGSTOP)
+    assert process.wait(timeout=30) == 1
+    wait_until(lambda: not ranks_of(run), 2)
+    trial = trial_of(run)
+    assert trial["outcome"] == "timeout", trial["reason"]
+    assert trial["reason"].startswith("rank 2 did not come: rank "), trial["reason"]
+    assert "waited 2 s for the others in the " in trial["reason"], trial["reason"]
+
+
+def check_orphans(folder):
+    run = os.path.join(folder, "orphans")
+    process = start(run)
+    os.kill(ranks_of(run)[0], signal.SIGSTOP)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_until(lambda: not ranks_of(run), 3)
+
+
+def check_refusals(folder):
+    for more, words in ((("--optimizer", "adafactor"), "--optimizer adafactor is not sharded"),
+                        (("--max-grad-norm", "1"), "--max-grad-norm does not go with several ranks"),
+                        (("--budget", "1GiB"), "--budget alone finds none"),
+                        (("--saves",), "--saves does not go with several ranks")):
+        command = arguments(os.path.join(folder, "refused"), "--ranks", "2", *more)
+        ended = subprocess.run(command, capture_output=True, text=True)
+        assert ended.returncode == 2 and words in ended.stderr, (more, ended.stderr)
+    device = [word if word != "cpu" else "cuda" for word in arguments(os.path.join(folder, "refused"), "--ranks", "2")]
+    ended = subprocess.run(device, capture_output=True, text=True)
+    assert ended.returncode == 2 and "ranks run on CPUs alone" in ended.stderr, ended.stderr
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        check_refusals(folder)
+        for ranks in (2, 4):
+            check_joined(folder, ranks, check_sweep(folder, ranks))
+        check_killed(folder)
+        check_hangs(folder)
+        check_orphans(folder)
+
+
+if __name__ == "__main__":
+    MEMTUNE = sys.argv[1]
+    sys.exit(main())

@@ -1,0 +1,118 @@
+// Why: ranks that train together cannot go on without each other, so what became of a trial is what became of the first
+// that failed of itself, and the others must neither hide that nor stay behind.
+#include "core/sweep/trial_group.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/config/trial_request.h"
+#include "core/sweep/rank_trials.h"
+#include "tests/support/run_program.h"
+
+using namespace std::chrono_literals;
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+
+struct Group {
+  test::ScratchFolder folder;
+  test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
+  test::Variable log{"FAKE_TRIAL_LOG", (folder.path / "starts").string()};
+
+  TrialAnswer run(const std::string& rules, int ranks = 3, std::chrono::milliseconds limit = 20s) {
+    const test::Variable behaviour("FAKE_TRIAL", rules);
+    config::TrialRequest request;
+    request.plan.strategy = "none";
+    request.training.ranks = ranks;
+    request.reference = (folder.path / "reference.bin").string();
+    request.trace = (folder.path / "trace").string();
+    write_file(folder.path / "request.json", nlohmann::json(request).dump());
+    TrialCommand command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", limit, {}};
+    command.grace = 300ms;
+    return run_ranks(request, folder.path, "request.json", command, system_files());
+  }
+
+  Failure failure(const std::string& rules, std::chrono::milliseconds limit = 20s) {
+    const TrialAnswer answer = run(rules, 3, limit);
+    REQUIRE(std::holds_alternative<Failure>(answer));
+    return std::get<Failure>(answer);
+  }
+};
+
+TEST_CASE("ranks that work give one measurement, each with its own request, log and reference") {
+  Group group;
+  const TrialAnswer answer = group.run("");
+  REQUIRE(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::get<result::Measurement>(answer).ranks.size() == 3);
+  const std::string starts = test::slurp(group.folder.path / "starts");
+  for (const char* name : {"none\n", "none rank 1\n", "none rank 2\n"}) CHECK(starts.find(name) != std::string::npos);
+  for (const char* name : {"log.txt", "log-rank1.txt", "request-rank2.json", "reference.bin", "reference-rank2.bin"})
+    CHECK_MESSAGE(std::filesystem::exists(group.folder.path / name), name);
+  const auto second = nlohmann::json::parse(test::slurp(group.folder.path / "request-rank1.json"));
+  CHECK(second["rank"] == 1);
+  CHECK(second["trace"] == "");
+}
+
+TEST_CASE("one rank is a trial as any other") {
+  Group group;
+  const TrialAnswer answer = group.run("", 1);
+  REQUIRE(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::get<result::Measurement>(answer).ranks.empty());
+  CHECK_FALSE(std::filesystem::exists(group.folder.path / "request-rank0.json"));
+}
+
+TEST_CASE("one rank fails, all end, and the reason is the rank's that failed of itself") {
+  const auto start = std::chrono::steady_clock::now();
+  const Failure crash = Group().failure("none=loses;none rank 1=crash;none rank 2=sleep");
+  CHECK(crash.outcome == Outcome::crash);
+  CHECK(crash.reason.starts_with("rank 1: SIGSEGV (Segmentation fault) in phase measure, step 1 of 5"));
+  CHECK(Group().failure("none=sleep;none rank 1=sleep;none rank 2=error").reason == "rank 2: nobody planned for this");
+  CHECK(std::chrono::steady_clock::now() - start < 10s);
+}
+
+TEST_CASE("a rank out of memory is the group's result") {
+  const TrialAnswer answer = Group().run("none=loses;none rank 1=device_oom;none rank 2=loses");
+  REQUIRE(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::get<result::Measurement>(answer).outcome == Outcome::device_oom);
+  CHECK(std::get<result::Measurement>(answer).reason == "rank 1: asked for 2 GiB, 1 GiB free");
+}
+
+TEST_CASE("a rank that is killed is told of by the signal, not by those that lost it") {
+  const Failure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=killed");
+  CHECK(failure.reason.starts_with("rank 2: "));
+  CHECK((failure.outcome == Outcome::killed || failure.outcome == Outcome::host_oom));
+}
+
+TEST_CASE("a rank that others wait for in vain is named with what they waited in, and ended") {
+  const auto start = std::chrono::steady_clock::now();
+  const Failure failure = Group().failure("none=waits;none rank 1=hang;none rank 2=waits");
+  CHECK(failure.outcome == Outcome::timeout);
+  CHECK(failure.reason ==
+        "rank 1 did not come: somebody waited in the all-gather of h.0, in phase measure, step 1 of 5");
+  CHECK(std::chrono::steady_clock::now() - start < 5s);
+}
+
+TEST_CASE("ranks that lost each other without an end of one are an error") {
+  const Failure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=loses");
+  CHECK(failure.outcome == Outcome::error);
+  CHECK(failure.reason == "somebody lost another, in phase measure, step 1 of 5");
+}
+
+TEST_CASE("the limit of a trial is every rank's") {
+  const Failure failure = Group().failure("none=hang;none rank 1=hang;none rank 2=hang", 400ms);
+  CHECK(failure.outcome == Outcome::timeout);
+  CHECK(failure.reason.find("no end within 0.400 s") != std::string::npos);
+}
+
+TEST_CASE("a person's mistake is told as one") {
+  const TrialAnswer answer = Group().run("none=usage;none rank 1=usage;none rank 2=usage");
+  REQUIRE(std::holds_alternative<UsageProblem>(answer));
+}
+
+}  // namespace
+}  // namespace memtune::sweep
