@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <c10/core/AutogradState.h>
 
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -17,6 +18,8 @@ namespace memtune::tests {
 // Runs `rank` once on each, at the same time; throws what the first of them that threw has thrown.
 inline void on_ranks(int size, const std::function<void(shard::Collectives&)>& rank,
                      std::chrono::milliseconds patience = std::chrono::seconds(60)) {
+  // c10d keeps a record of all collectives of a process, without a lock: it is right of processes, not of threads.
+  setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
   const test::ScratchFolder folder;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
