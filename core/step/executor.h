@@ -99,6 +99,8 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   autograd::ValuePtr add_value(const at::Tensor& tensor, int op, int output, config::Place place,
                                const checkpoint::InstancePtr& maker, int index);
   void become(SavedTensor& saved, autograd::ValuePtr value);
+  bool sends_saves() const;
+  bool may_be_written(const at::Tensor& tensor) const;
   void send_save(SavedTensor& saved, const at::Tensor& tensor);
   void resolve(const RunningOp::Waiting& waiting);
   void resolve_private(const RunningOp::Waiting& waiting);

@@ -17,8 +17,11 @@ std::unique_ptr<autograd::Ticket> Executor::pack(const at::Tensor& tensor) {
   const Elapsed host(host_time_);
   const int op = running_ ? running_.op().id : -1;
   auto saved = std::make_unique<SavedTensor>(*this, tensor, block_, running_.next_save(), op);
-  if (running_ && !running_.instance && ops_[op].sends_saves()) {
-    send_save(*saved, tensor);
+  if (running_ && sends_saves()) {
+    if (may_be_written(tensor))
+      running_.wait_for_end(*saved, tensor);
+    else
+      send_save(*saved, tensor);
     return saved;
   }
   if (!running_ || !values_.covers(tensor)) return saved;
@@ -38,6 +41,16 @@ void Executor::become(SavedTensor& saved, ValuePtr value) {
   if (trace_) trace_->saved(saved.key());
 }
 
+bool Executor::sends_saves() const { return !running_.instance && ops_[running_.op().id].sends_saves(); }
+
+// By the op that runs, in what it has still to do: what it did not read, as rrelu its noise. Then all that it saves
+// behind that waits too, for they leave in their order.
+bool Executor::may_be_written(const at::Tensor& tensor) const {
+  if (!autograd::is_plain(tensor)) return false;
+  const auto storage = ValueTable::storage_of(tensor);
+  return running_.waits() || !running_.reads(storage) || running_.writes(storage);
+}
+
 // The copy is the op's own, whoever made the value and wherever that is.
 void Executor::send_save(SavedTensor& saved, const at::Tensor& tensor) {
   offload_.count_save();
@@ -55,6 +68,7 @@ void Executor::send_save(SavedTensor& saved, const at::Tensor& tensor) {
 void Executor::resolve(const RunningOp::Waiting& waiting) {
   const auto* written = running_.writes(waiting.storage);
   if (written && waiting.saved->version() == written->version) return;  // overwritten by the op itself: unpack refuses
+  if (sends_saves()) return send_save(*waiting.saved, waiting.saved->tensor());
   if (ValuePtr value = values_.find(waiting.storage)) return become(*waiting.saved, std::move(value));
   resolve_private(waiting);
 }

@@ -50,6 +50,7 @@ class RunningOp {
   int saves() const { return saves_; }
 
   void wait_for_end(SavedTensor& saved, const at::Tensor& tensor);
+  bool waits() const { return !waiting_.empty(); }
   void forget(const SavedTensor& saved) noexcept;
   std::vector<Waiting> take_waiting() { return std::exchange(waiting_, {}); }
 

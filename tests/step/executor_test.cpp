@@ -36,6 +36,10 @@ struct Forward {
         facts(model.surveyed(program)),
         plan(plan::make_plan(config::Strategy::parse(strategy), facts)) {
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
+    remake(host_budget_bytes);
+  }
+
+  void remake(int64_t host_budget_bytes = 0) {
     Tiers tiers;
     tiers.host_budget_bytes = host_budget_bytes;
     executor = std::make_unique<Executor>(program, facts, plan, test_device(), std::move(tiers));
@@ -65,6 +69,27 @@ TEST_CASE("a value that goes to host memory comes home without any op being run 
   CHECK(forward.executor->reruns() == 0);
   CHECK(forward.executor->offload().counters().in_bytes > 0);
   CHECK(tests::leased_at_rest(*forward.executor) == 0);
+}
+
+// The noise that rrelu draws is saved before it is drawn. On the compute stream copies are done when they are issued.
+TEST_CASE("what an op saves and writes then leaves when the op has returned") {
+  Model model(R"(
+def forward(self, x):
+    return torch.rrelu(torch.matmul(x, self.a), 0.1, 0.3, True)
+)",
+              3);
+  const auto gradient = [&](Forward& forward) {
+    at::manual_seed(11);
+    const at::Tensor input = model.input().detach().requires_grad_();
+    at::Tensor loss = forward.run(input);
+    autograd::backward(loss);
+    return input.grad();
+  };
+  Forward none(model, "none"), moved(model, "offload:torchtune");
+  moved.plan.transfer.side_stream = false;
+  moved.remake();
+  CHECK(at::equal(gradient(moved), gradient(none)));
+  CHECK(moved.executor->offload().counters().out_bytes > 0);
 }
 
 TEST_CASE("a block that asks for its input's size first moves it once") {
