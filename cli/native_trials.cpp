@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/config/strategy.h"
 #include "core/plan/strategy.h"
-#include "core/planner/planner.h"
 #include "core/result/ranking.h"
 #include "core/sweep/plan_proposer.h"
 #include "core/trainer/python_plan.h"
@@ -43,6 +42,13 @@ class OwnTrials : public sweep::SweepListener {
 
 }  // namespace
 
+planner::PlanLimits limits_of(const config::TrainingSettings& training, int64_t budget_bytes,
+                              int64_t host_budget_bytes) {
+  const int64_t own = training.host_budget_bytes;
+  const bool both = own > 0 && host_budget_bytes > 0;
+  return {budget_bytes, both ? std::min(own, host_budget_bytes) : std::max(own, host_budget_bytes)};
+}
+
 NativeSweeps::NativeSweeps(sweep::SweepSettings settings, sweep::SweepListener& listener)
     : settings_(std::move(settings)), listener_(listener), limit_(settings_.time_limit) {
   settings_.rounds = 1;
@@ -67,8 +73,8 @@ bool NativeSweeps::run(const std::vector<std::string>& strategies, int64_t budge
   if (budget_bytes <= 0) return sweep(tried, sweep::propose_all);
   if (std::ranges::count(tried, "checkpoint:full") == 0 && model_has("checkpoint:full"))
     tried.emplace_back("checkpoint:full");  // that is planned from where none does not fit
-  constexpr bool kDisk = false;  // a plan in Python has none
-  if (!sweep(tried, sweep::propose_plans({budget_bytes, host_budget_bytes}, kDisk))) return false;
+  const planner::PlanLimits limits = limits_of(settings_.request.training, budget_bytes, host_budget_bytes);
+  if (!sweep(tried, sweep::propose_plans(limits, /*disk=*/false))) return false;
   work_out();
   return true;
 }

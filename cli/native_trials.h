@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/planner/planner.h"
 #include "core/sweep/sweep.h"
 
 namespace memtune::cli {
@@ -44,6 +45,10 @@ class NativeTrials {
   virtual NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
   virtual double tokens() const = 0;  // of a step; 0: not known
 };
+
+// Of a plan in Python, which has no disk; host memory as the training's --host-budget has it, and no more than that.
+planner::PlanLimits limits_of(const config::TrainingSettings& training, int64_t budget_bytes,
+                              int64_t host_budget_bytes);
 
 // By sweeps of the model, all in one folder.
 class NativeSweeps : public NativeTrials {

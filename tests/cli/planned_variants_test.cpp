@@ -236,3 +236,14 @@ TEST_CASE("what own engines do not run leaves all settings to be tried, and is r
   tight.native.broken = "device_oom: asked for 2 GiB";
   CHECK(tight.after({}) == Names{"own"});
 }
+
+TEST_CASE("own trials plan for the host memory that was given, and for less where a CPU's plans move nothing") {
+  config::TrainingSettings training;
+  CHECK(limits_of(training, 100, 0).host_budget_bytes == 0);  // any
+  CHECK(limits_of(training, 100, 1).host_budget_bytes == 1);
+  training.host_budget_bytes = 5000;
+  const planner::PlanLimits limits = limits_of(training, 100, 0);
+  CHECK(limits.budget_bytes == 100);
+  CHECK(limits.host_budget_bytes == 5000);
+  CHECK(limits_of(training, 100, 1).host_budget_bytes == 1);
+}
