@@ -62,6 +62,28 @@ def check_nothing_waits_for_the_collector():
                 assert after == before, (others, before, after)
 
 
+def check_steps_of_many_lengths():
+    """Host memory is what the longest needs, whatever came before; a set of buffers for each length would be twenty."""
+    model = decoder()
+    lengths = [length for length in range(4, 44, 2)] + [40, 7, 32, 9]
+
+    def free(run):
+        return sum(count * len(buffers) for count, buffers in run.streams.free.items())
+
+    with applied(mp, model, data(3, "host host", input="keep")) as run:
+        step(model, lambda m: m(tokens(length=42)))
+        longest = free(run)
+    assert longest > 0
+    plain = step(model, lambda m: m(tokens(length=32)))
+    with applied(mp, model, data(3, "host host", input="keep")) as run:
+        for length in lengths:
+            found = step(model, lambda m: m(tokens(length=length)))
+            if length == 32:
+                assert equal(found, plain)
+        assert longest <= free(run) < 1.5 * longest, (longest, free(run))
+        assert all(run.streams.free.values())
+
+
 class Noise(nn.Module):
     """With random numbers of its own."""
 

@@ -12,11 +12,16 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PARTS = os.path.join(ROOT, "core", "trainer", "python")
 
 
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
 def joined():
     """The template as export joins it of its parts; check_export.py has export's own."""
-    text = open(os.path.join(PARTS, "memtune_plan.py")).read()
+    text = read(os.path.join(PARTS, "memtune_plan.py"))
     for part in ("values", "moved", "compiled"):
-        lines = open(os.path.join(PARTS, f"memtune_{part}.py")).read().split("\n")
+        lines = read(os.path.join(PARTS, f"memtune_{part}.py")).split("\n")
         mark = next(i for i, line in enumerate(lines) if line.startswith("# --- "))
         before, after = text.split(f"from memtune_{part} import *")
         text = before + "\n".join(lines[mark:]).rstrip() + after[after.index("\n"):]
@@ -26,7 +31,7 @@ def joined():
 def load(path=None):
     module = types.ModuleType("memtune_plan")
     sys.modules["memtune_plan"] = module
-    exec(compile(open(path).read() if path else joined(), path or "joined", "exec"), module.__dict__)
+    exec(compile(read(path) if path else joined(), path or "joined", "exec"), module.__dict__)
     return module
 
 

@@ -21,8 +21,24 @@ class Streams:
         self.device, self.cuda = device, device.type == "cuda"
         self.out, self.back = [torch.cuda.Stream(device) if self.cuda else None for _ in range(2)]
         self.generator = torch.cuda.default_generators[device.index or 0] if self.cuda else torch.default_generator
-        self.free: dict[int, list[torch.Tensor]] = {}
+        self.free: dict[int, list[torch.Tensor]] = {}  # by their size
         self.moved_bytes = 0  # out, so far
+
+    def take(self, count: int) -> torch.Tensor:
+        """Host memory: of that size, else the smallest that is larger; where all that is free is smaller, one goes for
+        it. So steps of many lengths hold what the longest needs, not a set for each."""
+        size = count if count in self.free else min((n for n in list(self.free) if n > count),
+                                                    default=max(self.free, default=0))
+        host = self.free[size].pop() if size else None
+        if size and not self.free[size]:
+            del self.free[size]
+        if host is None or size < count:
+            del host
+            host = torch.empty(count, dtype=torch.uint8, pin_memory=self.cuda)
+        return host
+
+    def give_back(self, host: torch.Tensor) -> None:
+        self.free.setdefault(len(host), []).append(host)
 
     def now(self) -> Any:
         return torch.cuda.current_stream(self.device).record_event() if self.cuda else None
@@ -49,8 +65,8 @@ class Moved:
     def __init__(self, run: Plan, t: torch.Tensor) -> None:
         self.streams, self.count = run.streams, nbytes(t)
         self.here: torch.Tensor | None = whole(t)  # until it has left the device, and when it is back
-        free = self.streams.free.setdefault(self.count, [])
-        self.host = free.pop() if free else torch.empty(self.count, dtype=torch.uint8, pin_memory=self.streams.cuda)
+        self.memory = self.streams.take(self.count)
+        self.host = self.memory[:self.count]
         self.last = self.streams.copy(self.streams.out, self.host, self.here, self.streams.now())
         self.streams.moved_bytes += self.count
         run.group.moved.append(weakref.ref(self))
@@ -75,7 +91,7 @@ class Moved:
         if hasattr(self, "last"):
             if self.here is not None:
                 self.streams.wait(self.last)  # who gets the memory next, here or on the host, comes behind the copy
-            self.streams.free[self.count].append(self.host)
+            self.streams.give_back(self.memory)
 
 
 class Group:
