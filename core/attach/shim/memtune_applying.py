@@ -6,6 +6,7 @@ that steps without one would measure something else: it ends, with apply()'s rea
 
 import functools
 import sys
+import weakref
 
 import memtune_parts
 
@@ -16,7 +17,7 @@ class Applying:
     def __init__(self, training, path):
         self.training, self.path = training, path
         self.applied = False
-        self.known = set()  # modules that are in one that was tried, by their id()
+        self.known = {}  # modules that are in one that was tried, by their id(), which is another's when they are gone
         self.reason = "no model was called with gradients before its first update"
         self.handle = self.plans = None
 
@@ -27,16 +28,20 @@ class Applying:
     def before_forward(self, module, arguments):
         import torch
 
-        if torch.compiler.is_compiling() or not torch.is_grad_enabled() or id(module) in self.known:
+        if torch.compiler.is_compiling() or not torch.is_grad_enabled() or self.is_known(module):
             return
-        self.known.update(map(id, module.modules()))
+        self.known.update((id(each), weakref.ref(each)) for each in module.modules())
         if next(module.parameters(), None) is None:
             return
         if self.apply_to(module) is not None:
             self.applied = True
             self.handle.remove()
-            self.known = set()
+            self.known = {}
             self.training.write(record="plan", applied=True)
+
+    def is_known(self, module):
+        known = self.known.get(id(module))
+        return known is not None and known() is module
 
     def apply_to(self, module):
         """None: it was not taken."""
@@ -90,7 +95,7 @@ class Applying:
         """A model whose compiled forward no hook sees says what is wrong when it is asked."""
         try:
             root, _ = memtune_parts.find_blocks(set())
-            if root is None or id(root) in self.known:
+            if root is None or self.is_known(root):
                 return
             plan = self.apply_to(root)
             if plan is not None:
