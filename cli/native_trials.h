@@ -43,7 +43,8 @@ class NativeTrials {
   virtual std::string failure() const = 0;  // of `none`, where no trial worked: "device_oom: ..."
   // Where the budget of the last run() is not kept by `none`; `has_keys` says of a strategy that no Python is needed.
   virtual NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
-  virtual double tokens() const = 0;  // of a step; 0: not known
+  virtual double tokens() const = 0;       // of a step; 0: not known
+  virtual std::string device() const = 0;  // that they ran on; "": not known
 };
 
 // Of a plan in Python, which has no disk; host memory as the training's --host-budget has it, and no more than that.
@@ -62,6 +63,7 @@ class NativeSweeps : public NativeTrials {
   std::string failure() const override;
   NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const override;
   double tokens() const override;
+  std::string device() const override { return result_.report.device; }
 
  private:
   bool sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer);

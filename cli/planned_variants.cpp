@@ -43,6 +43,8 @@ const Measurement* find(std::span<const TrialState> tried, const std::string& na
   return found == tried.end() ? nullptr : &found->measurement;
 }
 
+bool is_cpu(const std::string& device) { return device.starts_with("CPU"); }
+
 bool moves_values(const std::string& strategy) {
   return strategy.find("offload") != std::string::npos || strategy.find("inputs=host") != std::string::npos;
 }
@@ -98,6 +100,12 @@ PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried
     sweep.no_plan = "the command as it is did not work, so nothing was planned";
     return {};
   }
+  const std::string where = native_.device();
+  if (!own.device.empty() && !where.empty() && is_cpu(own.device) != is_cpu(where)) {
+    sweep.no_plan = "the command trains on " + own.device + " and memtune's own trials ran on " + where +
+                    ", so nothing was planned: --device says where";
+    return {};
+  }
   measure_difference(own, sweep);
   if (!run_native(sweep)) return {};
   rank_settings(sweep);
@@ -110,7 +118,7 @@ PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried
 
 // On a CPU what moves to host memory stays in the process, whose memory is measured.
 void PlannedVariants::measure_difference(const Measurement& own, CommandSweep& sweep) {
-  host_bytes_ = own.device.starts_with("CPU") ? 1 : 0;
+  host_bytes_ = is_cpu(own.device.empty() ? native_.device() : own.device) ? 1 : 0;
   if (!result::usable(own)) return;
   const auto same = native_.step(like(sweep.variants.front(), sweep));
   if (same && budget_bytes_ > 0) {
@@ -225,7 +233,8 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   const bool kept =
       std::ranges::any_of(tried, [&](const TrialState& each) { return !is_plan(each) && fits(each.measurement); });
   const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const TrialState& each) {
-    return !is_plan(each) && !result::usable(each.measurement) && !lacks_memory(each.measurement);
+    return !is_plan(each) && !result::usable(each.measurement) && !lacks_memory(each.measurement) &&
+           each.measurement.outcome != Outcome::skipped;  // its successor would be, too
   }));
   take_fitting(failed - std::exchange(failed_, failed), names);
   if (!kept && names.empty() && smaller_++ < kMostSmaller) take_smaller(names);

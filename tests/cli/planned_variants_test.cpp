@@ -28,6 +28,7 @@ struct Told : NativeTrials {
   int64_t least_bytes = 300 * kMiB;  // of plans
   int64_t needed_below = 10000 * kMiB;
   std::string broken;  // why nothing works; "": it does
+  std::string where = "NVIDIA H200";
   bool unknown_model = false;
   std::vector<int64_t> budgets, host_budgets;
   Names first;
@@ -53,6 +54,7 @@ struct Told : NativeTrials {
     return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}};
   }
   double tokens() const override { return 0; }
+  std::string device() const override { return where; }
 };
 
 TrialState trial(const std::string& name, int64_t peak_mib, Outcome outcome = Outcome::ok) {
@@ -182,6 +184,14 @@ TEST_CASE("a setting that fails has the next one in its place") {
   CHECK(stage.after({trial("off", 1290), trial("every-16", 0, Outcome::error), trial("every-8", 0, Outcome::error),
                      trial("plan:1.27 GiB", 1290)}) == Names{"every-4", "every-2"});
   CHECK(stage.after({trial("every-4", 1100), trial("every-2", 1000)}) == Names{});
+  Stage late(1300);
+  late.native.steps = stage.native.steps;
+  late.add("every-8", "checkpoint:every=8");
+  late.add("every-16", "checkpoint:every=16");
+  late.after({});
+  late.after({trial("own", 600)});
+  CHECK(late.after({trial("off", 1290), trial("every-16", 0, Outcome::skipped), trial("every-8", 0, Outcome::skipped),
+                    trial("plan:1.27 GiB", 0, Outcome::skipped)}) == Names{});
 }
 
 TEST_CASE("a plan that nobody found leaves the settings, with the reason") {
@@ -215,10 +225,30 @@ TEST_CASE("on a CPU plans move nothing, as it would stay in the process") {
   stage.after({});
   TrialState own = trial("own", 600);
   own.measurement.device = "CPU (4 cores)";
+  stage.native.where = "CPU (4 cores)";
   stage.native.steps["checkpoint:full,inputs=host"] = {90, 100 * kMiB};
   stage.add("on-host", "checkpoint:full,inputs=host");
   CHECK(stage.after({own}) == Names{"every-4", "every-2", "plan:1.07 GiB"});
   CHECK(stage.native.host_budgets == std::vector<int64_t>{1});
+  Stage unknown(1100);  // what ran out of memory has not come to say on what
+  unknown.native.where = "CPU (4 cores)";
+  unknown.after({});
+  own = trial("own", 0, Outcome::host_oom);
+  own.measurement.device = "";
+  unknown.after({own});
+  CHECK(unknown.native.host_budgets == std::vector<int64_t>{1});
+}
+
+TEST_CASE("own trials on another kind of device tell nothing of the command") {
+  Stage stage(1100);
+  stage.after({});
+  TrialState own = trial("own", 600);
+  own.measurement.device = "CPU (4 cores)";
+  CHECK(stage.after({own}) == Names{});
+  CHECK(stage.native.budgets.empty());
+  CHECK(stage.sweep.no_plan ==
+        "the command trains on CPU (4 cores) and memtune's own trials ran on NVIDIA H200, so nothing was planned: "
+        "--device says where");
 }
 
 TEST_CASE("what own engines do not run leaves all settings to be tried, and is refused where a model was named") {
