@@ -1,7 +1,6 @@
 #include "cli/export_variant.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -13,6 +12,7 @@
 #include "core/result/ranking.h"
 #include "core/sweep/command_line.h"
 #include "core/sweep/run_directory.h"
+#include "core/trainer/python_plan.h"
 #include "core/trainer/space.h"
 
 namespace memtune::cli {
@@ -32,7 +32,11 @@ class VariantExport {
 
   std::string plan() const {
     const Row& row = chosen(true);
-    const std::filesystem::path path = row.python;
+    const std::string text = read_file(row.python, run_.directory.files());
+    if (!trainer::is_python_plan(text))
+      say(flags_.console, "warning: " + row.python +
+                              " is not what this memtune writes (of another version, or changed since): read it "
+                              "before you run it");
     say(flags_.console, measured_text(row));
     if (!row.config.empty())
       say(flags_.console,
@@ -40,7 +44,7 @@ class VariantExport {
     say(flags_.console, "next: " + put_to_work());
     return "# With '" + printable_line(sweep::shell_line(sweep_.command)) + "' it took " +
            ms_text(row.measurement.step_ms.median) + " a step and " + format_bytes(peak(row)) + " at the peak.\n" +
-           read_file(path, run_.directory.files());
+           text;
   }
 
   std::string keys() const {

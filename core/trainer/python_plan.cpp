@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -14,6 +15,7 @@ namespace memtune::trainer {
 namespace {
 
 constexpr std::string_view kBegin = "# --- data: ", kEnd = "# --- end of data ";
+constexpr std::string_view kData = "PLAN: dict[str, Any] = {\n";
 constexpr size_t kColumns = 118;
 
 std::string literal(const std::string& text) { return nlohmann::json(text).dump(); }  // Python reads it the same
@@ -75,7 +77,7 @@ std::string data(const TreatedProgram& treated, const config::Plan& plan, const 
   const config::TransferSettings& transfer = plan.transfer;
   const bool ahead = transfer.schedule == config::Schedule::block || transfer.prefetch_bytes > 0;
   const int64_t stash = std::min(transfer.stash_bytes, 2 * treated.most_moved_bytes);
-  std::string text = "PLAN: dict[str, Any] = {\n";
+  std::string text(kData);
   text += "    \"name\": " + literal(row.measurement.strategy) +
           ", \"path\": " + literal(list_path(facts.blocks.front().region)) +
           ", \"blocks\": " + std::to_string(facts.blocks.size()) +
@@ -102,6 +104,32 @@ std::string data(const TreatedProgram& treated, const config::Plan& plan, const 
   return text;
 }
 
+// Where they begin and end in the template.
+std::pair<size_t, size_t> data_of(const std::string& whole) {
+  return {whole.find('\n', whole.find(kBegin)) + 1, whole.find(kEnd)};
+}
+
+// Strings, numbers and brackets: nothing that could be called.
+bool are_literals(std::string_view text) {
+  bool in_string = false, in_comment = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\r') return false;  // ends a line too
+    if (in_comment) {
+      in_comment = c != '\n';
+    } else if (in_string) {
+      if (c == '\n') return false;
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"' || c == '#') {
+      (c == '"' ? in_string : in_comment) = true;
+    } else if (std::string_view("0123456789-.{}[]:, \n").find(c) == std::string_view::npos) {
+      return false;
+    }
+  }
+  return !in_string && !in_comment;
+}
+
 std::string head(const PythonPlan& plan, const result::Row& row, const report::Report& report) {
   Comments comments;
   comments.put("", "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for torch 2.11");
@@ -124,6 +152,15 @@ std::string python_template() {
   return text;
 }
 
+bool is_python_plan(std::string_view text) {
+  while (text.starts_with('#')) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const std::string whole = python_template();
+  const auto [begin, end] = data_of(whole);
+  const std::string before = whole.substr(0, begin).append(kData), behind = whole.substr(end);
+  if (text.size() < before.size() + behind.size() || !text.starts_with(before) || !text.ends_with(behind)) return false;
+  return are_literals(text.substr(before.size(), text.size() - before.size() - behind.size()));
+}
+
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
                              const report::Report& report) {
   if (row.measurement.outcome != result::Outcome::ok)
@@ -132,7 +169,7 @@ PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFact
   const TreatedProgram treated = treat(plan, facts);
   PythonPlan result{"", treated.notes};
   const std::string whole = python_template();
-  const size_t begin = whole.find('\n', whole.find(kBegin)) + 1, end = whole.find(kEnd);
+  const auto [begin, end] = data_of(whole);
   result.text =
       head(result, row, report) + whole.substr(0, begin) + data(treated, plan, facts, row, report) + whole.substr(end);
   return result;

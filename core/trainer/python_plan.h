@@ -21,6 +21,9 @@ struct PythonPlan {
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
                              const report::Report& report);
 
+// Whether a file is what write_python_plan makes here: its code, around data that are literals and nothing else.
+bool is_python_plan(std::string_view text);
+
 // python/memtune_plan.py with the text of what it imports of the others beside it.
 std::string python_template();
 

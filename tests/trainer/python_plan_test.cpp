@@ -185,3 +185,23 @@ TEST_CASE("what cannot be written as Python is refused") {
   CHECK_THROWS_WITH_AS(written(p), doctest::Contains("another model's plan"), UsageError);
   CHECK_THROWS_WITH_AS(written({}), doctest::Contains("no repeated blocks"), UsageError);
 }
+
+TEST_CASE("what is written is known again, and nothing that somebody put into it") {
+  Program p = program(3);
+  p.place(3, Place::recompute, Place::host);
+  p.facts.blocks.front().region = "model.\"layers\\.0";
+  const std::string text = written(p).text, mark = "# --- end of data ";
+  CHECK(trainer::is_python_plan(text));
+  CHECK(trainer::is_python_plan("# another head\n" + text));
+  const auto changed = [&](const std::string& before, const std::string& with) {
+    std::string copy = text;
+    return copy.insert(copy.find(before), with);
+  };
+  CHECK(trainer::is_python_plan(changed(mark, "# import os\n")));
+  for (const char* code : {"import os\n", "[].append(1)\n", "# \rimport os\n", "\"\n", "{**a}\n", "'x'"})
+    CHECK_FALSE(trainer::is_python_plan(changed(mark, code)));
+  CHECK_FALSE(trainer::is_python_plan(changed("from __future__", "import os\n")));
+  CHECK_FALSE(trainer::is_python_plan(text + "import os\n"));
+  CHECK_FALSE(trainer::is_python_plan("import os\n" + text));
+  for (const char* other : {"", "#", "# nothing"}) CHECK_FALSE(trainer::is_python_plan(other));
+}
