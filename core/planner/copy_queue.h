@@ -53,6 +53,10 @@ class CopyQueue {
   double copy_ms() const { return copy_ms_; }  // of both ways
 
  private:
+  static constexpr int kNone = StepMemory::kNone;
+  static constexpr int64_t kBatchBytes = 8 << 20;  // as core/offload's
+  static constexpr int64_t kDiskPieceBytes = 4 << 20;
+
   enum class State { gathered, stashed, away, coming_back, returned };
   struct Transfer {
     int64_t bytes = 0, held_bytes = 0;

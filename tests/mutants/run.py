@@ -42,7 +42,7 @@ MUTANTS = [
     ("5 copied out before compute made it", "core/offload/offload_out.cpp",
      "if (settings_.side_stream) device_.wait(Stream::out, device_.record(Stream::compute));", "", OFFLOAD),
     ("6 copied back into memory that compute still uses", "core/offload/offload_back.cpp",
-     "if (settings_.side_stream) device_.wait(Stream::in, device_.record(Stream::compute));", "", OFFLOAD),
+     "if (settings_.side_stream) device_.wait(in_, device_.record(Stream::compute));", "", OFFLOAD),
     ("7, 8 a value known by its address", "core/step/value_table.h",
      "return tensor.storage().unsafeGetStorageImpl(); }",
      "return static_cast<const c10::StorageImpl*>(tensor.storage().data()); }", ENGINES),
