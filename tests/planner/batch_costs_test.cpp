@@ -87,6 +87,16 @@ TEST_CASE("passes make a step of more samples, the optimizer's time once") {
   CHECK(planner::costs_at_batch(two, four, 4, 3)->likely.step_ms == doctest::Approx(3 * pass_ms + 7));
 }
 
+TEST_CASE("what grows by no whole byte a sample is rounded up, and the optimizer takes the middle of the two") {
+  RecordedBatch two = recorded(2), five = recorded(5);
+  two.costs.start_bytes = 100, five.costs.start_bytes = 110;
+  CHECK(planner::costs_at_batch(two, five, 3, 1)->likely.start_bytes == 104);
+  const double pass_ms = five.costs.step_ms;
+  two.costs.after_ms = 6, two.costs.step_ms += 6;
+  five.costs.after_ms = 8, five.costs.step_ms += 8;
+  CHECK(planner::costs_at_batch(two, five, 5, 1)->likely.step_ms == doctest::Approx(pass_ms + 7));
+}
+
 TEST_CASE("steps that do not run the same, or are of one batch, tell nothing of others") {
   const RecordedBatch two = recorded(2);
   RecordedBatch four = recorded(4);
