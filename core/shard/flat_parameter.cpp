@@ -5,7 +5,6 @@
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -35,12 +34,9 @@ FlatParameter::FlatParameter(std::string name, const program::NamedTensors& para
 }
 
 void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) {
-  std::unordered_set<const void*> storages;
   const int64_t aligned = kAlignedBytes / parameters.front().second.element_size();
   for (const auto& [name, tensor] : parameters) {
     check(name, tensor);
-    if (!storages.insert(tensor.storage().unsafeGetStorageImpl()).second)
-      throw UsageError("the parameter '" + name + "' shares its memory with another: it cannot be sharded");
     members_.push_back({name, tensor, elements_});
     elements_ += round_up(tensor.numel(), aligned);
   }

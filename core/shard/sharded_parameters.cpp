@@ -28,6 +28,11 @@ constexpr int kMostReturns = 1;
 // What an embedding saves are the rows that it was asked for.
 bool reads_in_backward(const program::Op& op) { return op.name != "aten::embedding"; }
 
+void add_missing(std::vector<int>& units, const std::vector<int>& more) {
+  for (const int unit : more)
+    if (std::ranges::count(units, unit) == 0) units.push_back(unit);
+}
+
 }  // namespace
 
 Reshard parse_reshard(const std::string& text) {
@@ -106,17 +111,25 @@ ShardedParameters::Units ShardedParameters::units_in(const Stack& tensors) const
   return units;
 }
 
-void ShardedParameters::before(const program::Op& /*op*/, const Stack& inputs) {
+// What an op wrote into gathered memory would be gone with it.
+void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
+  for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i)
+    if (op.writes[i] && !units_in({inputs[i]}).empty())
+      throw UsageError(op.name + (op.source.empty() ? "" : " at " + op.source) +
+                       " writes into a parameter: the model cannot be sharded");
   read_ = units_in(inputs);
   need(read_, {});
 }
 
-// The node of an output runs before all others that the op has made. A view of a parameter needs no bytes.
+// The node of an output runs before all others that the op has made; it may be another op's, whose output this one
+// hands on, and then reads that one's units too. A view of a parameter needs no bytes.
 void ShardedParameters::after(const program::Op& op, const Stack& outputs) {
   if (read_.empty() || !reads_in_backward(op)) return;
   program::for_each_tensor(outputs, [&](const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.grad_fn()) return;
     if (tensor.has_storage() && unit_of_.count(tensor.storage().unsafeGetStorageImpl()) > 0) return;
+    for (const auto& hook : tensor.grad_fn()->pre_hooks())
+      if (auto* needed = dynamic_cast<NeededNode*>(hook.get())) return add_missing(needed->units, read_);
     tensor.grad_fn()->add_pre_hook(std::make_unique<NeededNode>(*this, read_));
   });
 }
@@ -190,13 +203,19 @@ void ShardedParameters::note_order(char kind, size_t flat) {
   order_hash_ = static_cast<int64_t>(next);
 }
 
+at::Tensor ShardedParameters::of_all_ranks(int64_t number, const std::string& what) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor own = at::full({1}, number, at::TensorOptions(at::kLong));
+  const at::Tensor all = at::empty({collectives_.size()}, own.options());
+  wait(*collectives_.all_gather(all, own, what));
+  return all;
+}
+
+bool ShardedParameters::any_rank(bool here) { return of_all_ranks(here ? 1 : 0, "a question").any().item<bool>(); }
+
 // Two units of one size would be taken for each other without a word.
 void ShardedParameters::check_order() {
-  const at::NoGradGuard no_grad;
-  const at::Tensor own = at::full({1}, order_hash_, at::TensorOptions(at::kLong));
-  const at::Tensor all = at::empty({collectives_.size()}, own.options());
-  wait(*collectives_.all_gather(all, own, "the ranks' order"));
-  if (!(all == order_hash_).all().item<bool>())
+  if (!(of_all_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>())
     throw Error(
         "the ranks have read parameters in different orders: the model's branches differ by its data, and it cannot be "
         "sharded");

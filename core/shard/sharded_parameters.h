@@ -56,6 +56,8 @@ class ShardedParameters final : public program::ParameterSource {
     std::chrono::nanoseconds waited{0};  // that the host stood for collectives
   };
   const Counters& counters() const { return counters_; }
+  // Whether a rank says so; all of them ask, between steps.
+  bool any_rank(bool here);
   int64_t gathered_now_bytes() const;  // memory of units that is there
 
   void before(const program::Op& op, const program::Stack& inputs) override;
@@ -103,6 +105,7 @@ class ShardedParameters final : public program::ParameterSource {
   void finish_reduction();
   void wait(Collective& collective);
   void note_order(char kind, size_t flat);
+  at::Tensor of_all_ranks(int64_t number, const std::string& what);
   void check_order();
 
   Collectives& collectives_;
@@ -117,7 +120,7 @@ class ShardedParameters final : public program::ParameterSource {
   Units read_;                  // by the op that runs
   Units read_by_node_;          // of backward, that runs: while it runs ops again it has not read all of them yet
   Reduction reduction_;         // under way, or none
-  int64_t order_hash_ = 0;      // of this pass's collectives
+  int64_t order_hash_ = 0;      // of all collectives so far
   Counters counters_;
 };
 

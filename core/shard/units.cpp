@@ -2,6 +2,10 @@
 
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
+
+#include "core/base/error.h"
+#include "core/program/tensors.h"
 
 namespace memtune::shard {
 namespace {
@@ -66,9 +70,34 @@ class Readers {
   std::vector<ParameterUnit> units_;
 };
 
+// Memory of a parameter that something else shows as well would be another's when the parameter has moved.
+void check_storages(const program::Program& program) {
+  std::unordered_map<const void*, std::string> trained;
+  const auto storage_of = [](const at::Tensor& tensor) -> const void* {
+    return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+  };
+  std::unordered_set<const void*> parameters;
+  for (const auto& [name, tensor] : program.state.parameters) {
+    parameters.insert(tensor.unsafeGetTensorImpl());
+    if (!trained.emplace(storage_of(tensor), name).second)
+      throw UsageError("the parameter '" + name + "' shares its memory with another: it cannot be sharded");
+  }
+  for (const auto& [name, tensor] : program.state.parameters)
+    if (!tensor.requires_grad()) trained.erase(storage_of(tensor));
+  const auto check = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || parameters.contains(tensor.unsafeGetTensorImpl())) return;
+    const auto found = trained.find(storage_of(tensor));
+    if (found != trained.end())
+      throw UsageError("the model holds a view of the parameter '" + found->second + "': it cannot be sharded");
+  };
+  for (const c10::IValue& constant : program.constants) program::for_each_tensor(constant, check);
+  for (const auto& [name, buffer] : program.state.buffers) check(buffer);
+}
+
 }  // namespace
 
 std::vector<ParameterUnit> find_units(const program::Program& program, const config::ProgramFacts& facts) {
+  check_storages(program);
   return Readers(program, facts).take_units();
 }
 

@@ -17,6 +17,7 @@ struct ParameterUnit {
 
 // In the order in which a forward reads them first; a tied parameter is where it is read first, one that no op names as
 // a constant or an attribute in a unit "others". `facts` of the program.
+// UsageError where what is trained shares its memory with something else.
 std::vector<ParameterUnit> find_units(const program::Program& program, const config::ProgramFacts& facts);
 
 }  // namespace memtune::shard

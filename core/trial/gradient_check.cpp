@@ -41,11 +41,14 @@ void GradientCheck::compare(result::Measurement& result) {
 // a few runs, not by one.
 void GradientCheck::write(double loss, result::Measurement& result) {
   ReferenceWriter reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
-  for (int i = 0; i < (reference.noise().equal ? 1 : kNoisyRepetitions); ++i) {
+  const auto repeat = [&] {
     runner_.drop_gradients();
     loss = step();
     reference.repeat(loss, runner_.parameters());
-  }
+  };
+  repeat();
+  if (runner_.any_rank(!reference.noise().equal))
+    for (int i = 1; i < kNoisyRepetitions; ++i) repeat();
   reference.finish();
   result.gradients = reference.noise();
 }

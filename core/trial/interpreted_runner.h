@@ -30,6 +30,7 @@ class InterpretedRunner final : public Runner {
     return {passes * session_.batch().samples, passes * session_.batch().tokens};
   }
 
+  bool any_rank(bool here) override { return sharded_ ? sharded_->any_rank(here) : here; }
   double untouched_loss() override { return session_.untouched_loss(executor()); }
   at::Tensor forward_backward() override;
   at::Tensor untouched_step() override { return session_.untouched_step(executor()); }

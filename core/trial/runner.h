@@ -52,6 +52,9 @@ class Runner {
   };
   virtual Work work() const = 0;  // of a step
 
+  // Whether any of the processes that train together says so, on all of them: they all ask at the same moment.
+  virtual bool any_rank(bool here) { return here; }
+
   // The loss before anything has moved; leaves everything as it was, random state included.
   virtual double untouched_loss() = 0;
   // The loss, still on the device. Throws what ops and engines throw.

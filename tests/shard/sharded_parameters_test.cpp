@@ -101,5 +101,66 @@ TEST_CASE("frozen parameters are gathered, and have no gradient") {
     CHECK(difference(training.on(2, strategy).gradients, one, kNoise) == "");
 }
 
+// Two blocks' weights, by rank, and what they were before they were sharded.
+struct TwoUnits {
+  explicit TwoUnits(int rank_of_reader) : program(ShardedTraining(kSizes).program()) {
+    const auto facts = program::facts(program, program::find_blocks(program, ""));
+    const auto units = shard::find_units(program, facts);
+    for (const int unit : {rank_of_reader, rank_of_reader + 1})
+      for (const auto& [name, parameter] : units[static_cast<size_t>(unit)].parameters)
+        if (parameter.dim() == 2) {
+          weights.push_back(parameter);
+          before.push_back(parameter.detach().clone());
+          break;
+        }
+    op.name = "aten::mm";
+  }
+  config::ProgramFacts facts() const { return program::facts(program, program::find_blocks(program, "")); }
+
+  program::Program program;
+  std::vector<at::Tensor> weights, before;
+  program::Op op;
+};
+
+TEST_CASE("an op that hands its input on does not take from that one's backward what it reads") {
+  on_ranks(2, [&](shard::Collectives& group) {
+    TwoUnits two(1);
+    shard::ShardedParameters parameters(two.program, two.facts(), group, Reshard::always);
+    parameters.begin_step();
+    parameters.begin_forward();
+    const at::Tensor x = at::ones({3, two.weights[0].size(0)}).requires_grad_();
+    parameters.before(two.op, {x, two.weights[0]});
+    const at::Tensor y = x.mm(two.weights[0]);
+    parameters.after(two.op, {y});
+    parameters.before(two.op, {y, two.weights[1]});  // as y.type_as(weight)
+    parameters.after(two.op, {y});
+    parameters.begin_backward();
+    y.sum().backward();
+    parameters.end_backward();
+    CHECK(at::allclose(x.grad(), at::ones_like(y).mm(two.before[0].t())));
+  });
+}
+
+TEST_CASE("an op that writes into a parameter is refused, as its bytes would be lost") {
+  on_ranks(2, [&](shard::Collectives& group) {
+    TwoUnits two(1);
+    shard::ShardedParameters parameters(two.program, two.facts(), group, Reshard::always);
+    parameters.begin_step();
+    parameters.begin_forward();
+    two.op.writes = {true};
+    CHECK_THROWS_WITH_AS(parameters.before(two.op, {two.weights[0]}),
+                         "aten::mm writes into a parameter: the model cannot be sharded", UsageError);
+  });
+}
+
+TEST_CASE("what one rank says all of them know") {
+  for (const int speaker : {-1, 0, 2})
+    on_ranks(3, [&](shard::Collectives& group) {
+      TwoUnits two(1);
+      shard::ShardedParameters parameters(two.program, two.facts(), group, Reshard::always);
+      CHECK(parameters.any_rank(group.rank() == speaker) == (speaker >= 0));
+    });
+}
+
 }  // namespace
 }  // namespace memtune::tests

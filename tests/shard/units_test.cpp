@@ -25,5 +25,25 @@ TEST_CASE("each block is a unit, and so are the embedding and the head, in the o
   CHECK(parameters == program.state.parameters.size());
 }
 
+TEST_CASE("a trained parameter whose memory something else shows is refused; of a frozen one a view may stay") {
+  const auto units_of = [](const std::function<void(program::Program&)>& change) {
+    const program::Program program = ShardedTraining({64, 32, 3, 4, 2, 48, 16}, change).program();
+    return shard::find_units(program, program::facts(program, program::find_blocks(program, ""))).size();
+  };
+  const auto hold_view = [](program::Program& program) {
+    program.state.buffers.emplace_back("view", program.state.parameters.back().second.detach());
+  };
+  CHECK_THROWS_AS(units_of(hold_view), UsageError);
+  CHECK(units_of([&](program::Program& program) {
+          program.state.parameters.back().second.requires_grad_(false);
+          hold_view(program);
+        }) == 5);
+  CHECK_THROWS_AS(units_of([](program::Program& program) {
+                    auto& parameters = program.state.parameters;
+                    parameters.back().second.set_data(parameters.front().second.detach());
+                  }),
+                  UsageError);
+}
+
 }  // namespace
 }  // namespace memtune::tests

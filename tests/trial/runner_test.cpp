@@ -68,6 +68,21 @@ class RestlessRunner final : public PlainRunner {
   size_t runs_ = 0;
 };
 
+// One of several ranks, which repeats itself where another does not.
+class RankRunner final : public PlainRunner {
+ public:
+  explicit RankRunner(bool another_differs) : another_differs_(another_differs) {}
+  bool any_rank(bool here) override { return here || another_differs_; }
+  at::Tensor forward_backward() override {
+    ++steps;
+    return PlainRunner::forward_backward();
+  }
+  int steps = 0;
+
+ private:
+  bool another_differs_;
+};
+
 class HungryRunner final : public PlainRunner {
  public:
   at::Tensor forward_backward() override {
@@ -134,6 +149,14 @@ TEST_CASE("how much a restless baseline may differ is told by several of its run
   CHECK(measured.gradients.max_abs_difference == doctest::Approx(3e-3).epsilon(0.01));
   CHECK(run(near, "near", reference.path).outcome == result::Outcome::ok);
   CHECK(run(far, "far", reference.path).outcome == result::Outcome::mismatch);
+}
+
+TEST_CASE("where the gradients of one rank are not repeated all ranks run as many steps more") {
+  RankRunner alone(false), beside(true);
+  const Reference of_alone, of_beside;
+  run(alone, "none", of_alone.path);
+  run(beside, "none", of_beside.path);
+  CHECK(beside.steps == alone.steps + 3);
 }
 
 TEST_CASE("a runner says where memory ended and who held it") {
