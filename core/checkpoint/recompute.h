@@ -24,9 +24,12 @@ namespace memtune::checkpoint {
 
 class Recompute {
  public:
-  // `nested`: see config::Plan; `whole_blocks`: config::Habits.
+  // `nested`: see config::Plan; `whole_blocks`: config::Habits, and not when nested.
   Recompute(device::Device& device, bool nested, bool whole_blocks = false)
-      : device_(device::torch_device(device)), nested_(nested), whole_blocks_(whole_blocks), timer_(device) {}
+      : device_(device::torch_device(device)),
+        nested_(nested),
+        whole_blocks_(whole_blocks && !nested),
+        timer_(device) {}
 
   void begin_step() { of_block_.clear(); }
   // An op that may be run again, in the order of the forward.

@@ -68,8 +68,11 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   std::chrono::nanoseconds host_time() const { return host_time_ - recompute_.host_time(); }
   double copy_stall_ms() { return offload_.waits().ms(); }
 
-  // See Recompute.
-  void set_parameters(program::ParameterSource* parameters) { recompute_.set_parameters(parameters); }
+  // See Recompute. Views of parameters that come and go stay.
+  void set_parameters(program::ParameterSource* parameters) {
+    recompute_.set_parameters(parameters);
+    if (parameters) copies_.keep_parameter_views();
+  }
 
   // Who is told of what becomes of values; null: nobody.
   void set_recorder(trace::Recorder* recorder);

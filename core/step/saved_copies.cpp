@@ -24,8 +24,6 @@ at::Storage part_of(const at::Storage& whole, int64_t begin, int64_t bytes) {
   return {at::Storage::use_byte_size_t(), static_cast<size_t>(bytes), std::move(range)};
 }
 
-const void* begin_of(const at::Tensor& tensor) { return tensor.const_data_ptr(); }
-
 // As TRL counts: bytes of the storage's address and elements of the offset in one sum.
 const void* key_address(const at::Tensor& tensor) {
   return static_cast<const char*>(tensor.storage().data()) + tensor.storage_offset();
@@ -51,7 +49,8 @@ void SavedCopies::begin_step() {
 }
 
 bool SavedCopies::is_kept_parameter(const at::Tensor& tensor) const {
-  if (!settings_.habits.parameter_views) return parameter_storages_.contains(ValueTable::storage_of(tensor));
+  if (!settings_.habits.parameter_views || views_stay_)
+    return parameter_storages_.contains(ValueTable::storage_of(tensor));
   return parameters_.contains(tensor.unsafeGetTensorImpl());
 }
 
@@ -73,11 +72,19 @@ std::optional<SavedCopies::Copy> SavedCopies::take(const at::Tensor& tensor, con
     std::erase_if(known_, [&](const auto& known) { return known.second <= save - settings_.habits.stash_saves; });
     known_[{key_address(tensor), tensor.scalar_type()}] = save;
   }
-  if (settings_.habits.repeats != Repeats::share) return copy(tensor, origin);
-  auto& shared = shared_[{begin_of(tensor), tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()}];
-  if (autograd::ValuePtr value = shared.lock(); value && value->used()) return Copy{value, {}, packed(tensor)};
+  return settings_.habits.repeats == Repeats::share ? share(tensor, origin) : copy(tensor, origin);
+}
+
+SavedCopies::Copy SavedCopies::share(const at::Tensor& tensor, const SavedValue::Origin& origin) {
+  const View view{ValueTable::storage_of(tensor), tensor.unsafeGetTensorImpl()->version_counter().current_version(),
+                  tensor.storage_offset(),        tensor.scalar_type(),
+                  tensor.sizes().vec(),           tensor.strides().vec()};
+  const auto known = shared_.find(view);
+  if (known != shared_.end())
+    if (autograd::ValuePtr value = known->second.value.lock(); value && value->used())
+      return {std::move(value), {}, packed(tensor)};
   Copy made = copy(tensor, origin);
-  shared = made.value;
+  shared_.insert_or_assign(view, Shared{tensor.storage().getWeakStorageImpl(), made.value});
   return made;
 }
 

@@ -78,6 +78,28 @@ TEST_CASE("a stash of saves has so many, whatever their bytes, and tensors that 
   CHECK(other.sources() == 5);
 }
 
+TEST_CASE("what leaves the stash has been copied by then, under every order of streams, and comes back as it was") {
+  for (const bool one_stream : {false, true})
+    for (const int stash : {1, 2, 5}) {
+      CAPTURE(one_stream);
+      CAPTURE(stash);
+      Engine engine({.learns = false,
+                     .prefetch_ops = 1,
+                     .stash_saves = stash,
+                     .counts_all = true,
+                     .empties_stash = true,
+                     .one_stream = one_stream});
+      for (int op = 0; op < 12; ++op) engine.send(op);  // memory of the first is soon another's
+      engine.offload.end_forward();
+      for (size_t i = 12; i-- > 0;) {
+        engine.ask(i);
+        const at::Storage bytes = engine.values[i]->bytes();
+        CHECK(static_cast<const float*>(bytes.data())[255] == static_cast<float>(i));
+        engine.values[i] = {};
+      }
+    }
+}
+
 TEST_CASE("what the forward left in the stash is used from there, and leaves behind the first op where it does") {
   for (const bool empties : {true, false}) {
     CAPTURE(empties);

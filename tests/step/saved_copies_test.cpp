@@ -120,5 +120,29 @@ TEST_CASE("shared repeats: equal views of a block share one copy, others do not"
   CHECK(engine.take(square, {})->value != first->value);
 }
 
+TEST_CASE("shared repeats: what lies where something else lay, or was written since, is no repeat of it") {
+  SavedCopies engine = copies(settings(Repeats::share));
+  std::vector<float> memory(64);
+  const auto here = [&] { return at::from_blob(memory.data(), {8, 4}, {8, 2}); };  // not dense: copied when saved
+  const auto first = engine.take(here(), {});
+  const autograd::Use use(first->value, autograd::Use::By::backward);
+  const at::Tensor second = here();
+  const auto shared = engine.take(second, {});
+  CHECK(shared->value != first->value);
+  const autograd::Use other(shared->value, autograd::Use::By::backward);
+  CHECK(engine.take(second, {})->value == shared->value);
+  second.add_(1);
+  CHECK(engine.take(second, {})->value != shared->value);
+}
+
+TEST_CASE("views of parameters whose bytes come and go stay under every habit") {
+  const at::Tensor weight = at::ones({8, 4});
+  config::TransferSettings habits = settings(Repeats::move);
+  habits.habits.parameter_views = true;
+  SavedCopies engine = copies(habits, {weight});
+  engine.keep_parameter_views();
+  CHECK(moved(engine, weight.t()) == 0);
+}
+
 }  // namespace
 }  // namespace memtune::step
