@@ -5,6 +5,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/config/preset.h"
 #include "core/config/strategy.h"
 #include "core/plan/strategy.h"
 #include "core/result/ranking.h"
@@ -104,7 +105,9 @@ void NativeSweeps::work_out() {
     if (!costs) continue;
     const planner::Planner planner(program, *costs);
     for (const std::string& name : settings_.strategies) {
-      const auto predicted = planner.predict(plan::make_plan(config::Strategy::parse(name), program));
+      const config::Plan plan = plan::make_plan(config::Strategy::parse(name), program);
+      if (config::has_habits(plan)) continue;
+      const auto predicted = planner.predict(plan);
       paper_[name] = {predicted.step_ms, predicted.peak_bytes, false};
     }
     return;

@@ -1,5 +1,7 @@
 #include "core/config/preset.h"
 
+#include <algorithm>
+
 namespace memtune::config {
 namespace {
 
@@ -29,6 +31,11 @@ constexpr Habits trl_habits() {
 }
 
 }  // namespace
+
+bool has_habits(const Plan& plan) {
+  return plan.transfer.habits != Habits{} ||
+         std::ranges::any_of(plan.placements, [](const OpPlacement& op) { return op.saves != Place::keep; });
+}
 
 const Preset kTorchtune = {.engine = "torchtune 0.6.1",
                            .hooks = Hooks::model,

@@ -27,6 +27,9 @@ struct Preset {
   TransferSettings transfer = {};
 };
 
+// Whether it does what other engines do, which a step on paper does not know.
+bool has_habits(const Plan& plan);
+
 extern const Preset kTorchtune, kTrl, kSwift;                                       // offload
 extern const Preset kHfOffload, kAxolotlHidden;                                     // checkpoint, inputs on the host
 extern const Preset kTitanFull, kTitanSelective, kMegatronUniform, kMegatronBlock;  // checkpoint

@@ -13,6 +13,7 @@
 #include "core/base/own_folder.h"
 #include "core/base/text.h"
 #include "core/config/plan_check.h"
+#include "core/config/preset.h"
 #include "core/planner/kept_costs.h"
 #include "core/planner/planner.h"
 #include "core/result/row.h"
@@ -186,8 +187,8 @@ class SettingSearch {
     std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
     for (Strategy& strategy : strategies_) {
-      if (strategy.name == source_.name) continue;              // has run
-      if (strategy.plan.transfer.habits != config::Habits{}) {  // of engines that the model on paper does not know
+      if (strategy.name == source_.name) continue;  // has run
+      if (config::has_habits(strategy.plan)) {
         proposals_.push_back({strategy.name, index_, strategy.plan, {}});
         continue;
       }

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/config/op_traits.h"
 #include "core/config/plan_check.h"
+#include "core/config/preset.h"
 
 namespace memtune::trainer {
 namespace {
@@ -190,7 +191,7 @@ TreatedProgram treat(const config::Plan& plan, const config::ProgramFacts& facts
   if (facts.blocks.empty())
     throw UsageError(
         "no repeated blocks were found in the model, and the Python file treats blocks: --blocks names them");
-  if (plan.transfer.habits != config::Habits{})
+  if (config::has_habits(plan))
     throw UsageError("it does what another program's engine does; that program has it, the Python file has not");
   Reader reader(plan, facts);
   reader.read();

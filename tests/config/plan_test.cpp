@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/config/plan_reader.h"
+#include "core/config/preset.h"
 
 using namespace memtune;
 using namespace memtune::config;
@@ -131,4 +132,15 @@ TEST_CASE("a wrong placement is told its number") {
       {{"placements", {good, {{"op", 2}, {"saved", "hst"}}}}},
       "plan.placements[1].saved: unknown place 'hst'; did you mean 'host'? Known: keep, recompute, host, disk");
   check_refused({{"placements", {good, good}}}, "plan.placements has op 1 twice; one placement an op");
+}
+
+TEST_CASE("a plan has habits of other engines in its transfers, or in saves that leave one by one") {
+  Plan plan;
+  plan.placements = {{1, "a", {Place::host}, Place::recompute}};
+  CHECK_FALSE(has_habits(plan));
+  plan.placements[0].saves = Place::host;
+  CHECK(has_habits(plan));
+  plan = {};
+  plan.transfer.habits.whole_blocks = true;
+  CHECK(has_habits(plan));
 }
