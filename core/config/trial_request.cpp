@@ -237,7 +237,7 @@ void from_json(const json& json, TrialRequest& request) {
   object.read("reference", request.reference);
   object.read("trace", request.trace);
   object.read("costs", request.costs);
-  object.read("rank", request.rank, 0);
+  object.read("rank", request.rank, 0, request.training.ranks - 1);
   object.read("rendezvous", request.rendezvous);
   object.read("round", request.round, 0);
   object.read("command", request.command);

@@ -32,6 +32,7 @@ void take_gradients(const Measurement& rank, size_t number, Measurement& to) {
   if (rank.gradients.compared && !rank.gradients.equal &&
       (to.gradients.equal || rank.gradients.max_abs_difference > to.gradients.max_abs_difference))
     to.gradients = rank.gradients;
+  if (rank.outcome == Outcome::ok && to.reason.empty()) to.reason = rank.reason;
   if (to.outcome != Outcome::ok || rank.outcome == Outcome::ok) return;
   to.outcome = rank.outcome;
   to.reason = "rank " + std::to_string(number) + ": " + rank.reason;

@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kTick{20};         // of all ranks, which are heard in turns
+constexpr milliseconds kLeastTick{1};     // of one
 constexpr milliseconds kLastWords{1000};  // from the first failure, for the others to say what they miss
 
 bool worked(const TrialAnswer& answer) {
@@ -34,9 +35,10 @@ class TrialGroup {
   }
 
   TrialAnswer run() {
+    const milliseconds tick = std::max(kLeastTick, kTick / static_cast<int64_t>(trials_.size()));
     while (order_.size() < trials_.size()) {
       for (size_t i = 0; i < trials_.size(); ++i)
-        if (!answers_[i] && !trials_[i]->turn(kTick / static_cast<int64_t>(trials_.size()))) note_end(i);
+        if (!answers_[i] && !trials_[i]->turn(tick)) note_end(i);
       if (failed_ && Clock::now() >= *failed_ + kLastWords)
         for (const auto& trial : trials_) trial->end();
     }

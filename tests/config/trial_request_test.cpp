@@ -97,6 +97,8 @@ TEST_CASE("a rank's request says which of how many it is, and where they meet") 
   CHECK(read.training.ranks == 4);
   CHECK(read.rank == 3);
   CHECK(read.rendezvous == "/run/meeting");
+  request.rank = 4;
+  CHECK_THROWS_AS(json(request).get<TrialRequest>(), UsageError);
 }
 
 TEST_CASE("what several ranks do not do is refused by its flag") {

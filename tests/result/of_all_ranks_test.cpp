@@ -49,6 +49,13 @@ TEST_CASE("what differs on one rank differs, and the reason names it") {
   CHECK(all.gradients.worst == "w");
 }
 
+TEST_CASE("what a rank says of gradients that are right is told, whichever it is") {
+  std::vector ranks = {rank(10, 1, 2, 0), rank(10, 1, 2, 0)};
+  ranks[1].reason = "gradients differ by no more than the baseline's own runs";
+  CHECK(of_all_ranks(ranks).outcome == Outcome::ok);
+  CHECK(of_all_ranks(ranks).reason == ranks[1].reason);
+}
+
 TEST_CASE("one rank's is as it was") {
   const Measurement one = of_all_ranks(std::vector{rank(10, 300, 2, 1)});
   CHECK(one.ranks.empty());
