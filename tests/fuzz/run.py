@@ -105,12 +105,25 @@ def seeds():
                "layers_pattern": "layers", "init_lora_weights": "gaussian", "rank_pattern": {"(?P<a>x)(?P=a)": 2},
                "alpha_pattern": {"[]a-]": 0.5}, "use_dora": False, "revision": None}
     pattern = {"peft_type": "LORA", "target_modules": r"(?i).*\.(?!0)(\d+)\.[^]q](?:a|b)?\Z(?#c)"}
+    habits = {"learns": False, "prefetch_ops": 1, "stash_saves": 5, "counts_all": True, "empties_stash": True, "one_stream": True,
+              "host_waits": False, "power_of_two": True, "parameter_views": True, "flat_broadcasts": True,
+              "whole_blocks": True, "repeats": "share"}
+    other = dump({"version": 1, "strategy": "offload:trl", "saved_min_bytes": 1, "nested": False, "transfer": {"habits": habits},
+                  "placements": [{"op": 1, "name": "layers.0/aten::silu", "outputs": ["keep"], "saved": "keep", "saves": "host"}]})
+    plans.append(other)
+    share = {"rank": 1, "step_ms": {"median": 2, "samples": [2, 3]}, "peak_bytes": {"allocated": 9}, "optimizer_ms": 1,
+             "loss": [1.5], "exposed_communication_ms": 0.5}
+    of_ranks = {**measurements[0], "ranks": [{**share, "rank": 0}, share],
+                "communication": {"gathered_bytes": 9, "reduced_bytes": 4, "exposed_ms": 0.5}}
+    request = {**sweep["request"], "rank": 1, "rendezvous": "/tmp/m", "plan": json.loads(other), "training": {
+        **sweep["request"]["training"], "device": "cpu", "ranks": 4, "reshard": "after-backward", "rank_timeout_ms": 500}}
     start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}
     machine = {"version": 1, "name": "m", "devices": ["NVIDIA X"], "basis": "measured", "memory_bytes": 9, "emulated": True,
                "tflops": {"float32": 1.5, "bfloat16": 9}, "memory_gb_per_s": 7, "link_in_gb_per_s": 5, "sources": {"tflops": "s"}}
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
               {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
-              {"frame": "result", "measurement": measurements[0]}, {"frame": "usage", "message": "no"},
+              {"frame": "result", "measurement": of_ranks}, {"frame": "usage", "message": "no"},
+              {"frame": "rank", "timed_out": True, "message": "rank 1 waited"},
               {"frame": "saves", "saves": {"mode": "async", "outcome": "ok", "reason": "", "saves": 4, "bytes": 9, "first_blocked_ms": 9,
                "first_durable_ms": 9, "blocked_ms": 1, "most_blocked_ms": 2, "durable_ms": 3, "total_ms": 4, "step_ms": 5,
                "slowdown": 1.1, "no_slowdown": "", "slowed_ms": 0, "steps_beside": 3, "load_ms": 1, "host_bytes": 9}},
@@ -159,18 +172,19 @@ def seeds():
         "pickle": [samples["data.pkl"]],
         "costs": [dump(costs)],
         "facts": [dump(sweep["facts"]), dump(facts)],
-        "sweep": [dump(sweep), dump({**sweep, "frontiers": frontiers})],
+        "sweep": [dump(sweep), dump({**sweep, "frontiers": frontiers}), dump({**sweep, "request": request})],
         "report": [dump({"frontiers": frontiers, "version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],
-        "measurement": [dump(m) for m in measurements],
+        "measurement": [dump(m) for m in [*measurements, of_ranks]],
         "journal": ["\n".join(map(json.dumps, [{"file": "memtune journal", "version": 1}, start,
                                                {"event": "end", "key": "k", "outcome": "ok"}])).encode(), b"!0123 x\n"],
         "safetensors": [dump(tensors)],
         "manifest": [dump(manifest)],
         "strategy": [b"none", b"checkpoint:full,segment=2+offload:stream,fraction=0.5,min=1MiB", b"checkpoint:every=2",
-                     b"checkpoint:cheap,keep=matmul"],
+                     b"checkpoint:cheap,keep=matmul",
+                     b"checkpoint:titan-full+offload:trl", b"checkpoint:megatron-block,layers=2", b"offload:swift"],
         "words": [b"tokens:int64[4,4096]<32000", b"1.5GiB", b"0-3,7", b"layers.*.w?", b"-12", b"1e300", b"\xc2\x9b31m"],
         "frames": ["\n".join(map(json.dumps, frames)).encode()],
-        "request": [dump(sweep["request"])],
+        "request": [dump(sweep["request"]), dump(request)],
         "model_file": [archive(["data.pkl"]), archive(["data.pkl", "code/a.py", "constants.pkl"]), b"GGUF",
                        b'{"model_type": "x"}', b"\x08\0\0\0\0\0\0\0{}      "],
     }

@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = "*tests/conformance/scripted*"
 OFFLOAD, TIER, DISK = "*tests/offload/*", "*tests/tier/*", "*tests/conformance/disk_faults*"
 ANSWERS, TRIAL = "*tests/result/*,*tests/findings/*,*tests/plan/*,*tests/config/*", "*tests/trial/*"
+SHARD, SWEEP = "*tests/shard/*", "*tests/sweep/trial_group*"
 ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*,*tests/step/*"
 
 # Trap, file, what stands there, what stands there instead, the tests that have to fail.
@@ -104,6 +105,37 @@ MUTANTS = [
      "at::view_as_real(tensor).flatten() : tensor).to", "at::real(tensor) : tensor).to", TRIAL),
     ("compared: the file's gradients are believed", "core/trial/reference.cpp",
      "if (!file || hash_of(tensor) != entry.hash)", "if (!file)", TRIAL),
+    ("compared: one rank repeats more often than the others", "core/trial/gradient_check.cpp",
+     "if (runner_.any_rank(!reference.noise().equal))", "if (!reference.noise().equal)", TRIAL),
+    ("habits: source freed before its copy out ended", "core/offload/offload_out.cpp",
+     "    stash_.pop_front();\n    compute_waits(oldest.out_done_);", "    stash_.pop_front();", OFFLOAD),
+    ("habits: what was written since is a repeat", "core/step/saved_copies.cpp",
+     "tensor.unsafeGetTensorImpl()->version_counter().current_version(),", "0,", ENGINES),
+    ("habits: nested blocks are run again as a whole", "core/checkpoint/recompute.h",
+     "whole_blocks_(whole_blocks && !nested)", "whole_blocks_(whole_blocks)", ENGINES),
+    ("sharded: not gathered for ops that are run again", "core/checkpoint/recompute.cpp",
+     "if (parameters_) parameters_->before_rerun(stack);", "", SHARD),
+    ("sharded: not gathered for backward", "core/shard/sharded_parameters.cpp",
+     "    owner.need(units, {});\n", "", SHARD),
+    ("sharded: read before it has come", "core/shard/sharded_parameters.cpp",
+     "  gather(unit);\n  finish_gather(unit);\n", "  gather(unit);\n", SHARD),
+    ("sharded: an earlier step's numbers", "core/shard/sharded_parameters.cpp",
+     "  stale_.assign(units_.size(), true);\n", "", SHARD),
+    ("sharded: reduced before all gradients have come", "core/shard/sharded_parameters.cpp",
+     "if (++flats_[flat].gradients == flats_[flat].parameter->parameters()) reduce(flat);",
+     "if (++flats_[flat].gradients == 1) reduce(flat);", SHARD),
+    ("sharded: a sum for a mean", "core/shard/sharded_parameters.cpp",
+     "done.part.div_(collectives_.size());", "", SHARD),
+    ("sharded: ranks in different orders", "core/shard/sharded_parameters.cpp",
+     "  finish_reduction();\n  check_order();\n", "  finish_reduction();\n", SHARD),
+    ("sharded: one op's units free another's of the same node", "core/shard/sharded_parameters.cpp",
+     "if (auto* needed = dynamic_cast<NeededNode*>(hook.get())) return add_missing(needed->units, read_);", ";", SHARD),
+    ("sharded: views of parameters move", "core/step/executor.h",
+     "if (parameters) copies_.keep_parameter_views();", "", SHARD),
+    ("ranks: one's failure is ignored", "core/sweep/trial_group.cpp",
+     "if (!failed_ && !worked(*answers_[rank])) failed_ = Clock::now();", "", SWEEP),
+    ("ranks: those that lost another are named", "core/sweep/trial_group.cpp",
+     "if (std::holds_alternative<RankProblem>(answer) || worked(answer)", "if (worked(answer)", SWEEP),
 ]
 
 
@@ -125,7 +157,7 @@ def first_failure(output):
 
 
 def program(tests):
-    return "memtune-tests" if tests in (TIER, ANSWERS) else "memtune-torch-tests"  # without LibTorch, and with
+    return "memtune-tests" if tests in (TIER, ANSWERS, SWEEP) else "memtune-torch-tests"  # without LibTorch, and with
 
 
 def build(copy, tests):
