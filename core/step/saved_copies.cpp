@@ -1,5 +1,7 @@
 #include "core/step/saved_copies.h"
 
+#include <ATen/ops/empty_like.h>
+
 #include <algorithm>
 #include <limits>
 

@@ -129,7 +129,7 @@ MUTANTS = [
     ("sharded: ranks in different orders", "core/shard/sharded_parameters.cpp",
      "  finish_reduction();\n  check_order();\n", "  finish_reduction();\n", SHARD),
     ("sharded: one op's units free another's of the same node", "core/shard/sharded_parameters.cpp",
-     "if (auto* needed = dynamic_cast<NeededNode*>(hook.get())) return add_missing(needed->units, read_);", ";", SHARD),
+     "return add_missing(needed->units, read_);", "add_missing(needed->units, {});", SHARD),
     ("sharded: views of parameters move", "core/step/executor.h",
      "if (parameters) copies_.keep_parameter_views();", "", SHARD),
     ("ranks: one's failure is ignored", "core/sweep/trial_group.cpp",
