@@ -14,7 +14,6 @@ using autograd::ValuePtr;
 using checkpoint::InstancePtr;
 using config::Place;
 using program::Stack;
-using trace::ValueKey;
 
 namespace {
 
