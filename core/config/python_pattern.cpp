@@ -98,7 +98,18 @@ class Translator {
     const char letter = text_[at_ + 1];
     if (letter == 'A') return put("^", 2);
     if (letter == 'Z') return put("$", 2);
-    take_escaped(letter, "bBdDwWsSfnrtvxu123456789");
+    if (letter >= '1' && letter <= '9') return take_group_number();
+    take_escaped(letter, "bBdDwWsSfnrtvxu");
+  }
+
+  // Two digits at most; std::regex would take all that follow.
+  void take_group_number() {
+    const auto digit = [this](size_t i, char most) { return i < text_.size() && text_[i] >= '0' && text_[i] <= most; };
+    const std::string number(text_.substr(at_ + 1, digit(at_ + 2, '9') ? 2 : 1));
+    if (digit(at_ + 1, '7') && digit(at_ + 2, '7') && digit(at_ + 3, '7'))
+      lack("an octal escape", std::string(text_.substr(at_, 4)));
+    if (std::stoi(number) > groups_) refuse("is no regular expression: it has no group " + number);
+    put("(?:\\" + number + ")", number.size() + 1);
   }
 
   void take_escaped(char letter, std::string_view same) {

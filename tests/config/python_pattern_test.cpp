@@ -56,7 +56,11 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
                                    {R"(layers\.(?!0\.)\d+\.x)", "layers.10.x", true},
                                    {R"(a|ab)", "ab", true},
                                    {R"(q\_proj\-\/)", "q_proj-/", true},
-                                   {R"(a]b}c)", "a]b}c", true}};
+                                   {R"(a]b}c)", "a]b}c", true},
+                                   {R"((x+)-\1)", "xx-xx", true},
+                                   {R"((x+)-\1)", "xx-x", false},
+                                   {R"((x)(b)(c)(d)(e)(f)(g)(h)(i)(j)\109)", "xbcdefghijj9", true},
+                                   {R"((x)(b)(c)(d)(e)(f)(g)(h)(i)(j)\1a)", "xbcdefghijxa", true}};
   for (const auto& [pattern, text, expected] : cases) {
     CAPTURE(pattern);
     CAPTURE(text);
@@ -73,6 +77,11 @@ TEST_CASE("what std::regex cannot do is refused by its name, and what is no regu
   CHECK(refusal("a++") == "x: 'a++' has a possessive repeat, ++, which is not built");
   CHECK(refusal("a**") == "x: 'a**' is no regular expression: a repeat is repeated");
   CHECK(refusal("\\q") == "x: '\\q' has the escape, \\q, which is not built");
+  CHECK(refusal("(a)\\2") == "x: '(a)\\2' is no regular expression: it has no group 2");
+  CHECK(refusal("(a)\\4444444444444444444") ==
+        "x: '(a)\\4444444444444444444' has an octal escape, \\444, which is not built");
+  CHECK(refusal("(a)\\99999999999999999999").find("it has no group 99") != std::string::npos);
+  CHECK(refusal("(a\\1)").find("is no regular expression") != std::string::npos);
   CHECK(refusal("(a") == "x: '(a' is no regular expression: a group has no end");
   CHECK(refusal("a)") == "x: 'a)' is no regular expression: a group has no beginning");
   CHECK(refusal("[a") == "x: '[a' is no regular expression: a class has no end");
