@@ -24,8 +24,6 @@ constexpr int kMostSmaller = 2;      // where none of them kept the budget
 constexpr size_t kMostPlans = 3;
 constexpr double kSameWork = 0.02;
 
-bool lacks_memory(const Measurement& m) { return m.outcome == Outcome::device_oom || m.outcome == Outcome::host_oom; }
-
 // The strategy that a variant is like; of a loop without a trainer that it keeps everything.
 std::string like(const CommandVariant& variant, const CommandSweep& sweep) {
   return sweep.trainer.empty() ? "none" : variant.like;

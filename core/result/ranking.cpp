@@ -56,7 +56,11 @@ double work_time(const Measurement& m, Work work) {
   return ms > 0 ? ms : std::numeric_limits<double>::infinity();
 }
 
-bool usable(const Measurement& m) { return m.outcome == Outcome::ok && std::isfinite(work_time(m, Work::step)); }
+bool worked(const Measurement& m) { return m.outcome == Outcome::ok; }
+
+bool lacks_memory(const Measurement& m) { return m.outcome == Outcome::device_oom || m.outcome == Outcome::host_oom; }
+
+bool usable(const Measurement& m) { return worked(m) && std::isfinite(work_time(m, Work::step)); }
 
 bool can_be_chosen(const Measurement& m) { return usable(m) && !did_nothing(m) && !m.losses.changed; }
 

@@ -18,6 +18,8 @@ double work_time(const Measurement& measurement, Work work);
 // Worked, with gradients that are the reference's (or as near to them as its own runs are to each other), in a time
 // that is a number.
 bool usable(const Measurement& measurement);
+bool worked(const Measurement& measurement);
+bool lacks_memory(const Measurement& measurement);  // of the device or the host: it ended for that
 // Usable, something else than the baseline (see did_nothing), and the same training as it (see compare_losses).
 bool can_be_chosen(const Measurement& measurement);
 

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/result/ranking.h"
 #include "core/result/row.h"
 #include "core/sweep/plan_proposer.h"
 
@@ -18,18 +19,12 @@ namespace {
 
 using planner::StepPrediction;
 using result::Measurement;
-using result::Outcome;
 
 constexpr char kOfEveryTrainer[] = "checkpoint:full";
 constexpr char kNone[] = "none";
 constexpr double kGain = 0.99;           // of the time for a sample: what is not below it gains nothing
 constexpr int64_t kFurthest = 4;         // times the smallest batch: where the second is recorded
 constexpr size_t kFirst = 3, kMost = 6;  // batches that are run: at once, and in all
-
-bool worked(const Measurement& measurement) { return measurement.outcome == Outcome::ok; }
-bool lacks_memory(const Measurement& measurement) {
-  return measurement.outcome == Outcome::device_oom || measurement.outcome == Outcome::host_oom;
-}
 
 std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch); }
 

@@ -16,6 +16,7 @@
 #include "core/config/preset.h"
 #include "core/planner/kept_costs.h"
 #include "core/planner/planner.h"
+#include "core/result/ranking.h"
 #include "core/result/row.h"
 
 namespace memtune::sweep {
@@ -26,18 +27,12 @@ using planner::PlannedStep;
 using planner::Planner;
 using planner::StepPrediction;
 using result::Measurement;
-using result::Outcome;
 
 constexpr int kCorrections = 2;
 constexpr double kWorthATrial = 0.99;  // of the last plan on corrected paper: another has to be that much faster
 constexpr double kSlowestLink = 0.3;   // of what the link carries alone, beside compute
 constexpr double kSameStep = 0.02;     // of the baseline's peak, that the recorded step may be away from the measured
 constexpr char kOfEveryTrainer[] = "checkpoint:full";
-
-bool worked(const Measurement& measurement) { return measurement.outcome == Outcome::ok; }
-bool lacks_memory(const Measurement& measurement) {
-  return measurement.outcome == Outcome::device_oom || measurement.outcome == Outcome::host_oom;
-}
 
 result::Predicted predicted(const StepPrediction& step) {
   return {step.step_ms, step.peak_bytes, 0, step.host_peak_bytes, step.disk_peak_bytes};

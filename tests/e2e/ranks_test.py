@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+from processes import processes_of
+
 STRATEGIES = "none;checkpoint:full;checkpoint:full,inputs=host;checkpoint:op;offload:stream;offload:group"
 
 
@@ -20,21 +22,8 @@ def arguments(run, *more):
 
 def ranks_of(folder):
     """Process ids of the ranks that work for the folder, by rank."""
-    found = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                words = file.read().decode(errors="replace").split("\0")
-            with open(f"/proc/{entry}/stat") as file:
-                state = file.read().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            continue
-        for word in words:
-            if folder in word and "-rank" in word and state not in "ZX":
-                found[int(word.rsplit("-rank", 1)[1].split(".")[0])] = int(entry)
-    return found
+    return {int(word.rsplit("-rank", 1)[1].split(".")[0]): pid for pid, words in processes_of(folder)
+            for word in words if folder in word and "-rank" in word}
 
 
 def wait_until(true, seconds=30):

@@ -1,6 +1,5 @@
 """The Python plan under torch.compile: the compiler's budget and what moves, chosen together."""
 import gc
-import sys
 
 import torch
 
@@ -64,9 +63,4 @@ def check_compiled_for_long():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    chosen = sys.argv[1:]
-    for name, check in list(globals().items()):
-        if name.startswith("check_") and (not chosen or name in chosen):
-            check()
-            print("ok", name, flush=True)
+    plans.run_checks(globals())

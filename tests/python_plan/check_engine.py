@@ -1,6 +1,5 @@
 """The Python plan's engine on models of every kind: gradients are those without a plan, bit for bit."""
 import gc
-import sys
 import warnings
 
 import torch
@@ -341,9 +340,4 @@ def check_unknown_functions_are_told():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    chosen = sys.argv[1:]
-    for name, check in list(globals().items()):
-        if name.startswith("check_") and (not chosen or name in chosen):
-            check()
-            print("ok", name, flush=True)
+    plans.run_checks(globals())

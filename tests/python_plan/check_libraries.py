@@ -1,5 +1,4 @@
 """The Python plan on models of libraries, of peft, DDP and FSDP2."""
-import sys
 import tempfile
 import warnings
 
@@ -138,9 +137,4 @@ def check_two_ranks():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    chosen = sys.argv[1:]
-    for name, check in list(globals().items()):
-        if name.startswith("check_") and (not chosen or name in chosen):
-            check()
-            print("ok", name, flush=True)
+    plans.run_checks(globals())

@@ -1,7 +1,6 @@
 """What becomes of a model that has a plan, and of the memory of its steps."""
 import copy
 import gc
-import sys
 import threading
 import warnings
 
@@ -190,9 +189,4 @@ def check_training_again():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    chosen = sys.argv[1:]
-    for name, check in list(globals().items()):
-        if name.startswith("check_") and (not chosen or name in chosen):
-            check()
-            print("ok", name, flush=True)
+    plans.run_checks(globals())

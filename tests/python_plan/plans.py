@@ -35,6 +35,16 @@ def load(path=None):
     return module
 
 
+def run_checks(of):
+    """Those of a test's globals, or those of them that the command line names."""
+    torch.set_num_threads(1)
+    chosen = sys.argv[1:]
+    for name, check in list(of.items()):
+        if name.startswith("check_") and (not chosen or name in chosen):
+            check()
+            print("ok", name, flush=True)
+
+
 PLACES = ("keep", "recompute", "host")
 EVERY_PLAN = [f"{result} {own}" for result in PLACES for own in PLACES]
 
