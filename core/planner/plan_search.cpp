@@ -22,14 +22,15 @@ constexpr ChainEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
 
 }  // namespace
 
-PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits)
+PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores)
     : planner_(planner),
+      scores_(scores),
       limits_(limits),
       least_ms_(planner.least_ms(limits).value_or(std::numeric_limits<double>::infinity())),
       chain_(planner.make_chain()) {
   chain_.host_budget_bytes = limits.host_budget_bytes;
   chain_.disk_budget_bytes = limits.disk_budget_bytes;
-  for (const Scored& scored : planner.scores_) take_better(scored);
+  for (const Scored& scored : scores_) take_better(scored);
 }
 
 std::optional<PlanSearch::Choice> PlanSearch::fastest() {
@@ -52,7 +53,7 @@ PlanSearch::Choice PlanSearch::smallest() {
     chain.budget_bytes = least_budget(chain).value_or(0);
     for (const ChainPlan& plan : solve_best(chain, kScored, kEffort)) score(plan.choice);
   }
-  const auto least = std::ranges::min_element(planner_.scores_, {}, [this](const Scored& scored) {
+  const auto least = std::ranges::min_element(scores_, {}, [this](const Scored& scored) {
     return std::pair(!limits_.kept_by(scored.second), scored.second.peak_bytes);
   });
   return least->first;
@@ -65,11 +66,11 @@ std::optional<PlanSearch::Choice> PlanSearch::best_known() const {
 bool PlanSearch::is_good() const { return best_ && best_->second.step_ms <= kGood * least_ms_; }
 
 const StepPrediction& PlanSearch::score(const Choice& choice) {
-  const size_t known = planner_.scores_.size();
-  const StepPrediction& step = planner_.score(choice);
-  if (planner_.scores_.size() == known) return step;
+  const size_t known = scores_.size();
+  const StepPrediction& step = planner_.score(choice, scores_);
+  if (scores_.size() == known) return step;
   ++scored_;
-  take_better(*planner_.scores_.find(choice));
+  take_better(*scores_.find(choice));
   return step;
 }
 

@@ -15,8 +15,8 @@ class PlanSearch {
  public:
   using Choice = Planner::Choice;
 
-  // The planner outlives it.
-  PlanSearch(const Planner& planner, const PlanLimits& limits);
+  // The planner and the scores, which it begins with and adds to, outlive it.
+  PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores);
 
   // Nothing: none that was found keeps the limits.
   std::optional<Choice> fastest();
@@ -55,11 +55,12 @@ class PlanSearch {
   static constexpr size_t kMostScores = 1500;  // of the model, in one search
 
   const Planner& planner_;
+  Planner::Scores& scores_;
   const PlanLimits limits_;
   const double least_ms_;  // that the best can take
   Chain chain_;
   size_t scored_ = 0;
-  const Scored* best_ = nullptr;  // of the planner's scores, that keeps the limits
+  const Scored* best_ = nullptr;  // of the scores, that keeps the limits
 };
 
 }  // namespace memtune::planner

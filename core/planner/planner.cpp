@@ -1,8 +1,12 @@
 #include "core/planner/planner.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <semaphore>
+#include <thread>
 #include <utility>
 
 #include "core/planner/plan_search.h"
@@ -123,8 +127,8 @@ config::Plan Planner::make_plan(const Choice& choice, const std::string& name) c
   return plan_of_options(chosen, facts_, graph_, limits_, name);
 }
 
-const StepPrediction& Planner::score(const Choice& choice) const {
-  const auto [found, added] = scores_.try_emplace(choice);
+const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const {
+  const auto [found, added] = scores.try_emplace(choice);
   if (added) found->second = model_->predict(make_plan(choice, ""), tiers_);
   return found->second;
 }
@@ -141,32 +145,47 @@ std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
 }
 
 std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::string& name) const {
-  const auto choice = PlanSearch(*this, limits).fastest();
+  const auto choice = PlanSearch(*this, limits, scores_).fastest();
   return choice ? std::optional(planned(*choice, limits, name)) : std::nullopt;
 }
 
 PlannedStep Planner::least_memory(PlanLimits limits, const std::string& name) const {
   limits.budget_bytes = std::numeric_limits<int64_t>::max();
-  const Choice smallest = PlanSearch(*this, limits).smallest();
+  const Choice smallest = PlanSearch(*this, limits, scores_).smallest();
   limits.budget_bytes = score(smallest).peak_bytes;
   return planned(smallest, limits, name);
 }
 
-// What a search for one budget finds, a later one may beat: in the end each takes the best of all, and none is slower
+// Side by side, each from what is known now: so what one finds does not depend on how far the others are.
+void Planner::search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const {
+  std::counting_semaphore<> cores(std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<Scores> found(limits.size(), scores_);
+  std::vector<std::future<void>> searches;
+  for (size_t i = 0; i < limits.size(); ++i)
+    searches.push_back(std::async(std::launch::async, [&, i] {
+      cores.acquire();
+      const std::shared_ptr<void> release(nullptr, [&](void*) { cores.release(); });
+      PlanSearch(*this, limits[i], found[i]).fastest();
+    }));
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (begin) begin(i);
+    searches[i].get();
+  }
+  for (Scores& scores : found) scores_.merge(scores);
+}
+
+// What a search for one budget finds, another may beat: in the end each takes the best of all, and none is slower
 // than the one below it, which keeps its budget too.
 std::vector<std::optional<PlannedStep>> Planner::ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                         const std::function<void(size_t)>& begin) const {
+  search(limits, begin);
   std::vector<size_t> upwards(limits.size());
   std::iota(upwards.begin(), upwards.end(), size_t{0});
   std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
-  for (size_t i = limits.size(); i-- > 0;) {  // from the largest on, in whichever order they came
-    if (begin) begin(limits.size() - 1 - i);
-    PlanSearch(*this, limits[upwards[i]]).fastest();
-  }
   std::vector<std::optional<PlannedStep>> plans(limits.size());
   std::optional<Choice> below;
   for (const size_t i : upwards) {
-    std::optional<Choice> best = PlanSearch(*this, limits[i]).best_known();
+    std::optional<Choice> best = PlanSearch(*this, limits[i], scores_).best_known();
     if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].kept_by(score(*below))) best = below;
     if (best) plans[i] = planned(*best, limits[i], name(limits[i]));
     below = best;

@@ -6,7 +6,7 @@
 //
 // The chain is quick and rough, the model exact and slower: what the chain finds is scored by the model, and the best
 // of it is made better by changing a block at a time, until it is near what StepBound proves. What was scored is kept:
-// a search for another budget begins with it. One thread; a second for 48 blocks.
+// a search for another budget begins with it. A second for 48 blocks; several budgets are searched side by side.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ class Planner {
   std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
   // The plan that takes least memory of the device of those that it knows and that keep all else of the limits.
   PlannedStep least_memory(PlanLimits limits, const std::string& name) const;
-  // A plan for each of several limits, in any order: none is slower than that of tighter ones. `begin` is called before
-  // each search with how many there were before it.
+  // A plan for each of several limits, in any order: none is slower than that of tighter ones. `begin` is called as
+  // each search is waited for, with how many have ended before it.
   std::vector<std::optional<PlannedStep>> ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                  const std::function<void(size_t)>& begin = {}) const;
 
@@ -80,8 +80,11 @@ class Planner {
   friend class PlanSearch;
   friend class ReasonFinder;
   using Choice = std::vector<int>;  // an option of each of `parts_`
+  using Scores = std::map<Choice, StepPrediction>;
 
-  const StepPrediction& score(const Choice& choice) const;
+  const StepPrediction& score(const Choice& choice, Scores& scores) const;
+  const StepPrediction& score(const Choice& choice) const { return score(choice, scores_); }
+  void search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const;
   PlannedStep planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const;
   std::optional<double> least_ms(const PlanLimits& limits) const;
   Chain make_chain() const;
@@ -96,7 +99,7 @@ class Planner {
   OptionLimits limits_;
   std::optional<StepBound> bound_;
   std::vector<BlockChoices> parts_;  // before the blocks, the blocks, behind them
-  mutable std::map<Choice, StepPrediction> scores_;
+  mutable Scores scores_;
 };
 
 }  // namespace memtune::planner
