@@ -29,13 +29,35 @@ def compiled(model, left, hidden, steps=3):
 
 
 def check_compiled():
-    """The gradients are those of the same compiled model without moving. What cannot move unseen is not saved."""
+    """The gradients are those of the same compiled model without moving. What costs more to wait for than to make
+    again is not saved."""
     model = Decoder(p=0.0, n=4)
     plain, most, moved = compiled(model, 1 << 30, 0)
     assert moved == 0
     results, saved, moved = compiled(model, 1 << 17, 1 << 30)
     assert saved == most and moved > 0 and all(equal(result, plain[0]) for result in results)
-    assert compiled(model, 0, 1 << 17)[1] <= 1 << 17 < most
+    assert compiled(model, 0, 1 << 14)[1] < compiled(model, 0, 1 << 17)[1] < most
+
+
+def check_choice():
+    """What moves: as much as has to, from the first block on, narrow values first, and nothing that is waited for
+    unless it has to."""
+    model = Decoder(p=0.0, n=4)
+    plan = data(4, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 400}, stash_bytes=100, min_bytes=1)
+    with applied(mp, model, plan, compile=True) as run:
+        def choose(left, *sizes):
+            run.plan["compile"]["left_bytes"] = left
+            moves, waited = run.choose({(block, i): size for block in range(4) for i, size in enumerate(sizes)})
+            return sorted(moves), waited
+
+        every = [(block, i) for block in range(4) for i in range(2)]
+        assert choose(240, 40, 20) == ([], 0)
+        assert choose(130, 40, 20) == (every[:4], 0)
+        assert choose(60, 40, 20) == (every[:6], 0)
+        assert choose(0, 40, 20) == (every, 60)
+        assert choose(300, 90, 20) == ([(0, 0), (0, 1), (1, 1), (2, 1)], 0)
+        assert choose(900, 150, 150) == ([(0, 0), (1, 0)], 0)
+        assert choose(600, 150, 150)[1] == 200
 
 
 def check_compiled_for_long():

@@ -118,7 +118,8 @@ TEST_CASE("what a compiled model may leave on the device is what this plan leave
 }
 
 TEST_CASE(
-    "what moves while a compiled forward runs is what the link carries in a third of a step; else what moves here") {
+    "what moves while a compiled forward runs is what the link carries in most of a third of a step; else what moves "
+    "here") {
   Program p = program(2);
   p.place(6, Place::host);
   report::Report report = report::sample_report();
@@ -132,7 +133,7 @@ TEST_CASE(
   report.rows[1].measurement.transfer.link_out_gb_per_s = 50;
   base->batch = report.rows[1].batch;
   base->sequence = report.rows[1].sequence;
-  CHECK(has(trainer::write_python_plan(p.plan, p.facts, report.rows[1], report).text, "\"hidden_bytes\": 4500000000}"));
+  CHECK(has(trainer::write_python_plan(p.plan, p.facts, report.rows[1], report).text, "\"hidden_bytes\": 4000000000}"));
 }
 
 TEST_CASE("the first block's input moves; what else lies outside, and the disk, is told") {
