@@ -25,14 +25,14 @@ BlockCache::Block BlockCache::take(int64_t bytes) {
 int BlockCache::take_segment(int64_t bytes) {
   const int64_t segment = bytes < kMinLargeAlloc ? kLargeBuffer : rounded(bytes, kRoundLarge);
   const int piece = new_piece({.address = next_address_, .bytes = segment});
-  next_address_ += segment;
-  reserved_bytes_ += segment;
+  next_address_ += static_cast<uint64_t>(segment);
+  reserved_bytes_ += static_cast<uint64_t>(segment);
   return piece;
 }
 
 void BlockCache::cut(int piece, int64_t bytes) {
   const Piece whole = pieces_[piece];
-  const int rest = new_piece({whole.address + bytes, whole.bytes - bytes, piece, whole.behind});
+  const int rest = new_piece({whole.address + static_cast<uint64_t>(bytes), whole.bytes - bytes, piece, whole.behind});
   if (whole.behind != kNone) pieces_[whole.behind].before = rest;
   pieces_[piece].bytes = bytes;
   pieces_[piece].behind = rest;

@@ -26,20 +26,22 @@ class BlockCache {
 
   Block take(int64_t bytes);
   void give_back(const Block& block);
-  void pass(int64_t bytes);                                   // taken and given back
-  int64_t reserved_bytes() const { return reserved_bytes_; }  // in segments of large blocks
+  void pass(int64_t bytes);                                                         // taken and given back
+  int64_t reserved_bytes() const { return static_cast<int64_t>(reserved_bytes_); }  // in segments of large blocks
 
  private:
   static constexpr int kNone = -1;
 
   // Of a segment, whose pieces are each other's neighbours.
   struct Piece {
-    int64_t address = 0, bytes = 0;
+    uint64_t address = 0;
+    int64_t bytes = 0;
     int before = kNone, behind = kNone;
     bool is_free = false;
   };
   struct Free {
-    int64_t bytes = 0, address = 0;
+    int64_t bytes = 0;
+    uint64_t address = 0;
     int piece = kNone;
     bool operator<(const Free& other) const {
       return bytes != other.bytes ? bytes < other.bytes : address < other.address;
@@ -56,9 +58,9 @@ class BlockCache {
 
   const int64_t grain_bytes_;
   std::vector<Piece> pieces_;
-  std::vector<int> unused_;  // numbers of pieces that were joined
-  std::vector<Free> free_;   // in order
-  int64_t next_address_ = 0, reserved_bytes_ = 0;
+  std::vector<int> unused_;                         // numbers of pieces that were joined
+  std::vector<Free> free_;                          // in order
+  uint64_t next_address_ = 0, reserved_bytes_ = 0;  // may come round, whatever a file says of sizes
 };
 
 }  // namespace memtune::planner

@@ -34,7 +34,7 @@ class StepMemory {
     return block;
   }
   void drop(int block) {
-    if (block == kNone || --blocks_[block].references > 0) return;
+    if (block == kNone || --blocks_[block].references != 0) return;
     held_bytes_ -= blocks_[block].place.bytes;
     cache_.give_back(blocks_[block].place);
   }
