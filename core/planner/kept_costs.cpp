@@ -25,20 +25,37 @@ void keep_bytes(const StepBeside& beside, const StepBeside& held, StepCosts& cos
   costs.after_peak_bytes = sum(beside.after_peak_bytes, held.after_peak_bytes);
 }
 
+double paper_rerun_ms(const StepTables& tables, const StepBeside& beside, const StepCosts& costs) {
+  tier::LearnedSchedule schedule;
+  BlockCache cache(costs.grain_bytes);
+  StepPlayback recorded(tables, costs, beside, costs.plan, schedule, cache);
+  recorded.play();
+  return recorded.values().rerun_ms();
+}
+
+// By a step that keeps everything, as each later one.
+StepBeside all_held(const StepTables& tables, const StepBeside& beside, const StepCosts& costs) {
+  constexpr int kSteps = 2;
+  const config::Plan everything;
+  tier::LearnedSchedule schedule;
+  BlockCache cache(costs.grain_bytes);
+  StepBeside held;
+  for (int step = 0; step < kSteps; ++step) {
+    StepPlayback kept(tables, costs, beside, everything, schedule, cache);
+    kept.play();
+    held = kept.held();
+  }
+  return held;
+}
+
 }  // namespace
 
 StepCosts kept_costs(const config::ProgramFacts& facts, StepCosts costs) {
   if (costs.plan.keeps_everything()) return costs;
   const StepTables tables(facts, costs);
   const StepBeside beside = find_beside(tables, costs);
-  tier::LearnedSchedule schedule;
-  StepPlayback recorded(tables, costs, beside, costs.plan, schedule);
-  recorded.play();
-  const double paper_ms = recorded.values().rerun_ms(), rerun_ms = tables.scale * costs.rerun_ms;
-  const config::Plan everything;
-  StepPlayback kept(tables, costs, beside, everything, schedule);
-  kept.play();
-  keep_bytes(beside, kept.held(), costs);
+  const double paper_ms = paper_rerun_ms(tables, beside, costs), rerun_ms = tables.scale * costs.rerun_ms;
+  keep_bytes(beside, all_held(tables, beside, costs), costs);
   if (paper_ms > 0) costs.rerun_ratio *= rerun_ms / paper_ms;
   costs.step_ms -= costs.passes * rerun_ms;
   costs.rerun_ms = 0;

@@ -48,11 +48,16 @@ StepBeside StepBeside::nothing(const StepCosts& costs) {
 }
 
 StepBeside find_beside(const StepTables& tables, const StepCosts& costs) {
-  tier::LearnedSchedule schedule;
-  const StepBeside none = StepBeside::nothing(costs);
-  StepPlayback playback(tables, costs, none, costs.plan, schedule);
-  playback.play();
-  return Beside(costs, playback.held()).find();
+  constexpr int kSteps = 3;  // without what is beside, which is not known yet; with it; as each later one
+  BlockCache cache(costs.grain_bytes);
+  StepBeside beside = StepBeside::nothing(costs);
+  for (int step = 0; step < kSteps; ++step) {
+    tier::LearnedSchedule schedule;
+    StepPlayback playback(tables, costs, beside, costs.plan, schedule, cache);
+    playback.play();
+    beside = Beside(costs, playback.held()).find();
+  }
+  return beside;
 }
 
 }  // namespace memtune::planner

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
+
+#include "core/planner/block_cache.h"
 
 namespace memtune::planner {
 
@@ -12,30 +15,43 @@ class StepMemory {
  public:
   static constexpr int kNone = -1;
 
-  // Blocks 0.. are the recorded storages, which nobody refers to yet.
-  explicit StepMemory(const std::vector<int64_t>& storage_bytes) {
-    for (const int64_t bytes : storage_bytes) blocks_.push_back({bytes, 0});
-  }
+  // Blocks 0.. are the recorded storages, which nobody refers to yet. `cache` outlives it: what is still held goes
+  // back.
+  StepMemory(const std::vector<int64_t>& storage_bytes, BlockCache& cache);
+  ~StepMemory();
+  StepMemory(const StepMemory&) = delete;
+  StepMemory& operator=(const StepMemory&) = delete;
 
   int make(int64_t bytes) {  // referred to once
-    blocks_.push_back({bytes, 0});
-    const int block = static_cast<int>(blocks_.size()) - 1;
-    return take(block);
+    blocks_.push_back({.asked_bytes = bytes});
+    return take(static_cast<int>(blocks_.size()) - 1);
   }
   int take(int block) {
-    if (blocks_[block].references++ == 0) held_bytes_ += blocks_[block].bytes;
+    if (blocks_[block].references++ == 0) {
+      blocks_[block].place = cache_.take(blocks_[block].asked_bytes);
+      held_bytes_ += blocks_[block].place.bytes;
+    }
     return block;
   }
   void drop(int block) {
-    if (block != kNone && --blocks_[block].references == 0) held_bytes_ -= blocks_[block].bytes;
+    if (block == kNone || --blocks_[block].references != 0) return;
+    held_bytes_ -= blocks_[block].place.bytes;
+    cache_.give_back(blocks_[block].place);
   }
   bool alive(int block) const { return blocks_[block].references > 0; }
   int64_t held_bytes() const { return held_bytes_; }
 
-  void set_beside(int64_t bytes) { beside_bytes_ = bytes; }  // what is no modelled value's
+  // What is no modelled value's: as the step begins, when it is nobody's to give back, and then.
+  void begin(int64_t beside_bytes) { beside_bytes_ = placed_bytes_ = beside_bytes; }
+  void set_beside(int64_t bytes) {
+    beside_bytes_ = bytes;
+    if (std::abs(bytes - placed_bytes_) > BlockCache::kSmallSize) place_beside();
+  }
   int64_t allocated() const { return beside_bytes_ + held_bytes_; }
   // `bytes` more were taken for a while.
   void reach(int64_t bytes = 0) { stretch_peak_ = std::max(stretch_peak_, allocated() + bytes); }
+  // They are a block of the cache's meanwhile.
+  void pass(int64_t bytes) { cache_.pass(bytes); }
   int64_t stretch_peak() const { return stretch_peak_; }  // since begin_stretch
   void begin_stretch() {
     peak_ = std::max(peak_, stretch_peak_);
@@ -45,11 +61,17 @@ class StepMemory {
 
  private:
   struct Block {
-    int64_t bytes;
-    int references;
+    int64_t asked_bytes = 0;
+    int references = 0;
+    BlockCache::Block place = {};
   };
+
+  void place_beside();
+
+  BlockCache& cache_;
   std::vector<Block> blocks_;
-  int64_t held_bytes_ = 0, beside_bytes_ = 0;
+  std::vector<BlockCache::Block> beside_;  // what came beside since the step began
+  int64_t held_bytes_ = 0, beside_bytes_ = 0, placed_bytes_ = 0;
   int64_t stretch_peak_ = 0, peak_ = 0;
 };
 

@@ -18,17 +18,23 @@ StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tie
     host_bytes = std::max(host_bytes, step.tier().host_peak_bytes());
     disk_bytes = std::max(disk_bytes, step.tier().disk_peak_bytes());
   };
-  if (plan.moves()) {
-    StepPlayback first(tables_, costs_, beside_, plan, schedule, tiers, before);
-    first.forward();
+  BlockCache cache(costs_.grain_bytes);
+  if (plan.moves() || costs_.grain_bytes > 1) {
+    StepPlayback first(tables_, costs_, beside_, plan, schedule, cache, tiers, before);
+    if (plan.moves())
+      first.forward();
+    else
+      first.play();
     note(first);
+  }
+  if (plan.moves()) {
     schedule.begin_learning();
-    StepPlayback learning(tables_, costs_, beside_, plan, schedule, tiers, before);
+    StepPlayback learning(tables_, costs_, beside_, plan, schedule, cache, tiers, before);
     learning.play();
     note(learning);
     schedule.end_learning(learning.forward_peak(), learning.memory().stretch_peak());
   }
-  StepPlayback playback(tables_, costs_, beside_, plan, schedule, tiers, before);
+  StepPlayback playback(tables_, costs_, beside_, plan, schedule, cache, tiers, before);
   playback.keep_log(log);
   playback.play();
   note(playback);

@@ -4,8 +4,9 @@
 // Memory: what the recorded step had beside the modelled values stays as it was; the values are where the plan has them
 // at that moment. A plan that moves is played twice, as it is run: the first step is learned from. Time: the measured
 // step's, and beside it what is run again and what compute waits for copies; a link whose speed is not known is
-// infinitely fast, and so is such a disk. Not modelled: the allocator's holes, the engines' own time on the host,
-// copies of a batch norm's statistics, steps whose course the data decides.
+// infinitely fast, and so is such a disk. Blocks are those of PyTorch's allocator (BlockCache), as the steps before
+// left them. Not modelled: what the allocator holds beyond blocks in use, blocks of what lives longer than a step, the
+// engines' own time on the host, copies of a batch norm's statistics, steps whose course the data decides.
 #pragma once
 
 #include <cstddef>

@@ -11,13 +11,13 @@ constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // as core/step's
 }  // namespace
 
 StepPlayback::StepPlayback(const StepTables& tables, const StepCosts& costs, const StepBeside& beside,
-                           const config::Plan& plan, tier::LearnedSchedule& schedule, const StepTiers& tiers,
-                           const Before& before)
+                           const config::Plan& plan, tier::LearnedSchedule& schedule, BlockCache& cache,
+                           const StepTiers& tiers, const Before& before)
     : costs_(costs),
       beside_(beside),
       scale_(tables.scale),
       schedule_(schedule),
-      memory_(tables.storage_bytes),
+      memory_(tables.storage_bytes, cache),
       tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s}, costs.grain_bytes == 1 ? kCpuSlab : kCudaSlab,
             before.put_bytes, clock_),
       copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, tier_, schedule,
@@ -34,6 +34,7 @@ void StepPlayback::play() {
 
 void StepPlayback::forward() {
   schedule_.begin_step();
+  memory_.begin(costs_.runs.empty() ? beside_.before_peak_bytes : beside_.runs[0].before_bytes);
   for (size_t i = 0; i < costs_.runs.size(); ++i) {
     const int run = static_cast<int>(i);
     memory_.set_beside(beside_.runs[i].before_bytes);
@@ -54,15 +55,16 @@ void StepPlayback::backward() {
   clock_.run(costs_.before_ms * scale_, costs_.before_ms * scale_);
   for (size_t i = 0; i < costs_.moments.size(); ++i) {
     const StepCosts::Moment& moment = costs_.moments[i];
-    memory_.set_beside(beside_.moments[i].before_bytes);
+    const auto& [before_bytes, peak_bytes] = beside_.moments[i];
+    memory_.set_beside(before_bytes);
     held_.moments[i].before_bytes = memory_.held_bytes();
     if (moment.kind == StepCosts::Moment::Kind::unpack)
       values_.unpack(moment.saved);
     else
       values_.end(moment.saved);
     held_.moments[i].peak_bytes = memory_.held_bytes();
-    memory_.set_beside(beside_.moments[i].peak_bytes);
-    memory_.reach();
+    memory_.reach(peak_bytes - before_bytes);
+    memory_.pass(peak_bytes - before_bytes);
     clock_.run(moment.ms * scale_, moment.host_ms * scale_);
     note(costs_.runs.size() + i);
   }

@@ -18,12 +18,14 @@ class StepPlayback {
     int64_t put_bytes = 0;      // into host memory, by the last
   };
 
-  // Everything passed must outlive it, but for `tiers`. `schedule`: learned from, or learned.
+  // Everything passed must outlive it, but for `tiers`. `schedule`: learned from, or learned; `cache`: as the steps
+  // before it left it.
   StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
-               const config::Plan& plan, tier::LearnedSchedule& schedule, const StepTiers& tiers, const Before& before);
+               const config::Plan& plan, tier::LearnedSchedule& schedule, BlockCache& cache, const StepTiers& tiers,
+               const Before& before);
   StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
-               const config::Plan& plan, tier::LearnedSchedule& schedule)
-      : StepPlayback(tables, costs, beside, plan, schedule, {}, {}) {}
+               const config::Plan& plan, tier::LearnedSchedule& schedule, BlockCache& cache)
+      : StepPlayback(tables, costs, beside, plan, schedule, cache, {}, {}) {}
 
   // Filled by play(); null: nothing is kept.
   void keep_log(StepLog* log) { log_ = log; }

@@ -57,6 +57,7 @@ void StepValues::rerun(int instance, int wanted) {
   run_op(instance);
   if (!is_cast(instance) && instances_[instance].captures > 0 && !passes(instance)) capture(instance);
   hand_out(instance, inputs, wanted);
+  if (!is_cast(instance)) memory_.pass(tables_.runs[instance].scratch_bytes);
   for (const Input& input : inputs) memory_.drop(input.block);
   if (!passes(instance) && !std::exchange(instances_[instance].done, true)) end_inputs(instance);
 }

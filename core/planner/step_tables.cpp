@@ -20,15 +20,6 @@ constexpr int64_t kCpuGenerator = 5056;  // of the Mersenne twister
 
 int64_t rounded(int64_t bytes, int64_t grain) { return (bytes + grain - 1) / grain * grain; }
 
-// As CUDACachingAllocator.cpp: a large block is a segment of its own, of which at most kSmallSize is not cut off again.
-int64_t block_bytes(int64_t bytes, int64_t grain) {
-  constexpr int64_t kSmallSize = 1 << 20, kMinLargeAlloc = 10 << 20, kRoundLarge = 2 << 20;
-  const int64_t asked = rounded(bytes, grain);
-  if (grain == 1 || asked < kMinLargeAlloc) return asked;
-  const int64_t segment = rounded(asked, kRoundLarge);
-  return segment - asked <= kSmallSize ? segment : asked;
-}
-
 // Plans place arguments; a list's tensors have numbers of their own.
 int argument_of(const config::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
 
@@ -75,7 +66,7 @@ struct Storages {
 Storages find_storages(const config::ProgramFacts& facts, const StepCosts& costs) {
   Storages all;
   for (const StepCosts::Value& value : costs.values) {
-    const int64_t held = block_bytes(value.bytes, costs.grain_bytes);
+    const int64_t held = rounded(value.bytes, costs.grain_bytes);
     const bool outside = value.run < 0;
     const config::OpFacts* op = outside ? nullptr : &facts.ops.at(costs.runs[value.run].op);
     all.values.push_back({static_cast<int>(all.values.size()), value.run, op ? op->block : -1,
@@ -120,11 +111,15 @@ StepTables::StepTables(const config::ProgramFacts& facts, const StepCosts& costs
   for (const StepCosts::Run& run : costs.runs) {
     const config::OpFacts& op = facts.ops.at(run.op);
     const int64_t generator = op.random && on_cpu ? kCpuGenerator : 0;
+    int64_t made = 0, taken_bytes = 0;
+    for (const int value : run.makes) {
+      made += 2 * values[value].bytes;
+      if (!values[value].in_place && !values[value].outside) taken_bytes += values[value].held_bytes;
+    }
     runs.push_back({run.op, op.block, op.after_blocks, run.writes_outside, op.op_class == config::OpClass::host,
-                    generator, run.own_bytes, run.before_bytes, run.ms * scale, run.host_ms * scale});
+                    generator, run.own_bytes, run.own_bytes - taken_bytes, run.before_bytes, run.ms * scale,
+                    run.host_ms * scale});
     op_bytes[run.op] = std::max(op_bytes[run.op], run.own_bytes);
-    int64_t made = 0;
-    for (const int value : run.makes) made += 2 * values[value].bytes;
     if (run.ms > 0) cast_bytes_per_ms = std::max(cast_bytes_per_ms, static_cast<double>(made) / (run.ms * scale));
   }
 }

@@ -32,7 +32,7 @@ struct StepTables {
     int storage = 0;  // values of one number lie in the same memory
     int cast_of = config::StepCosts::kNoCast;
     int64_t bytes = 0;       // as asked for
-    int64_t held_bytes = 0;  // as allocated
+    int64_t held_bytes = 0;  // as allocated at least
     bool outside = false;
     bool in_place = false;  // in the memory of a value before it
     // Autocast keeps it until the end of the forward.
@@ -41,9 +41,10 @@ struct StepTables {
   struct Run {
     int op = 0, block = -1;
     bool after_blocks = false, writes_outside = false;
-    bool on_host = false;         // asks for a size or a type: never made again
-    int64_t generator_bytes = 0;  // of a random generator's state; 0: not in the device's memory
-    int64_t own_bytes = 0, before_bytes = 0;
+    bool on_host = false;                      // asks for a size or a type: never made again
+    int64_t generator_bytes = 0;               // of a random generator's state; 0: not in the device's memory
+    int64_t own_bytes = 0, scratch_bytes = 0;  // the second: of that, what it does not make
+    int64_t before_bytes = 0;
     double ms = 0, host_ms = 0;  // such that the recorded step takes step_ms
   };
 
@@ -51,7 +52,7 @@ struct StepTables {
 
   std::vector<Value> values;
   std::vector<Run> runs;
-  std::vector<int64_t> storage_bytes;  // by storage, as allocated; 0: not the step's
+  std::vector<int64_t> storage_bytes;  // by storage, as allocated at least; 0: not the step's
   std::vector<int64_t> op_bytes;       // by op, own_bytes at most
   double scale = 1;                    // of recorded times
   double cast_bytes_per_ms = 0;        // read and written; 0: not known

@@ -137,13 +137,14 @@ void StepValues::remove(int v) {
 }
 
 void StepValues::after(int run) {
-  for (const int storage : tables_.last_reads[run]) memory_.drop(storage);
   for (const int saved : tables_.saves[run])
     if (tables_.values[costs_.saved[saved].value].run != run) pack(saved);
   add_outputs(run);
   for (const int saved : tables_.saves[run])
     if (tables_.values[costs_.saved[saved].value].run == run) pack(saved);
   if (instances_[run].recorded) release_instance(run);
+  memory_.pass(tables_.runs[run].scratch_bytes);
+  for (const int storage : tables_.last_reads[run]) memory_.drop(storage);
   for (const int storage : tables_.never_read[run]) memory_.drop(storage);
   clock_.run(tables_.runs[run].ms, tables_.runs[run].host_ms);
 }

@@ -153,6 +153,11 @@ def seeds():
                                                            [1, 2, 0.5, 18, 9, 0, [0], [1, 2], [0], [0, 1]]]},
              "saved": {"columns": ["value", "run"], "rows": [[0, 1], [1, 1]]},
              "moments": {"columns": [*"abcdef"], "rows": [[0, 1, 1, 1, 18, 20], [1, 1, 0, 0, 18, 18], [0, 0, 1, 1, 9, 9]]}}
+    large = json.loads(json.dumps(costs))  # values in blocks of the allocator's own
+    for table, bytes_at in (("values", [2]), ("runs", [3, 4]), ("moments", [4, 5])):
+        for row in large[table]["rows"]:
+            for i in bytes_at:
+                row[i] <<= 20
     return {
         "machine": [dump(machine), *(read(path) for path in glob.glob(f"{PROFILES}/machines/*.json"))],
         "records": [lines, lines[:300] + b"\f" + lines, b"\f" + lines],
@@ -170,7 +175,7 @@ def seeds():
         "pt2_archive": [archive(pt2, pt2)],
         "pt2_samples": [archive(samples, samples)],
         "pickle": [samples["data.pkl"]],
-        "costs": [dump(costs)],
+        "costs": [dump(costs), dump(large)],
         "facts": [dump(sweep["facts"]), dump(facts)],
         "sweep": [dump(sweep), dump({**sweep, "frontiers": frontiers}), dump({**sweep, "request": request})],
         "report": [dump({"frontiers": frontiers, "version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],

@@ -117,24 +117,6 @@ config::Plan own_of_op2(Place place) {
 
 }  // namespace
 
-TEST_CASE("a large value has what the allocator does not cut off its segment, on a device with such an allocator") {
-  constexpr int64_t kMiB = 1 << 20;
-  Step step = chain();
-  const auto held = [&](int64_t bytes) {
-    step.costs.values[0].bytes = bytes;
-    return planner::StepTables(step.facts, step.costs).values[0].held_bytes;
-  };
-  CHECK(held(49 * kMiB) == 49 * kMiB);
-  step.costs.grain_bytes = 512;
-  CHECK(held(49 * kMiB) == 50 * kMiB);
-  CHECK(held(49 * kMiB + 1) == 50 * kMiB);
-  CHECK(held(49 * kMiB - 1) == 50 * kMiB);  // 49 MiB of grains
-  CHECK(held(49 * kMiB - 512) == 49 * kMiB - 512);
-  CHECK(held(48 * kMiB) == 48 * kMiB);
-  CHECK(held(9 * kMiB) == 9 * kMiB);  // shares a segment
-  CHECK(held(100) == 512);
-}
-
 TEST_CASE("an op that asks for a size or a type is not made again, whatever its plan says") {
   Step step = chain();
   CHECK(step.predict(placed({{2, Place::recompute}})).recomputed_ops == 1);
