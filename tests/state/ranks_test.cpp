@@ -3,9 +3,12 @@
 #include <fstream>
 #include <future>
 
+#include "core/config/vocabulary.h"
 #include "core/state/rank_parts.h"
+#include "core/state/saver.h"
 #include "tests/state/support.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/queue_device.h"
 #include "tests/support/run_program.h"
 #include "tests/support/watchdog.h"
 
@@ -36,6 +39,20 @@ struct Rank {
     contents = {{specs[0].name, "abc"},
                 {"row", row().substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin))}};
     folder.make();
+  }
+
+  std::vector<StatePart> state() const {
+    std::vector<StatePart> state;
+    for (const safetensors::Spec& spec : specs) {
+      StatePart part;
+      part.spec = spec;
+      part.data = contents.at(spec.name).data();
+      part.memory = part.data;
+      part.on_device = true;
+      if (const auto extent = parts.find(spec.name); extent != parts.end()) part.part = extent->second;
+      state.push_back(part);
+    }
+    return state;
   }
 
   static std::string row() {
@@ -126,6 +143,43 @@ TEST_CASE(
     CHECK(why.find(room ? "rank 1: no " : "rank 1 could not save its part") == 0);
     CHECK(first.folder.steps().empty());
     CHECK_FALSE(fs::exists(first.folder.path(5)));
+  }
+}
+
+TEST_CASE(
+    "where the disk of one rank is full, its save and the first one's fail with the reason, in every way to save") {
+  const test::Watchdog watchdog("savers of two ranks");
+  for (const std::string& how : config::kSaveModes) {
+    CAPTURE(how);
+    const test::ScratchFolder run;
+    test::FaultyDisk full;
+    std::vector<std::vector<result::SavedStep>> ended(2);
+    const auto rank = [&](int number) {
+      tests::QueueDevice device(tests::QueueDevice::Compute::caller, nullptr);
+      Rank of(run.path, number, 2, milliseconds(20'000), number == 1 ? full : disk::system_disk());
+      const auto note = [&](const result::SavedStep& save) { ended[static_cast<size_t>(number)].push_back(save); };
+      Saver saver(device, of.folder, {how, 1, false}, note);
+      const std::vector<StatePart> parts = of.state();
+      saver.prepare(bytes_of(parts), INT64_MAX);
+      for (const int64_t step : {1, 2, 3}) {
+        if (number == 1) full.on_status = [=](struct statfs& status) { status.f_bavail = step == 2 ? 1 : 1 << 20; };
+        saver.save(step, parts);
+        saver.look(true);
+      }
+    };
+    auto second = std::async(std::launch::async, rank, 1);
+    rank(0);
+    second.get();
+    for (const auto& saves : ended) {
+      REQUIRE(saves.size() == 3);
+      CHECK(saves[0].error == "");
+      CHECK(saves[2].error == "");
+    }
+    CHECK(ended[1][1].error.find("(4 KiB free)") != std::string::npos);
+    CHECK(ended[0][1].error == "rank 1: " + ended[1][1].error);
+    CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{3});  // the first rank keeps the last
+    CHECK(row_of(run.path) == Rank::row());
+    CHECK(test::entries(StateFolder(run.path).root()) == 2);
   }
 }
 
