@@ -33,7 +33,8 @@ StateTensor part_of(size_t file, int64_t begin, int64_t count, std::vector<int64
   return {"w", safetensors::Dtype::f32, {count}, file, "44", Extent{std::move(whole), {1, 0}, begin}};
 }
 
-TEST_CASE("a manifest tells which part of a tensor each rank's file has, as format 2; of one rank it stays format 1") {
+TEST_CASE(
+    "a manifest tells which part of a tensor each rank's file has, as format 2, and of one rank it stays format 1") {
   Manifest manifest;
   manifest.files = {{data_file(0), 4100, "00ff"}};
   CHECK(print(manifest).find("\"format\": 1") != std::string::npos);

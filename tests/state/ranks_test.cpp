@@ -117,7 +117,7 @@ TEST_CASE("what several ranks save at once is one state, whatever their number, 
   }
 }
 
-TEST_CASE("without the part of one rank there is no state; the first rank says whose it lacks, and nothing is left") {
+TEST_CASE("without the part of one rank there is no state, and the first rank says whose it lacks and leaves nothing") {
   const test::ScratchFolder run;
   save_on_all(run.path, 3, 1);
   Rank(run.path, 2, 3).save(2);

@@ -25,6 +25,7 @@ void make_odd(program::Program& program) {
   at::Tensor deep = at::arange(60, at::kFloat).sin().reshape({3, 1, 4, 5}).permute({2, 1, 0, 3});
   parameters.emplace_back("deep", deep.contiguous().permute({1, 3, 0, 2}).requires_grad_());
   parameters.emplace_back("none", at::empty({0, 3}).requires_grad_());
+  program.state.buffers.emplace_back("seen", at::zeros({3}));
   parameters.emplace_back("one", at::full({1}, 0.25).requires_grad_());
 }
 
@@ -89,6 +90,7 @@ class Trained {
   }
 
   trial::TrainingState& saved() { return *saved_; }
+  at::Tensor buffer() const { return state_.buffers.at(0).second; }
 
   void save(state::StateFolder& folder, int64_t step) {
     const auto device = device::make_device("cpu");
@@ -149,7 +151,11 @@ struct Bench {
         for (const auto& [begin, numbers] : of_name) parts[name][begin] = numbers;
     };
     if (ranks == 1) return rank(nullptr);
-    on_ranks(ranks, [&](shard::Collectives& group) { rank(&group); });
+    on_ranks(ranks, [&](shard::Collectives& group) {
+      const at::Tensor all = at::empty({group.size()});
+      group.all_gather(all, at::zeros({1}), "meeting")->wait();  // nobody is done before the last has come
+      rank(&group);
+    });
   }
 
   Numbers joined() const {
@@ -207,7 +213,7 @@ TEST_CASE("what 1, 2, 3 or 4 ranks saved, 1, 2, 3 or 4 ranks load: the same bits
 }
 
 TEST_CASE(
-    "what ranks have of their own is named so, and goes to the ranks of the same number; others get the first's") {
+    "what ranks have of their own is named so, and goes to the ranks of the same number, others get the first's") {
   Bench bench;
   bench.on(3, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
   std::map<std::string, size_t> whole;
@@ -221,6 +227,22 @@ TEST_CASE(
   CHECK(whole.at("rank.2.random.cpu") == 2);
   CHECK(whole.at("run.loss") == 0);
   CHECK_FALSE(whole.contains("rank.1.run.loss"));
+}
+
+TEST_CASE(
+    "a buffer that has come to differ by rank goes to the same rank, and the first one's to those that are more") {
+  Bench bench;
+  const auto number_of = [](const state::StateFolder& folder) { return static_cast<double>(10 + folder.rank().rank); };
+  bench.on(3, [&](Trained& trained, state::StateFolder& folder) {
+    trained.buffer().fill_(number_of(folder));
+    trained.save(folder, 1);
+  });
+  for (const int ranks : {1, 2, 3, 4})
+    bench.on(ranks, [&](Trained& trained, state::StateFolder& folder) {
+      trained.saved().load(state::StateFolder(bench.run(3)), {});
+      const double expected = folder.rank().rank < 3 ? number_of(folder) : 10.0;
+      CHECK(trained.buffer().eq(expected).all().item<bool>());
+    });
 }
 
 TEST_CASE("a state of another model is refused on any number of ranks, with what differs of whole tensors") {
