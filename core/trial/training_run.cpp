@@ -151,7 +151,7 @@ class TrainingRun {
       sum += all[i];
       ends_ |= all[i + 1] != 0;
     }
-    result_.loss.push_back(sum / static_cast<double>(all.size() / 2));
+    result_.loss.push_back(sum / training().ranks);
   }
 
   void save() {

@@ -1,5 +1,7 @@
 // Why: a state of several ranks is whole or it is none. Whatever one of them does, fails, dies or comes late, the
 // others' files alone must never be taken for a state, and the one before has to stay.
+#include <sys/stat.h>
+
 #include <fstream>
 #include <future>
 
@@ -195,6 +197,23 @@ TEST_CASE("parts that are somebody else's, or another step's, are no state") {
   CHECK(said_of("[").find("the part of rank 1 is none") == 0);
   CHECK(said_of(print({4, {}, {{data_file(1), 1, ""}}, {}})).find("it is another's") != std::string::npos);
   CHECK(said_of(print({5, {}, {{data_file(0), 1, ""}}, {}})).find("it is another's") != std::string::npos);
+}
+
+TEST_CASE("a part is told of when its data is durable, not earlier: where the sync fails there is none") {
+  class NoSync final : public disk::DiskSystem {
+   public:
+    int sync(int file) override {
+      struct stat about = {};
+      return ::fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size >= disk::kAlignment
+                 ? -EIO
+                 : DiskSystem::sync(file);
+    }
+  } disk;
+  const test::ScratchFolder run;
+  Rank first(run.path, 0, 2, milliseconds(30)), second(run.path, 1, 2, milliseconds(0), disk);
+  CHECK(said([&] { second.save(1); }).find("Input/output error") != std::string::npos);
+  CHECK_FALSE(fs::exists(first.folder.path(1) / part_file(1)));
+  CHECK(said([&] { first.save(1); }).find("rank 1 did not save its part") == 0);
 }
 
 TEST_CASE("a rank may be ahead of the first one: what it has begun stays, what was never finished goes") {
