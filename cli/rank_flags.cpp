@@ -46,7 +46,6 @@ void check_ranks(const sweep::SweepSettings& settings, bool finds_plan, bool fin
     throw UsageError(with + "plans on paper do not know gathers: --budget alone finds none; say --strategy or --sweep");
   if (finds_batch) throw UsageError(with + "--batch auto does not go with several ranks");
   if (settings.global_batch > 0) throw UsageError(with + "--global-batch does not go with several ranks");
-  if (!settings.save_modes.empty()) throw UsageError(with + "--saves does not go with several ranks");
 }
 
 }  // namespace memtune::cli

@@ -24,6 +24,7 @@ Examples:
   memtune run --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --steps 2000 --save-every 20 \
     --plan mine.json --keep-last 2 --resume
   memtune run --steps 100 --save-every 10 --resume 40
+  memtune run --model tiny --device cpu --ranks 4 --steps 100 --save-every 10 --save overlapped --resume
 
 A saved state holds parameters, buffers, what the optimizer keeps, random state and the losses: a run that goes on has
 the bits of one that was never stopped. Python's safetensors and torch.distributed.checkpoint read it. SIGTERM and
@@ -129,6 +130,7 @@ void add_run(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", kDescription);
   flags->model.add_to(*command, "./memtune-training");
+  flags->model.ranks.add_to(*command);
   for (const char* of_trials : {"--warmup", "--timeout"}) command->remove_option(command->get_option(of_trials));
   command->get_option("--steps")->description("the number of the last step (default: 5)");
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);

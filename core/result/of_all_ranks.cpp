@@ -38,6 +38,18 @@ void take_gradients(const Measurement& rank, size_t number, Measurement& to) {
   to.reason = "rank " + std::to_string(number) + ": " + rank.reason;
 }
 
+// The same saves of another rank.
+void add_saves(const std::vector<SavedStep>& saves, size_t rank, std::vector<SavedStep>& to) {
+  for (const SavedStep& save : saves) {
+    const auto same = std::ranges::find(to, save.step, &SavedStep::step);
+    if (same == to.end()) continue;
+    same->blocked_ms = std::max(same->blocked_ms, save.blocked_ms);
+    same->durable_ms = std::max(same->durable_ms, save.durable_ms);
+    same->bytes += save.bytes;
+    if (same->error.empty() && !save.error.empty()) same->error = "rank " + std::to_string(rank) + ": " + save.error;
+  }
+}
+
 std::vector<double> mean_losses(std::span<const Measurement> ranks) {
   std::vector<double> means;
   for (size_t i = 0; i < ranks.front().loss.size(); ++i) {
@@ -68,6 +80,48 @@ Measurement of_all_ranks(std::span<const Measurement> ranks) {
     all.ranks.push_back(share_of(ranks[i], i));
   }
   all.loss = mean_losses(ranks);
+  return all;
+}
+
+TrainingResult of_all_ranks(std::span<const TrainingResult> ranks) {
+  TrainingResult all = ranks.front();
+  for (const TrainingResult& rank : ranks) all.step_ms = std::max(all.step_ms, rank.step_ms);
+  all.samples_per_s = all.tokens_per_s = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const TrainingResult& rank = ranks[i];
+    const double slower = all.step_ms > 0 ? rank.step_ms / all.step_ms : 0;
+    all.samples_per_s += rank.samples_per_s * slower;
+    all.tokens_per_s += rank.tokens_per_s * slower;
+    all.save_host_bytes = std::max(all.save_host_bytes, rank.save_host_bytes);
+    all.save_prepare_ms = std::max(all.save_prepare_ms, rank.save_prepare_ms);
+    all.deterministic &= rank.deterministic;
+    for (size_t step = 0; step < std::min(all.times_ms.size(), rank.times_ms.size()); ++step)
+      all.times_ms[step] = std::max(all.times_ms[step], rank.times_ms[step]);
+    if (i > 0) add_saves(rank.saves, i, all.saves);
+  }
+  return all;
+}
+
+SaveMeasurement of_all_ranks(std::span<const SaveMeasurement> ranks) {
+  SaveMeasurement all = ranks.front();
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    const SaveMeasurement& rank = ranks[i];
+    for (const auto ms :
+         {&SaveMeasurement::first_blocked_ms, &SaveMeasurement::first_durable_ms, &SaveMeasurement::blocked_ms,
+          &SaveMeasurement::most_blocked_ms, &SaveMeasurement::durable_ms, &SaveMeasurement::total_ms,
+          &SaveMeasurement::step_ms, &SaveMeasurement::slowed_ms, &SaveMeasurement::load_ms})
+      all.*ms = std::max(all.*ms, rank.*ms);
+    all.bytes += rank.bytes;
+    all.host_bytes = std::max(all.host_bytes, rank.host_bytes);
+    all.steps_beside = std::min(all.steps_beside, rank.steps_beside);
+    if (!rank.slowdown) all.no_slowdown = rank.no_slowdown;
+    all.slowdown =
+        all.slowdown && rank.slowdown ? std::optional(std::max(*all.slowdown, *rank.slowdown)) : std::nullopt;
+    if (all.reason.empty() && !rank.reason.empty()) {  // others ended with it
+      all.outcome = rank.outcome;
+      all.reason = "rank " + std::to_string(i) + ": " + rank.reason;
+    }
+  }
   return all;
 }
 

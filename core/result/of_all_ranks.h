@@ -4,6 +4,8 @@
 #include <span>
 
 #include "core/result/measurement.h"
+#include "core/result/save_measurement.h"
+#include "core/result/training.h"
 
 namespace memtune::result {
 
@@ -11,5 +13,11 @@ namespace memtune::result {
 // losses; each rank's own in Measurement::ranks. Gradients are equal where all ranks' are. What is not ok on one is not
 // ok, and the reason says on which.
 Measurement of_all_ranks(std::span<const Measurement> ranks);
+
+// The slowest rank's of every time, the highest host memory, the bytes of all. A save that failed on one has failed;
+// the losses are all ranks' already.
+TrainingResult of_all_ranks(std::span<const TrainingResult> ranks);
+// Likewise.
+SaveMeasurement of_all_ranks(std::span<const SaveMeasurement> ranks);
 
 }  // namespace memtune::result

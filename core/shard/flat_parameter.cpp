@@ -56,6 +56,7 @@ void FlatParameter::take_shard(int rank) {
     at::Tensor piece = shard_.narrow(0, from - begin, to - from).detach();
     pieces_.emplace_back(member.name, piece.requires_grad_(trained_));
     piece_begins_.push_back(from - begin);
+    piece_begins_in_parameters_.push_back(from - member.begin);
   }
 }
 

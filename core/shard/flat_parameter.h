@@ -26,7 +26,8 @@ class FlatParameter {
 
   const std::string& name() const { return name_; }
   bool trained() const { return trained_; }
-  const program::NamedTensors& pieces() const { return pieces_; }  // flat; by the parameters' names
+  const program::NamedTensors& pieces() const { return pieces_; }                 // flat; by the parameters' names
+  int64_t piece_begin(size_t i) const { return piece_begins_in_parameters_[i]; }  // in its parameter's memory
   size_t parameters() const { return members_.size(); }
   const at::Tensor& parameter(size_t i) const { return members_[i].tensor; }
   const at::Tensor& shard() const { return shard_; }
@@ -59,6 +60,7 @@ class FlatParameter {
   std::vector<Member> members_;
   program::NamedTensors pieces_;
   std::vector<int64_t> piece_begins_;  // in the shard
+  std::vector<int64_t> piece_begins_in_parameters_;
   int64_t elements_ = 0, shard_elements_ = 0, whole_bytes_ = 0;
   at::Tensor whole_, shard_;
 };

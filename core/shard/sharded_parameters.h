@@ -48,6 +48,16 @@ class ShardedParameters final : public program::ParameterSource {
 
   // What the optimizer updates.
   const program::NamedTensors& pieces() const { return pieces_; }
+  // The same, and where they lie; as long as this is there.
+  program::Shards shards() const {
+    program::Shards shards{collectives_.rank(), collectives_.size(), {}};
+    for (const Flat& flat : flats_)
+      for (size_t i = 0; i < flat.parameter->pieces().size(); ++i) {
+        const auto& [name, piece] = flat.parameter->pieces()[i];
+        shards.pieces.push_back({name, piece, flat.parameter->piece_begin(i)});
+      }
+    return shards;
+  }
 
   // In all.
   struct Counters {

@@ -19,6 +19,7 @@ using safetensors::Entry;
 Manifest read_manifest(const StateFolder& folder, int64_t step) {
   Manifest manifest = parse_manifest(read_file(folder.path(step) / kManifest, folder.files()));
   if (manifest.step != step) throw Damaged("its manifest is of step " + std::to_string(manifest.step));
+  check_whole(manifest);
   return manifest;
 }
 

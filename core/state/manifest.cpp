@@ -1,9 +1,12 @@
 #include "core/state/manifest.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/safetensors/header.h"
 #include "core/state/state_folder.h"
 
 namespace memtune::state {
@@ -11,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;               // 1 where one rank saved
 constexpr const char* kCheck = "check";  // of all other fields
 
 void refuse_later_format(const json& value) {
@@ -32,8 +35,18 @@ StateFile read_file(const json& value) {
   return file;
 }
 
+std::optional<Extent> read_part(const json& value) {
+  if (!value.contains("whole")) return std::nullopt;
+  Extent part{value.at("whole"), value.value("order", std::vector<int64_t>()), whole(value.at("begin"), 0)};
+  std::vector<int64_t> dimensions(part.whole.size());
+  std::iota(dimensions.begin(), dimensions.end(), 0);
+  if (!part.order.empty() && !std::ranges::is_permutation(part.order, dimensions))
+    throw Damaged("its manifest has a tensor whose dimensions are in no order");
+  return part;
+}
+
 StateTensor read_tensor(const json& value, size_t files) {
-  StateTensor tensor{value.at("name"), {}, value.at("shape"), 0, value.at("xxh3")};
+  StateTensor tensor{value.at("name"), {}, value.at("shape"), 0, value.at("xxh3"), read_part(value)};
   const auto dtype = safetensors::parse_dtype(value.at("dtype").get<std::string>());
   if (!dtype) throw Damaged("its manifest has the dtype " + value.at("dtype").dump());
   tensor.dtype = *dtype;
@@ -41,22 +54,58 @@ StateTensor read_tensor(const json& value, size_t files) {
   return tensor;
 }
 
+json tensor_json(const StateTensor& tensor) {
+  json value = {{"name", tensor.name},
+                {"dtype", to_string(tensor.dtype)},
+                {"shape", tensor.shape},
+                {"file", tensor.file},
+                {"xxh3", tensor.hash}};
+  if (!tensor.part) return value;
+  value["whole"] = tensor.part->whole;
+  value["begin"] = tensor.part->begin;
+  if (!tensor.part->order.empty()) value["order"] = tensor.part->order;
+  return value;
+}
+
+int format_of(const Manifest& manifest) {
+  const bool sharded =
+      manifest.files.size() > 1 ||
+      std::ranges::any_of(manifest.tensors, [](const StateTensor& tensor) { return tensor.part.has_value(); });
+  return sharded ? 2 : 1;
+}
+
+// All that is there of one tensor, in the order of the row.
+void check_parts(const std::vector<const StateTensor*>& parts) try {
+  const StateTensor& first = *parts.front();
+  const auto refuse = [&](const std::string& why) { throw Damaged("its manifest has '" + first.name + "' " + why); };
+  if (!first.part && parts.size() > 1) refuse("twice");
+  if (!first.part) return;
+  int64_t begin = 0;
+  for (const StateTensor* tensor : parts) {
+    if (!tensor->part || tensor->part->whole != first.part->whole || tensor->part->order != first.part->order ||
+        tensor->dtype != first.dtype || tensor->shape.size() != 1)
+      refuse("in parts of different tensors");
+    if (tensor->part->begin != begin || tensor->shape[0] < 1) refuse("in parts that leave a hole or overlap");
+    if (__builtin_add_overflow(begin, tensor->shape[0], &begin)) refuse("in parts beyond all numbers");
+  }
+  if (safetensors::bytes_of(first.name, first.dtype, first.part->whole) !=
+      safetensors::bytes_of(first.name, first.dtype, {begin}))
+    refuse("in parts that are not all of it");
+} catch (const safetensors::Malformed& why) {
+  throw Damaged(why.what());
+}
+
 }  // namespace
 
 std::string print(const Manifest& manifest) try {
-  json value = {{"format", kFormat},
+  json value = {{"format", format_of(manifest)},
                 {"step", manifest.step},
                 {"settings", manifest.settings},
                 {"files", json::array()},
                 {"tensors", json::array()}};
   for (const StateFile& file : manifest.files)
     value["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.hash}});
-  for (const StateTensor& tensor : manifest.tensors)
-    value["tensors"].push_back({{"name", tensor.name},
-                                {"dtype", to_string(tensor.dtype)},
-                                {"shape", tensor.shape},
-                                {"file", tensor.file},
-                                {"xxh3", tensor.hash}});
+  for (const StateTensor& tensor : manifest.tensors) value["tensors"].push_back(tensor_json(tensor));
   value[kCheck] = hash_hex(value.dump());
   return value.dump(1, '\t') + "\n";
 } catch (const json::exception&) {
@@ -75,6 +124,16 @@ Manifest parse_manifest(const std::string& text) try {
   return manifest;
 } catch (const json::exception&) {
   throw Damaged("its manifest is none of memtune's");
+}
+
+void check_whole(const Manifest& manifest) {
+  std::map<std::string_view, std::vector<const StateTensor*>> by_name;
+  for (const StateTensor& tensor : manifest.tensors) by_name[tensor.name].push_back(&tensor);
+  for (auto& [name, parts] : by_name) {
+    std::ranges::stable_sort(parts, {},
+                             [](const StateTensor* tensor) { return tensor->part ? tensor->part->begin : 0; });
+    check_parts(parts);
+  }
 }
 
 }  // namespace memtune::state

@@ -7,6 +7,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/state/rank_parts.h"
 #include "core/state/write.h"
 
 namespace memtune::state {
@@ -85,8 +86,13 @@ void Saver::save(int64_t step, std::vector<StatePart> parts, Clock::time_point s
     flight.blocked_ms = ms_since(start);
     flights_.push_back(std::move(flight));
   } catch (const OutOfHostMemory& error) {
-    ended_({step, ms_since(start), 0, 0, error.what()});
+    fail(step, error.what(), ms_since(start));
   }
+}
+
+void Saver::fail(int64_t step, const std::string& why, double blocked_ms) {
+  if (folder_.rank().rank > 0) tell_failure(folder_, step, why);
+  ended_({step, blocked_ms, 0, 0, why});
 }
 
 Saver::Flight Saver::take_off(int64_t step, std::vector<StatePart> parts, Clock::time_point start) {
@@ -129,13 +135,14 @@ SavedStep Saver::write(int64_t step, Clock::time_point start, const std::functio
     save.durable_ms = ms_since(start);
   } catch (const IoError& error) {
     save.error = error.what();
+    if (folder_.rank().rank > 0) tell_failure(folder_, step, save.error);
   }
   return save;
 }
 
 // Older states go beside training: that may take a disk as long as half a save.
 SavedStep Saver::retain(SavedStep save) {
-  if (!save.error.empty()) return save;
+  if (!save.error.empty() || folder_.rank().rank > 0) return save;
   try {
     folder_.keep_last(settings_.keep_last);
   } catch (const IoError& error) {

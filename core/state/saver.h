@@ -46,6 +46,9 @@ class Saver {
   void save(int64_t step, std::vector<StatePart> parts,
             std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now());
 
+  // Tells a save that failed before it was begun.
+  void fail(int64_t step, const std::string& why, double blocked_ms = 0);
+
   // Where a step is.
   void begin_backward();
   // Before memory is updated: what is of one turn can be updated together, lower turns first; 0: it has left.

@@ -28,6 +28,13 @@ int64_t bytes_of(const std::vector<StatePart>& parts) {
   return safetensors::data_bytes_of(safetensors::lay_out(specs_of(parts)));
 }
 
+Extents extents_of(const std::vector<StatePart>& parts) {
+  Extents extents;
+  for (const StatePart& part : parts)
+    if (part.part) extents[part.spec.name] = *part.part;
+  return extents;
+}
+
 Snapshot::Snapshot(device::Device& device, int64_t step, std::vector<StatePart> parts, device::HostSlab& image,
                    bool pinned)
     : device_(device),
@@ -35,6 +42,7 @@ Snapshot::Snapshot(device::Device& device, int64_t step, std::vector<StatePart> 
       image_(image),
       pinned_(pinned),
       specs_(specs_of(parts)),
+      extents_(extents_of(parts)),
       entries_(safetensors::lay_out(specs_)) {
   lay_out(std::move(parts));
   device_.wait(Stream::out, device_.record(Stream::compute));

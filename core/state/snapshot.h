@@ -15,10 +15,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/device/device.h"
 #include "core/safetensors/layout.h"
+#include "core/state/manifest.h"
 
 namespace memtune::state {
 
@@ -27,12 +29,14 @@ struct StatePart {
   safetensors::Spec spec;
   const char* data = nullptr;  // one element behind another
   bool on_device = false;
-  bool changes_in_forward = false;     // else in an update alone, before which training waits for its memory
-  const void* memory = nullptr;        // what `data` is in: updates ask for it by this
-  std::shared_ptr<const void> owner;   // keeps `data`
-  std::function<bool()> is_unchanged;  // since the parts were made; empty: nobody else writes there
+  bool changes_in_forward = false;            // else in an update alone, before which training waits for its memory
+  const void* memory = nullptr;               // what `data` is in: updates ask for it by this
+  std::shared_ptr<const void> owner;          // keeps `data`
+  std::function<bool()> is_unchanged;         // since the parts were made; empty: nobody else writes there
+  std::optional<Extent> part = std::nullopt;  // of a larger tensor; its shape is that of a row
 };
 int64_t bytes_of(const std::vector<StatePart>& parts);  // of a file's data
+Extents extents_of(const std::vector<StatePart>& parts);
 
 class Snapshot {
  public:
@@ -67,6 +71,7 @@ class Snapshot {
 
   int64_t step() const { return step_; }
   const std::vector<safetensors::Spec>& specs() const { return specs_; }
+  const Extents& extents() const { return extents_; }
   const char* data() const { return image_.data(); }
   int64_t bytes() const { return safetensors::data_bytes_of(entries_); }
 
@@ -88,6 +93,7 @@ class Snapshot {
   device::HostSlab& image_;
   bool pinned_;
   std::vector<safetensors::Spec> specs_;
+  Extents extents_;
   std::vector<safetensors::Entry> entries_;
   std::map<int64_t, size_t> portions_until_;  // how many must have left for all bytes up to a part's end
   std::vector<Portion> portions_;             // the first: what a forward changes

@@ -27,13 +27,24 @@ std::optional<int64_t> step_of(const std::string& name) {
 // As files are called while they are written: NAME.tmp.PROCESS.NUMBER
 std::string without_aside(const std::string& name) { return name.substr(0, name.find(".tmp.")); }
 
-bool is_own(const std::string& name) {
-  const std::string whole = without_aside(name);
-  return whole == kManifest || is_data_file(whole);
-}
-
 bool has_digits_at(std::string_view text, size_t begin) {
   return text.size() >= begin + 5 && text.substr(begin, 5).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool is_part_file(const std::string& name) {
+  constexpr size_t kNumber = 6;  // behind "shard-"
+  return name.size() == kNumber + 5 + 5 && name.starts_with("shard-") && has_digits_at(name, kNumber) &&
+         name.ends_with(".json");
+}
+
+bool is_own(const std::string& name) {
+  const std::string whole = without_aside(name);
+  return whole == kManifest || is_data_file(whole) || is_part_file(whole);
+}
+
+std::string five_digits(int number) {
+  const std::string digits = std::to_string(number);
+  return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
 }
 
 // A folder in which somebody else put something stays with that.
@@ -53,6 +64,10 @@ bool is_data_file(const std::string& name) {
   }
   return form == kForm;
 }
+
+std::string data_file(int rank) { return "shard-" + five_digits(rank + 1) + "-model-00001-of-00001.safetensors"; }
+
+std::string part_file(int rank) { return "shard-" + five_digits(rank + 1) + ".json"; }
 
 std::string folder_name(int64_t step) {
   const std::string digits = std::to_string(step);
@@ -96,9 +111,9 @@ void StateFolder::remove(int64_t step) {
   check_removal(files_.remove_folder(folder), folder);
 }
 
-void StateFolder::remove_remains() {
+void StateFolder::remove_remains(int64_t end) {
   for (const std::string& name : names()) {
-    if (const auto step = step_of(name); step && !has_manifest(name)) remove(*step);
+    if (const auto step = step_of(name); step && *step < end && !has_manifest(name)) remove(*step);
     if (name != kLatest && without_aside(name) == kLatest) check_removal(files_.unlink(root_ / name), root_ / name);
   }
 }

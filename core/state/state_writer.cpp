@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/state/rank_parts.h"
 
 namespace memtune::state {
 namespace {
@@ -18,19 +19,23 @@ constexpr int64_t kPieceBytes = int64_t{8} << 20;  // one transfer
 constexpr int kDepth = 8;                          // of them in flight
 static_assert(safetensors::kDataAlignment % disk::kAlignment == 0);
 
-// By which torch.distributed.checkpoint knows which part of each tensor the file has: from the origin on, all of it.
-std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> tensors) try {
-  json parts = json::object();
-  for (const safetensors::Spec& tensor : tensors)
-    parts[tensor.name] = {{"saved_offsets", std::vector<int>(tensor.shape.size(), 0)}};
-  return {{"format", "pt"}, {"DCP_VERSION", "1.0"}, {"DCP_SHARDING_INFO", parts.dump()}};
+// By which torch.distributed.checkpoint knows which part of each tensor the file has: from the origin on, all of it, or
+// some of a row.
+std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> tensors, const Extents& parts) try {
+  json info = json::object();
+  for (const safetensors::Spec& tensor : tensors) {
+    std::vector<int64_t> offsets(tensor.shape.size(), 0);
+    if (const auto part = parts.find(tensor.name); part != parts.end()) offsets = {part->second.begin};
+    info[tensor.name] = {{"saved_offsets", offsets}};
+  }
+  return {{"format", "pt"}, {"DCP_VERSION", "1.0"}, {"DCP_SHARDING_INFO", info.dump()}};
 } catch (const json::exception&) {
   throw UsageError("a tensor's name is no UTF-8");
 }
 
 // Before anything is on the disk.
-safetensors::Header header_of(std::span<const safetensors::Spec> tensors) try {
-  return {safetensors::lay_out(tensors), sharding(tensors)};
+safetensors::Header header_of(std::span<const safetensors::Spec> tensors, const Extents& parts) try {
+  return {safetensors::lay_out(tensors), sharding(tensors, parts)};
 } catch (const safetensors::Malformed& why) {
   throw UsageError(std::string("the state cannot be written as a safetensors file: ") + why.what());
 }
@@ -60,14 +65,16 @@ disk::RequestQueue::Job job_of(const disk::RequestPtr& request, int64_t offset, 
 }  // namespace
 
 StateWriter::Place::Place(StateFolder& folder, int64_t step) : folder_(folder), step_(step) {
-  folder.remove_remains();
+  const bool alone = folder.rank().ranks == 1;
+  if (folder.rank().rank == 0) alone ? folder.remove_remains() : folder.remove_remains(step);  // others may be ahead
   const std::filesystem::path path = folder.path(step);
   const int made = folder.files().make_folder(path);
+  if (made == -EEXIST && !alone && !folder.has(step)) return;  // another rank was first
   if (made < 0) throw_io_error("make the folder", path, -made);
 }
 
 StateWriter::Place::~Place() {
-  if (kept_) return;
+  if (kept_ || folder_.rank().rank > 0) return;
   try {
     folder_.remove(step_);
   } catch (const IoError&) {
@@ -80,14 +87,15 @@ StateWriter::Place& StateWriter::Place::synced() {
   return *this;
 }
 
-StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors)
+StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors, Extents parts)
     : folder_(folder),
       step_(step),
-      header_(header_of(tensors)),
+      parts_(std::move(parts)),
+      header_(header_of(tensors, parts_)),
       head_(print_header(header_)),
       aligned_head_(aligned(head_)),
       place_(folder, step),
-      file_(place_.synced().path() / kDataFile, bytes(), folder.files(), folder.disk()),
+      file_(place_.synced().path() / data_file(folder.rank().rank), bytes(), folder.files(), folder.disk()),
       checksums_(header_.entries, head_),
       checksum_thread_(start(file_, [&] { return std::make_unique<ChecksumThread>(checksums_); })),
       queue_(start(file_, [&] {
@@ -129,11 +137,14 @@ disk::RequestPtr StateWriter::write(const char* data, int64_t bytes, std::functi
   return request;
 }
 
-Manifest StateWriter::manifest() const {
-  Manifest manifest{step_, folder_.settings(), {{kDataFile, bytes(), checksums_.file()}}, {}};
-  for (size_t i = 0; i < entries().size(); ++i)
-    manifest.tensors.push_back(
-        {entries()[i].name, entries()[i].dtype, entries()[i].shape, 0, checksums_.tensors().at(i)});
+Manifest StateWriter::own_manifest() const {
+  Manifest manifest{step_, folder_.settings(), {{data_file(folder_.rank().rank), bytes(), checksums_.file()}}, {}};
+  for (size_t i = 0; i < entries().size(); ++i) {
+    const safetensors::Entry& entry = entries()[i];
+    StateTensor tensor{entry.name, entry.dtype, entry.shape, 0, checksums_.tensors().at(i)};
+    if (const auto part = parts_.find(entry.name); part != parts_.end()) tensor.part = part->second;
+    manifest.tensors.push_back(std::move(tensor));
+  }
   return manifest;
 }
 
@@ -141,9 +152,12 @@ void StateWriter::publish() {
   if (given_ < data_bytes()) throw Error("a state lacks " + std::to_string(data_bytes() - given_) + " bytes");
   for (const disk::RequestPtr& request : requests_) request->wait();
   file_.finish(bytes());
-  write_file(place_.path() / kManifest, print(manifest()), folder_.files());
+  if (folder_.rank().rank > 0) return tell_part(folder_, own_manifest());
+  const Manifest manifest = with_other_ranks(folder_, own_manifest());
+  write_file(place_.path() / kManifest, print(manifest), folder_.files());
   place_.keep();
   write_file(folder_.root() / kLatest, folder_name(step_) + "\n", folder_.files());
+  remove_parts(folder_, step_);
 }
 
 }  // namespace memtune::state

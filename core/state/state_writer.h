@@ -6,6 +6,9 @@
 // The data file begins with its header; its data goes from the caller's memory to the disk in transfers, several at a
 // time, past the page cache where that is possible. A transfer or a sync that failed is final, since the system forgets
 // what it could not write: the save has failed. Thread: any one.
+//
+// Of several ranks each has a writer, for a data file of its own: the others' publish() tells the first one that theirs
+// is durable, the first one's waits for that and publishes all.
 #pragma once
 
 #include <functional>
@@ -28,7 +31,8 @@ class StateWriter {
  public:
   // Takes the room for all of it. UsageError for names that are there twice; IoError, also for a step that has a state;
   // DiskFull with the numbers. `folder` must outlive this.
-  StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors);
+  // `parts`: which of the tensors are parts of larger ones.
+  StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors, Extents parts = {});
   // Without publish() it ends the save: what waits is given up, transfers in flight and a `before` that runs are waited
   // for. Memory that was given to write() may go from then on.
   ~StateWriter();
@@ -45,7 +49,8 @@ class StateWriter {
   // that. Throws what the save has failed with, and Error for what is no such portion.
   disk::RequestPtr write(const char* data, int64_t bytes, std::function<void()> before = nullptr);
   // Waits for all of it. Throws IoError, what a `before` threw, and Error when bytes are missing. When it was `latest`
-  // alone that failed, the state is published nevertheless.
+  // alone that failed, the state is published nevertheless. Of several ranks' the first also throws IoError when
+  // another rank has failed, or took longer than it has patience.
   void publish();
 
   int64_t bytes() const { return static_cast<int64_t>(head_.size()) + data_bytes(); }  // of the data file
@@ -72,10 +77,11 @@ class StateWriter {
 
   int64_t data_bytes() const { return safetensors::data_bytes_of(header_.entries); }
   void check(const char* data, int64_t bytes) const;
-  Manifest manifest() const;
+  Manifest own_manifest() const;
 
   StateFolder& folder_;
   int64_t step_;
+  Extents parts_;
   safetensors::Header header_;
   std::string head_;  // header_ as the file has it
   disk::AlignedBytes aligned_head_;

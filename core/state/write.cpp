@@ -72,7 +72,7 @@ class CopiesEnd {
 }  // namespace
 
 int64_t write(const Snapshot& snapshot, StateFolder& folder) {
-  StateWriter writer(folder, snapshot.step(), snapshot.specs());
+  StateWriter writer(folder, snapshot.step(), snapshot.specs(), snapshot.extents());
   for (int64_t begin = 0; begin < snapshot.bytes(); begin += kPieceBytes) {
     const int64_t end = std::min(begin + kPieceBytes, snapshot.bytes());
     writer.write(snapshot.data() + begin, end - begin, [&snapshot, end] { snapshot.await_bytes(end); });
@@ -88,7 +88,7 @@ int64_t write(device::Device& device, int64_t step, const std::vector<StatePart>
   for (const StatePart& part : parts) specs.push_back(part.spec);
   std::vector<disk::RequestPtr> in_use(static_cast<size_t>(buffer.bytes() / kPieceBytes));
   const CopiesEnd copies_end(device);
-  StateWriter writer(folder, step, specs);
+  StateWriter writer(folder, step, specs, extents_of(parts));
   Source source(device, parts, writer.entries());
   device.wait(Stream::out, device.record(Stream::compute));
   const int64_t bytes = safetensors::data_bytes_of(writer.entries());

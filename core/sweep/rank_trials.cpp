@@ -12,10 +12,39 @@ namespace memtune::sweep {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 // "request.json" of rank 1 is "request-rank1.json".
 fs::path of_rank(const fs::path& path, int rank) {
   return path.parent_path() / (path.stem().string() + "-rank" + std::to_string(rank) + path.extension().string());
+}
+
+template <class Request>
+TrialAnswer run_each(const config::TrialRequest& request, const fs::path& path, const TrialCommand& command,
+                     FileSystem& files, const Request& request_of) {
+  const int ranks = request.training.ranks;
+  if (ranks == 1) return run_trial_process(command);
+  const PrivateFolder meeting("ranks");
+  const std::vector<std::string> references = references_of(request);
+  std::vector<TrialCommand> commands;
+  for (int rank = 0; rank < ranks; ++rank) {
+    config::TrialRequest own = request;
+    own.rank = rank;
+    own.rendezvous = (meeting.path() / "meeting").string();
+    if (!request.reference.empty()) own.reference = references[static_cast<size_t>(rank)];
+    if (rank > 0) own.trace = own.costs = "";
+    const fs::path own_path = of_rank(path, rank);
+    write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
+    TrialCommand each = command;
+    each.arguments.back() = own_path.string();
+    each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
+    if (rank > 0) {
+      each.log = of_rank(command.log, rank);
+      each.progress = {};
+    }
+    commands.push_back(std::move(each));
+  }
+  return run_trial_group(commands);
 }
 
 }  // namespace
@@ -29,29 +58,16 @@ std::vector<std::string> references_of(const config::TrialRequest& request) {
 
 TrialAnswer run_ranks(const config::TrialRequest& request, const fs::path& folder, const std::string& name,
                       const TrialCommand& command, FileSystem& files) {
-  const int ranks = request.training.ranks;
-  if (ranks == 1) return run_trial_process(command);
-  const PrivateFolder meeting("ranks");
-  const std::vector<std::string> references = references_of(request);
-  std::vector<TrialCommand> commands;
-  for (int rank = 0; rank < ranks; ++rank) {
-    config::TrialRequest own = request;
-    own.rank = rank;
-    own.rendezvous = (meeting.path() / "meeting").string();
-    if (!request.reference.empty()) own.reference = references[static_cast<size_t>(rank)];
-    if (rank > 0) own.trace = own.costs = "";
-    const fs::path path = of_rank(folder / name, rank);
-    write_file(path, nlohmann::json(own).dump(1, '\t') + "\n", files);
-    TrialCommand each = command;
-    each.arguments = {"run", path.string()};
-    each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
-    if (rank > 0) {
-      each.log = of_rank(command.log, rank);
-      each.progress = {};
-    }
-    commands.push_back(std::move(each));
-  }
-  return run_trial_group(commands);
+  return run_each(request, folder / name, command, files, [](const config::TrialRequest& own) { return json(own); });
+}
+
+TrialAnswer run_ranks(const config::RunRequest& request, const fs::path& folder, const std::string& name,
+                      const TrialCommand& command, FileSystem& files) {
+  return run_each(request.trial, folder / name, command, files, [&](const config::TrialRequest& own) {
+    config::RunRequest of_rank = request;
+    of_rank.trial = own;
+    return json(of_rank);
+  });
 }
 
 }  // namespace memtune::sweep

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/file_system.h"
+#include "core/config/run_request.h"
 #include "core/config/trial_request.h"
 #include "core/sweep/trial_process.h"
 
@@ -17,6 +18,9 @@ std::vector<std::string> references_of(const config::TrialRequest& request);
 // Runs `request`, which stands in `folder` as `name`, on as many ranks as its training has: `command` with what each
 // of them is told in its place. Ranks behind the first write no trace; their logs lie beside the first one's.
 TrialAnswer run_ranks(const config::TrialRequest& request, const std::filesystem::path& folder, const std::string& name,
+                      const TrialCommand& command, FileSystem& files);
+// The same of one that trains with saves.
+TrialAnswer run_ranks(const config::RunRequest& request, const std::filesystem::path& folder, const std::string& name,
                       const TrialCommand& command, FileSystem& files);
 
 }  // namespace memtune::sweep

@@ -14,6 +14,7 @@
 #include "core/config/vocabulary.h"
 #include "core/process/interrupt.h"
 #include "core/state/state_folder.h"
+#include "core/sweep/rank_trials.h"
 
 namespace memtune::sweep {
 namespace {
@@ -107,11 +108,12 @@ SaveMeasurement SaveTrials::measure(const TrialSpec& spec, const config::TrialRe
     return failed(mode, Outcome::disk_error, error.what());
   }
   write_file(folder / "save.json", nlohmann::json(request).dump(1, '\t') + "\n", files);
-  const TrialAnswer answer = run_trial_process({{"save", (folder / "save.json").string()},
-                                                folder / "save.txt",
-                                                settings_.limit,
-                                                [this](const Phase& phase) { listener_.phase(phase); },
-                                                &files});
+  const TrialCommand command{{"save", (folder / "save.json").string()},
+                             folder / "save.txt",
+                             settings_.limit,
+                             [this](const Phase& phase) { listener_.phase(phase); },
+                             &files};
+  const TrialAnswer answer = run_ranks(request, folder, "save.json", command, files);
   try {
     remove_states();
   } catch (const IoError& error) {

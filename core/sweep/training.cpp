@@ -7,6 +7,7 @@
 #include "core/config/run_request.h"
 #include "core/process/interrupt.h"
 #include "core/sweep/candidates.h"
+#include "core/sweep/rank_trials.h"
 
 namespace memtune::sweep {
 namespace {
@@ -58,7 +59,7 @@ TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
                        [&](const Phase& phase) { listener.phase(phase); },
                        &directory.files()};
   command.grace = kGrace;
-  return run_trial_process(command);
+  return run_ranks(request, folder, "run.json", command, directory.files());
 }
 
 }  // namespace memtune::sweep

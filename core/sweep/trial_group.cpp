@@ -21,6 +21,8 @@ constexpr milliseconds kLeastTick{1};     // of one
 constexpr milliseconds kLastWords{1000};  // from the first failure, for the others to say what they miss
 
 bool worked(const TrialAnswer& answer) {
+  if (std::holds_alternative<result::TrainingResult>(answer)) return true;
+  if (const auto* saves = std::get_if<result::SaveMeasurement>(&answer)) return saves->outcome == Outcome::ok;
   const auto* measurement = std::get_if<result::Measurement>(&answer);
   return measurement && (measurement->outcome == Outcome::ok || measurement->outcome == Outcome::mismatch ||
                          measurement->outcome == Outcome::nan);
@@ -53,7 +55,8 @@ class TrialGroup {
   }
 
   TrialAnswer judge() const {
-    if (!failed_) return all_measurements();
+    if (const auto all = all_of<result::SaveMeasurement>()) return result::of_all_ranks(*all);  // fails on all alike
+    if (!failed_) return of_all();
     for (const size_t rank : order_) {
       const TrialAnswer& answer = *answers_[rank];
       if (std::holds_alternative<RankProblem>(answer) || worked(answer) || trials_[rank]->ended_by_others()) continue;
@@ -62,15 +65,27 @@ class TrialGroup {
     return of_missing();
   }
 
-  TrialAnswer all_measurements() const {
-    std::vector<result::Measurement> measurements;
-    for (const auto& answer : answers_) measurements.push_back(std::get<result::Measurement>(*answer));
-    return result::of_all_ranks(measurements);
+  template <class Answer>
+  std::optional<std::vector<Answer>> all_of() const {
+    std::vector<Answer> all;
+    for (const auto& answer : answers_) {
+      if (!std::holds_alternative<Answer>(*answer)) return std::nullopt;
+      all.push_back(std::get<Answer>(*answer));
+    }
+    return all;
+  }
+
+  TrialAnswer of_all() const {
+    if (const auto all = all_of<result::Measurement>()) return result::of_all_ranks(*all);
+    if (const auto all = all_of<result::TrainingResult>()) return result::of_all_ranks(*all);
+    return Failure{Outcome::error, "the ranks gave different kinds of answers"};
   }
 
   static TrialAnswer of_rank(size_t rank, TrialAnswer answer) {
     if (auto* measurement = std::get_if<result::Measurement>(&answer))
       measurement->reason = rank_text(rank) + ": " + measurement->reason;
+    if (auto* saves = std::get_if<result::SaveMeasurement>(&answer))
+      saves->reason = rank_text(rank) + ": " + saves->reason;
     if (auto* failure = std::get_if<Failure>(&answer)) failure->reason = rank_text(rank) + ": " + failure->reason;
     return answer;
   }

@@ -8,8 +8,9 @@
 
 namespace memtune::sweep {
 
-// `ranks` in their order. All measurements as one (result::of_all_ranks), or what became of the rank that the others
-// could not go on without, named. Throws IoError when one cannot be started at all.
+// `ranks` in their order. All measurements, results of training, or figures of saves as one (result::of_all_ranks), or
+// what became of the rank that the others could not go on without, named. Throws IoError when one cannot be started at
+// all.
 TrialAnswer run_trial_group(const std::vector<TrialCommand>& ranks);
 
 }  // namespace memtune::sweep

@@ -1,5 +1,7 @@
 #include "core/trial/interpreted_runner.h"
 
+#include <ATen/ATen.h>
+
 namespace memtune::trial {
 namespace {
 
@@ -38,6 +40,20 @@ void InterpretedRunner::make_executor() {
                                                                          .allow_memory = training.scratch_in_memory});
   executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
   if (sharded_) executor_->set_parameters(&*sharded_);
+}
+
+program::State InterpretedRunner::state() const {
+  program::State state = session_.program().state;
+  if (sharded_) state.shards = sharded_->shards();
+  return state;
+}
+
+std::vector<double> InterpretedRunner::of_all_ranks(const std::vector<double>& here) {
+  if (!ranks_) return here;
+  const at::Tensor own = at::tensor(here, at::kDouble);
+  const at::Tensor all = at::empty({ranks_->size() * own.numel()}, own.options());
+  ranks_->all_gather(all, own, "what each rank has to say")->wait();
+  return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
 }
 
 at::Tensor InterpretedRunner::forward_backward() {

@@ -23,7 +23,7 @@ class InterpretedRunner final : public Runner {
 
   device::Device& device() override { return session_.device(); }
   const NamedParameters& parameters() const override { return sharded_ ? sharded_->pieces() : session_.parameters(); }
-  program::State state() const override { return session_.program().state; }
+  program::State state() const override;
   std::unordered_set<const void*> embeddings() const override { return program::embedding_tables(session_.program()); }
   Work work() const override {
     const int passes = request_.training.accumulate;
@@ -31,12 +31,15 @@ class InterpretedRunner final : public Runner {
   }
 
   bool any_rank(bool here) override { return sharded_ ? sharded_->any_rank(here) : here; }
+  std::vector<double> of_all_ranks(const std::vector<double>& here) override;
   double untouched_loss() override { return session_.untouched_loss(executor()); }
   at::Tensor forward_backward() override;
   at::Tensor untouched_step() override { return session_.untouched_step(executor()); }
 
   void set_before_backward(std::function<void()> call) override { session_.set_before_backward(std::move(call)); }
-  std::set<const void*> written_memory() override { return session_.written_memory(); }
+  std::set<const void*> written_memory() override {
+    return sharded_ ? std::set<const void*>() : session_.written_memory();  // what writes into sharded ones is refused
+  }
   bool moves() const override { return executor_ && executor_->moves(); }
   int64_t host_bytes() const override { return executor_ ? executor_->tier().pool().reserved_bytes() : 0; }
   void set_host_budget(int64_t bytes) override {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -69,33 +70,39 @@ void inspect(const char* path, Frames& frames) {
   memtune::trial::inspect(request, frames);
 }
 
+// It would wait, as it ends, for collectives that a lost rank never comes to, and the answer with it.
+std::shared_ptr<memtune::trial::Runner> endless(std::unique_ptr<memtune::trial::Runner> runner, int ranks) {
+  if (ranks == 1) return runner;
+  return {runner.release(), [](memtune::trial::Runner*) {}};
+}
+
 void run_trial(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::TrialRequest>(path);
   auto ranks = meet(request);
   begin(request);
   frames.phase("load", 1, 1);
-  auto owned = memtune::trial::make_runner(request, std::move(ranks));
-  auto& runner = *owned;
-  // It would wait, as it ends, for collectives that a lost rank never comes to, and the answer with it.
-  if (request.training.ranks > 1) (void)owned.release();
-  auto measurement = memtune::trial::run_trial(request, runner, frames);
+  const auto runner = endless(memtune::trial::make_runner(request, std::move(ranks)), request.training.ranks);
+  auto measurement = memtune::trial::run_trial(request, *runner, frames);
   frames.send({{"frame", "result"}, {"measurement", measurement}});
+}
+
+std::shared_ptr<memtune::trial::Runner> ready_runner(const memtune::config::RunRequest& request, Frames& frames) {
+  auto ranks = meet(request.trial);
+  begin(request.trial, {request.folder});
+  frames.phase("load", 1, 1);
+  return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);
 }
 
 void train(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::RunRequest>(path);
-  begin(request.trial, {request.folder});
-  frames.phase("load", 1, 1);
-  const auto runner = memtune::trial::make_runner(request.trial);
+  const auto runner = ready_runner(request, frames);
   const auto training = memtune::trial::train(request, *runner, frames);
   frames.send({{"frame", "trained"}, {"training", training}});
 }
 
 void measure_saves(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::RunRequest>(path);
-  begin(request.trial, {request.folder});
-  frames.phase("load", 1, 1);
-  const auto runner = memtune::trial::make_runner(request.trial);
+  const auto runner = ready_runner(request, frames);
   const auto measured = memtune::trial::measure_saves(request, *runner, frames);
   frames.send({{"frame", "saves"}, {"saves", measured}});
 }

@@ -54,6 +54,8 @@ class Runner {
 
   // Whether any of the processes that train together says so, on all of them: they all ask at the same moment.
   virtual bool any_rank(bool here) { return here; }
+  // What each of them says, one behind the other; likewise.
+  virtual std::vector<double> of_all_ranks(const std::vector<double>& here) { return here; }
 
   // The loss before anything has moved; leaves everything as it was, random state included.
   virtual double untouched_loss() = 0;

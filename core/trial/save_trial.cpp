@@ -47,6 +47,7 @@ class SaveTrial {
 
   result::SaveMeasurement run() {
     try {
+      folder_.set_rank(saving_rank(request_));
       folder_.make();
       runner_.device().empty_cache();
       runner_.device().set_cap(training().memory_cap_bytes);
@@ -95,12 +96,12 @@ class SaveTrial {
     saving_.save(losses_);
     const double call_ms = ms_since(start);
     result::ObservedSave save;
-    while (!ended_) {
+    while (runner_.any_rank(!ended_)) {
       save.steps_ms.push_back(step_of_save());
       saving_.look(false);
     }
     save.total_ms = ms_since(start);
-    if (!ended_->error.empty()) {
+    if (runner_.any_rank(!ended_->error.empty())) {  // the reason is that rank's
       result_.outcome = outcome_of(ended_->error);
       result_.reason = ended_->error;
       return;
@@ -114,6 +115,7 @@ class SaveTrial {
   }
 
   void load() {
+    runner_.any_rank(false);  // the first rank may still have it in hand
     const auto start = Clock::now();
     state_.load(folder_, {});
     runner_.device().synchronize();

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -32,9 +34,19 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// One process at a time writes states.
+constexpr std::chrono::seconds kOthersEnd{10};  // of a memtune that was killed
+constexpr std::string_view kLock = "lock", kRankLock = "lock-rank";
+
+// One training at a time writes states: each rank has a lock, and the first one sees to those of ranks that are no
+// more.
 FileLock lock(const state::StateFolder& folder) {
-  return FileLock(folder.root() / "lock", folder.files(), std::chrono::seconds(10));
+  const state::SavingRank& ranks = folder.rank();
+  const auto take = [&](const std::string& name) { return FileLock(folder.root() / name, folder.files(), kOthersEnd); };
+  if (ranks.rank > 0) return take(std::string(kRankLock) + std::to_string(ranks.rank));
+  FileLock first = take(std::string(kLock));
+  for (const std::string& name : names_in(folder.root(), folder.files()))
+    if (name.starts_with(kRankLock) && std::atoi(name.c_str() + kRankLock.size()) >= ranks.ranks) take(name);
+  return first;
 }
 
 class TrainingRun {
@@ -46,7 +58,7 @@ class TrainingRun {
         optimizer_(runner.make_optimizer(training())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
-        lock_((folder_.make(), lock(folder_))),
+        lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
         saves_(request, runner, state_, folder_, [this](const result::SavedStep& save) { tell_save(save); }) {
     result_.device = runner.device().name();
     folder_.set_settings(config::course_of(request.trial));
@@ -62,10 +74,12 @@ class TrainingRun {
     const Deterministic scope(result_.deterministic);  // so that a run that goes on has the same bits
     at::manual_seed(training().seed);
     resume();
-    for (int i = 0; step() < training().steps && asked_to_end == 0; ++i) run_step(i);
+    agree_on_end();
+    for (int i = 0; step() < training().steps && !ends_; ++i) run_step(i);
     result_.stopped = step() < training().steps;
     if (result_.stopped && saved_ < step()) save_at_the_end();
     saves_.look(true);
+    leave_no_remains();
     result_.save_host_bytes = saves_.host_bytes();
     result_.save_prepare_ms = saves_.prepare_ms();
     summarize();
@@ -76,19 +90,39 @@ class TrainingRun {
   const config::TrainingSettings& training() const { return request_.trial.training; }
   int64_t step() const { return static_cast<int64_t>(result_.loss.size()); }  // how many there were
 
+  bool is_first() const { return folder_.rank().rank == 0; }
+  void await_ranks() { runner_.any_rank(false); }
+  void agree_on_end() { ends_ = runner_.any_rank(asked_to_end != 0); }
+
+  // Each rank loads; then the first one alone changes what is there.
   void resume() {
     const std::vector<int64_t> there = folder_.steps();
     if (!request_.resume && !there.empty())
       throw UsageError("'" + folder_.root().string() + "' has saved states up to step " + std::to_string(there.back()) +
                        "; --resume goes on from there, another --out begins anew");
-    if (!request_.from && there.empty()) return;
-    result_.loss = state_.load(folder_, request_.from);
-    result_.first_step = saved_ = step();
+    if (request_.from || !there.empty()) {
+      result_.loss = state_.load(folder_, request_.from);
+      result_.first_step = saved_ = step();
+    }
+    await_ranks();
+    if (is_first()) leave_states_before(there);
+    await_ranks();
+  }
+
+  void leave_states_before(const std::vector<int64_t>& there) {
     // What comes after it is of another course of the run. The newest first: at any moment the newest is one of those.
     for (size_t i = there.size(); i-- > 0 && there[i] > step();) folder_.remove(there[i]);
     // Whoever was killed between its last save and the removal of older states left those, and there may be no save
     // more.
-    folder_.keep_last(request_.keep_last);
+    if (step() > 0) folder_.keep_last(request_.keep_last);
+    if (training().ranks > 1) folder_.remove_remains();  // parts of them would be taken for those of a new save
+  }
+
+  // Of a save that failed on one rank the others' parts may be there.
+  void leave_no_remains() {
+    if (training().ranks == 1) return;
+    await_ranks();
+    if (is_first()) folder_.remove_remains();
   }
 
   void run_step(int i) {
@@ -97,15 +131,27 @@ class TrainingRun {
     if (settling) runner_.begin_warm_up(i);
     const at::Tensor loss = runner_.forward_backward();
     optimizer_->step(saves_.gate());
-    result_.loss.push_back(loss.item<double>());
+    const double own_loss = loss.item<double>();
     runner_.device().record(device::Stream::compute)->synchronize();  // saves have other streams
     if (settling) runner_.end_warm_up(i);
     result_.times_ms.push_back(ms_since(start));
+    agree_on_loss(own_loss);
     tell_step();
     saves_.look(false);
     if (request_.save_every == 0) return;
     if (i + 1 >= runner_.least_warm_up()) saves_.prepare(result_.loss);
     if (step() % request_.save_every == 0) save();
+  }
+
+  // The mean of the ranks' losses; and all of them end where one was asked to.
+  void agree_on_loss(double own) {
+    const std::vector<double> all = runner_.of_all_ranks({own, asked_to_end != 0 ? 1.0 : 0.0});
+    double sum = 0;
+    for (size_t i = 0; i < all.size(); i += 2) {
+      sum += all[i];
+      ends_ |= all[i + 1] != 0;
+    }
+    result_.loss.push_back(sum / training().ranks);
   }
 
   void save() {
@@ -118,9 +164,9 @@ class TrainingRun {
     try {
       save();
     } catch (const UsageError& error) {
-      tell_save({step(), 0, 0, 0, error.what()});
+      saves_.fail(result_.loss, error.what());
     } catch (const OutOfHostMemory& error) {
-      tell_save({step(), 0, 0, 0, error.what()});
+      saves_.fail(result_.loss, error.what());
     }
   }
 
@@ -160,6 +206,7 @@ class TrainingRun {
   FileLock lock_;
   result::TrainingResult result_;
   int64_t saved_ = 0;    // the last step that was to be
+  bool ends_ = false;    // before the last step, on all ranks
   TrainingSaves saves_;  // what it is about to tell goes into the result
 };
 

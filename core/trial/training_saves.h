@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/config/run_request.h"
@@ -16,6 +17,8 @@
 #include "core/trial/training_state.h"
 
 namespace memtune::trial {
+
+state::SavingRank saving_rank(const config::RunRequest& request);
 
 class TrainingSaves {
  public:
@@ -32,6 +35,8 @@ class TrainingSaves {
   void prepare(const std::vector<double>& losses);
   // The state after as many steps as `losses` has. What the disk refuses is told as a save that failed.
   void save(const std::vector<double>& losses);
+  // It cannot even be begun: told as one that failed.
+  void fail(const std::vector<double>& losses, const std::string& why);
   void look(bool wait) { saver_.look(wait); }
 
   int64_t host_bytes() const { return saver_.host_bytes(); }
@@ -48,7 +53,8 @@ class TrainingSaves {
     state::Saver& saver_;
   };
 
-  int64_t host_budget_bytes_;
+  int64_t host_budget_bytes_;  // 0: of what the machine has free
+  int ranks_;
   Runner& runner_;
   const TrainingState& state_;
   bool prepared_ = false;

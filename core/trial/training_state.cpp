@@ -1,18 +1,16 @@
 #include "core/trial/training_state.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/class_type.h>
 #include <ATen/core/grad_mode.h>
 
-#include <set>
-#include <sstream>
+#include <algorithm>
 #include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/frontend/safetensors.h"
 #include "core/safetensors/header.h"
 #include "core/state/load.h"
+#include "core/trial/model_attributes.h"
 
 namespace memtune::trial {
 namespace {
@@ -20,110 +18,35 @@ namespace {
 constexpr const char* kLoss = "run.loss";
 constexpr size_t kMostTold = 8;
 
-// Of complex ones each part is a number of its own: safetensors files know real ones only.
-at::Tensor in_reals(const at::Tensor& tensor) {
-  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
-}
+// Before the names of what each rank has of its own, in the files of all but the first.
+std::string rank_prefix(size_t rank) { return "rank." + std::to_string(rank) + "."; }
 
-std::string describe(std::string_view dtype, const std::vector<int64_t>& shape) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : shape) sizes.push_back(std::to_string(size));
-  return std::string(dtype) + "[" + join(sizes, ",") + "]";
-}
-
-std::string describe(const safetensors::Spec& spec) { return describe(to_string(spec.dtype), spec.shape); }
-
-safetensors::Spec spec_of(const std::string& name, const at::Tensor& tensor) {
-  const auto dtype = tensor.layout() == at::kStrided && !tensor.is_quantized()
-                         ? frontend::dtype_of(in_reals(tensor).scalar_type())
-                         : std::nullopt;
-  if (!dtype) {
-    std::ostringstream text;
-    text << "'" << name << "' cannot be saved: it is " << tensor.toString() << ", which safetensors files do not have";
-    throw UsageError(text.str());
-  }
-  return {name, *dtype, in_reals(tensor).sizes().vec()};
-}
-
-// One element behind another, as files have them: in a copy where that is not so, in host memory where the device has
-// no room for one.
-at::Tensor contiguous(const at::Tensor& tensor) {
-  try {
-    return tensor.contiguous();
-  } catch (const c10::OutOfMemoryError&) {
-    return tensor.cpu().contiguous();
-  }
-}
-
-state::StatePart part_of(const std::string& name, const at::Tensor& tensor, bool changes_in_forward,
-                         c10::Device device) {
-  const at::Tensor plain = contiguous(in_reals(tensor.detach().resolve_neg()));
-  state::StatePart part;
-  part.spec = spec_of(name, tensor);
-  part.data = static_cast<const char*>(plain.const_data_ptr());
-  part.on_device = device.is_cpu() || !plain.is_cpu();
-  part.memory = plain.storage().data();
-  part.owner = std::make_shared<at::Tensor>(plain);
-  const bool is_copy = part.memory != tensor.storage().data();  // that is to go before it takes a forward's memory
-  part.changes_in_forward = changes_in_forward || is_copy;
-  if (is_copy || tensor.is_inference()) return part;
-  part.is_unchanged = [tensor, version = tensor._version()] { return tensor._version() == version; };
-  return part;
-}
-
-// All tensors of a model's object and what it holds, by their paths.
-class Attributes {
- public:
-  using TakeTensor = std::function<void(const std::string&, const at::Tensor&)>;
-  using TakeNumber = std::function<void(const std::string&, const c10::intrusive_ptr<c10::ivalue::Object>&, size_t)>;
-
-  Attributes(TakeTensor take_tensor, TakeNumber take_number)
-      : take_tensor_(std::move(take_tensor)), take_number_(std::move(take_number)) {}
-
-  void walk(const std::string& path, const c10::IValue& value) {
-    if (value.isTensor() && value.toTensor().defined()) take_tensor_(path, value.toTensor());
-    if (value.isObject()) walk_object(path, value.toObject());
-    if (value.isList()) {
-      const std::vector<c10::IValue> elements = value.toList().vec();
-      for (size_t i = 0; i < elements.size(); ++i) walk(path + "." + std::to_string(i), elements[i]);
-    }
-    if (value.isGenericDict())
-      for (const auto& entry : value.toGenericDict())
-        walk(path + "." +
-                 (entry.key().isString() ? entry.key().toStringRef() : std::to_string(entry.key().hash().toInt())),
-             entry.value());
-  }
-
- private:
-  void walk_object(const std::string& path, const c10::intrusive_ptr<c10::ivalue::Object>& object) {
-    if (!seen_.insert(object.get()).second) return;
-    for (size_t i = 0; i < object->slots().size(); ++i) {
-      const std::string name = (path.empty() ? "" : path + ".") + object->type()->getAttributeName(i);
-      const c10::IValue value = object->getSlot(i);
-      if (value.isInt() || value.isDouble() || value.isBool()) take_number_(name, object, i);
-      walk(name, value);
-    }
-  }
-
-  TakeTensor take_tensor_;
-  TakeNumber take_number_;
-  std::unordered_set<const void*> seen_;
+// A tensor of a saved state, by the name that it has for one of the ranks that load it.
+struct SeenTensor {
+  std::string name;
+  const state::StateTensor* tensor;
 };
 
-at::Tensor tensor_of(const c10::IValue& number) {
-  if (number.isInt()) return at::scalar_tensor(number.toInt(), at::kLong);
-  if (number.isBool()) return at::scalar_tensor(number.toBool(), at::kBool);
-  return at::scalar_tensor(number.toDouble(), at::kDouble);
+// "w" of "w" and of "optimizer.w.exp_avg".
+std::string parameter_of(const std::string& name) {
+  constexpr std::string_view kOptimizer = "optimizer.";
+  if (!name.starts_with(kOptimizer)) return name;
+  return name.substr(kOptimizer.size(), name.rfind('.') - kOptimizer.size());
 }
 
-c10::IValue number_of(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kLong) return tensor.item<int64_t>();
-  if (tensor.scalar_type() == at::kBool) return tensor.item<bool>();
-  return tensor.item<double>();
-}
-
-bool same_number(const c10::IValue& a, const c10::IValue& b) {
-  return a.tagKind() == b.tagKind() && at::equal(tensor_of(a), tensor_of(b));
+// What ranks had of their own is for those of the same number; where there was none of that, the first one's.
+std::vector<SeenTensor> seen_by(int rank, const state::Manifest& manifest) {
+  std::vector<SeenTensor> all;
+  std::set<std::string> own;
+  for (const state::StateTensor& tensor : manifest.tensors) {
+    const std::string prefix = rank_prefix(tensor.file);
+    const bool of_rank = tensor.file > 0 && tensor.name.starts_with(prefix);
+    if (of_rank && tensor.file != static_cast<size_t>(rank)) continue;
+    all.push_back({of_rank ? tensor.name.substr(prefix.size()) : tensor.name, &tensor});
+    if (of_rank) own.insert(all.back().name);
+  }
+  std::erase_if(all, [&](const SeenTensor& seen) { return seen.name == seen.tensor->name && own.contains(seen.name); });
+  return all;
 }
 
 // "--lr 0.01 there and 0.001 here". What one of the two does not say is not compared.
@@ -148,23 +71,30 @@ void check_settings(const state::Settings& there, const state::Settings& here) {
 
 TrainingState::TrainingState(program::State model, optimizer::Optimizer& optimizer, c10::Device device)
     : model_(std::move(model)), optimizer_(optimizer), device_(device) {
-  Attributes([](const auto&, const auto&) {}, [this](const std::string& name, const auto& object,
-                                                     size_t slot) { numbers_[name] = object->getSlot(slot); })
+  ModelAttributes([](const auto&, const auto&) {}, [this](const std::string& name, const auto& object,
+                                                          size_t slot) { numbers_[name] = object->getSlot(slot); })
       .walk("", model_.object);
   bytes({});
 }
 
+int TrainingState::rank() const { return model_.shards ? model_.shards->rank : 0; }
+
 TrainingState::Items TrainingState::items() const {
   Items items;
   add_buffers(items);
-  add_parameters(items);
+  if (model_.shards) {
+    add_pieces(items);
+  } else {
+    add_parameters(items);
+  }
   add_attributes(items);
   add_random(items);
   return items;
 }
 
 void TrainingState::add_buffers(Items& items) const {
-  for (const auto& [name, tensor] : model_.buffers) items.push_back({name, tensor, {}, true});
+  for (const auto& [name, tensor] : model_.buffers)
+    items.push_back({.name = name, .tensor = tensor, .changes_in_forward = true, .of_rank = true});
 }
 
 void TrainingState::add_parameters(Items& items) const {
@@ -172,53 +102,83 @@ void TrainingState::add_parameters(Items& items) const {
     const auto& [name, parameter] = model_.parameters[i];
     const bool trained = parameter.requires_grad() || written_.contains(parameter.storage().data());
     if (model_.adapted && !trained) continue;
-    items.push_back({name, parameter, {}, false});
+    items.push_back({.name = name, .tensor = parameter});
     for (const auto& [kind, tensor] : optimizer_.state(i))
-      items.push_back({"optimizer." + name + "." + kind, tensor, {}, false});
+      items.push_back({.name = "optimizer." + name + "." + kind, .tensor = tensor});
+  }
+}
+
+// What the optimizer keeps of a whole parameter goes with its first piece.
+void TrainingState::add_pieces(Items& items) const {
+  std::map<std::string, const at::Tensor*> parameters;
+  for (const auto& [name, parameter] : model_.parameters) parameters[name] = &parameter;
+  for (size_t i = 0; i < model_.shards->pieces.size(); ++i) {
+    const program::ParameterPiece& piece = model_.shards->pieces[i];
+    if (model_.adapted && !piece.tensor.requires_grad()) continue;
+    const at::Tensor& whole = *parameters.at(piece.name);
+    const state::Extent part = part_of(row_of(whole).value(), piece.begin, whole.is_complex());
+    items.push_back({.name = piece.name, .tensor = piece.tensor, .part = part});
+    for (const auto& [kind, tensor] : optimizer_.state(i)) {
+      StateItem item{.name = "optimizer." + piece.name + "." + kind, .tensor = tensor};
+      if (tensor.dim() > 0) item.part = part;
+      item.elsewhere = tensor.dim() == 0 && part.begin > 0;
+      items.push_back(std::move(item));
+    }
   }
 }
 
 void TrainingState::add_attributes(Items& items) const {
   std::unordered_set<const void*> seen;
-  for (const Item& item : items) seen.insert(item.tensor.unsafeGetTensorImpl());
+  for (const StateItem& item : items) seen.insert(item.tensor.unsafeGetTensorImpl());
   for (const auto& [name, parameter] : model_.parameters) seen.insert(parameter.unsafeGetTensorImpl());
   const auto take_tensor = [&](const std::string& name, const at::Tensor& tensor) {
-    if (seen.insert(tensor.unsafeGetTensorImpl()).second) items.push_back({name, tensor, {}, true});
+    if (seen.insert(tensor.unsafeGetTensorImpl()).second)
+      items.push_back({.name = name, .tensor = tensor, .changes_in_forward = true, .of_rank = true});
   };
   const auto take_number = [&](const std::string& name, const c10::intrusive_ptr<c10::ivalue::Object>& object,
                                size_t slot) {
     const auto before = numbers_.find(name);
     if (before != numbers_.end() && same_number(before->second, object->getSlot(slot))) return;
-    items.push_back({name, tensor_of(object->getSlot(slot)),
-                     [object, slot](const at::Tensor& tensor) { object->setSlot(slot, number_of(tensor)); }, false});
+    const auto put = [object, slot](const at::Tensor& tensor) { object->setSlot(slot, number_of(tensor)); };
+    items.push_back({.name = name, .tensor = tensor_of(object->getSlot(slot)), .put = put, .of_rank = true});
   };
-  Attributes(take_tensor, take_number).walk("", model_.object);
+  ModelAttributes(take_tensor, take_number).walk("", model_.object);
 }
 
 void TrainingState::add_random(Items& items) const {
   const auto add = [&](const std::string& name, at::Generator generator) {
-    items.push_back({"random." + name, generator.get_state(),
-                     [generator](const at::Tensor& tensor) { at::Generator(generator).set_state(tensor); }, false});
+    const auto put = [generator](const at::Tensor& tensor) { at::Generator(generator).set_state(tensor); };
+    items.push_back({.name = "random." + name, .tensor = generator.get_state(), .put = put, .of_rank = true});
   };
   add("cpu", at::globalContext().defaultGenerator(c10::kCPU));
   if (!device_.is_cpu()) add(c10::DeviceTypeName(device_.type(), true), at::globalContext().defaultGenerator(device_));
 }
 
+// As they are called in this rank's file.
+TrainingState::Items TrainingState::saved_items(const std::vector<double>& losses) const {
+  Items items = this->items();
+  items.push_back({.name = kLoss, .tensor = at::tensor(losses, at::kDouble), .elsewhere = rank() > 0});
+  std::erase_if(items, [](const StateItem& item) { return item.elsewhere; });
+  for (StateItem& item : items)
+    if (item.of_rank && rank() > 0) item.name = rank_prefix(static_cast<size_t>(rank())) + item.name;
+  return items;
+}
+
 std::vector<state::StatePart> TrainingState::parts(const std::vector<double>& losses) const {
   at::NoGradGuard no_grad;
-  const Items items = this->items(losses);
+  const Items items = saved_items(losses);
   std::set<const void*> written = written_;
-  for (const Item& item : items)
+  for (const StateItem& item : items)
     if (item.changes_in_forward) written.insert(item.tensor.storage().data());
   std::vector<state::StatePart> parts;
-  for (const Item& item : items)
-    parts.push_back(part_of(item.name, item.tensor, written.contains(item.tensor.storage().data()), device_));
+  for (const StateItem& item : items)
+    parts.push_back(state_part(item, written.contains(item.tensor.storage().data()), device_));
   return parts;
 }
 
 int64_t TrainingState::bytes(const std::vector<double>& losses) const {
   std::vector<safetensors::Spec> specs;
-  for (const Item& item : items(losses)) specs.push_back(spec_of(item.name, item.tensor));
+  for (const StateItem& item : saved_items(losses)) specs.push_back(spec_of(item));
   try {
     return safetensors::data_bytes_of(safetensors::lay_out(specs));
   } catch (const safetensors::Malformed& why) {
@@ -226,43 +186,56 @@ int64_t TrainingState::bytes(const std::vector<double>& losses) const {
   }
 }
 
-TrainingState::Items TrainingState::items(const std::vector<double>& losses) const {
-  Items items = this->items();
-  items.push_back({kLoss, at::tensor(losses, at::kDouble), {}, false});
-  return items;
-}
-
 // Gives the optimizer what the state has of it, so that there is something to load into.
-void TrainingState::prepare(const state::Manifest& manifest) {
-  std::set<std::string> there;
-  for (const state::StateTensor& tensor : manifest.tensors) there.insert(tensor.name);
-  for (size_t i = 0; i < model_.parameters.size(); ++i) {
-    const std::string name = "optimizer." + model_.parameters[i].first + ".";
+void TrainingState::prepare(const std::set<std::string>& there) {
+  const auto make_state = [&](size_t i, const std::string& parameter) {
+    const std::string name = "optimizer." + parameter + ".";
     const auto found = there.lower_bound(name);
     if (found != there.end() && found->starts_with(name)) optimizer_.make_state(i);
+  };
+  if (model_.shards) {
+    for (size_t i = 0; i < model_.shards->pieces.size(); ++i) make_state(i, model_.shards->pieces[i].name);
+  } else {
+    for (size_t i = 0; i < model_.parameters.size(); ++i) make_state(i, model_.parameters[i].first);
   }
   for (auto number = numbers_.begin(); number != numbers_.end();)  // those that had changed are to be loaded
     number = there.contains(number->first) ? numbers_.erase(number) : std::next(number);
 }
 
-// Everything that the saved state should have, by name; the losses go into `losses`.
+// Of several ranks each has no piece of some parameters, and so nothing to put what is saved of them into.
+std::set<std::string> TrainingState::without_piece() const {
+  std::set<std::string> names;
+  if (!model_.shards) return names;
+  for (const auto& [name, parameter] : model_.parameters) names.insert(name);
+  for (const program::ParameterPiece& piece : model_.shards->pieces) names.erase(piece.name);
+  return names;
+}
+
+// What the saved state has for this rank, which is all that it should have; the losses go into `losses`.
 TrainingState::Expected TrainingState::expect(const state::Manifest& manifest, std::vector<double>& losses) {
-  prepare(manifest);
+  const std::vector<SeenTensor> there = seen_by(rank(), manifest);
+  std::set<std::string> names;
+  for (const SeenTensor& seen : there) names.insert(seen.name);
+  prepare(names);
   losses.resize(static_cast<size_t>(manifest.step));
-  Expected expected;
-  for (const Item& item : items()) expected[item.name] = item;
-  expected[kLoss] = {kLoss, at::from_blob(losses.data(), {manifest.step}, at::kDouble), {}, false};
+  std::map<std::string, StateItem> own;
+  for (const StateItem& item : items()) own[item.name] = item;
+  own[kLoss] = {.name = kLoss, .tensor = at::from_blob(losses.data(), {manifest.step}, at::kDouble)};
+  const std::set<std::string> others = without_piece();
   std::vector<std::string> differences;
-  std::set<std::string> there;
-  for (const state::StateTensor& tensor : manifest.tensors) {
-    there.insert(tensor.name);
-    const auto item = expected.find(tensor.name);
-    const std::string is = describe(to_string(tensor.dtype), tensor.shape);
-    const std::string own = item == expected.end() ? "nothing" : describe(spec_of(tensor.name, item->second.tensor));
-    if (own != is) differences.push_back("'" + tensor.name + "' is " + is + " there and " + own + " here");
+  Expected expected;
+  for (const auto& [name, tensor] : there) {
+    const auto item = own.find(name);
+    if (item == own.end() && others.contains(parameter_of(name))) continue;
+    const std::string difference = item == own.end()
+                                       ? "'" + name + "' is " + describe(*tensor) + " there and nothing here"
+                                       : trial::difference(item->second, *tensor);
+    if (!difference.empty()) differences.push_back(difference);
+    if (item != own.end()) expected[{tensor->file, tensor->name}] = item->second;
   }
-  for (const auto& [name, item] : expected)
-    if (!there.contains(name)) differences.push_back("'" + name + "' is nothing there");
+  for (const auto& [name, item] : own)
+    if (!names.contains(name) && (item.tensor.numel() > 0 || name == kLoss))  // no rank has a piece of nothing
+      differences.push_back("'" + name + "' is nothing there");
   if (!differences.empty()) refuse(differences);
   return expected;
 }
@@ -277,15 +250,8 @@ std::vector<double> TrainingState::load(const state::StateFolder& folder, std::o
     expected = expect(manifest, losses);
   };
   const auto take = [&](const state::StateTensor& tensor, std::span<const char> bytes) {
-    const Item& item = expected.at(tensor.name);
-    const at::Tensor saved =
-        at::from_blob(const_cast<char*>(bytes.data()), tensor.shape, frontend::scalar_type(tensor.dtype));
-    if (item.put) return item.put(saved.clone());
-    if (item.tensor.is_complex()) {
-      item.tensor.copy_(at::view_as_complex(saved));
-    } else {
-      item.tensor.copy_(saved);
-    }
+    const auto item = expected.find({tensor.file, tensor.name});
+    if (item != expected.end()) trial::take(item->second, tensor, bytes);
   };
   state::load(folder, step, {begin, take});
   numbers_ = numbers;

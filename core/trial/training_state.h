@@ -2,16 +2,20 @@
 // attributes under their own names, what the optimizer keeps (optimizer.PARAMETER.exp_avg), random state
 // (random.cpu, random.cuda) and the loss of every step (run.loss).
 //
+// Of several ranks each saves its pieces, by the parameters' names, and what it has of its own: buffers, attributes and
+// random state, called rank.N.NAME of all but the first. Any number of ranks loads it; those that are more than there
+// were begin with what the first had of its own.
+//
 // Thread: the one that trains, between steps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/optimizer/optimizer.h"
@@ -19,6 +23,7 @@
 #include "core/state/manifest.h"
 #include "core/state/snapshot.h"
 #include "core/state/state_folder.h"
+#include "core/trial/state_item.h"
 
 namespace memtune::trial {
 
@@ -42,22 +47,19 @@ class TrainingState {
   std::vector<double> load(const state::StateFolder& folder, std::optional<int64_t> step);
 
  private:
-  struct Item {
-    std::string name;
-    at::Tensor tensor;
-    std::function<void(const at::Tensor&)> put;  // empty: it is copied into the tensor
-    bool changes_in_forward = false;
-  };
-  using Items = std::vector<Item>;
-  using Expected = std::map<std::string, Item>;
+  using Items = std::vector<StateItem>;
+  using Expected = std::map<std::pair<size_t, std::string>, StateItem>;  // by file and name in it
 
+  int rank() const;
   Items items() const;
-  Items items(const std::vector<double>& losses) const;
+  Items saved_items(const std::vector<double>& losses) const;
   void add_buffers(Items& items) const;
   void add_attributes(Items& items) const;
   void add_parameters(Items& items) const;
+  void add_pieces(Items& items) const;
   void add_random(Items& items) const;
-  void prepare(const state::Manifest& manifest);
+  void prepare(const std::set<std::string>& there);
+  std::set<std::string> without_piece() const;
   Expected expect(const state::Manifest& manifest, std::vector<double>& losses);
 
   program::State model_;

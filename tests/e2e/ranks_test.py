@@ -109,11 +109,26 @@ def check_orphans(folder):
     wait_until(lambda: not ranks_of(run), 3)
 
 
+def check_saves(folder):
+    """Every way to save is measured on all ranks together; nothing of the states stays."""
+    run = os.path.join(folder, "saves")
+    subprocess.run(arguments(run, "--ranks", "3", "--strategy", "none", "--rounds", "1", "--saves", "--json",
+                             run + ".json"), check=True)
+    with open(run + ".json") as file:
+        saves = json.load(file)["trials"][0]["saves"]
+    assert [save["mode"] for save in saves] == ["sync", "async", "overlapped"], saves
+    for save in saves:
+        assert save["outcome"] == "ok" and save["saves"] == 4, save
+        assert 0 < save["blocked_ms"] <= save["most_blocked_ms"] and save["durable_ms"] > 0 < save["load_ms"], save
+        assert save["bytes"] > 2.5e6, save  # of all ranks
+    assert saves[1]["host_bytes"] < saves[1]["bytes"], saves[1]  # of one
+    assert not os.path.exists(os.path.join(run, "saving"))
+
+
 def check_refusals(folder):
     for more, words in ((("--optimizer", "adafactor"), "--optimizer adafactor is not sharded"),
                         (("--max-grad-norm", "1"), "--max-grad-norm does not go with several ranks"),
-                        (("--budget", "1GiB"), "--budget alone finds none"),
-                        (("--saves",), "--saves does not go with several ranks")):
+                        (("--budget", "1GiB"), "--budget alone finds none")):
         command = arguments(os.path.join(folder, "refused"), "--ranks", "2", *more)
         ended = subprocess.run(command, capture_output=True, text=True)
         assert ended.returncode == 2 and words in ended.stderr, (more, ended.stderr)
@@ -127,6 +142,7 @@ def main():
         check_refusals(folder)
         for ranks in (2, 4):
             check_joined(folder, ranks, check_sweep(folder, ranks))
+        check_saves(folder)
         check_killed(folder)
         check_hangs(folder)
         check_orphans(folder)

@@ -280,6 +280,7 @@ void read_manifest(const std::string& input) {
   }
   const state::Manifest manifest = state::parse_manifest(value.dump());
   if (state::parse_manifest(print(manifest)).tensors.size() != manifest.tensors.size()) std::abort();
+  state::check_whole(manifest);
 }
 
 void read_safetensors(const std::string& input) {

@@ -133,6 +133,9 @@ def seeds():
     data = "shard-00001-model-00001-of-00001.safetensors"
     manifest = {"format": 1, "step": 4, "files": [{"name": data, "bytes": 4128, "xxh3": "00"}],
                 "tensors": [{"name": "x", "dtype": "F32", "shape": [2, 4], "file": 0, "xxh3": "11"}]}
+    sharded = {**manifest, "format": 2, "files": [*manifest["files"], {"name": data.replace("1", "2", 1), "bytes": 4112, "xxh3": "01"}],
+               "tensors": [{"name": "x", "dtype": "F32", "shape": [5], "whole": [2, 4], "begin": 0, "order": [1, 0], "file": 0, "xxh3": "11"},
+                           {"name": "x", "dtype": "F32", "shape": [3], "whole": [2, 4], "begin": 5, "order": [1, 0], "file": 1, "xxh3": "12"}]}
     yaml = [b"x: 1  # why\n\na:\n  # c\n  b: 1\n  d:\n    e: 'f'\nl:\n- 1\nt: |\n  a: 1\n", b"a: {b: [1, 'x'], \"c\": {d: null}}  # y\n",
             b'{\n  "a": {"b": 1.5, "c": [true, {}]},\n  "d": null\n}\n', b"---\na: &x {c: 1,\n  d: *y}\n<<: *z\n# end\n"]
     records = [{"record": "process", "pid": 7, "rank": 1, "world": 2, "cuda": False, "device": "", "torch": "2.11", "python": "3"},
@@ -183,7 +186,7 @@ def seeds():
         "journal": ["\n".join(map(json.dumps, [{"file": "memtune journal", "version": 1}, start,
                                                {"event": "end", "key": "k", "outcome": "ok"}])).encode(), b"!0123 x\n"],
         "safetensors": [dump(tensors)],
-        "manifest": [dump(manifest)],
+        "manifest": [dump(manifest), dump(sharded)],
         "strategy": [b"none", b"checkpoint:full,segment=2+offload:stream,fraction=0.5,min=1MiB", b"checkpoint:every=2",
                      b"checkpoint:cheap,keep=matmul",
                      b"checkpoint:titan-full+offload:trl", b"checkpoint:megatron-block,layers=2", b"offload:swift"],

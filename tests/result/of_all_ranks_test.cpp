@@ -56,6 +56,66 @@ TEST_CASE("what a rank says of gradients that are right is told, whichever it is
   CHECK(of_all_ranks(ranks).reason == ranks[1].reason);
 }
 
+TrainingResult training(double step_ms, std::vector<SavedStep> saves) {
+  TrainingResult result;
+  result.loss = {3, 2};
+  result.step_ms = step_ms;
+  result.times_ms = {step_ms, 15};
+  result.samples_per_s = 4 / step_ms * 1e3;
+  result.saves = std::move(saves);
+  result.save_host_bytes = static_cast<int64_t>(step_ms);
+  return result;
+}
+
+TEST_CASE("of a training that saves: the slowest rank's times, all bytes, and a save that failed on one has failed") {
+  const TrainingResult all = of_all_ranks(std::vector{training(10, {{1, 5, 40, 100, ""}, {2, 1, 9, 100, ""}}),
+                                                      training(20, {{1, 7, 30, 60, ""}, {2, 1, 0, 0, "full"}})});
+  CHECK(all.loss == std::vector<double>{3, 2});
+  CHECK(all.step_ms == 20);
+  CHECK(all.times_ms == std::vector<double>{20, 15});
+  CHECK(all.samples_per_s == doctest::Approx(8 / 20.0 * 1e3));
+  CHECK(all.save_host_bytes == 20);
+  REQUIRE(all.saves.size() == 2);
+  CHECK(all.saves[0].blocked_ms == 7);
+  CHECK(all.saves[0].durable_ms == 40);
+  CHECK(all.saves[0].bytes == 160);
+  CHECK(all.saves[0].error == "");
+  CHECK(all.saves[1].error == "rank 1: full");
+}
+
+SaveMeasurement saving(double ms, int64_t bytes) {
+  SaveMeasurement saves;
+  saves.mode = "async";
+  saves.saves = 4;
+  saves.bytes = saves.host_bytes = bytes;
+  saves.blocked_ms = saves.durable_ms = saves.load_ms = ms;
+  saves.slowdown = 1 + ms;
+  saves.steps_beside = 3;
+  return saves;
+}
+
+TEST_CASE(
+    "of what saves cost: the slowest rank's times, the state's bytes, and a reason where only others ended with it") {
+  std::vector ranks = {saving(2, 10), saving(1, 30)};
+  SaveMeasurement all = of_all_ranks(ranks);
+  CHECK(all.mode == "async");
+  CHECK(all.blocked_ms == 2);
+  CHECK(all.durable_ms == 2);
+  CHECK(all.load_ms == 2);
+  CHECK(all.slowdown == 3);
+  CHECK(all.bytes == 40);
+  CHECK(all.host_bytes == 30);
+  ranks[1].slowdown = std::nullopt;
+  ranks[1].no_slowdown = "steps are longer";
+  CHECK(of_all_ranks(ranks).no_slowdown == "steps are longer");
+  CHECK_FALSE(of_all_ranks(ranks).slowdown);
+  ranks[0].outcome = Outcome::disk_error;
+  ranks[1].outcome = Outcome::disk_full;
+  ranks[1].reason = "No space left on device";
+  CHECK(of_all_ranks(ranks).outcome == Outcome::disk_full);
+  CHECK(of_all_ranks(ranks).reason == "rank 1: No space left on device");
+}
+
 TEST_CASE("one rank's is as it was") {
   const Measurement one = of_all_ranks(std::vector{rank(10, 300, 2, 1)});
   CHECK(one.ranks.empty());

@@ -94,7 +94,7 @@ TEST_CASE("what is somebody else's is refused: links, other files, another step'
                  "its manifest is of step 4"));
   CHECK(contains(said_of([](Run& run) { put(run.manifest(4), "{}"); }), "none of memtune's"));
   CHECK(contains(said_of([](Run& run) { put(run.manifest(4), "[1"); }), "none of memtune's"));
-  CHECK(contains(said_of([](Run& run) { put(run.manifest(4), R"({"format": 2})"); }), "format 2, of a later memtune"));
+  CHECK(contains(said_of([](Run& run) { put(run.manifest(4), R"({"format": 3})"); }), "format 3, of a later memtune"));
   CHECK(contains(said_of([](Run& run) { fs::remove(run.data(4)); }), "No such file"));
   CHECK(
       contains(said_of([](Run& run) { fs::copy_file(run.data(2), run.data(4), fs::copy_options::overwrite_existing); }),

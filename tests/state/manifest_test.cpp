@@ -29,6 +29,50 @@ TEST_CASE("a manifest is read as it was printed") {
   CHECK(read.tensors[1].hash == "33");
 }
 
+StateTensor part_of(size_t file, int64_t begin, int64_t count, std::vector<int64_t> whole = {3, 4}) {
+  return {"w", safetensors::Dtype::f32, {count}, file, "44", Extent{std::move(whole), {1, 0}, begin}};
+}
+
+TEST_CASE(
+    "a manifest tells which part of a tensor each rank's file has, as format 2, and of one rank it stays format 1") {
+  Manifest manifest;
+  manifest.files = {{data_file(0), 4100, "00ff"}};
+  CHECK(print(manifest).find("\"format\": 1") != std::string::npos);
+  manifest.files.push_back({data_file(1), 4101, "00fe"});
+  manifest.tensors = {part_of(1, 5, 7), part_of(0, 0, 5), {"s", safetensors::Dtype::f32, {}, 0, "55"}};
+  CHECK(print(manifest).find("\"format\": 2") != std::string::npos);
+  const Manifest read = parse_manifest(print(manifest));
+  CHECK(read.tensors[0].part == manifest.tensors[0].part);
+  CHECK_FALSE(read.tensors[2].part);
+  CHECK_NOTHROW(check_whole(read));
+}
+
+TEST_CASE("parts that are not all of one tensor, once each, are refused") {
+  const auto said_of = [](std::vector<StateTensor> tensors) -> std::string {
+    try {
+      check_whole({1, {}, {{data_file(0), 1, ""}, {data_file(1), 1, ""}}, std::move(tensors)});
+      return "";
+    } catch (const Damaged& why) {
+      return why.what();
+    }
+  };
+  CHECK(said_of({part_of(0, 0, 5), part_of(1, 5, 7)}) == "");
+  CHECK(said_of({part_of(0, 0, 5), part_of(1, 6, 6)}) == "its manifest has 'w' in parts that leave a hole or overlap");
+  CHECK(said_of({part_of(0, 0, 5), part_of(1, 4, 8)}) == "its manifest has 'w' in parts that leave a hole or overlap");
+  CHECK(said_of({part_of(1, 5, 7)}) == "its manifest has 'w' in parts that leave a hole or overlap");
+  CHECK(said_of({part_of(0, 0, 5), part_of(1, 5, 6)}) == "its manifest has 'w' in parts that are not all of it");
+  CHECK(said_of({part_of(0, 0, 5), part_of(1, 5, 7, {4, 3})}) == "its manifest has 'w' in parts of different tensors");
+  const StateTensor whole{"w", safetensors::Dtype::f32, {3, 4}, 1, "44"};
+  CHECK(said_of({part_of(0, 0, 12), whole}) == "its manifest has 'w' in parts of different tensors");
+  CHECK(said_of({whole, whole}) == "its manifest has 'w' twice");
+  Manifest manifest;
+  manifest.files = {{data_file(0), 1, ""}};
+  manifest.tensors = {part_of(0, 0, 12)};
+  manifest.tensors[0].part->order = {0, 0};
+  CHECK_THROWS_WITH_AS(parse_manifest(print(manifest)), "its manifest has a tensor whose dimensions are in no order",
+                       Damaged);
+}
+
 TEST_CASE("a manifest names files of its own folder alone, and tensors in files that it has") {
   Manifest manifest;
   for (const char* name : {"", "../x", "shard-00001-model-00001-of-00001.safetensors/", "model.safetensors",

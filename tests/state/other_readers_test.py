@@ -48,6 +48,20 @@ def with_checkpoint(folder, like):
     return tensors
 
 
+def check_rows(state, tensors):
+    """What three ranks saved: every file is one of safetensors, and a tensor is a row, whole to torch.distributed."""
+    rows = {name: tensor.flatten() for name, tensor in tensors.items() if tensor.numel()}
+    parts = {name: [] for name in rows}
+    files = sorted(state.glob("*.safetensors"))
+    assert len(files) == 3, files
+    for file in files:
+        for name, part in load_file(str(file)).items():
+            parts[name].append(part)
+    check_same({name: torch.cat(part) for name, part in parts.items()}, rows)
+    if rows:
+        check_same(with_checkpoint(state, rows), rows)
+
+
 def with_safetensors(folder):
     tensors = {}
     for file in folder.glob("*.safetensors"):
@@ -76,6 +90,7 @@ def main():
             for state in ("step-00000004", "step-00000005"):
                 check_same(with_safetensors(run / "states" / state), tensors)
                 check_same(with_checkpoint(run / "states" / state, tensors), tensors)
+            check_rows(run / "states" / "step-00000006", tensors)
     print("30 states read and written alike")
 
 

@@ -46,6 +46,25 @@ inline void save(state::StateFolder& folder, int64_t step, int life = 0) {
   writer.publish();
 }
 
+// The same state of two ranks: the first has the tensors, the other a part of a row that both share. The other's part
+// is there before the first publishes.
+inline constexpr int64_t kRowBytes = 9000;
+inline void save_on_two_ranks(state::StateFolder& folder, int64_t step, int life = 0) {
+  folder.make();
+  for (const int rank : {1, 0}) {
+    folder.set_rank({rank, 2});
+    std::vector<safetensors::Spec> specs = rank == 0 ? specs_of(step) : std::vector<safetensors::Spec>();
+    Contents contents = rank == 0 ? contents_of(step, life) : Contents();
+    const int64_t bytes = rank == 0 ? kRowBytes / 3 : kRowBytes - kRowBytes / 3;
+    specs.push_back({"row", safetensors::Dtype::u8, {bytes}});
+    contents["row"] = std::string(static_cast<size_t>(bytes), static_cast<char>(step * 16 + life));
+    StateImage image(specs, contents);
+    state::StateWriter writer(folder, step, specs, {{"row", {{kRowBytes}, {}, rank == 0 ? 0 : kRowBytes / 3}}});
+    image.write(writer, disk::kAlignment);
+    writer.publish();
+  }
+}
+
 struct Loaded {
   int64_t step = 0;
   Contents contents;
@@ -54,7 +73,7 @@ struct Loaded {
 inline Loaded load(const state::StateFolder& folder, std::optional<int64_t> step = std::nullopt) {
   Loaded loaded;
   const auto take = [&](const state::StateTensor& tensor, std::span<const char> bytes) {
-    loaded.contents[tensor.name] = {bytes.begin(), bytes.end()};
+    loaded.contents[tensor.name].append(bytes.begin(), bytes.end());  // parts in the order of the ranks
   };
   loaded.step = state::load(folder, step, {{}, take});
   return loaded;

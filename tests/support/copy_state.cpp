@@ -1,5 +1,5 @@
-// memtune-copy-state RUN STEP FILE...: saves the tensors of safetensors files as a state, reads it, and saves what was
-// read as the state of the next step; for the test with other readers.
+// memtune-copy-state RUN STEP FILE...: saves the tensors of safetensors files as a state, reads it, saves what was read
+// as the state of the next step, and as that of the one behind it on three ranks; for the test with other readers.
 #include <cstdio>
 #include <string>
 
@@ -27,6 +27,30 @@ void save(state::StateFolder& folder, int64_t step) {
   writer.publish();
 }
 
+// Of each tensor a third, as far as numbers can be divided; who has none of one leaves it out.
+void save_on_ranks(state::StateFolder& folder, int64_t step, int ranks) {
+  for (int rank = ranks - 1; rank >= 0; --rank) {
+    folder.set_rank({rank, ranks});
+    std::vector<safetensors::Spec> own;
+    test::Contents bytes;
+    state::Extents parts;
+    for (const safetensors::Spec& spec : specs) {
+      const int64_t size = safetensors::bytes_of(spec.dtype);
+      const int64_t count = static_cast<int64_t>(contents.at(spec.name).size()) / size;
+      const int64_t begin = count * rank / ranks, end = count * (rank + 1) / ranks;
+      if (begin == end) continue;
+      own.push_back({spec.name, spec.dtype, {end - begin}});
+      parts[spec.name] = {spec.shape, {}, begin};
+      bytes[spec.name] =
+          contents.at(spec.name).substr(static_cast<size_t>(begin * size), static_cast<size_t>((end - begin) * size));
+    }
+    test::StateImage image(own, bytes);
+    state::StateWriter writer(folder, step, own, parts);
+    image.write(writer, disk::kAlignment);
+    writer.publish();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -48,6 +72,7 @@ int main(int argc, char** argv) try {
                                add(tensor.name, tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()});
                              }});
   save(folder, step + 1);
+  save_on_ranks(folder, step + 2, 3);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

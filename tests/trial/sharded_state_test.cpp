@@ -1,0 +1,273 @@
+// Why: a state that several ranks saved has to be the same training on any number of them: every number of every
+// parameter, and of what the optimizer keeps of it, in its place, whoever had it and whoever gets it.
+#include <doctest/doctest.h>
+
+#include "core/state/load.h"
+#include "core/state/state_writer.h"
+#include "core/state/write.h"
+#include "core/trial/training_state.h"
+#include "tests/shard/sharded_training.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::tests {
+namespace {
+
+constexpr DecoderSizes kSizes{97, 24, 2, 4, 2, 40, 8};
+constexpr int kSteps = 3;
+
+// Two weights that lie otherwise in memory than their shape says, one of them with a dimension of one element; one that
+// is frozen, one of no element, one of a single one.
+void make_odd(program::Program& program) {
+  auto& parameters = program.state.parameters;
+  at::Tensor& turned = parameters.at(3).second;
+  turned.set_data(turned.detach().t().contiguous().t());
+  parameters.at(4).second.requires_grad_(false);
+  at::Tensor deep = at::arange(60, at::kFloat).sin().reshape({3, 1, 4, 5}).permute({2, 1, 0, 3});
+  parameters.emplace_back("deep", deep.contiguous().permute({1, 3, 0, 2}).requires_grad_());
+  parameters.emplace_back("none", at::empty({0, 3}).requires_grad_());
+  program.state.buffers.emplace_back("seen", at::zeros({3}));
+  parameters.emplace_back("one", at::full({1}, 0.25).requires_grad_());
+}
+
+// Of the whole parameter, laid out as it is; another in each step.
+at::Tensor gradient_of(const std::string& name, const at::Tensor& parameter, int step) {
+  at::Tensor values = at::arange(parameter.numel(), at::kDouble).add(static_cast<double>(name.size() + 1));
+  values = values.mul(0.37 * (step + 1)).sin().to(parameter.scalar_type());
+  at::Tensor gradient = at::empty_strided(parameter.sizes(), parameter.strides(), values.options());
+  gradient.copy_(values.reshape(parameter.sizes()));
+  return gradient;
+}
+
+// Numbers of a whole tensor as they lie in memory.
+at::Tensor in_memory_order(const at::Tensor& values, const at::Tensor& like) {
+  const at::Tensor laid = at::empty_strided(like.sizes(), like.strides(), values.options());
+  laid.copy_(values);
+  return laid.as_strided({laid.numel()}, {1});
+}
+
+using Numbers = std::map<std::string, at::Tensor>;  // in memory order, of whole tensors
+
+// A model on one rank, or what one of several has of it.
+class Trained {
+ public:
+  Trained(const ShardedTraining& training, shard::Collectives* group)
+      : program_(training.program()), facts_(program::facts(program_, program::find_blocks(program_, ""))) {
+    state_ = program_.state;
+    if (group) {
+      sharded_.emplace(program_, facts_, *group, shard::Reshard::always);
+      state_.shards = sharded_->shards();
+    }
+    std::vector<at::Tensor> trained;
+    for (const Held& held : helds()) trained.push_back(held.tensor);
+    optimizer_ = optimizer::make_optimizer({"adamw", 0.01}, trained);
+    saved_.emplace(state_, *optimizer_, c10::kCPU);
+  }
+
+  void step(int number) {
+    for (const Held& held : helds()) {
+      if (!held.tensor.requires_grad()) continue;
+      at::Tensor gradient = gradient_of(held.name, held.whole, number);
+      if (sharded_) gradient = in_memory_order(gradient, held.whole).narrow(0, held.begin, held.tensor.numel()).clone();
+      const_cast<at::Tensor&>(held.tensor).mutable_grad() = gradient;
+    }
+    optimizer_->step();
+  }
+
+  // What is here of each tensor, by its first number.
+  std::map<std::string, std::map<int64_t, at::Tensor>> numbers() const {
+    std::map<std::string, std::map<int64_t, at::Tensor>> numbers;
+    const std::vector<Held> held = helds();
+    for (size_t i = 0; i < held.size(); ++i) {
+      const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+        const bool row = sharded_ || tensor.dim() == 0;
+        numbers[name][tensor.dim() == 0 ? 0 : held[i].begin] =
+            (row ? tensor.detach().flatten() : in_memory_order(tensor.detach(), held[i].whole)).clone();
+      };
+      add(held[i].name, held[i].tensor);
+      for (const auto& [kind, tensor] : optimizer_->state(i)) add(held[i].name + " " + kind, tensor);
+    }
+    return numbers;
+  }
+
+  trial::TrainingState& saved() { return *saved_; }
+  at::Tensor buffer() const { return state_.buffers.at(0).second; }
+
+  void save(state::StateFolder& folder, int64_t step) {
+    const auto device = device::make_device("cpu");
+    const auto buffer = device->allocate_host(state::kBufferBytes);
+    const std::vector<double> losses(static_cast<size_t>(step), 0.5);
+    state::write(*device, step, saved_->parts(losses), *buffer, folder);
+  }
+
+ private:
+  struct Held {
+    std::string name;
+    at::Tensor tensor, whole;
+    int64_t begin = 0;
+  };
+  std::vector<Held> helds() const {
+    std::vector<Held> helds;
+    std::map<std::string, at::Tensor> wholes;
+    for (const auto& [name, parameter] : state_.parameters) {
+      wholes[name] = parameter;
+      if (!sharded_) helds.push_back({name, parameter, parameter});
+    }
+    if (sharded_)
+      for (const program::ParameterPiece& piece : state_.shards->pieces)
+        helds.push_back({piece.name, piece.tensor, wholes.at(piece.name), piece.begin});
+    return helds;
+  }
+
+  program::Program program_;
+  config::ProgramFacts facts_;
+  program::State state_;
+  std::optional<shard::ShardedParameters> sharded_;
+  std::unique_ptr<optimizer::Optimizer> optimizer_;
+  std::optional<trial::TrainingState> saved_;
+};
+
+struct Bench {
+  ShardedTraining training{kSizes, make_odd};
+  test::ScratchFolder scratch;
+  std::mutex mutex;
+  std::map<std::string, std::map<int64_t, at::Tensor>> parts;
+
+  std::filesystem::path run(int ranks) const { return scratch.path / std::to_string(ranks); }
+
+  void on(int ranks, const std::function<void(Trained&, state::StateFolder&)>& use) {
+    parts.clear();
+    const auto rank = [&](shard::Collectives* group) {
+      std::optional<Trained> trained;
+      {
+        const std::lock_guard lock(mutex);  // weights are drawn from the one generator
+        trained.emplace(training, group);
+      }
+      state::StateFolder folder(run(ranks));
+      folder.set_rank({group ? group->rank() : 0, ranks});
+      std::filesystem::create_directories(folder.root());
+      use(*trained, folder);
+      const std::lock_guard lock(mutex);
+      for (const auto& [name, of_name] : trained->numbers())
+        for (const auto& [begin, numbers] : of_name) parts[name][begin] = numbers;
+    };
+    if (ranks == 1) return rank(nullptr);
+    on_ranks(ranks, [&](shard::Collectives& group) {
+      const at::Tensor all = at::empty({group.size()});
+      group.all_gather(all, at::zeros({1}), "meeting")->wait();  // nobody is done before the last has come
+      rank(&group);
+    });
+  }
+
+  Numbers joined() const {
+    Numbers joined;
+    for (const auto& [name, of_name] : parts) {
+      std::vector<at::Tensor> rows;
+      for (const auto& [begin, numbers] : of_name) rows.push_back(numbers);
+      const at::Tensor row = at::cat(rows);
+      if (!name.starts_with("none")) joined[name] = row;  // no rank has a piece of nothing
+    }
+    return joined;
+  }
+};
+
+std::string difference(const Numbers& a, const Numbers& b) {
+  if (a.size() != b.size()) return std::to_string(a.size()) + " tensors, not " + std::to_string(b.size());
+  for (const auto& [name, numbers] : a)
+    if (const auto other = b.find(name); other == b.end() || !at::equal(numbers, other->second)) return name;
+  return "";
+}
+
+TEST_CASE("what 1, 2, 3 or 4 ranks saved, 1, 2, 3 or 4 ranks load: the same bits, and go on alike") {
+  Bench bench;
+  const auto train = [](Trained& trained, state::StateFolder& folder) {
+    for (int i = 0; i < kSteps; ++i) trained.step(i);
+    trained.save(folder, kSteps);
+  };
+  bench.on(1, train);
+  const Numbers saved = bench.joined();
+  bench.on(1, [](Trained& trained, state::StateFolder&) {
+    for (int i = 0; i < kSteps + 1; ++i) trained.step(i);
+  });
+  const Numbers next = bench.joined();
+  REQUIRE(saved.size() > 3 * 20);
+  REQUIRE(difference(saved, next) != "");
+  for (const int ranks : {2, 3, 4}) {
+    bench.on(ranks, train);
+    CHECK(difference(saved, bench.joined()) == "");
+  }
+  for (const int from : {1, 2, 3, 4})
+    for (const int to : {1, 2, 3, 4}) {
+      CAPTURE(from);
+      CAPTURE(to);
+      const auto load = [&](Trained& trained) {
+        CHECK(trained.saved().load(state::StateFolder(bench.run(from)), {}) == std::vector<double>(kSteps, 0.5));
+      };
+      bench.on(to, [&](Trained& trained, state::StateFolder&) { load(trained); });
+      CHECK(difference(saved, bench.joined()) == "");
+      bench.on(to, [&](Trained& trained, state::StateFolder&) {
+        load(trained);
+        trained.step(kSteps);
+      });
+      CHECK(difference(next, bench.joined()) == "");
+    }
+}
+
+TEST_CASE(
+    "what ranks have of their own is named so, and goes to the ranks of the same number, others get the first's") {
+  Bench bench;
+  bench.on(3, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
+  std::map<std::string, size_t> whole;
+  state::load(state::StateFolder(bench.run(3)), {},
+              {[&](const state::Manifest& manifest) {
+                 for (const auto& tensor : manifest.tensors)
+                   if (!tensor.part) whole[tensor.name] = tensor.file;
+               },
+               {}});
+  CHECK(whole.at("random.cpu") == 0);
+  CHECK(whole.at("rank.2.random.cpu") == 2);
+  CHECK(whole.at("run.loss") == 0);
+  CHECK_FALSE(whole.contains("rank.1.run.loss"));
+}
+
+TEST_CASE(
+    "a buffer that has come to differ by rank goes to the same rank, and the first one's to those that are more") {
+  Bench bench;
+  const auto number_of = [](const state::StateFolder& folder) { return static_cast<double>(10 + folder.rank().rank); };
+  bench.on(3, [&](Trained& trained, state::StateFolder& folder) {
+    trained.buffer().fill_(number_of(folder));
+    trained.save(folder, 1);
+  });
+  for (const int ranks : {1, 2, 3, 4})
+    bench.on(ranks, [&](Trained& trained, state::StateFolder& folder) {
+      trained.saved().load(state::StateFolder(bench.run(3)), {});
+      const double expected = folder.rank().rank < 3 ? number_of(folder) : 10.0;
+      CHECK(trained.buffer().eq(expected).all().item<bool>());
+    });
+}
+
+TEST_CASE("a state of another model is refused on any number of ranks, with what differs of whole tensors") {
+  Bench bench;
+  bench.on(2, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
+  Bench other;
+  DecoderSizes wider = kSizes;
+  wider.mlp = 48;
+  other.training = ShardedTraining(wider, make_odd);
+  for (const int ranks : {1, 3})
+    other.on(ranks, [&](Trained& trained, state::StateFolder&) {
+      CHECK_THROWS_WITH_AS(trained.saved().load(state::StateFolder(bench.run(2)), {}),
+                           doctest::Contains("F32[40,24] there and F32[48,24] here"), UsageError);
+    });
+  Bench turned;
+  turned.training = ShardedTraining(kSizes, [](program::Program& program) {
+    make_odd(program);
+    at::Tensor& straight = program.state.parameters.at(3).second;
+    straight.set_data(straight.detach().contiguous());
+  });
+  turned.on(1, [&](Trained& trained, state::StateFolder&) {
+    CHECK_THROWS_WITH_AS(trained.saved().load(state::StateFolder(bench.run(2)), {}),
+                         doctest::Contains("lies in memory in another order"), UsageError);
+  });
+}
+
+}  // namespace
+}  // namespace memtune::tests
