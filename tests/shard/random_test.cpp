@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/shard/written_programs.h"
 #include "tests/support/random_drive.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -67,14 +68,15 @@ class RankOfPrograms {
   RankOfPrograms(shard::Collectives& group, std::filesystem::path progress)
       : group_(group), progress_(std::move(progress)) {}
 
-  void run(uint64_t seed) {
-    const RandomProgram program = random_program(seed);
+  void run(const RandomProgram& program) {
+    const uint64_t seed = program.seed;
     const Rank rank{&group_, branches_by_data(program)};
     std::unique_ptr<Subject> whole, subject;
     try {
       whole = std::make_unique<Subject>(program, rank);
       subject = std::make_unique<Subject>(program, rank);
-    } catch (const DoesNotRun&) {
+    } catch (const DoesNotRun& error) {
+      reason_ = error.what();
     }
     if (any_rank(group_, !subject)) return;
     Random random(seed + static_cast<uint64_t>(group_.size()));
@@ -90,6 +92,7 @@ class RankOfPrograms {
     alike += rank.alike;
   }
 
+  const std::string& reason() const { return reason_; }  // why the last one did not run
   int programs = 0, alike = 0;
 
  private:
@@ -105,7 +108,7 @@ class RankOfPrograms {
 
   shard::Collectives& group_;
   std::filesystem::path progress_;
-  std::string at_;
+  std::string at_, reason_;
 };
 
 std::filesystem::path progress_of(const std::filesystem::path& meeting, int rank) {
@@ -121,10 +124,15 @@ void run_as_rank(const std::string& which) {
   RankOfPrograms rank(*group, progress_of(meeting, number));
   const uint64_t first = from_environment("MEMTUNE_RANDOM_SEED", 1), step = group->size() == 2 ? 1 : 5;
   const uint64_t end = first + from_environment("MEMTUNE_RANDOM_PROGRAMS", 100);
-  for (uint64_t seed = first; seed < end; seed += step) rank.run(seed);
+  for (uint64_t seed = first; seed < end; seed += step) rank.run(random_program(seed));
   const int count = static_cast<int>((end - first + step - 1) / step);
   CHECK(rank.programs * 20 >= count * 18);  // the others do not run at all
   CHECK(rank.alike * 2 <= count + 2);
+  for (const RandomProgram& program : written_programs()) {
+    const int before = rank.programs;
+    if (group->size() == 2) rank.run(program);
+    if (group->size() == 2) CHECK_MESSAGE(rank.programs == before + 1, rank.reason() << "\n" << program.text());
+  }
   MESSAGE(rank.programs << kRan << rank.alike << " of them with one batch for all ranks");
 }
 
