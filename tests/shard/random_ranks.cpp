@@ -3,18 +3,12 @@
 
 #include <limits>
 
+#include "tests/shard/joined_gradients.h"
 #include "tests/support/random_drive.h"
 #include "tests/support/training.h"
 
 namespace memtune::tests {
 namespace {
-
-// Of each rank its row, as long as that of the others.
-at::Tensor rows_of_all(shard::Collectives& group, const at::Tensor& row) {
-  const at::Tensor all = at::empty({group.size() * row.numel()}, row.options());
-  group.all_gather(all, row.contiguous(), "a test")->wait();
-  return all.view({group.size(), row.numel()});
-}
 
 at::Tensor floats(const std::string& bytes) {
   return at::from_blob(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size() / sizeof(float))}).clone();
@@ -72,31 +66,11 @@ void Subject::take_mean_gradients() {
   }
 }
 
-// By the order of the program's parameters; a rank may have no piece of one.
 NamedTensors Subject::joined_gradients() const {
+  if (sharded_) return tests::joined_gradients(*rank_.group, program_.state.parameters, parameters_);
   NamedTensors joined;
-  std::vector<int64_t> lengths;
-  std::vector<at::Tensor> own;
-  for (const auto& [name, parameter] : program_.state.parameters) {
-    if (!parameter.requires_grad()) continue;
-    joined.emplace_back(name, sharded_ ? at::Tensor() : parameter.grad().flatten());
-    if (!sharded_) continue;
-    own.push_back(at::zeros({parameter.numel()}));
-    lengths.push_back(0);
-    for (const auto& [of, piece] : parameters_)
-      if (of == name) own.back().narrow(0, 0, lengths.back() = piece.numel()).copy_(piece.grad());
-  }
-  if (!sharded_) return joined;
-  const at::Tensor rows = rows_of_all(*rank_.group, at::cat(own));
-  const at::Tensor all_lengths = rows_of_all(*rank_.group, at::tensor(lengths, at::kLong));
-  int64_t begin = 0;
-  for (size_t i = 0; i < joined.size(); ++i) {
-    std::vector<at::Tensor> parts;
-    for (int64_t rank = 0; rank < rows.size(0); ++rank)
-      parts.push_back(rows[rank].narrow(0, begin, all_lengths[rank][static_cast<int64_t>(i)].item<int64_t>()));
-    joined[i].second = at::cat(parts);
-    begin += own[i].numel();
-  }
+  for (const auto& [name, parameter] : parameters_)
+    if (parameter.requires_grad()) joined.emplace_back(name, parameter.grad().flatten());
   return joined;
 }
 

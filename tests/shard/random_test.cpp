@@ -4,8 +4,6 @@
 //
 //   MEMTUNE_RANDOM_PROGRAMS=1000    how many programs on two ranks, a fifth on three and on four; 100 without it
 //   MEMTUNE_RANDOM_SEED=17          the first one's seed; 1 without it
-//
-// A rank is this program, started again with MEMTUNE_TEST_RANK.
 #include "tests/support/random.h"
 
 #include <ATen/ATen.h>
@@ -17,22 +15,16 @@
 #include <fstream>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "tests/shard/rank_processes.h"
 #include "tests/shard/written_programs.h"
 #include "tests/support/random_drive.h"
-#include "tests/support/run_program.h"
-#include "tests/support/training.h"
 
 namespace memtune::tests {
 namespace {
 
-constexpr char kTestCase[] =
-    "random programs on several ranks: gradients of one rank with all batches under every placement";
-constexpr char kRankVariable[] = "MEMTUNE_TEST_RANK";  // "1/3 FILE": of three, which meet by the file
-constexpr char kRan[] = " programs ran, ";
 constexpr int kPlacements = 5;  // of a program
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -111,18 +103,10 @@ class RankOfPrograms {
   std::string at_, reason_;
 };
 
-std::filesystem::path progress_of(const std::filesystem::path& meeting, int rank) {
-  return meeting.parent_path() / ("at" + std::to_string(rank));
-}
-
-void run_as_rank(const std::string& which) {
+void train(shard::Collectives& group, const std::filesystem::path& progress) {
   at::set_num_threads(1);
-  const size_t slash = which.find('/'), space = which.find(' ');
-  const int number = std::stoi(which), size = std::stoi(which.substr(slash + 1));
-  const std::string meeting = which.substr(space + 1);
-  const auto group = shard::connect_by_gloo({number, size, meeting, std::chrono::seconds(60)});
-  RankOfPrograms rank(*group, progress_of(meeting, number));
-  const uint64_t first = from_environment("MEMTUNE_RANDOM_SEED", 1), step = group->size() == 2 ? 1 : 5;
+  RankOfPrograms rank(group, progress);
+  const uint64_t first = from_environment("MEMTUNE_RANDOM_SEED", 1), step = group.size() == 2 ? 1 : 5;
   const uint64_t end = first + from_environment("MEMTUNE_RANDOM_PROGRAMS", 100);
   for (uint64_t seed = first; seed < end; seed += step) rank.run(random_program(seed));
   const int count = static_cast<int>((end - first + step - 1) / step);
@@ -130,37 +114,16 @@ void run_as_rank(const std::string& which) {
   CHECK(rank.alike * 2 <= count + 2);
   for (const RandomProgram& program : written_programs()) {
     const int before = rank.programs;
-    if (group->size() == 2) rank.run(program);
-    if (group->size() == 2) CHECK_MESSAGE(rank.programs == before + 1, rank.reason() << "\n" << program.text());
+    if (group.size() == 2) rank.run(program);
+    if (group.size() == 2) CHECK_MESSAGE(rank.programs == before + 1, rank.reason() << "\n" << program.text());
   }
-  MESSAGE(rank.programs << kRan << rank.alike << " of them with one batch for all ranks");
-}
-
-// What it printed, where it failed or did nothing.
-std::string failure_of_rank(int rank, int size, const std::filesystem::path& folder) {
-  const std::string me = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string log = (folder / ("log" + std::to_string(rank))).string();
-  const std::filesystem::path meeting = folder / "meeting";
-  const std::string which = std::to_string(rank) + "/" + std::to_string(size) + " " + meeting.string();
-  const std::string line = std::string(kRankVariable) + "='" + which + "' exec '" + me + "' --test-case='" + kTestCase +
-                           "' >'" + log + "' 2>&1";
-  const int status = std::system(line.c_str());
-  const std::string text = test::slurp(log);
-  if (status == 0 && text.find(kRan) != std::string::npos) return "";
-  return "rank " + which + " ended behind " + test::slurp(progress_of(meeting, rank)) + ": " + text;
+  MESSAGE(rank.programs << " programs, " << rank.alike << " of them with one batch for all ranks");
 }
 
 TEST_CASE("random programs on several ranks: gradients of one rank with all batches under every placement") {
-  if (const char* which = std::getenv(kRankVariable)) return run_as_rank(which);
-  for (const int size : {2, 3, 4}) {
-    const test::ScratchFolder folder;
-    std::vector<std::string> failures(static_cast<size_t>(size));
-    std::vector<std::thread> ranks;
-    for (int i = 0; i < size; ++i)
-      ranks.emplace_back([&, i] { failures[static_cast<size_t>(i)] = failure_of_rank(i, size, folder.path); });
-    for (std::thread& rank : ranks) rank.join();
-    for (const std::string& failure : failures) CHECK(failure == "");
-  }
+  for (const int size : {2, 3, 4})
+    on_rank_processes("random programs on several ranks: gradients of one rank with all batches under every placement",
+                      size, train);
 }
 
 }  // namespace
