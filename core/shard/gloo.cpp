@@ -92,6 +92,10 @@ class GlooCollectives final : public Collectives {
 
 }  // namespace
 
+bool tells_of_different_orders(const std::exception& error) {
+  return std::string(error.what()).find("Received data size doesn't match expected size") != std::string::npos;
+}
+
 std::unique_ptr<Collectives> connect_by_gloo(const GroupSettings& settings) {
   return std::make_unique<GlooCollectives>(settings);
 }

@@ -154,10 +154,7 @@ bool ShardedParameters::any_rank(bool here) { return of_all_ranks(here ? 1 : 0, 
 
 // Two units of one size would be taken for each other without a word.
 void ShardedParameters::check_order() {
-  if (!(of_all_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>())
-    throw Error(
-        "the ranks have read parameters in different orders: the model's branches differ by its data, and it cannot be "
-        "sharded");
+  if (!(of_all_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>()) throw Error(kOrdersDiffer);
 }
 
 // --- a step ----------------------------------------------------------------------------------------------------------
