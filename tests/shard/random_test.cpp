@@ -25,7 +25,7 @@
 namespace memtune::tests {
 namespace {
 
-constexpr int kPlacements = 5;  // of a program
+constexpr int kPlacements = 4;  // of a program
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
