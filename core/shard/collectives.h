@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,13 @@ class RankLost : public Error {
  public:
   using Error::Error;
 };
+
+// Ranks ask for different things. Of one size it is told behind a pass; otherwise a thread of Gloo's throws, which ends
+// the process: who may set its terminate handler asks whether it was that.
+inline constexpr char kOrdersDiffer[] =
+    "the ranks have read parameters in different orders: the model's branches differ by its data, and it cannot be "
+    "sharded";
+bool tells_of_different_orders(const std::exception& error);
 
 class Collective {
  public:

@@ -1,6 +1,8 @@
 // The one source that knows c10d, whose headers are slow to compile.
 #define USE_C10D_GLOO
 
+#include <ATen/ops/view_as_real.h>
+
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -27,6 +29,9 @@ std::string seconds_text(std::chrono::milliseconds time) {
     throw RankLost(rank + " lost another rank in the " + what);
   }
 }
+
+// Gloo sums no complex numbers.
+at::Tensor reals_of(const at::Tensor& row) { return row.is_complex() ? at::view_as_real(row).view(-1) : row; }
 
 class GlooCollective final : public Collective {
  public:
@@ -63,14 +68,14 @@ class GlooCollectives final : public Collectives {
   int size() const override { return settings_.size; }
 
   CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) override {
-    at::Tensor output = whole, input = part;
+    at::Tensor output = whole.view(at::kByte), input = part.view(at::kByte);  // Gloo knows few types
     c10d::AllgatherOptions options;
     options.asyncOp = true;
     return start(group_->_allgather_base(output, input, options), "all-gather of " + what);
   }
 
   CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
-    at::Tensor output = part, input = whole;
+    at::Tensor output = reals_of(part), input = reals_of(whole);
     c10d::ReduceScatterOptions options;
     options.asyncOp = true;
     return start(group_->_reduce_scatter_base(output, input, options), "reduce-scatter of " + what);
@@ -86,6 +91,10 @@ class GlooCollectives final : public Collectives {
 };
 
 }  // namespace
+
+bool tells_of_different_orders(const std::exception& error) {
+  return std::string(error.what()).find("Received data size doesn't match expected size") != std::string::npos;
+}
 
 std::unique_ptr<Collectives> connect_by_gloo(const GroupSettings& settings) {
   return std::make_unique<GlooCollectives>(settings);

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -13,25 +12,14 @@
 #include "core/base/elapsed.h"
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
-#include "core/program/tensors.h"
 #include "core/shard/units.h"
 
 namespace memtune::shard {
-
-using program::Stack;
 
 namespace {
 
 // So often in one pass a unit is freed and gathered again; beyond that its readers are interleaved with others'.
 constexpr int kMostReturns = 1;
-
-// What an embedding saves are the rows that it was asked for.
-bool reads_in_backward(const program::Op& op) { return op.name != "aten::embedding"; }
-
-void add_missing(std::vector<int>& units, const std::vector<int>& more) {
-  for (const int unit : more)
-    if (std::ranges::count(units, unit) == 0) units.push_back(unit);
-}
 
 }  // namespace
 
@@ -48,18 +36,6 @@ struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradH
 
   ShardedParameters& owner;
   size_t flat;
-};
-
-struct ShardedParameters::NeededNode final : torch::autograd::FunctionPreHook {
-  NeededNode(ShardedParameters& owner, Units units) : owner(owner), units(std::move(units)) {}
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
-    owner.read_by_node_ = units;
-    owner.need(units, {});
-    return gradients;
-  }
-
-  ShardedParameters& owner;
-  Units units;
 };
 
 ShardedParameters::ShardedParameters(const program::Program& program, const config::ProgramFacts& facts,
@@ -98,43 +74,6 @@ int64_t ShardedParameters::gathered_now_bytes() const {
   for (const Flat& flat : flats_) bytes += flat.parameter->allocated() ? flat.parameter->whole_bytes() : 0;
   return bytes;
 }
-
-// --- who reads what --------------------------------------------------------------------------------------------------
-
-ShardedParameters::Units ShardedParameters::units_in(const Stack& tensors) const {
-  Units units;
-  program::for_each_tensor(tensors, [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.has_storage()) return;
-    const auto found = unit_of_.find(tensor.storage().unsafeGetStorageImpl());
-    if (found != unit_of_.end() && std::ranges::count(units, found->second) == 0) units.push_back(found->second);
-  });
-  return units;
-}
-
-// What an op wrote into gathered memory would be gone with it.
-void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
-  for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i)
-    if (op.writes[i] && !units_in({inputs[i]}).empty())
-      throw UsageError(op.name + (op.source.empty() ? "" : " at " + op.source) +
-                       " writes into a parameter: the model cannot be sharded");
-  read_ = units_in(inputs);
-  need(read_, {});
-}
-
-// The node of an output runs before all others that the op has made; it may be another op's, whose output this one
-// hands on, and then reads that one's units too. A view of a parameter needs no bytes.
-void ShardedParameters::after(const program::Op& op, const Stack& outputs) {
-  if (read_.empty() || !reads_in_backward(op)) return;
-  program::for_each_tensor(outputs, [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.grad_fn()) return;
-    if (tensor.has_storage() && unit_of_.count(tensor.storage().unsafeGetStorageImpl()) > 0) return;
-    for (const auto& hook : tensor.grad_fn()->pre_hooks())
-      if (auto* needed = dynamic_cast<NeededNode*>(hook.get())) return add_missing(needed->units, read_);
-    tensor.grad_fn()->add_pre_hook(std::make_unique<NeededNode>(*this, read_));
-  });
-}
-
-void ShardedParameters::before_rerun(const Stack& inputs) { need(units_in(inputs), read_by_node_); }
 
 // --- gathering -------------------------------------------------------------------------------------------------------
 
@@ -215,10 +154,7 @@ bool ShardedParameters::any_rank(bool here) { return of_all_ranks(here ? 1 : 0, 
 
 // Two units of one size would be taken for each other without a word.
 void ShardedParameters::check_order() {
-  if (!(of_all_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>())
-    throw Error(
-        "the ranks have read parameters in different orders: the model's branches differ by its data, and it cannot be "
-        "sharded");
+  if (!(of_all_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>()) throw Error(kOrdersDiffer);
 }
 
 // --- a step ----------------------------------------------------------------------------------------------------------

@@ -103,6 +103,7 @@ class ShardedParameters final : public program::ParameterSource {
 
   void add_unit(const std::string& name, const program::NamedTensors& parameters);
   Units units_in(const program::Stack& tensors) const;
+  void need_in_backward(const at::Tensor& made);
   void need(const Units& units, const Units& kept);
   void enter(int unit);
   void gather(int unit);
@@ -128,6 +129,7 @@ class ShardedParameters final : public program::ParameterSource {
   UnitOrder forward_, backward_;
   UnitOrder* order_ = nullptr;  // of the pass that runs; null: none does
   Units read_;                  // by the op that runs
+  program::Stack written_;      // by it
   Units read_by_node_;          // of backward, that runs: while it runs ops again it has not read all of them yet
   Reduction reduction_;         // under way, or none
   int64_t order_hash_ = 0;      // of all collectives so far

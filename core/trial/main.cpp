@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <new>
@@ -56,6 +57,25 @@ void begin(const memtune::config::TrialRequest& request, std::vector<std::filesy
   memtune::trial::end_with_reader_of(memtune::config::kFrameDescriptor);
 }
 
+// Gloo's threads end the process where ranks ask for different things: the reason is told first.
+void tell_of_different_orders(Frames& frames) {
+  static Frames* told = nullptr;
+  static std::terminate_handler former = nullptr;
+  told = &frames;
+  former = std::set_terminate([] {
+    try {
+      if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    } catch (const std::exception& error) {
+      if (memtune::shard::tells_of_different_orders(error)) {
+        told->send({{"frame", "error"}, {"message", memtune::shard::kOrdersDiffer}});
+        std::_Exit(1);
+      }
+    } catch (...) {
+    }
+    former();
+  });
+}
+
 // Before the process may open connections no more; null: there is one rank.
 std::unique_ptr<memtune::shard::Collectives> meet(const memtune::config::TrialRequest& request) {
   const auto& training = request.training;
@@ -79,6 +99,7 @@ std::shared_ptr<memtune::trial::Runner> endless(std::unique_ptr<memtune::trial::
 void run_trial(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::TrialRequest>(path);
   auto ranks = meet(request);
+  if (ranks) tell_of_different_orders(frames);
   begin(request);
   frames.phase("load", 1, 1);
   const auto runner = endless(memtune::trial::make_runner(request, std::move(ranks)), request.training.ranks);

@@ -125,6 +125,54 @@ def check_saves(folder):
     assert not os.path.exists(os.path.join(run, "saving"))
 
 
+BRANCHES = """
+import torch
+
+class Block(torch.nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.up = torch.nn.Parameter(torch.randn(width, 5))
+        self.down = torch.nn.Parameter(torch.randn(5, width))
+    def forward(self, x):
+        return x + torch.tanh(x @ self.up.t()) @ self.down.t()
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l0, self.l1, self.l2, self.l3 = Block(7), Block(40), Block(7), Block(13)
+    def forward(self, x):
+        x = self.l0(x)
+        if bool(x.sum() > 0.0):
+            x = self.l1(x)
+        else:
+            x = self.l2(x)
+        return (self.l3(x) ** 2).mean()
+
+torch.manual_seed(0)
+torch.jit.script(Model()).save("branches.pt")
+"""
+
+
+def check_branches(folder):
+    """Blocks of different sizes, of which each rank reads another: some Gloo threads throw, and the reason is told."""
+    with open(os.path.join(folder, "branches.py"), "w") as file:
+        file.write(BRANCHES)
+    subprocess.run([sys.executable, "branches.py"], cwd=folder, check=True)
+    reasons = []
+    for seed in range(3):
+        run = os.path.join(folder, f"branches{seed}")
+        subprocess.run([MEMTUNE, "sweep", "--model", os.path.join(folder, "branches.pt"), "--device", "cpu", "--ranks",
+                        "3", "--input", "x:float32[2,5]", "--loss", "returned", "--blocks", "l*", "--strategy", "none",
+                        "--rounds", "1", "--rank-timeout", "5s", "--seed", str(seed), "--out", run, "-q"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        trial = trial_of(run)
+        if trial["outcome"] != "ok":
+            reasons.append((trial["outcome"], trial["reason"]))
+    assert reasons, "no seed has branches that differ"
+    for outcome, reason in reasons:
+        assert outcome == "error" and "the ranks have read parameters in different orders" in reason, (outcome, reason)
+
+
 def check_refusals(folder):
     for more, words in ((("--optimizer", "adafactor"), "--optimizer adafactor is not sharded"),
                         (("--max-grad-norm", "1"), "--max-grad-norm does not go with several ranks"),
@@ -140,6 +188,7 @@ def check_refusals(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_refusals(folder)
+        check_branches(folder)
         for ranks in (2, 4):
             check_joined(folder, ranks, check_sweep(folder, ranks))
         check_saves(folder)

@@ -25,6 +25,28 @@ TEST_CASE("parts are gathered in the order of the ranks, and sums scattered in i
   }
 }
 
+TEST_CASE("what is gathered may be of any type, and sums complex") {
+  for (const at::ScalarType type : {at::kBool, at::kShort, at::kLong, at::kHalf, at::kBFloat16, at::kFloat8_e4m3fn,
+                                    at::kDouble, at::kComplexFloat}) {
+    CAPTURE(c10::toString(type));
+    on_ranks(3, [&](shard::Collectives& group) {
+      const at::Tensor part = at::arange(group.rank(), group.rank() + 4).to(type);
+      const at::Tensor whole = at::empty({12}, part.options());
+      group.all_gather(whole, part, "a unit")->wait();
+      const auto rows = whole.to(at::kComplexDouble).view({3, 4});
+      for (int rank = 0; rank < 3; ++rank)
+        CHECK(at::equal(rows[rank], at::arange(rank, rank + 4).to(type).to(at::kComplexDouble)));
+    });
+  }
+  on_ranks(3, [&](shard::Collectives& group) {
+    const at::Tensor whole = at::complex(at::arange(6.0f), at::arange(6.0f) * (group.rank() + 1));
+    const at::Tensor part = at::empty({2}, whole.options());
+    group.reduce_scatter(part, whole.clone(), "a unit")->wait();
+    const at::Tensor own = at::arange(6.0f).narrow(0, 2 * group.rank(), 2);
+    CHECK(at::equal(part, at::complex(own * 3, own * 6)));
+  });
+}
+
 TEST_CASE("sums have the same bits each time") {
   std::vector<at::Tensor> sums;
   for (int repetition = 0; repetition < 3; ++repetition) {

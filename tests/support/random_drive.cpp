@@ -121,7 +121,10 @@ class Driver {
   using When = Saboteur::When;
 
   Driver(Subject& subject, step::Executor* executor)
-      : subject_(subject), executor_(executor), interpreter_(subject.program_) {}
+      : subject_(subject), executor_(executor), interpreter_(subject.program_), sharded_(subject.sharded_.get()) {
+    interpreter_.set_parameters(sharded_);
+    if (executor) executor->set_parameters(sharded_);
+  }
 
   Seen drive(Mode mode, uint64_t choice) {
     reset();
@@ -137,6 +140,15 @@ class Driver {
       case Mode::evaluation_inside: step(Walk::after_evaluation); break;
       case Mode::dropped: step(Walk::none), step(); break;
     }
+    clear_gradients();
+    return std::move(seen_);
+  }
+
+  // Gradients are those of whole parameters, of all ranks together.
+  Seen drive_joined(int steps) {
+    reset();
+    joined_ = true;
+    for (int i = 0; i < steps; ++i) step(), learn();
     clear_gradients();
     return std::move(seen_);
   }
@@ -159,7 +171,7 @@ class Driver {
 
   void reset() {
     at::NoGradGuard no_grad;
-    at::manual_seed(subject_.source_.seed);
+    at::manual_seed(subject_.source_.seed + 7919 * static_cast<uint64_t>(subject_.rank_.number()));
     for (const auto& [tensor, before] : subject_.state_) tensor.copy_(before);
     clear_gradients();
   }
@@ -170,15 +182,15 @@ class Driver {
   void learn() {
     const at::NoGradGuard no_grad;
     for (auto& [name, parameter] : subject_.parameters_)
-      if (parameter.grad().defined()) parameter.sub_(parameter.grad(), 0.1);
+      if (parameter.grad().defined()) parameter.sub_(parameter.grad(), 0.125);
   }
 
   void see(const std::string& name, const std::string& bytes) { seen_.emplace_back(name, bytes); }
   void see(const std::string& name, const at::Tensor& tensor) { see(name, bytes_of(tensor)); }
 
   std::vector<IValue> make_inputs() {
-    at::Tensor x = (subject_.model_.inputs[0] + 0.25 * steps_++).requires_grad_(subject_.source_.input_needs_grad);
-    return {x, subject_.model_.inputs[1].clone(), subject_.model_.inputs[2].clone()};
+    const std::vector<at::Tensor> inputs = subject_.inputs(steps_++);
+    return {inputs.begin(), inputs.end()};
   }
 
   Losses forward(const std::vector<IValue>& inputs, step::Executor* executor, When when = When::never) {
@@ -186,6 +198,7 @@ class Driver {
     const autograd::AutocastScope autocast(device::torch_device(test_device()).type(),
                                            autocast_of(subject_.source_.autocast));
     if (executor) executor->begin_step();
+    if (sharded_) sharded_->begin_forward();
     const autograd::HookScope hooks(executor);
     const IValue answer = script_ ? subject_.model_.module.forward(inputs) : interpreter_.run(inputs, &observer);
     if (executor) executor->end_forward();
@@ -197,12 +210,14 @@ class Driver {
   void step(Walk walk = Walk::once, When when = When::never) {
     if (failed_) return;
     clear_gradients();
+    if (sharded_) sharded_->begin_step();
     const std::vector<IValue> inputs = make_inputs();
     try {
       const Losses losses = forward(inputs, executor_, when);
       see("loss", losses.first);
       see("second loss", losses.second);
       backward(losses, walk);
+      if (joined_ && !sharded_) subject_.take_mean_gradients();
     } catch (const Sabotage&) {
       see("the op that raised", "");
     } catch (const std::exception& error) {
@@ -213,6 +228,7 @@ class Driver {
 
   void see_error(const std::exception& error) {
     failed_ = true;
+    if (sharded_) sharded_->drop();
     const std::string text = error.what();
     const bool refused = text.find("modified by an inplace operation") != std::string::npos;
     see(refused ? "refusal" : "error", refused ? "" : text.substr(0, text.find('\n')));
@@ -222,15 +238,20 @@ class Driver {
     if (walk == Walk::none) return;
     if (walk == Walk::after_evaluation) evaluate_beside();
     const bool second = losses.second.requires_grad();
-    if (walk == Walk::twice || (walk == Walk::both_losses && second))
-      autograd::backward(losses.first, /*retain_graph=*/true);
-    if (walk == Walk::both_losses && second) return autograd::backward(losses.second);
-    autograd::backward(losses.first);
+    if (walk == Walk::twice || (walk == Walk::both_losses && second)) backward(losses.first, /*again=*/true);
+    backward(walk == Walk::both_losses && second ? losses.second : losses.first, /*again=*/false);
+  }
+
+  void backward(const at::Tensor& loss, bool again) {
+    if (sharded_) sharded_->begin_backward();
+    autograd::backward(loss, again);
+    if (sharded_) sharded_->end_backward();
   }
 
   void evaluate() {
     if (failed_) return;
     const at::NoGradGuard no_grad;
+    if (sharded_) sharded_->begin_step();
     see("evaluation", forward(make_inputs(), executor_).first);
   }
 
@@ -248,27 +269,38 @@ class Driver {
 
   void see_everything(const at::Tensor& input_gradient) {
     see("gradient of x", input_gradient);
-    for (const auto& [name, parameter] : subject_.parameters_) see("gradient of " + name, parameter.grad());
+    see_gradients();
     for (const at::Tensor& buffer : subject_.model_.module.buffers()) see("a buffer", buffer);
     see("generator", at::globalContext().defaultGenerator(device::torch_device(test_device())).get_state());
+  }
+
+  void see_gradients() {
+    if (joined_ && !failed_) {
+      for (const auto& [name, gradient] : subject_.joined_gradients()) see("gradient of " + name, gradient);
+      return;
+    }
+    for (const auto& [name, parameter] : subject_.parameters_) see("gradient of " + name, parameter.grad());
   }
 
   Subject& subject_;
   step::Executor* executor_;
   program::Interpreter interpreter_;
-  bool script_ = false, failed_ = false;
+  shard::ShardedParameters* sharded_;
+  bool script_ = false, failed_ = false, joined_ = false;
   int steps_ = 0;
   uint64_t choice_ = 0, ops_ = 0;
   Seen seen_;
 };
 
-Subject::Subject(const RandomProgram& source)
+Subject::Subject(const RandomProgram& source, Rank rank)
     : source_(source),
+      rank_(rank),
       model_(build(source, device_of_poisoned_memory())),
       program_(tests::lower(model_.module, frontend::Loss::none, "", device::torch_device(test_device()))),
       facts_(program::facts(program_, program::find_blocks(program_, "block*"))) {
   for (const auto& parameter : model_.module.named_parameters())
-    parameters_.emplace_back(parameter.name, parameter.value);
+    if (!rank_.group) parameters_.emplace_back(parameter.name, parameter.value);
+  if (rank_.group) parameters_ = program_.state.parameters;
   for (const at::Tensor& buffer : model_.module.buffers()) state_.emplace_back(buffer, buffer.clone());
   for (const auto& [name, parameter] : parameters_) state_.emplace_back(parameter, parameter.detach().clone());
   Driver plain(*this, nullptr);
@@ -278,6 +310,13 @@ Subject::Subject(const RandomProgram& source)
     if (name == "error") throw DoesNotRun(bytes);
     refused_ = refused_ || name == "refusal";
   }
+}
+
+// x, y and ids, of this rank.
+std::vector<at::Tensor> Subject::inputs(int step) const {
+  const int rank = rank_.number();
+  const at::Tensor x = (model_.inputs[0].roll(rank, 0) * (1 - 0.25 * rank) + 0.25 * step).detach();
+  return {x.requires_grad_(source_.input_needs_grad), model_.inputs[1] + 0.5 * rank, (model_.inputs[2] + rank) % kRows};
 }
 
 config::Plan Subject::plan(const Placement& placement) const {
@@ -294,6 +333,8 @@ const Seen& Subject::expected(Mode mode, uint64_t choice) {
   return found->second;
 }
 
+Seen Subject::drive_joined(int steps) { return Driver(*this, nullptr).drive_joined(steps); }
+
 std::string Subject::failure(const Placement& placement) {
   if (placement.strategy == kTorchScript) {
     const Seen& expected = this->expected(Mode::step, 0);
@@ -307,22 +348,29 @@ std::string Subject::failure(const Placement& placement) {
   const config::Plan plan = this->plan(placement);
   QueueDevice late(QueueDevice::Compute::caller, random.one_in(2) ? &random : nullptr);
   device::Device& device = test_device().emulated() && random.one_in(2) ? late : test_device();
-  const int64_t floor = test_device().memory().allocated;
+  const int64_t floor = device_bytes();
   step::Executor executor(program_, facts_, plan, device, test_tiers(plan));
   const Seen seen = Driver(*this, &executor).drive(placement.mode(), placement.seed);
   const std::string different = difference(expected, seen);
   return different.empty() ? held(executor, floor) : different;
 }
 
+// But for parameters that stay gathered.
+int64_t Subject::device_bytes() const {
+  return test_device().memory().allocated - (sharded_ ? sharded_->gathered_now_bytes() : 0);
+}
+
 // What the step still holds. Writes to the disk that nobody needs any more end in their own time.
-std::string Subject::held(step::Executor& executor, int64_t floor) {
+std::string Subject::held(step::Executor& executor, int64_t floor) const {
   constexpr int kMostTurns = 1000;
   int64_t in_host = 0, on_disk = 0, on_device = 0;
   for (int turn = 0; turn < kMostTurns; ++turn) {
     executor.begin_step();  // also for the values of a forward that raised
     in_host = executor.tier().pool().leased_bytes();
     on_disk = executor.tier().disk_bytes();
-    on_device = test_device().memory().allocated - floor;
+    on_device = device_bytes() - floor;
+    if (sharded_)
+      on_device = std::max<int64_t>(0, on_device);  // a collective lets go of its last few bytes when it may
     if (in_host == 0 && on_disk == 0 && on_device == 0) return "";
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -1,0 +1,87 @@
+// Which units an op reads: now, when its backward runs, and when it is run again.
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/program/tensors.h"
+#include "core/shard/sharded_parameters.h"
+
+namespace memtune::shard {
+
+using program::Stack;
+
+namespace {
+
+// What an embedding saves are the rows that it was asked for.
+bool reads_in_backward(const program::Op& op) { return op.name != "aten::embedding"; }
+
+void add_missing(std::vector<int>& units, const std::vector<int>& more) {
+  for (const int unit : more)
+    if (std::ranges::count(units, unit) == 0) units.push_back(unit);
+}
+
+}  // namespace
+
+struct ShardedParameters::NeededNode final : torch::autograd::FunctionPreHook {
+  NeededNode(ShardedParameters& owner, Units units) : owner(owner), units(std::move(units)) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    owner.read_by_node_ = units;
+    owner.need(units, {});
+    return gradients;
+  }
+
+  ShardedParameters& owner;
+  Units units;
+};
+
+ShardedParameters::Units ShardedParameters::units_in(const Stack& tensors) const {
+  Units units;
+  program::for_each_tensor(tensors, [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.has_storage()) return;
+    const auto found = unit_of_.find(tensor.storage().unsafeGetStorageImpl());
+    if (found != unit_of_.end() && std::ranges::count(units, found->second) == 0) units.push_back(found->second);
+  });
+  return units;
+}
+
+// What an op wrote into gathered memory would be gone with it.
+void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
+  written_.clear();
+  for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {
+    if (!op.writes[i]) continue;
+    if (!units_in({inputs[i]}).empty())
+      throw UsageError(op.name + (op.source.empty() ? "" : " at " + op.source) +
+                       " writes into a parameter: the model cannot be sharded");
+    written_.push_back(inputs[i]);
+  }
+  read_ = units_in(inputs);
+  need(read_, {});
+}
+
+// The node of an output runs before all others that the op has made; it may be another op's, whose output this one
+// hands on, and then reads that one's units too. A write through a view is its base's node, and the view's is none of
+// it.
+void ShardedParameters::after(const program::Op& op, const Stack& outputs) {
+  const Stack written = std::exchange(written_, {});
+  if (read_.empty() || !reads_in_backward(op)) return;
+  program::for_each_tensor(outputs, [&](const at::Tensor& tensor) { need_in_backward(tensor); });
+  program::for_each_tensor(written, [&](const at::Tensor& tensor) {
+    need_in_backward(tensor);
+    if (tensor.defined() && tensor.is_view()) need_in_backward(at::Tensor(tensor._base()));
+  });
+}
+
+// A view of a parameter needs no bytes.
+void ShardedParameters::need_in_backward(const at::Tensor& made) {
+  if (!made.defined() || !made.grad_fn()) return;
+  if (made.has_storage() && unit_of_.count(made.storage().unsafeGetStorageImpl()) > 0) return;
+  for (const auto& hook : made.grad_fn()->pre_hooks())
+    if (auto* needed = dynamic_cast<NeededNode*>(hook.get())) return add_missing(needed->units, read_);
+  made.grad_fn()->add_pre_hook(std::make_unique<NeededNode>(*this, read_));
+}
+
+void ShardedParameters::before_rerun(const Stack& inputs) { need(units_in(inputs), read_by_node_); }
+
+}  // namespace memtune::shard

@@ -1,0 +1,65 @@
+// Ranks as processes: this program, started again for the same test case with MEMTUNE_TEST_RANK. Each has random
+// numbers and a cache of casts of its own, which threads share.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/shard/collectives.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::tests {
+
+// `progress` is a file: what it says where the rank dies is told.
+using RankProcess = std::function<void(shard::Collectives&, const std::filesystem::path& progress)>;
+
+constexpr char kRankVariable[] = "MEMTUNE_TEST_RANK";  // "1/3 FILE": of three, which meet by the file
+constexpr char kRankRan[] = "this rank came to its end";
+
+inline std::filesystem::path progress_of(const std::filesystem::path& meeting, int rank) {
+  return meeting.parent_path() / ("at" + std::to_string(rank));
+}
+
+inline void run_as_rank(const std::string& which, int of, const RankProcess& rank) {
+  const int number = std::stoi(which), size = std::stoi(which.substr(which.find('/') + 1));
+  if (size != of) return;
+  const std::string meeting = which.substr(which.find(' ') + 1);
+  rank(*shard::connect_by_gloo({number, size, meeting, std::chrono::seconds(60)}), progress_of(meeting, number));
+  MESSAGE(std::string(kRankRan));
+}
+
+// What it printed, where it failed or did nothing.
+inline std::string failure_of_rank(const std::string& test_case, int rank, int size,
+                                   const std::filesystem::path& folder) {
+  const std::string me = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string log = (folder / ("log" + std::to_string(rank))).string();
+  const std::filesystem::path meeting = folder / "meeting";
+  const std::string which = std::to_string(rank) + "/" + std::to_string(size) + " " + meeting.string();
+  const std::string line = std::string(kRankVariable) + "='" + which + "' exec '" + me + "' --test-case='" + test_case +
+                           "' >'" + log + "' 2>&1";
+  const int status = std::system(line.c_str());
+  const std::string text = test::slurp(log);
+  if (status == 0 && text.find(kRankRan) != std::string::npos) return "";
+  return "rank " + which + " ended behind " + test::slurp(progress_of(meeting, rank)) + ": " + text;
+}
+
+// Runs `rank` in `size` processes. `test_case` is the name of the one that asks, without commas.
+inline void on_rank_processes(const std::string& test_case, int size, const RankProcess& rank) {
+  if (const char* which = std::getenv(kRankVariable)) return run_as_rank(which, size, rank);
+  const test::ScratchFolder folder;
+  std::vector<std::string> failures(static_cast<size_t>(size));
+  std::vector<std::thread> ranks;
+  for (int i = 0; i < size; ++i)
+    ranks.emplace_back([&, i] { failures[static_cast<size_t>(i)] = failure_of_rank(test_case, i, size, folder.path); });
+  for (std::thread& each : ranks) each.join();
+  for (const std::string& failure : failures) CHECK(failure == "");
+}
+
+}  // namespace memtune::tests
