@@ -8,6 +8,7 @@
 // so that those blocks are as asked and need not be known.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -43,9 +44,7 @@ class BlockCache {
     int64_t bytes = 0;
     uint64_t address = 0;
     int piece = kNone;
-    bool operator<(const Free& other) const {
-      return bytes != other.bytes ? bytes < other.bytes : address < other.address;
-    }
+    auto operator<=>(const Free& other) const = default;
   };
 
   int take_segment(int64_t bytes);

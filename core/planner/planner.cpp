@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <semaphore>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -161,12 +162,18 @@ void Planner::search(std::span<const PlanLimits> limits, const std::function<voi
   std::counting_semaphore<> cores(std::max(1U, std::thread::hardware_concurrency()));
   std::vector<Scores> found(limits.size(), scores_);
   std::vector<std::future<void>> searches;
-  for (size_t i = 0; i < limits.size(); ++i)
-    searches.push_back(std::async(std::launch::async, [&, i] {
+  for (size_t i = 0; i < limits.size(); ++i) {
+    const auto run = [&, i] {
       cores.acquire();
       const std::shared_ptr<void> release(nullptr, [&](void*) { cores.release(); });
       PlanSearch(*this, limits[i], found[i]).fastest();
-    }));
+    };
+    try {
+      searches.push_back(std::async(std::launch::async, run));
+    } catch (const std::system_error&) {  // no more threads: when it is waited for
+      searches.push_back(std::async(std::launch::deferred, run));
+    }
+  }
   for (size_t i = 0; i < limits.size(); ++i) {
     if (begin) begin(i);
     searches[i].get();

@@ -20,8 +20,8 @@ struct StepBeside {
   static StepBeside nothing(const config::StepCosts& costs);
 };
 
-// What was recorded less what the values of that plan held, which is played for it: as often as it takes until blocks
-// lie as they do in every later step.
+// What was recorded less what the values of that plan held, which is played for it three times: then blocks lie as in
+// the steps behind it.
 StepBeside find_beside(const StepTables& tables, const config::StepCosts& costs);
 
 }  // namespace memtune::planner

@@ -3,6 +3,11 @@
 #include <utility>
 
 namespace memtune::planner {
+namespace {
+
+constexpr size_t kMostBeside = 512;  // blocks that are told apart
+
+}  // namespace
 
 StepMemory::StepMemory(const std::vector<int64_t>& storage_bytes, BlockCache& cache) : cache_(cache) {
   for (const int64_t bytes : storage_bytes) blocks_.push_back({.asked_bytes = bytes});
@@ -17,7 +22,10 @@ StepMemory::~StepMemory() {
 // The record tells sums: what came at once is one block, and what went is the one of that size, or of the largest.
 void StepMemory::place_beside() {
   int64_t less = std::exchange(placed_bytes_, beside_bytes_) - beside_bytes_;
-  if (less < 0) return beside_.push_back(cache_.take(-less));
+  if (less < 0) {
+    if (beside_.size() < kMostBeside) beside_.push_back(cache_.take(-less));
+    return;
+  }
   const auto of_that_size = [&](const BlockCache::Block& block) {
     return block.bytes >= less && block.bytes - less <= BlockCache::kSmallSize;
   };

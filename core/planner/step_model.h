@@ -2,7 +2,7 @@
 // that one trial recorded. It is what core/step, core/checkpoint and core/offload do, without tensors.
 //
 // Memory: what the recorded step had beside the modelled values stays as it was; the values are where the plan has them
-// at that moment. A plan that moves is played twice, as it is run: the first step is learned from. Time: the measured
+// at that moment. A plan that moves is played as it is run: the first steps are learned from. Time: the measured
 // step's, and beside it what is run again and what compute waits for copies; a link whose speed is not known is
 // infinitely fast, and so is such a disk. Blocks are those of PyTorch's allocator (BlockCache), as the steps before
 // left them. Not modelled: what the allocator holds beyond blocks in use, blocks of what lives longer than a step, the

@@ -35,9 +35,19 @@ StateFile read_file(const json& value) {
   return file;
 }
 
+// Of dimensions.
+std::vector<int64_t> counts(const json& value) {
+  constexpr size_t kMostDimensions = 64;  // as of safetensors
+  if (value.size() > kMostDimensions) throw Damaged("its manifest has a tensor of too many dimensions");
+  std::vector<int64_t> counts;
+  for (const json& count : value) counts.push_back(whole(count, 0));
+  return counts;
+}
+
 std::optional<Extent> read_part(const json& value) {
   if (!value.contains("whole")) return std::nullopt;
-  Extent part{value.at("whole"), value.value("order", std::vector<int64_t>()), whole(value.at("begin"), 0)};
+  Extent part{counts(value.at("whole")), {}, whole(value.at("begin"), 0)};
+  if (value.contains("order")) part.order = counts(value.at("order"));
   std::vector<int64_t> dimensions(part.whole.size());
   std::iota(dimensions.begin(), dimensions.end(), 0);
   if (!part.order.empty() && !std::ranges::is_permutation(part.order, dimensions))

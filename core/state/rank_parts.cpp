@@ -65,6 +65,7 @@ void tell_part(StateFolder& folder, const Manifest& own) {
 
 void tell_failure(StateFolder& folder, int64_t step, const std::string& why) {
   const std::filesystem::path path = folder.path(step) / part_file(folder.rank().rank);
+  folder.files().make_folder(folder.path(step));  // the failure may be older than what it is of
   try {
     write_file(path, json{{kFailed, why}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", folder.files());
   } catch (const IoError&) {

@@ -109,6 +109,7 @@ void run_trial(const char* path, Frames& frames) {
 
 std::shared_ptr<memtune::trial::Runner> ready_runner(const memtune::config::RunRequest& request, Frames& frames) {
   auto ranks = meet(request.trial);
+  if (ranks) tell_of_different_orders(frames);
   begin(request.trial, {request.folder});
   frames.phase("load", 1, 1);
   return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);

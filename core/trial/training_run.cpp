@@ -96,6 +96,7 @@ class TrainingRun {
 
   // Each rank loads; then the first one alone changes what is there.
   void resume() {
+    await_ranks();  // all hold their locks now: nobody of an earlier run still changes what is there
     const std::vector<int64_t> there = folder_.steps();
     if (!request_.resume && !there.empty())
       throw UsageError("'" + folder_.root().string() + "' has saved states up to step " + std::to_string(there.back()) +
@@ -104,7 +105,8 @@ class TrainingRun {
       result_.loss = state_.load(folder_, request_.from);
       result_.first_step = saved_ = step();
     }
-    await_ranks();
+    for (const double other : runner_.of_all_ranks({static_cast<double>(step())}))
+      if (other != static_cast<double>(step())) throw Error("the ranks have loaded states of different steps");
     if (is_first()) leave_states_before(there);
     await_ranks();
   }

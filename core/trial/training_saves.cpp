@@ -10,7 +10,8 @@ namespace memtune::trial {
 
 state::SavingRank saving_rank(const config::RunRequest& request) {
   const config::TrainingSettings& training = request.trial.training;
-  return {request.trial.rank, training.ranks, std::chrono::milliseconds(training.rank_timeout_ms)};
+  // Shorter than the others wait for a rank that waits for parts.
+  return {request.trial.rank, training.ranks, std::chrono::milliseconds(training.rank_timeout_ms / 2)};
 }
 
 TrainingSaves::TrainingSaves(const config::RunRequest& request, Runner& runner, const TrainingState& state,

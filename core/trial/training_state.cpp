@@ -40,7 +40,7 @@ std::vector<SeenTensor> seen_by(int rank, const state::Manifest& manifest) {
   std::set<std::string> own;
   for (const state::StateTensor& tensor : manifest.tensors) {
     const std::string prefix = rank_prefix(tensor.file);
-    const bool of_rank = tensor.file > 0 && tensor.name.starts_with(prefix);
+    const bool of_rank = tensor.file > 0 && !tensor.part && tensor.name.starts_with(prefix);
     if (of_rank && tensor.file != static_cast<size_t>(rank)) continue;
     all.push_back({of_rank ? tensor.name.substr(prefix.size()) : tensor.name, &tensor});
     if (of_rank) own.insert(all.back().name);

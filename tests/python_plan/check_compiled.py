@@ -60,6 +60,22 @@ def check_choice():
         assert choose(600, 150, 150)[1] == 200
 
 
+def check_compiled_at_other_lengths():
+    """The second length compiles for any: what is saved has no number then, but one that it stands for."""
+    model = Decoder(p=0.0, n=3)
+    plan = data(3, "keep keep", compile={"left_bytes": 1 << 15, "hidden_bytes": 1 << 17})
+    torch._dynamo.reset()
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    with applied(mp, model, plan, compile=True) as run:
+        for length in (16, 24, 32, 40, 48):
+            moving = step(model, lambda m: m(plans.tokens(length=length)))
+        assert run.streams.moved_bytes > 0
+    assert 1 < counters["stats"]["unique_graphs"] <= 3, counters
+    plain = step(model, lambda m: m(plans.tokens(length=48)))
+    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(moving, plain))
+
+
 def check_compiled_for_long():
     """Dropout, evaluation in between, and memory that does not grow."""
     model = Decoder(p=0.1, n=3)

@@ -71,6 +71,9 @@ TEST_CASE("parts that are not all of one tensor, once each, are refused") {
   manifest.tensors[0].part->order = {0, 0};
   CHECK_THROWS_WITH_AS(parse_manifest(print(manifest)), "its manifest has a tensor whose dimensions are in no order",
                        Damaged);
+  manifest.tensors[0].part->order.clear();
+  manifest.tensors[0].part->whole.assign(65, 1);
+  CHECK_THROWS_WITH_AS(parse_manifest(print(manifest)), "its manifest has a tensor of too many dimensions", Damaged);
 }
 
 TEST_CASE("a manifest names files of its own folder alone, and tensors in files that it has") {

@@ -37,7 +37,8 @@ class Compiled(Plan):
         import torch._functorch.config as functorch
         from torch._inductor.compile_fx import compile_fx
         costs = {}
-        for budget, (sizes, again) in (partitions(graph, inputs) if torch.is_grad_enabled() else {}).items():
+        trains = torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
+        for budget, (sizes, again) in (partitions(graph, inputs) if trains else {}).items():
             every = {(block, number): size for block in range(len(self.blocks)) for number, size in enumerate(sizes)}
             waited = self.choose(every)[1]
             costs[budget] = again + (waited and waited / max(self.plan["compile"]["hidden_bytes"], 1) / 3)
@@ -105,7 +106,8 @@ def partitions(graph: Any, inputs: Any) -> dict[float, tuple[list[int], float]]:
     found: dict[float, tuple[list[int], float]] = {}
 
     def is_tensor(node: Any) -> bool:
-        parameter = node.op == "placeholder" and isinstance(inputs[int(node.name.split("_")[1]) - 1], nn.Parameter)
+        number = int(node.name.split("_")[1]) - 1 if node.op == "placeholder" else len(inputs)
+        parameter = number < len(inputs) and isinstance(inputs[number], nn.Parameter)
         return isinstance(node.meta.get("val"), torch.Tensor) and not parameter
 
     def partition(*args: Any, **options: Any) -> Any:
@@ -114,10 +116,10 @@ def partitions(graph: Any, inputs: Any) -> dict[float, tuple[list[int], float]]:
             with functorch.patch(activation_memory_budget=tenths / 10):
                 forward, backward = original(*args, **options)
             saved = forward.graph.find_nodes(op="output")[0].args[0][options["num_fwd_outputs"]:]
-            storages = {storage_of(n.meta["val"]): nbytes(n.meta["val"]) for n in saved if is_tensor(n)}
-            count = flops(backward.graph)
+            storages = {storage_of(n.meta["val"]): known(nbytes(n.meta["val"])) for n in saved if is_tensor(n)}
+            count = known(flops(backward.graph))
             if not found:
-                whole, backward_flops = max(flops(forward.graph) + count, 1), count
+                whole, backward_flops = max(known(flops(forward.graph)) + count, 1), count
             found[tenths / 10] = list(storages.values()), (count - backward_flops) / whole
         raise Partitioned
 
@@ -128,7 +130,12 @@ def partitions(graph: Any, inputs: Any) -> dict[float, tuple[list[int], float]]:
     return found
 
 
-def flops(graph: Any) -> int:
+def known(count: Any) -> int:
+    """Of a symbol the number that it stands for now: a comparison of it would guard the graph."""
+    return count if isinstance(count, int) else count.node.hint or 0
+
+
+def flops(graph: Any) -> Any:
     from torch.utils.flop_counter import flop_registry
     count = 0
     for node in graph.nodes:
