@@ -16,7 +16,9 @@ RECOMPUTES = ["none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "c
               "checkpoint:full,segment=2"]
 MOVES = ["checkpoint:full,inputs=host", "offload:stream", "offload:sync", "offload:group",
          "checkpoint:cheap+offload:stream,fraction=0.4"]
-FIGURES = ("peak_bytes", "recomputed_ops", "recomputed_bytes", "out_bytes", "in_bytes", "host_peak_bytes")
+COUNTS = ("recomputed_ops", "recomputed_bytes", "out_bytes")
+# Of what moves these hang on times: a value whose copy out has not ended is held, and used where it is.
+TIMED = ("peak_bytes", "in_bytes", "host_peak_bytes")
 LLAMA = {"model_type": "llama", "vocab_size": 97, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
          "num_attention_heads": 4, "num_key_value_heads": 2, "attention_dropout": 0.1, "rms_norm_eps": 1e-6,
          "max_position_embeddings": 64, "hidden_act": "silu", "tie_word_embeddings": False}
@@ -64,27 +66,31 @@ class Prediction(unittest.TestCase):
         return request["costs"]
 
     def check_costs_of(self, run, *slugs, error=0):
-        """Whatever is recorded tells the same; peaks may be wrong by that share of them."""
+        """Whatever is recorded tells the same; peaks may be wrong by that share of them, and what hangs on times by a
+        tenth: those of a busy machine are never the same twice."""
         none = self.predictions(run)
         for slug in slugs:
             rows = self.predictions(run, self.record_again(run, slug))
             for strategy, row in rows.items():
                 with self.subTest(recorded=slug, strategy=strategy):
-                    for figure in FIGURES:
+                    for figure in COUNTS + TIMED:
                         expected = none[strategy][figure]["predicted"]
-                        delta = error * expected if figure == "peak_bytes" else 0
-                        self.assertAlmostEqual(row[figure]["predicted"], expected, delta=delta, msg=figure)
+                        timed = strategy not in RECOMPUTES and figure in TIMED
+                        share = 0.1 if timed else error if figure == "peak_bytes" else 0
+                        self.assertAlmostEqual(row[figure]["predicted"], expected, delta=share * expected, msg=figure)
 
     def check_all(self, rows):
         for strategy, row in rows.items():
             with self.subTest(strategy=strategy):
-                for figure in ("recomputed_ops", "recomputed_bytes", "out_bytes"):
+                for figure in COUNTS:
                     self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
-                # Sources of copies that end sooner than on paper take less: values of some KB are gone at once.
+                # Sources of copies that end sooner than on paper take less: values of some KB are gone at once; of those
+                # that a busy machine holds up they take more.
                 if strategy in RECOMPUTES:
                     self.assertEqual(row["peak_bytes"]["predicted"], row["peak_bytes"]["measured"])
-                self.assertGreater(row["peak_bytes"]["error"], -0.01)
-                self.assertLess(row["peak_bytes"]["error"], 0.25)
+                else:
+                    self.assertGreater(row["peak_bytes"]["error"], -0.1)
+                    self.assertLess(row["peak_bytes"]["error"], 0.25)
         self.assertGreater(rows["checkpoint:full"]["recomputed_ops"]["measured"], 0)
         self.assertGreater(rows[smaller("offload:stream")]["out_bytes"]["measured"], 0)
 
@@ -139,6 +145,11 @@ class Prediction(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
+    def check_peak(self, trial):
+        """It is what was predicted; by what hangs on times it may be a little more, or less."""
+        self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
+        self.assertLessEqual(trial["predicted"]["peak_error"], 0.01, trial)
+
     def test_a_budget_finds_a_plan_that_keeps_it_as_it_was_predicted(self):
         folder = self.folder()
         run, best = (os.path.join(folder, name) for name in ("run", "best.json"))
@@ -157,7 +168,7 @@ class Prediction(unittest.TestCase):
         planned = [trial for trial in found["trials"] if trial["strategy"].startswith("plan:")]
         self.assertTrue(planned)
         for trial in planned:
-            self.assertEqual(trial["predicted"]["peak_error"], 0, trial)
+            self.check_peak(trial)
             self.assertLessEqual(trial["peak_bytes"]["allocated"], int(budget[:-1]))
             self.assertTrue(trial["gradients"]["equal"])
         self.assertTrue(found["recommendation"]["fits"])
@@ -239,7 +250,7 @@ class Prediction(unittest.TestCase):
         self.assertGreater(plan["disk_peak_bytes"], 0)
         for figure in ("host_peak_bytes", "disk_peak_bytes"):
             self.assertEqual(plan["predicted"][figure], plan[figure], figure)
-        self.assertGreaterEqual(plan["predicted"]["peak_error"], 0)
+        self.check_peak(plan)
         self.assertLessEqual(plan["peak_bytes"]["allocated"], int(budget[:-1]))
         self.assertLessEqual(plan["host_peak_bytes"], host)
         self.assertTrue(plan["gradients"]["equal"])
@@ -256,11 +267,10 @@ class Prediction(unittest.TestCase):
         for trial in planned:
             self.assertEqual(trial["outcome"], "ok")
             self.assertIn(trial["batch"], (1, 2, 4, 8, 16, 32))
-            error = trial["predicted"]["peak_error"]
             if trial["batch"] < 32:
-                self.assertEqual(error, 0, trial)
+                self.check_peak(trial)
             else:  # one pass: gradients are not there in forward
-                self.assertGreaterEqual(error, 0, trial)
+                self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
             self.assertLessEqual(trial["peak_bytes"]["allocated"], 24 << 20)
             self.assertTrue(trial["gradients"]["equal"])
         self.assertTrue(found["recommendation"]["fits"])
@@ -292,7 +302,7 @@ class Prediction(unittest.TestCase):
         self.assertTrue(planned)
         for trial in planned:
             self.assertEqual(trial["outcome"], "ok")
-            self.assertEqual(trial["predicted"]["peak_error"], 0, trial)
+            self.check_peak(trial)
             self.assertLessEqual(trial["peak_bytes"]["allocated"], cap)
             self.assertTrue(trial["gradients"]["equal"])
         self.assertTrue(found["recommendation"]["fits"])
