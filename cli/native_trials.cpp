@@ -10,6 +10,7 @@
 #include "core/plan/strategy.h"
 #include "core/result/ranking.h"
 #include "core/sweep/plan_proposer.h"
+#include "core/sweep/recorded_costs.h"
 #include "core/trainer/python_plan.h"
 
 namespace memtune::cli {

@@ -15,7 +15,7 @@
 #include "core/base/json.h"
 #include "core/planner/planner.h"
 #include "core/report/text/pareto_plot.h"
-#include "core/sweep/plan_proposer.h"
+#include "core/sweep/recorded_costs.h"
 
 namespace memtune::cli {
 namespace {
@@ -102,6 +102,9 @@ std::string plot(const Source& source, const PaperAnswer& answer, const ConsoleF
 // Whose costs the source's become; nothing where the plans are for the run's own machine.
 std::unique_ptr<OtherMachine> other_machine(Source& source, const MachineFlags& flags) {
   if (flags.machine.empty()) return {};
+  if (source.costs.sharded())
+    throw UsageError("--machine: the run was of " + std::to_string(source.costs.sharding.ranks) +
+                     " ranks, and no machine tells what gathers take on it");
   auto other = std::make_unique<OtherMachine>(flags, source.program, source.costs, source.training, source.device,
                                               source.emulated);
   source.costs = other->costs();

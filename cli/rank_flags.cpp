@@ -39,11 +39,9 @@ void RankFlags::read(config::TrainingSettings& to) const {
   to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();
 }
 
-void check_ranks(const sweep::SweepSettings& settings, bool finds_plan, bool finds_batch) {
+void check_ranks(const sweep::SweepSettings& settings, bool finds_batch) {
   if (settings.request.training.ranks == 1) return;
   const std::string with = "--ranks " + std::to_string(settings.request.training.ranks) + ": ";
-  if (finds_plan)
-    throw UsageError(with + "plans on paper do not know gathers: --budget alone finds none; say --strategy or --sweep");
   if (finds_batch) throw UsageError(with + "--batch auto does not go with several ranks");
   if (settings.global_batch > 0) throw UsageError(with + "--global-batch does not go with several ranks");
 }

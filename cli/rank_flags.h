@@ -16,6 +16,6 @@ struct RankFlags {
 };
 
 // UsageError for what of a sweep does not go with several ranks.
-void check_ranks(const sweep::SweepSettings& settings, bool finds_plan, bool finds_batch);
+void check_ranks(const sweep::SweepSettings& settings, bool finds_batch);
 
 }  // namespace memtune::cli

@@ -136,7 +136,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   settings.save_modes = modes;
   settings.mtbf_s = mtbf_s;
   settings.keep_last = keep_last;
-  check_ranks(settings, finds_plan(flags), finds_batch(flags));
+  check_ranks(settings, finds_batch(flags));
   settings.notes.insert(settings.notes.begin(), flags.own.notes.begin(), flags.own.notes.end());
   return settings;
 }

@@ -6,14 +6,17 @@
 
 #include "core/base/error.h"
 #include "core/base/private_output.h"
+#include "core/base/text.h"
 #include "core/config/json_object.h"
+#include "core/config/vocabulary.h"
 
 namespace memtune::config {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 2, kShardedVersion = 3;
+constexpr int kMostRanks = 1 << 20;
 constexpr int kMostRuns = 1 << 24;
 constexpr int kMostPasses = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
@@ -38,6 +41,11 @@ class Row {
     return number;
   }
   int64_t bytes() { return integer(0, kMostBytes); }
+  std::string text() {
+    const json& cell = next();
+    if (!cell.is_string()) throw UsageError(path_ + " must have a name, not " + cell.dump());
+    return cell.get<std::string>();
+  }
   int64_t integer(int64_t least = 0, int64_t most = std::numeric_limits<int64_t>::max()) {
     return integer(next(), least, most);
   }
@@ -114,6 +122,59 @@ const json kRunColumns = {"op",    "ms",    "host_ms", "before_bytes", "own_byte
                           "reads", "makes", "writes",  "saves"};
 const json kSavedColumns = {"value", "run"};
 const json kMomentColumns = {"kind", "saved", "ms", "host_ms", "before_bytes", "peak_bytes"};
+const json kUnitColumns = {"name", "bytes", "gather_ms"};
+const json kReaderColumns = {"run", "units"};
+const json kReadColumns = {"moment", "before_bytes", "peak_bytes", "wait_ms", "units"};
+
+// In a file of its own kind of version, since whoever does not know of units would misread the rest.
+json sharding_json(const StepCosts& costs) {
+  json units = json::array(), runs = units, reads = units;
+  for (const auto& unit : costs.sharding.units) units.push_back({unit.name, unit.bytes, unit.gather_ms});
+  for (size_t i = 0; i < costs.runs.size(); ++i)
+    if (!costs.runs[i].units.empty()) runs.push_back({i, costs.runs[i].units});
+  for (const auto& read : costs.sharding.reads)
+    reads.push_back({read.moment, read.before_bytes, read.peak_bytes, read.wait_ms, read.units});
+  return {{"ranks", costs.sharding.ranks},           {"rank", costs.sharding.rank},
+          {"reshard", costs.sharding.reshard},       {"forward_wait_ms", costs.sharding.forward_wait_ms},
+          {"units", rows_json(kUnitColumns, units)}, {"runs", rows_json(kReaderColumns, runs)},
+          {"reads", rows_json(kReadColumns, reads)}};
+}
+
+void read_sharding(const json& json, StepCosts& costs) {
+  JsonObject object(json, "costs.sharding");
+  StepCosts::Sharding& sharding = costs.sharding;
+  object.read("ranks", sharding.ranks, 1, kMostRanks);
+  object.read("rank", sharding.rank, 0, sharding.ranks - 1);
+  object.read("reshard", sharding.reshard);
+  if (std::ranges::count(kReshard, sharding.reshard) == 0)
+    throw UsageError(unknown_name("costs.sharding.reshard", sharding.reshard, kReshard));
+  object.read("forward_wait_ms", sharding.forward_wait_ms);
+  if (!(sharding.forward_wait_ms >= 0 && sharding.forward_wait_ms <= kMostMs))
+    throw UsageError("costs.sharding has a time that none is");
+  for (const auto& cells : rows_of(object, "units", kUnitColumns.size())) {
+    Row row(cells, "costs.sharding.units", kUnitColumns.size());
+    StepCosts::Unit& unit = sharding.units.emplace_back();
+    unit.name = row.text();
+    unit.bytes = row.bytes();
+    unit.gather_ms = row.ms();
+  }
+  if (sharding.units.empty()) throw UsageError("costs.sharding has no units");
+  for (const auto& cells : rows_of(object, "runs", kReaderColumns.size())) {
+    Row row(cells, "costs.sharding.runs", kReaderColumns.size());
+    StepCosts::Run& run = costs.runs[static_cast<size_t>(row.index(costs.runs.size()))];
+    run.units = row.indices(sharding.units.size());
+  }
+  int moment = 0;
+  for (const auto& cells : rows_of(object, "reads", kReadColumns.size())) {
+    Row row(cells, "costs.sharding.reads", kReadColumns.size());
+    StepCosts::UnitRead& read = sharding.reads.emplace_back();
+    read.moment = moment = row.index(costs.moments.size() + 1, moment);
+    read.before_bytes = row.bytes();
+    read.peak_bytes = row.bytes();
+    read.wait_ms = row.ms();
+    read.units = row.indices(sharding.units.size());
+  }
+}
 
 }  // namespace
 
@@ -147,13 +208,16 @@ void to_json(json& json, const StepCosts& costs) {
           {"saved", rows_json(kSavedColumns, saved)},
           {"moments", rows_json(kMomentColumns, moments)},
           {"plan", costs.plan}};
+  if (!costs.sharded()) return;
+  json["version"] = kShardedVersion;
+  json["sharding"] = sharding_json(costs);
 }
 
 void from_json(const json& json, StepCosts& costs) {
   JsonObject object(json, "costs");
   int version = 0;
   object.require({"version"});
-  object.read("version", version, kVersion, kVersion);
+  object.read("version", version, kVersion, kShardedVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
   object.read("start_bytes", costs.start_bytes, 0, kMostBytes);
   object.read("step_ms", costs.step_ms);
@@ -215,6 +279,9 @@ void from_json(const json& json, StepCosts& costs) {
     moment.peak_bytes = row.bytes();
   }
   check_order(costs);
+  if (version < kShardedVersion) return;
+  object.require({"sharding"});
+  read_sharding(*object.find("sharding"), costs);
 }
 
 }  // namespace memtune::config

@@ -43,6 +43,7 @@ struct StepCosts {
     std::vector<int> makes = {};   // values, in order; private ones too
     std::vector<int> writes = {};  // values whose memory it writes into; what it has then is among `makes`
     std::vector<int> saves = {};   // indices into `saved`, in order
+    std::vector<int> units = {};   // of Sharding::units, that it reads
     bool operator==(const Run&) const = default;
   };
 
@@ -69,6 +70,31 @@ struct StepCosts {
     bool operator==(const Moment&) const = default;
   };
 
+  // Of a model whose parameters are sharded over ranks: the course of gathers is that of gather::UnitSchedule.
+  struct Unit {
+    std::string name;
+    int64_t bytes = 0;     // gathered
+    double gather_ms = 0;  // from asking for it until it has come, beside the step
+    bool operator==(const Unit&) const = default;
+  };
+  // A node of backward is about to read units; they are there now.
+  struct UnitRead {
+    int moment = 0;            // so many moments are before it
+    int64_t before_bytes = 0;  // allocated, when they are there
+    int64_t peak_bytes = 0;    // as a moment's, from then on
+    double wait_ms = 0;        // of the host, for them; no part of a moment's times
+    std::vector<int> units = {};
+    bool operator==(const UnitRead&) const = default;
+  };
+  struct Sharding {
+    int ranks = 1, rank = 0;         // whose costs these are
+    std::string reshard = "always";  // a word of kReshard
+    double forward_wait_ms = 0;      // of the host, for gathers; no part of a run's times
+    std::vector<Unit> units;         // none: the model is on one rank
+    std::vector<UnitRead> reads;     // in order
+    bool operator==(const Sharding&) const = default;
+  };
+
   int64_t grain_bytes = 1;                   // the allocator rounds up to multiples of it
   int64_t start_bytes = 0;                   // allocated before the step
   double step_ms = 0;                        // median of measured steps, optimizer included; nothing recorded in them
@@ -87,7 +113,9 @@ struct StepCosts {
   std::vector<Saved> saved;
   std::vector<Moment> moments;
   Plan plan;  // that it was recorded under; moves nothing
+  Sharding sharding;
 
+  bool sharded() const { return !sharding.units.empty(); }
   bool operator==(const StepCosts&) const = default;
 };
 

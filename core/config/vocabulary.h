@@ -15,7 +15,7 @@ inline const std::vector<std::string> kAttentions = {"sdpa", "eager", "flash-var
 inline const std::vector<std::string> kParameterDtypes = {"float32", "float64", "float16", "bfloat16"};
 inline const std::vector<std::string> kSaveModes = {"sync", "async", "overlapped"};
 inline const std::vector<std::string> kQuantizations = {"4bit", "4bit-single", "8bit"};
-inline const std::vector<std::string> kReshard = {"always", "after-backward", "never"};  // as shard::Reshard
+inline const std::vector<std::string> kReshard = {"always", "after-backward", "never"};  // as gather::Reshard
 inline const std::vector<std::string> kAutocastDtypes = {"bfloat16", "float16"};
 
 }  // namespace memtune::config

@@ -21,30 +21,46 @@ void keep_bytes(const StepBeside& beside, const StepBeside& held, StepCosts& cos
     moment.before_bytes = sum(beside.moments[i].before_bytes, held.moments[i].before_bytes);
     moment.peak_bytes = sum(beside.moments[i].peak_bytes, held.moments[i].peak_bytes);
   }
+  for (size_t i = 0; i < costs.sharding.reads.size(); ++i) {
+    StepCosts::UnitRead& read = costs.sharding.reads[i];
+    read.before_bytes = sum(beside.reads[i].before_bytes, held.reads[i].before_bytes);
+    read.peak_bytes = sum(beside.reads[i].peak_bytes, held.reads[i].peak_bytes);
+  }
   costs.before_peak_bytes = sum(beside.before_peak_bytes, held.before_peak_bytes);
   costs.after_peak_bytes = sum(beside.after_peak_bytes, held.after_peak_bytes);
 }
 
-double paper_rerun_ms(const StepTables& tables, const StepBeside& beside, const StepCosts& costs) {
+// Shows two steps; the second is as each later one.
+template <class See>
+void play_twice(const StepTables& tables, const StepBeside& beside, const StepCosts& costs, const config::Plan& plan,
+                See see) {
   tier::LearnedSchedule schedule;
   BlockCache cache(costs.grain_bytes);
-  StepPlayback recorded(tables, costs, beside, costs.plan, schedule, cache);
-  recorded.play();
-  return recorded.values().rerun_ms();
+  StepPlayback::Before before;
+  for (int step = 0; step < 2; ++step) {
+    StepPlayback playback(tables, costs, beside, plan, schedule, cache, {}, before);
+    playback.play();
+    before = playback.before_next();
+    see(playback);
+  }
 }
 
-// By a step that keeps everything, as each later one.
+struct Recorded {
+  double rerun_ms = 0, gather_wait_ms = 0, wait_in_reruns_ms = 0;
+};
+
+Recorded play_recorded(const StepTables& tables, const StepBeside& beside, const StepCosts& costs) {
+  Recorded recorded;
+  play_twice(tables, beside, costs, costs.plan, [&](const StepPlayback& step) {
+    const StepGathers& gathers = step.gathers();
+    recorded = {step.values().rerun_ms(), gathers.waited_ms(), gathers.waited_in_reruns_ms()};
+  });
+  return recorded;
+}
+
 StepBeside all_held(const StepTables& tables, const StepBeside& beside, const StepCosts& costs) {
-  constexpr int kSteps = 2;
-  const config::Plan everything;
-  tier::LearnedSchedule schedule;
-  BlockCache cache(costs.grain_bytes);
   StepBeside held;
-  for (int step = 0; step < kSteps; ++step) {
-    StepPlayback kept(tables, costs, beside, everything, schedule, cache);
-    kept.play();
-    held = kept.held();
-  }
+  play_twice(tables, beside, costs, {}, [&](const StepPlayback& step) { held = step.held(); });
   return held;
 }
 
@@ -54,10 +70,14 @@ StepCosts kept_costs(const config::ProgramFacts& facts, StepCosts costs) {
   if (costs.plan.keeps_everything()) return costs;
   const StepTables tables(facts, costs);
   const StepBeside beside = find_beside(tables, costs);
-  const double paper_ms = paper_rerun_ms(tables, beside, costs), rerun_ms = tables.scale * costs.rerun_ms;
-  keep_bytes(beside, all_held(tables, beside, costs), costs);
-  if (paper_ms > 0) costs.rerun_ratio *= rerun_ms / paper_ms;
-  costs.step_ms -= costs.passes * rerun_ms;
+  const Recorded recorded = play_recorded(tables, beside, costs);
+  const StepBeside kept = all_held(tables, beside, costs);
+  keep_bytes(beside, kept, costs);
+  const double rerun_ms = tables.scale * costs.rerun_ms;  // as recorded, with what gathers were waited for in it
+  if (recorded.rerun_ms > 0)
+    costs.rerun_ratio *= std::max(0.0, rerun_ms - recorded.wait_in_reruns_ms) / recorded.rerun_ms;
+  const double other_waits_ms = recorded.gather_wait_ms - recorded.wait_in_reruns_ms;
+  costs.step_ms -= costs.passes * (rerun_ms + other_waits_ms - kept.gather_wait_ms);
   costs.rerun_ms = 0;
   costs.plan = {};
   return costs;

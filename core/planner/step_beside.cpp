@@ -18,9 +18,15 @@ class Beside {
   StepBeside find() const {
     StepBeside beside = StepBeside::nothing(costs_);
     for (size_t i = 0; i < costs_.runs.size(); ++i)
-      beside.runs[i].before_bytes = costs_.runs[i].before_bytes - held_.runs[i].before_bytes;
+      beside.runs[i] = {costs_.runs[i].before_bytes - held_.runs[i].before_bytes, 0, held_.runs[i].gathered_bytes};
     for (size_t i = 0; i < costs_.moments.size(); ++i)
-      beside.moments[i] = {before(i), costs_.moments[i].peak_bytes - held_.moments[i].peak_bytes};
+      beside.moments[i] = {before(i), costs_.moments[i].peak_bytes - held_.moments[i].peak_bytes,
+                           held_.moments[i].gathered_bytes};
+    for (size_t i = 0; i < beside.reads.size(); ++i) {
+      const StepCosts::UnitRead& read = costs_.sharding.reads[i];
+      beside.reads[i] = {read.before_bytes - held_.reads[i].before_bytes, read.peak_bytes - held_.reads[i].peak_bytes};
+    }
+    beside.gather_wait_ms = held_.gather_wait_ms;
     beside.before_peak_bytes = costs_.before_peak_bytes - held_.before_peak_bytes;
     beside.after_peak_bytes = costs_.after_peak_bytes - held_.after_peak_bytes;
     return beside;
@@ -29,9 +35,9 @@ class Beside {
  private:
   // Recorded when an unpack had made again what it had to, and before an end let anything go.
   int64_t before(size_t moment) const {
-    const auto& [before, behind] = held_.moments[moment];
+    const StepBeside::Entry& held = held_.moments[moment];  // before it and behind it
     const StepCosts::Moment& recorded = costs_.moments[moment];
-    return recorded.before_bytes - (recorded.kind == Kind::unpack ? behind : before);
+    return recorded.before_bytes - (recorded.kind == Kind::unpack ? held.peak_bytes : held.before_bytes);
   }
 
   const StepCosts& costs_;
@@ -44,6 +50,7 @@ StepBeside StepBeside::nothing(const StepCosts& costs) {
   StepBeside none;
   none.runs.resize(costs.runs.size());
   none.moments.resize(costs.moments.size());
+  none.reads.resize(costs.sharding.reads.size());
   return none;
 }
 
@@ -51,10 +58,12 @@ StepBeside find_beside(const StepTables& tables, const StepCosts& costs) {
   constexpr int kSteps = 3;  // without what is beside, which is not known yet; with it; as each later one
   BlockCache cache(costs.grain_bytes);
   StepBeside beside = StepBeside::nothing(costs);
+  StepPlayback::Before before;
   for (int step = 0; step < kSteps; ++step) {
     tier::LearnedSchedule schedule;
-    StepPlayback playback(tables, costs, beside, costs.plan, schedule, cache);
+    StepPlayback playback(tables, costs, beside, costs.plan, schedule, cache, {}, before);
     playback.play();
+    before = playback.before_next();
     beside = Beside(costs, playback.held()).find();
   }
   return beside;

@@ -13,9 +13,11 @@ namespace memtune::planner {
 struct StepBeside {
   struct Entry {
     int64_t before_bytes = 0, peak_bytes = 0;
+    int64_t gathered_bytes = 0;  // that are there in any case, of parameters; no part of the others
   };
-  std::vector<Entry> runs, moments;
+  std::vector<Entry> runs, moments, reads;
   int64_t before_peak_bytes = 0, after_peak_bytes = 0;
+  double gather_wait_ms = 0;  // of backward on paper, for gathers
 
   static StepBeside nothing(const config::StepCosts& costs);
 };

@@ -125,11 +125,13 @@ void StepBound::set_entries(const StepTables& tables, const StepCosts& costs, co
     host += host_ms;
   };
   for (size_t i = 0; i < tables.runs.size(); ++i)
-    add(beside.runs[i].before_bytes + tables.runs[i].own_bytes, tables.runs[i].ms, tables.runs[i].host_ms);
+    add(beside.runs[i].before_bytes + beside.runs[i].gathered_bytes + tables.runs[i].own_bytes, tables.runs[i].ms,
+        tables.runs[i].host_ms);
   compute += costs.before_ms * tables.scale;
   host += costs.before_ms * tables.scale;
   for (size_t i = 0; i < costs.moments.size(); ++i)
-    add(beside.moments[i].peak_bytes, costs.moments[i].ms * tables.scale, costs.moments[i].host_ms * tables.scale);
+    add(beside.moments[i].peak_bytes + beside.moments[i].gathered_bytes, costs.moments[i].ms * tables.scale,
+        costs.moments[i].host_ms * tables.scale);
   for (Entry& entry : entries_) entry.behind_ms = compute - entry.behind_ms;
 }
 

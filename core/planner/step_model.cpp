@@ -19,9 +19,9 @@ StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tie
     disk_bytes = std::max(disk_bytes, step.tier().disk_peak_bytes());
   };
   BlockCache cache(costs_.grain_bytes);
-  if (plan.moves() || costs_.grain_bytes > 1) {
+  if (plan.moves() || costs_.grain_bytes > 1 || costs_.sharded()) {
     StepPlayback first(tables_, costs_, beside_, plan, schedule, cache, tiers, before);
-    if (plan.moves())
+    if (plan.moves() && !costs_.sharded())  // a sharded backward teaches what is gathered ahead
       first.forward();
     else
       first.play();
@@ -43,7 +43,10 @@ StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tie
   const StepValues& values = playback.values();
   const CopyQueue& copies = playback.copies();
   const double hidden_ms = std::max(0.0, copies.copy_ms() - clock.waited);
-  return {.step_ms = costs_.step_ms + passes * (values.rerun_ms() + clock.waited + costs_.copy_slowdown * hidden_ms),
+  const double gather_wait_ms = playback.gathers().waited_ms() - beside_.gather_wait_ms;  // that none has not
+  const bool gathers_once = gather::parse_reshard(costs_.sharding.reshard) == gather::Reshard::never;
+  return {.step_ms = costs_.step_ms +
+                     passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),
           .peak_bytes = std::max(schedule.goal_bytes(), playback.memory().peak()),
           .recomputed_ops = passes * values.reruns(),
           .recomputed_bytes = passes * values.made_bytes(),
@@ -54,7 +57,8 @@ StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tie
           .host_peak_bytes = host_bytes,
           .disk_write_bytes = passes * playback.tier().disk_write_bytes(),
           .disk_read_bytes = passes * playback.tier().disk_read_bytes(),
-          .disk_peak_bytes = disk_bytes};
+          .disk_peak_bytes = disk_bytes,
+          .gathered_bytes = (gathers_once ? 1 : passes) * playback.gathers().gathered_bytes()};
 }
 
 }  // namespace memtune::planner

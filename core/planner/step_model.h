@@ -5,8 +5,9 @@
 // at that moment. A plan that moves is played as it is run: the first steps are learned from. Time: the measured
 // step's, and beside it what is run again and what compute waits for copies; a link whose speed is not known is
 // infinitely fast, and so is such a disk. Blocks are those of PyTorch's allocator (BlockCache), as the steps before
-// left them. Not modelled: what the allocator holds beyond blocks in use, blocks of what lives longer than a step, the
-// engines' own time on the host, copies of a batch norm's statistics, steps whose course the data decides.
+// left them. Gathered parameters are there as the plan's step reads them, ops that are run again included. Not
+// modelled: what the allocator holds beyond blocks in use, blocks of what lives longer than a step, the engines' own
+// time on the host, copies of a batch norm's statistics, steps whose course the data decides.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,7 @@ struct StepPrediction {
   int64_t host_peak_bytes = 0;          // that wait in host memory at most; more than its budget: it has no room
   int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // per step
   int64_t disk_peak_bytes = 0;                        // that wait on the disk at most
+  int64_t gathered_bytes = 0;                         // per step, of sharded parameters
 };
 
 // Thread: any, several at once.

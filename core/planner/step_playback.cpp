@@ -22,9 +22,11 @@ StepPlayback::StepPlayback(const StepTables& tables, const StepCosts& costs, con
             before.put_bytes, clock_),
       copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, tier_, schedule,
               before.largest_bytes),
-      values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_) {
+      gathers_(costs, tables.scale, before.gathers, memory_, clock_),
+      values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_, gathers_) {
   held_.runs.resize(costs.runs.size());
   held_.moments.resize(costs.moments.size());
+  held_.reads.resize(costs.sharding.reads.size());
 }
 
 void StepPlayback::play() {
@@ -35,17 +37,20 @@ void StepPlayback::play() {
 void StepPlayback::forward() {
   schedule_.begin_step();
   memory_.begin(costs_.runs.empty() ? beside_.before_peak_bytes : beside_.runs[0].before_bytes);
+  gathers_.begin_forward();
   for (size_t i = 0; i < costs_.runs.size(); ++i) {
     const int run = static_cast<int>(i);
     memory_.set_beside(beside_.runs[i].before_bytes);
+    gathers_.read(run);
     values_.before(run);
-    held_.runs[i] = {memory_.held_bytes(), memory_.held_bytes()};
+    held_.runs[i] = {memory_.held_bytes(), memory_.held_bytes(), gathers_.needed_bytes()};
     memory_.reach(costs_.runs[i].own_bytes);
     values_.after(run);
     note(i);
   }
   forward_peak_ = memory_.peak();
   values_.end_forward();
+  gathers_.begin_backward();
   held_.before_peak_bytes = memory_.held_bytes();
   memory_.set_beside(beside_.before_peak_bytes);
 }
@@ -53,25 +58,47 @@ void StepPlayback::forward() {
 void StepPlayback::backward() {
   memory_.reach();
   clock_.run(costs_.before_ms * scale_, costs_.before_ms * scale_);
+  size_t read = 0;
   for (size_t i = 0; i < costs_.moments.size(); ++i) {
+    read_units(read, i);
     const StepCosts::Moment& moment = costs_.moments[i];
-    const auto& [before_bytes, peak_bytes] = beside_.moments[i];
-    memory_.set_beside(before_bytes);
+    const StepBeside::Entry& beside = beside_.moments[i];
+    memory_.set_beside(beside.before_bytes);
     held_.moments[i].before_bytes = memory_.held_bytes();
     if (moment.kind == StepCosts::Moment::Kind::unpack)
       values_.unpack(moment.saved);
     else
       values_.end(moment.saved);
     held_.moments[i].peak_bytes = memory_.held_bytes();
-    memory_.reach(peak_bytes - before_bytes);
-    memory_.pass(peak_bytes - before_bytes);
+    held_.moments[i].gathered_bytes = gathers_.needed_bytes();
+    reach(beside);
     clock_.run(moment.ms * scale_, moment.host_ms * scale_);
     note(costs_.runs.size() + i);
   }
+  read_units(read, costs_.moments.size());
+  gathers_.end_backward();
+  held_.gather_wait_ms = gathers_.waited_ms();
   held_.after_peak_bytes = memory_.held_bytes();
   memory_.set_beside(beside_.after_peak_bytes);
   memory_.reach();
   note(costs_.runs.size() + costs_.moments.size());
+}
+
+void StepPlayback::reach(const StepBeside::Entry& beside) {
+  memory_.reach(beside.peak_bytes - beside.before_bytes);
+  memory_.pass(beside.peak_bytes - beside.before_bytes);
+}
+
+// From `next` on, those that come before the moment.
+void StepPlayback::read_units(size_t& next, size_t moment) {
+  const auto& reads = costs_.sharding.reads;
+  for (; next < reads.size() && static_cast<size_t>(reads[next].moment) <= moment; ++next) {
+    gathers_.read_by_node(reads[next].units);
+    held_.reads[next] = {memory_.held_bytes(), memory_.held_bytes()};
+    memory_.set_beside(beside_.reads[next].before_bytes);
+    memory_.reach();
+    reach(beside_.reads[next]);
+  }
 }
 
 // What came about since the entry before is this one's.

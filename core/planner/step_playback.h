@@ -3,6 +3,7 @@
 
 #include "core/planner/copy_queue.h"
 #include "core/planner/step_beside.h"
+#include "core/planner/step_gathers.h"
 #include "core/planner/step_log.h"
 #include "core/planner/step_memory.h"
 #include "core/planner/step_tier.h"
@@ -16,6 +17,7 @@ class StepPlayback {
   struct Before {
     int64_t largest_bytes = 0;  // of one transfer
     int64_t put_bytes = 0;      // into host memory, by the last
+    StepGathers::Before gathers = {};
   };
 
   // Everything passed must outlive it, but for `tiers`. `schedule`: learned from, or learned; `cache`: as the steps
@@ -36,13 +38,16 @@ class StepPlayback {
   const StepValues& values() const { return values_; }
   const CopyQueue& copies() const { return copies_; }
   const StepTier& tier() const { return tier_; }
-  Before before_next() const { return {copies_.largest_bytes(), tier_.put_bytes()}; }
+  const StepGathers& gathers() const { return gathers_; }
+  Before before_next() const { return {copies_.largest_bytes(), tier_.put_bytes(), gathers_.before_next()}; }
   int64_t forward_peak() const { return forward_peak_; }
   // What the values held at each entry; of a moment, before it and behind it.
   const StepBeside& held() const { return held_; }
 
  private:
   void backward();
+  void read_units(size_t& next, size_t moment);
+  void reach(const StepBeside::Entry& beside);
   void note(size_t entry);
 
   const config::StepCosts& costs_;
@@ -53,6 +58,7 @@ class StepPlayback {
   StepClock clock_;
   StepTier tier_;
   CopyQueue copies_;
+  StepGathers gathers_;
   StepValues values_;
   StepBeside held_;
   int64_t forward_peak_ = 0;

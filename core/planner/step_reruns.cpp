@@ -81,9 +81,11 @@ void StepValues::run_op(int instance) {
   double ms = 0, host_ms = 0;
   if (is_cast(instance)) {
     const StepTables::Value& value = tables_.values[cast_value(instance)];
+    if (value.cast_of == config::StepCosts::kCastOfOther) gathers_.read_again(value.run);
     memory_.reach(value.held_bytes);
     if (tables_.cast_bytes_per_ms > 0) ms = 2 * static_cast<double>(value.bytes) / tables_.cast_bytes_per_ms;
   } else {
+    gathers_.read_again(instance);
     // The generator's state as it is now comes back behind the op.
     memory_.reach(tables_.runs[instance].own_bytes + tables_.runs[instance].generator_bytes);
     ms = tables_.runs[instance].ms;

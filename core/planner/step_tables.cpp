@@ -27,6 +27,8 @@ double recorded_ms(const StepCosts& costs) {
   double ms = costs.before_ms + costs.rerun_ms;
   for (const auto& run : costs.runs) ms += run.ms;
   for (const auto& moment : costs.moments) ms += moment.ms;
+  ms += costs.sharding.forward_wait_ms;
+  for (const auto& read : costs.sharding.reads) ms += read.wait_ms;
   return costs.passes * ms + costs.after_ms;
 }
 

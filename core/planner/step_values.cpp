@@ -23,7 +23,7 @@ Place PlannedOps::output(int op, int i) const {
 }
 
 StepValues::StepValues(const StepTables& tables, const StepCosts& costs, const config::Plan& plan, size_t ops,
-                       StepMemory& memory, StepClock& clock, CopyQueue& copies)
+                       StepMemory& memory, StepClock& clock, CopyQueue& copies, StepGathers& gathers)
     : tables_(tables),
       costs_(costs),
       plan_(plan),
@@ -31,6 +31,7 @@ StepValues::StepValues(const StepTables& tables, const StepCosts& costs, const c
       memory_(memory),
       clock_(clock),
       copies_(copies),
+      gathers_(gathers),
       values_(tables.values.size()),
       instances_(tables.runs.size() + tables.values.size()),
       saved_(costs.saved.size()),

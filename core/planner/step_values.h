@@ -9,6 +9,7 @@
 #include "core/config/step_costs.h"
 #include "core/planner/copy_queue.h"
 #include "core/planner/step_clock.h"
+#include "core/planner/step_gathers.h"
 #include "core/planner/step_memory.h"
 #include "core/planner/step_tables.h"
 
@@ -31,7 +32,7 @@ class StepValues {
  public:
   // Everything passed must outlive it.
   StepValues(const StepTables& tables, const config::StepCosts& costs, const config::Plan& plan, size_t ops,
-             StepMemory& memory, StepClock& clock, CopyQueue& copies);
+             StepMemory& memory, StepClock& clock, CopyQueue& copies, StepGathers& gathers);
 
   void before(int run);
   void after(int run);
@@ -122,6 +123,7 @@ class StepValues {
   StepMemory& memory_;
   StepClock& clock_;
   CopyQueue& copies_;
+  StepGathers& gathers_;
   std::vector<Value> values_;
   std::vector<Instance> instances_;
   std::vector<Saved> saved_;

@@ -40,6 +40,8 @@ class Collective {
   virtual ~Collective() = default;
   // What computes next finds it done. Throws RankTimeout, RankLost.
   virtual void wait() = 0;
+  // Of one that was waited for: from asking for it until it was done.
+  virtual std::chrono::nanoseconds took() const = 0;
 };
 using CollectivePtr = std::unique_ptr<Collective>;
 

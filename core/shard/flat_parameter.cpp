@@ -24,6 +24,12 @@ void check(const std::string& name, const at::Tensor& tensor) {
 
 }  // namespace
 
+void free_bytes(const at::Tensor& tensor) {
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(c10::DataPtr(nullptr, tensor.device()));
+  storage->set_nbytes(0);
+}
+
 FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks)
     : name_(std::move(name)), trained_(parameters.front().second.requires_grad()) {
   const at::NoGradGuard no_grad;
@@ -68,12 +74,6 @@ void FlatParameter::allocate() {
   c10::StorageImpl* storage = whole_.storage().unsafeGetStorageImpl();
   storage->set_data_ptr_noswap(c10::GetAllocator(whole_.device().type())->allocate(static_cast<size_t>(whole_bytes_)));
   storage->set_nbytes(static_cast<size_t>(whole_bytes_));
-}
-
-void FlatParameter::free() {
-  c10::StorageImpl* storage = whole_.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(c10::DataPtr(nullptr, whole_.device()));
-  storage->set_nbytes(0);
 }
 
 at::Tensor FlatParameter::take_gradients() {

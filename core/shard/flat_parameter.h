@@ -17,6 +17,9 @@
 
 namespace memtune::shard {
 
+// Whoever else holds the tensor has none of its bytes from here on.
+void free_bytes(const at::Tensor& tensor);
+
 class FlatParameter {
  public:
   // `parameters` are leaves of one dtype and device, dense, each with a storage of its own, and all require a gradient
@@ -37,7 +40,7 @@ class FlatParameter {
 
   bool allocated() const { return whole_.storage().nbytes() > 0; }
   void allocate();  // what is in it is anybody's guess
-  void free();
+  void free() { free_bytes(whole_); }
 
   // The parameters' gradients in one row, zeros where there is none; they are let go. UsageError for a sparse one.
   at::Tensor take_gradients();

@@ -3,9 +3,12 @@
 
 #include <ATen/ops/view_as_real.h>
 
+#include <atomic>
+#include <memory>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
+#include <vector>
 
 #include "core/shard/collectives.h"
 
@@ -33,18 +36,50 @@ std::string seconds_text(std::chrono::milliseconds time) {
 // Gloo sums no complex numbers.
 at::Tensor reals_of(const at::Tensor& row) { return row.is_complex() ? at::view_as_real(row).view(-1) : row; }
 
-class GlooCollective final : public Collective {
+// Of several works that run beside each other.
+class GlooCollective : public Collective {
  public:
-  GlooCollective(c10::intrusive_ptr<c10d::Work> work, std::string what, const GroupSettings& settings)
-      : work_(std::move(work)), what_(std::move(what)), settings_(settings) {}
-  void wait() override try { work_->wait(); } catch (...) {
-    rethrow(what_, settings_);
+  using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
+  GlooCollective(Works works, std::string what, const GroupSettings& settings)
+      : works_(std::move(works)), what_(std::move(what)), settings_(settings) {
+    for (const auto& work : works_)
+      work->getFuture()->addCallback([took = took_, asked = Clock::now()](c10::ivalue::Future& /*done*/) {
+        took->store((Clock::now() - asked).count());
+      });
+  }
+  void wait() override {
+    for (const auto& work : works_) try {
+        work->wait();
+      } catch (...) {
+        rethrow(what_, settings_);
+      }
+  }
+  std::chrono::nanoseconds took() const override { return Clock::duration(took_->load()); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Works works_;
+  const std::string what_;
+  const GroupSettings& settings_;
+  std::shared_ptr<std::atomic<Clock::rep>> took_ =
+      std::make_shared<std::atomic<Clock::rep>>(0);  // told by Gloo's thread
+};
+
+class GlooReduction final : public GlooCollective {
+ public:
+  GlooReduction(c10::intrusive_ptr<c10d::Work> work, std::string what, const GroupSettings& settings, at::Tensor part,
+                at::Tensor own_of_whole)
+      : GlooCollective({std::move(work)}, std::move(what), settings),
+        part_(std::move(part)),
+        own_of_whole_(std::move(own_of_whole)) {}
+  void wait() override {
+    GlooCollective::wait();
+    part_.copy_(own_of_whole_);
   }
 
  private:
-  c10::intrusive_ptr<c10d::Work> work_;
-  std::string what_;
-  const GroupSettings& settings_;
+  at::Tensor part_, own_of_whole_;
 };
 
 class GlooCollectives final : public Collectives {
@@ -67,23 +102,33 @@ class GlooCollectives final : public Collectives {
   int rank() const override { return settings_.rank; }
   int size() const override { return settings_.size; }
 
+  // Gloo's own all-gather and reduce-scatter make copies of the whole, and let them go when it suits them.
   CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) override {
-    at::Tensor output = whole.view(at::kByte), input = part.view(at::kByte);  // Gloo knows few types
-    c10d::AllgatherOptions options;
-    options.asyncOp = true;
-    return start(group_->_allgather_base(output, input, options), "all-gather of " + what);
+    own_part(whole, part).copy_(part);
+    const at::Tensor bytes = whole.view(at::kByte);  // Gloo knows few types
+    const int64_t count = bytes.numel() / size();
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    for (int rank = 0; rank < size(); ++rank) {
+      std::vector<at::Tensor> of_rank = {bytes.narrow(0, rank * count, count)};
+      c10d::BroadcastOptions options;
+      options.rootRank = rank;
+      options.asyncOp = true;
+      works.push_back(group_->broadcast(of_rank, options));
+    }
+    return std::make_unique<GlooCollective>(std::move(works), "all-gather of " + what, settings_);
   }
 
   CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
-    at::Tensor output = reals_of(part), input = reals_of(whole);
-    c10d::ReduceScatterOptions options;
+    std::vector<at::Tensor> all = {reals_of(whole)};
+    c10d::AllreduceOptions options;
     options.asyncOp = true;
-    return start(group_->_reduce_scatter_base(output, input, options), "reduce-scatter of " + what);
+    return std::make_unique<GlooReduction>(group_->allreduce(all, options), "reduce-scatter of " + what, settings_,
+                                           part, own_part(whole, part));
   }
 
  private:
-  CollectivePtr start(c10::intrusive_ptr<c10d::Work> work, std::string what) {
-    return std::make_unique<GlooCollective>(std::move(work), std::move(what), settings_);
+  at::Tensor own_part(const at::Tensor& whole, const at::Tensor& part) const {
+    return whole.narrow(0, rank() * part.numel(), part.numel());
   }
 
   GroupSettings settings_;

@@ -27,8 +27,7 @@ void add_missing(std::vector<int>& units, const std::vector<int>& more) {
 struct ShardedParameters::NeededNode final : torch::autograd::FunctionPreHook {
   NeededNode(ShardedParameters& owner, Units units) : owner(owner), units(std::move(units)) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
-    owner.read_by_node_ = units;
-    owner.need(units, {});
+    owner.read_by_node(units);
     return gradients;
   }
 
@@ -57,7 +56,15 @@ void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
     written_.push_back(inputs[i]);
   }
   read_ = units_in(inputs);
-  need(read_, {});
+  if (watcher_ && !read_.empty()) watcher_->before_read(read_);
+  schedule_->read(read_);
+  if (watcher_ && !read_.empty()) watcher_->after_read();
+}
+
+void ShardedParameters::read_by_node(const Units& units) {
+  if (watcher_) watcher_->before_read(units);
+  schedule_->read_by_node(units);
+  if (watcher_) watcher_->after_read();
 }
 
 // The node of an output runs before all others that the op has made; it may be another op's, whose output this one
@@ -82,6 +89,6 @@ void ShardedParameters::need_in_backward(const at::Tensor& made) {
   made.grad_fn()->add_pre_hook(std::make_unique<NeededNode>(*this, read_));
 }
 
-void ShardedParameters::before_rerun(const Stack& inputs) { need(units_in(inputs), read_by_node_); }
+void ShardedParameters::before_rerun(const Stack& inputs) { schedule_->read_again(units_in(inputs)); }
 
 }  // namespace memtune::shard

@@ -10,25 +10,9 @@
 #include <utility>
 
 #include "core/base/elapsed.h"
-#include "core/base/text.h"
-#include "core/config/vocabulary.h"
 #include "core/shard/units.h"
 
 namespace memtune::shard {
-
-namespace {
-
-// So often in one pass a unit is freed and gathered again; beyond that its readers are interleaved with others'.
-constexpr int kMostReturns = 1;
-
-}  // namespace
-
-Reshard parse_reshard(const std::string& text) {
-  const auto& names = config::kReshard;  // in the order of the enumerators
-  const auto found = std::ranges::find(names, text);
-  if (found == names.end()) throw UsageError(unknown_name("reshard", text, names));
-  return static_cast<Reshard>(found - names.begin());
-}
 
 struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradHook {
   Gradients(ShardedParameters& owner, size_t flat) : owner(owner), flat(flat) {}
@@ -40,9 +24,10 @@ struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradH
 
 ShardedParameters::ShardedParameters(const program::Program& program, const config::ProgramFacts& facts,
                                      Collectives& collectives, Reshard reshard)
-    : collectives_(collectives), reshard_(reshard) {
+    : collectives_(collectives) {
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);
-  stale_.resize(units_.size(), true);
+  gather::UnitMemory& memory = *this;
+  schedule_.emplace(units_.size(), reshard, memory);
 }
 
 ShardedParameters::~ShardedParameters() {
@@ -75,25 +60,18 @@ int64_t ShardedParameters::gathered_now_bytes() const {
   return bytes;
 }
 
+std::vector<ShardedParameters::UnitSize> ShardedParameters::unit_sizes() const {
+  std::vector<UnitSize> sizes;
+  for (const GatheredUnit& unit : units_) {
+    UnitSize& size = sizes.emplace_back(UnitSize{unit.name, 0});
+    for (const size_t flat : unit.flats) size.bytes += flats_[flat].parameter->whole_bytes();
+  }
+  return sizes;
+}
+
 // --- gathering -------------------------------------------------------------------------------------------------------
 
-void ShardedParameters::need(const Units& units, const Units& kept) {
-  if (units.empty() || std::ranges::all_of(units, [&](int unit) { return units_[unit].in_use; })) return;
-  leave_others(units, kept);
-  for (const int unit : units)
-    if (!units_[unit].in_use) enter(unit);
-}
-
-void ShardedParameters::enter(int unit) {
-  gather(unit);
-  finish_gather(unit);
-  units_[unit].in_use = true;
-  if (!order_) return;
-  if (const auto next = order_->next(unit)) gather(*next);
-}
-
 void ShardedParameters::gather(int unit) {
-  if (!stale_[unit]) return;
   const at::NoGradGuard no_grad;
   for (const size_t number : units_[unit].flats) {
     Flat& flat = flats_[number];
@@ -104,33 +82,24 @@ void ShardedParameters::gather(int unit) {
     ++counters_.gathers;
     counters_.gathered_bytes += parameter.whole_bytes();
   }
-  stale_[unit] = false;
 }
 
-void ShardedParameters::finish_gather(int unit) {
-  for (const size_t number : units_[unit].flats)
-    if (const CollectivePtr gather = std::exchange(flats_[number].gather, nullptr)) wait(*gather);
-}
-
-void ShardedParameters::leave_others(const Units& units, const Units& kept) {
-  const bool frees = reshard_ == Reshard::always || (reshard_ == Reshard::after_backward && order_ == &backward_);
-  if (!frees) return;
-  for (size_t i = 0; i < units_.size(); ++i) {
-    const int unit = static_cast<int>(i);
-    if (!units_[i].in_use || std::ranges::count(units, unit) + std::ranges::count(kept, unit) > 0) continue;
-    if (++units_[i].returns > kMostReturns + 1) continue;
-    free(unit);
+void ShardedParameters::wait(int unit) {
+  std::chrono::nanoseconds took{0};
+  for (const size_t number : units_[unit].flats) {
+    const CollectivePtr gather = std::exchange(flats_[number].gather, nullptr);
+    if (!gather) continue;
+    stand_for(*gather);
+    took = std::max(took, gather->took());
   }
+  if (watcher_ && took.count() > 0) watcher_->gathered(unit, took);
 }
 
 void ShardedParameters::free(int unit) {
-  finish_gather(unit);
   for (const size_t number : units_[unit].flats) flats_[number].parameter->free();
-  stale_[unit] = true;
-  units_[unit].in_use = false;
 }
 
-void ShardedParameters::wait(Collective& collective) {
+void ShardedParameters::stand_for(Collective& collective) {
   const Elapsed waited(counters_.waited);
   collective.wait();
 }
@@ -146,7 +115,7 @@ at::Tensor ShardedParameters::of_all_ranks(int64_t number, const std::string& wh
   const at::NoGradGuard no_grad;
   const at::Tensor own = at::full({1}, number, at::TensorOptions(at::kLong));
   const at::Tensor all = at::empty({collectives_.size()}, own.options());
-  wait(*collectives_.all_gather(all, own, what));
+  stand_for(*collectives_.all_gather(all, own, what));
   return all;
 }
 
@@ -160,37 +129,26 @@ void ShardedParameters::check_order() {
 // --- a step ----------------------------------------------------------------------------------------------------------
 
 void ShardedParameters::begin_step() {
-  drop();
-  stale_.assign(units_.size(), true);
+  schedule_->begin_step();
+  drop_gradients();
+}
+
+void ShardedParameters::drop() {
+  schedule_->drop();
+  drop_gradients();
 }
 
 // What a step that threw has left goes as well.
-void ShardedParameters::drop() {
-  order_ = nullptr;
-  for (size_t i = 0; i < units_.size(); ++i) {
-    const int unit = static_cast<int>(i);
-    finish_gather(unit);
-    if (reshard_ != Reshard::never) free(unit);
-  }
+void ShardedParameters::drop_gradients() {
   reduction_ = {};
   for (const Flat& flat : flats_)
     for (size_t i = 0; i < flat.parameter->parameters(); ++i) flat.parameter->parameter(i).mutable_grad().reset();
 }
 
-void ShardedParameters::begin_pass(UnitOrder& order) {
-  order_ = &order;
-  read_by_node_.clear();
-  for (GatheredUnit& unit : units_) {
-    unit.in_use = false;
-    unit.returns = 0;
-  }
-  if (const auto first = order.begin()) gather(*first);
-}
-
-void ShardedParameters::begin_forward() { begin_pass(forward_); }
+void ShardedParameters::begin_forward() { schedule_->begin_forward(); }
 
 void ShardedParameters::begin_backward() {
-  begin_pass(backward_);
+  schedule_->begin_backward();
   for (Flat& flat : flats_) {
     flat.gradients = 0;
     flat.reduced = false;
@@ -202,8 +160,7 @@ void ShardedParameters::end_backward() {
     if (flats_[i].parameter->trained() && !flats_[i].reduced) reduce(i);
   finish_reduction();
   check_order();
-  order_ = nullptr;
-  for (size_t i = 0; reshard_ != Reshard::never && i < units_.size(); ++i) free(static_cast<int>(i));
+  schedule_->end_backward();
 }
 
 // --- gradients -------------------------------------------------------------------------------------------------------
@@ -228,7 +185,8 @@ void ShardedParameters::finish_reduction() {
   if (!reduction_.collective) return;
   const at::NoGradGuard no_grad;
   Reduction done = std::exchange(reduction_, {});
-  wait(*done.collective);
+  stand_for(*done.collective);
+  free_bytes(done.whole);  // those that ran the collective may let go of it later
   done.part.div_(collectives_.size());
   flats_[done.flat].parameter->add_gradient(done.part);
 }

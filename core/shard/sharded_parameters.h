@@ -1,42 +1,43 @@
-// A program's parameters, sharded over ranks: a unit (a block's) is gathered when an op reads it, and the next one
-// ahead; freed when others are read; gathered again for backward, and for ops that are run again in it. A unit's
-// gradients are reduced as soon as backward has made all of them, while it goes on.
-//
-//   forward    gather 0 | gather 1 | gather 2 ...        the next while the last computes
-//   compute             | block 0  | block 1 ...
-//   freed                           | 0      | 1 ...
+// A program's parameters, sharded over ranks: a unit (a block's) is gathered and freed as gather::UnitSchedule says. A
+// unit's gradients are reduced as soon as backward has made all of them, while it goes on.
 //
 // The mean over the ranks of each rank's gradient is left on the pieces. A parameter that this rank's step did not use
 // counts as one with a gradient of zeros. All ranks have to read parameters in the same order, which a model whose
 // branches differ by its data may not: each pass ends with a look whether they did.
 //
-// As fully_shard of PyTorch 2.11 has it (reshard_after_forward, one unit of prefetch each way, one reduction at a
-// time).
+// As fully_shard of PyTorch 2.11 has it, one reduction at a time.
 #pragma once
 
 #include <c10/util/flat_hash_map.h>
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/config/program_facts.h"
+#include "core/gather/unit_schedule.h"
 #include "core/program/parameter_source.h"
 #include "core/shard/collectives.h"
 #include "core/shard/flat_parameter.h"
-#include "core/shard/unit_order.h"
 
 namespace memtune::shard {
 
-enum class Reshard {
-  always,          // after a unit's forward and after its backward
-  after_backward,  // what the forward gathered is kept for the backward
-  never,           // memory of all units is kept; they are gathered once a step
-};
-Reshard parse_reshard(const std::string& text);  // UsageError with the valid names
+using gather::parse_reshard;
+using gather::Reshard;
 
-class ShardedParameters final : public program::ParameterSource {
+// Told of what a step reads of them. Thread: the one that trains.
+class UnitWatcher {
+ public:
+  virtual ~UnitWatcher() = default;
+  // Around what brings the units about that an op of the forward, or a node of backward, is about to read.
+  virtual void before_read(const std::vector<int>& units) = 0;
+  virtual void after_read() = 0;
+  virtual void gathered(int unit, std::chrono::nanoseconds took) = 0;  // from asking for it
+};
+
+class ShardedParameters final : public program::ParameterSource, gather::UnitMemory {
  public:
   // Takes this rank's shards of the program's parameters and lets the rest go. Both must outlive this, and nothing may
   // read the parameters without telling. UsageError for what cannot be sharded.
@@ -66,6 +67,12 @@ class ShardedParameters final : public program::ParameterSource {
     std::chrono::nanoseconds waited{0};  // that the host stood for collectives
   };
   const Counters& counters() const { return counters_; }
+  struct UnitSize {
+    std::string name;
+    int64_t bytes = 0;  // gathered
+  };
+  std::vector<UnitSize> unit_sizes() const;
+  void set_watcher(UnitWatcher* watcher) { watcher_ = watcher; }  // null: nobody
   // Whether a rank says so; all of them ask, between steps.
   bool any_rank(bool here);
   int64_t gathered_now_bytes() const;  // memory of units that is there
@@ -91,48 +98,41 @@ class ShardedParameters final : public program::ParameterSource {
   struct GatheredUnit {
     std::string name;
     std::vector<size_t> flats;
-    bool in_use = false;
-    int returns = 0;  // in this pass
   };
   struct Reduction {
     size_t flat = 0;
     at::Tensor part, whole;
     CollectivePtr collective;
   };
-  using Units = std::vector<int>;
+  using Units = gather::UnitSchedule::Units;
 
+  void gather(int unit) override;
+  void wait(int unit) override;
+  void free(int unit) override;
   void add_unit(const std::string& name, const program::NamedTensors& parameters);
   Units units_in(const program::Stack& tensors) const;
   void need_in_backward(const at::Tensor& made);
-  void need(const Units& units, const Units& kept);
-  void enter(int unit);
-  void gather(int unit);
-  void finish_gather(int unit);
-  void leave_others(const Units& units, const Units& kept);
-  void free(int unit);
-  void begin_pass(UnitOrder& order);
+  void read_by_node(const Units& units);
+  void drop_gradients();
   void gradient_came(size_t flat);
   void reduce(size_t flat);
   void finish_reduction();
-  void wait(Collective& collective);
+  void stand_for(Collective& collective);
   void note_order(char kind, size_t flat);
   at::Tensor of_all_ranks(int64_t number, const std::string& what);
   void check_order();
 
   Collectives& collectives_;
-  const Reshard reshard_;
   std::vector<Flat> flats_;
   std::vector<GatheredUnit> units_;
   ska::flat_hash_map<const c10::StorageImpl*, int> unit_of_;
   program::NamedTensors pieces_;
-  std::vector<bool> stale_;  // by unit: its memory, if there, has an earlier step's numbers
-  UnitOrder forward_, backward_;
-  UnitOrder* order_ = nullptr;  // of the pass that runs; null: none does
-  Units read_;                  // by the op that runs
-  program::Stack written_;      // by it
-  Units read_by_node_;          // of backward, that runs: while it runs ops again it has not read all of them yet
-  Reduction reduction_;         // under way, or none
-  int64_t order_hash_ = 0;      // of all collectives so far
+  std::optional<gather::UnitSchedule> schedule_;
+  UnitWatcher* watcher_ = nullptr;
+  Units read_;              // by the op that runs
+  program::Stack written_;  // by it
+  Reduction reduction_;     // under way, or none
+  int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;
 };
 

@@ -19,34 +19,6 @@ double ms_between(std::chrono::steady_clock::time_point from, std::chrono::stead
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-// Of one field over all steps.
-template <class Get>
-double median_of(const std::vector<const StepCosts*>& steps, Get get) {
-  std::vector<double> samples;
-  for (const StepCosts* step : steps) samples.push_back(get(*step));
-  std::nth_element(samples.begin(), samples.begin() + ptrdiff_t(samples.size() / 2), samples.end());
-  return samples[samples.size() / 2];
-}
-
-template <class Get>
-int64_t most_of(const std::vector<const StepCosts*>& steps, Get get) {
-  int64_t most = 0;
-  for (const StepCosts* step : steps) most = std::max<int64_t>(most, get(*step));
-  return most;
-}
-
-// Sizes may be the data's: of an expert, say, the tokens that it gets.
-bool of_one_kind(const StepCosts::Value& a, const StepCosts::Value& b) {
-  return a.run == b.run && a.output == b.output && a.cast_of == b.cast_of;
-}
-
-bool ran_alike(const StepCosts& a, const StepCosts& b) {
-  return std::ranges::equal(a.values, b.values, of_one_kind) && a.saved == b.saved && a.runs.size() == b.runs.size() &&
-         std::ranges::equal(a.runs, b.runs, {}, &StepCosts::Run::op, &StepCosts::Run::op) &&
-         std::ranges::equal(a.moments, b.moments,
-                            [](const auto& x, const auto& y) { return x.kind == y.kind && x.saved == y.saved; });
-}
-
 }  // namespace
 
 void CostRecorder::begin_step() {
@@ -58,6 +30,8 @@ void CostRecorder::begin_step() {
 void CostRecorder::begin_pass() {
   const int passes = part_ == Part::backward ? now_.costs.passes + 1 : 1;
   now_ = {};
+  last_is_read_ = false;
+  units_.clear();
   now_.costs.passes = passes;
   now_.costs.start_bytes = start_bytes_;
   now_.costs.grain_bytes = device_.emulated() ? 1 : kCudaGrain;
@@ -80,8 +54,10 @@ void CostRecorder::begin_run(const RunningOp& op, const ValueTable& values) {
   }
   for (const RunningOp::Written& written : op.written())
     if (const int id = id_of(written.value.get()); id >= 0) run.writes.push_back(id);
+  run.units = std::exchange(units_, {});
   now_.costs.runs.push_back(std::move(run));
   now_.runs.push_back(mark());
+  now_.run_wait_ms.push_back(0);
   device_.reset_peak();
 }
 
@@ -152,15 +128,43 @@ void CostRecorder::end_forward() {
 
 // The most since the entry before belongs to that entry.
 void CostRecorder::see_peak() {
-  const int64_t peak = device_.memory().peak_allocated;
+  last_peak() = device_.memory().peak_allocated;
+  device_.reset_peak();
+}
+
+int64_t& CostRecorder::last_peak() {
   StepCosts& costs = now_.costs;
-  (costs.moments.empty() ? costs.before_peak_bytes : costs.moments.back().peak_bytes) = peak;
+  if (last_is_read_) return costs.sharding.reads.back().peak_bytes;
+  return costs.moments.empty() ? costs.before_peak_bytes : costs.moments.back().peak_bytes;
+}
+
+void CostRecorder::before_read(const std::vector<int>& units) {
+  if (part_ == Part::forward) units_ = units;
+  if (part_ == Part::backward) {
+    see_peak();
+    now_.costs.sharding.reads.push_back({.moment = static_cast<int>(now_.costs.moments.size()), .units = units});
+    last_is_read_ = true;
+  }
+  read_began_ = Clock::now();
+}
+
+// What is freed is so before anything is gathered: in between there is no more than before or behind.
+void CostRecorder::after_read() {
+  const double waited_ms = ms_between(read_began_, Clock::now());
+  if (part_ == Part::forward && !now_.run_wait_ms.empty()) now_.run_wait_ms.back() += waited_ms;
+  if (part_ != Part::backward) return;
+  StepCosts::UnitRead& read = now_.costs.sharding.reads.back();
+  read.wait_ms = waited_ms;
+  read.before_bytes = read.peak_bytes = device_.memory().allocated;
+  now_.unpack_wait_ms.back() += waited_ms;
   device_.reset_peak();
 }
 
 void CostRecorder::add_moment(Kind kind, int saved) {
   const int64_t allocated = device_.memory().allocated;
   now_.costs.moments.push_back({kind, saved, 0, 0, allocated, allocated});
+  last_is_read_ = false;
+  if (kind == Kind::unpack) now_.unpack_wait_ms.push_back(0);
 }
 
 void CostRecorder::asked(const SavedTensor& tensor) {
@@ -221,53 +225,24 @@ void CostRecorder::forget() {
 
 void CostRecorder::take_times(Step& step) {
   const auto ms = [](const Mark& from, const Mark& to) { return to.event->ms_since(*from.event); };
+  const auto without = [](double wait_ms, double of_ms) { return std::max(0.0, of_ms - wait_ms); };
   for (size_t i = 0; i < step.costs.runs.size(); ++i) {
-    step.costs.runs[i].ms = ms(step.runs[i], step.runs[i + 1]);
-    step.costs.runs[i].host_ms = ms_between(step.runs[i].host, step.runs[i + 1].host);
+    const double wait_ms = step.run_wait_ms[i];
+    step.costs.runs[i].ms = without(wait_ms, ms(step.runs[i], step.runs[i + 1]));
+    step.costs.runs[i].host_ms = without(wait_ms, ms_between(step.runs[i].host, step.runs[i + 1].host));
+    step.costs.sharding.forward_wait_ms += wait_ms;
   }
   size_t i = 0;
   for (StepCosts::Moment& moment : step.costs.moments) {
     if (moment.kind != Kind::unpack) continue;
-    moment.ms = ms(step.handed[i], step.asked[i + 1]);
-    moment.host_ms = ms_between(step.handed[i].host, step.asked[i + 1].host);
+    const double wait_ms = step.unpack_wait_ms[i + 1];
+    moment.ms = without(wait_ms, ms(step.handed[i], step.asked[i + 1]));
+    moment.host_ms = without(wait_ms, ms_between(step.handed[i].host, step.asked[i + 1].host));
     step.costs.rerun_ms += ms(step.asked[i], step.handed[i]);
     ++i;
   }
-  step.costs.before_ms = ms(step.runs.back(), step.asked.front());
+  step.costs.before_ms = without(step.unpack_wait_ms.front(), ms(step.runs.back(), step.asked.front()));
   step.costs.after_ms = ms(step.asked.back(), step.end);
-}
-
-std::optional<StepCosts> CostRecorder::costs() const {
-  if (steps_.empty()) return {};
-  StepCosts costs = steps_.back();
-  std::vector<const StepCosts*> alike;
-  for (const StepCosts& step : steps_) {
-    if (!ran_alike(step, costs)) return {};
-    alike.push_back(&step);
-  }
-  for (size_t i = 0; i < costs.runs.size(); ++i) {
-    const auto run = [i](const StepCosts& step) -> const StepCosts::Run& { return step.runs[i]; };
-    costs.runs[i].ms = median_of(alike, [&](const StepCosts& step) { return run(step).ms; });
-    costs.runs[i].host_ms = median_of(alike, [&](const StepCosts& step) { return run(step).host_ms; });
-    costs.runs[i].before_bytes = most_of(alike, [&](const StepCosts& step) { return run(step).before_bytes; });
-    costs.runs[i].own_bytes = most_of(alike, [&](const StepCosts& step) { return run(step).own_bytes; });
-  }
-  for (size_t i = 0; i < costs.moments.size(); ++i) {
-    const auto moment = [i](const StepCosts& step) -> const StepCosts::Moment& { return step.moments[i]; };
-    costs.moments[i].ms = median_of(alike, [&](const StepCosts& step) { return moment(step).ms; });
-    costs.moments[i].host_ms = median_of(alike, [&](const StepCosts& step) { return moment(step).host_ms; });
-    costs.moments[i].before_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).before_bytes; });
-    costs.moments[i].peak_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).peak_bytes; });
-  }
-  for (size_t i = 0; i < costs.values.size(); ++i)
-    costs.values[i].bytes = most_of(alike, [i](const StepCosts& step) { return step.values[i].bytes; });
-  costs.before_ms = median_of(alike, [](const StepCosts& step) { return step.before_ms; });
-  costs.after_ms = median_of(alike, [](const StepCosts& step) { return step.after_ms; });
-  costs.rerun_ms = median_of(alike, [](const StepCosts& step) { return step.rerun_ms; });
-  costs.start_bytes = most_of(alike, [](const StepCosts& step) { return step.start_bytes; });
-  costs.before_peak_bytes = most_of(alike, [](const StepCosts& step) { return step.before_peak_bytes; });
-  costs.after_peak_bytes = most_of(alike, [](const StepCosts& step) { return step.after_peak_bytes; });
-  return costs;
 }
 
 }  // namespace memtune::step

@@ -46,6 +46,10 @@ class CostRecorder {
   void handed(const SavedTensor& tensor);  // and when they are there
   void ended(const SavedTensor& tensor);   // before its bytes are let go,
   void let_go();                           // and when they are
+  // Of whoever gathers sharded parameters: around what brings the units about that an op of the forward or a node of
+  // backward is about to read.
+  void before_read(const std::vector<int>& units);
+  void after_read();
 
   // Medians over the steps, and the most memory of them; nothing where they did not run the same ops.
   std::optional<config::StepCosts> costs() const;
@@ -60,6 +64,9 @@ class CostRecorder {
     config::StepCosts costs;
     std::vector<Mark> runs;           // one an entry, and the end behind the last
     std::vector<Mark> asked, handed;  // one an unpack; the end of backward behind the last of `asked`
+    // That the host stood for gathers: behind the begin of each run, and of backward before the first unpack and behind
+    // each.
+    std::vector<double> run_wait_ms, unpack_wait_ms = {0};
     Mark end;
   };
   struct Private {
@@ -70,6 +77,7 @@ class CostRecorder {
   Mark mark() { return {device_.record_timed(device::Stream::compute), Clock::now()}; }
   void forget();
   void see_peak();
+  int64_t& last_peak();
   void add_moment(config::StepCosts::Moment::Kind kind, int saved);
   void add_saved(const SavedTensor& tensor, int value);
   int add_value(int output, int64_t bytes, bool outside);
@@ -86,6 +94,9 @@ class CostRecorder {
   std::vector<std::weak_ptr<autograd::SavedValue>> known_;         // so that no address comes back
   std::unordered_map<const c10::StorageImpl*, Private> privates_;  // of this forward
   std::unordered_map<const SavedTensor*, int> tensors_;
+  bool last_is_read_ = false;  // of what backward has noted
+  std::vector<int> units_;     // that the next op reads
+  Clock::time_point read_began_;
   bool ending_ = false;           // the last moment is an end whose bytes are not let go yet
   std::vector<int> ended_early_;  // indices into `saved`, of what ended in the forward
   int64_t start_bytes_ = 0;

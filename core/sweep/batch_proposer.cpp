@@ -12,7 +12,7 @@
 #include "core/base/text.h"
 #include "core/result/ranking.h"
 #include "core/result/row.h"
-#include "core/sweep/plan_proposer.h"
+#include "core/sweep/recorded_costs.h"
 
 namespace memtune::sweep {
 namespace {

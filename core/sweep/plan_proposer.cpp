@@ -2,27 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/file.h"
-#include "core/base/json.h"
 #include "core/base/layout.h"
-#include "core/base/own_folder.h"
 #include "core/base/text.h"
-#include "core/config/plan_check.h"
 #include "core/config/preset.h"
-#include "core/planner/kept_costs.h"
 #include "core/planner/planner.h"
 #include "core/result/ranking.h"
 #include "core/result/row.h"
+#include "core/sweep/recorded_costs.h"
 
 namespace memtune::sweep {
 namespace {
 
-using nlohmann::json;
 using planner::PlannedStep;
 using planner::Planner;
 using planner::StepPrediction;
@@ -308,20 +302,6 @@ class PlanProposer : public Proposer {
 };
 
 }  // namespace
-
-std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder,
-                                            const config::ProgramFacts& program) try {
-  OwnFolder folder(trial_folder);
-  const auto costs = parse_json(read_file(trial_folder / "costs.json", folder)).get<config::StepCosts>();
-  const auto known = [&](const config::StepCosts::Run& run) { return run.op < static_cast<int>(program.ops.size()); };
-  if (costs.runs.empty() || costs.moments.empty() || !std::ranges::all_of(costs.runs, known)) return {};
-  for (const config::OpPlacement& placement : costs.plan.placements) config::check_placement(placement, program);
-  return planner::kept_costs(program, costs);
-} catch (const Error&) {
-  return {};
-} catch (const json::exception&) {
-  return {};
-}
 
 MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk) {
   return [=](const Candidates& candidates, const std::vector<Setting>& settings) {

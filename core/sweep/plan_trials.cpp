@@ -158,7 +158,8 @@ void PlanTrials::prepare(const TrialState& trial) {
   request.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
   if (with_costs_.contains(trial.spec.key))
     request.costs = absolute(std::filesystem::path(trial.spec.folder) / "costs.json");
-  remove_file(folder / "costs.json", files);  // of an earlier try
+  for (int rank = 0; rank < request.training.ranks; ++rank)
+    remove_file(costs_of_rank(folder / "costs.json", rank), files);  // of an earlier try
   request.command = command_line();
   // One that cannot be read would be refused by every trial; whoever comes first makes it again.
   if (!has_references(request))

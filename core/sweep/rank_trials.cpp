@@ -32,7 +32,8 @@ TrialAnswer run_each(const config::TrialRequest& request, const fs::path& path, 
     own.rank = rank;
     own.rendezvous = (meeting.path() / "meeting").string();
     if (!request.reference.empty()) own.reference = references[static_cast<size_t>(rank)];
-    if (rank > 0) own.trace = own.costs = "";
+    if (rank > 0) own.trace = "";
+    if (!request.costs.empty()) own.costs = costs_of_rank(request.costs, rank).string();
     const fs::path own_path = of_rank(path, rank);
     write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
     TrialCommand each = command;
@@ -55,6 +56,8 @@ std::vector<std::string> references_of(const config::TrialRequest& request) {
     references.push_back(of_rank(request.reference, rank).string());
   return references;
 }
+
+fs::path costs_of_rank(const fs::path& costs, int rank) { return rank == 0 ? costs : of_rank(costs, rank); }
 
 TrialAnswer run_ranks(const config::TrialRequest& request, const fs::path& folder, const std::string& name,
                       const TrialCommand& command, FileSystem& files) {

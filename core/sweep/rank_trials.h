@@ -15,6 +15,9 @@ namespace memtune::sweep {
 // Files of the loss and the gradients that ranks compare theirs with: the request's for the first.
 std::vector<std::string> references_of(const config::TrialRequest& request);
 
+// Where a rank tells what its step costs: costs.json, costs-rank1.json.
+std::filesystem::path costs_of_rank(const std::filesystem::path& costs, int rank);
+
 // Runs `request`, which stands in `folder` as `name`, on as many ranks as its training has: `command` with what each
 // of them is told in its place. Ranks behind the first write no trace; their logs lie beside the first one's.
 TrialAnswer run_ranks(const config::TrialRequest& request, const std::filesystem::path& folder, const std::string& name,

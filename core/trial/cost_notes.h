@@ -1,20 +1,32 @@
-// Tells a recorder of costs where the steps that it records begin and end.
+// Tells a recorder of costs where the steps that it records begin and end, and what they gather.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "core/shard/sharded_parameters.h"
 #include "core/step/cost_recorder.h"
 #include "core/step/executor.h"
 #include "core/trial/runner.h"
 
 namespace memtune::trial {
 
-class CostNotes final : public StepNotes {
+class CostNotes final : public StepNotes, shard::UnitWatcher {
  public:
-  // The executor, of that plan, which moves nothing, outlives it.
-  CostNotes(device::Device& device, step::Executor& executor, const config::Plan& plan)
-      : recorder_(device, plan), executor_(executor) {
+  // The executor, of that plan, which moves nothing, and the parameters (null: they are all here) outlive it.
+  CostNotes(device::Device& device, step::Executor& executor, const config::Plan& plan,
+            shard::ShardedParameters* parameters)
+      : recorder_(device, plan), executor_(executor), parameters_(parameters) {
     executor_.set_cost_recorder(&recorder_);
+    if (!parameters_) return;
+    parameters_->set_watcher(this);
+    gather_ms_.resize(parameters_->unit_sizes().size());
   }
-  ~CostNotes() override { executor_.set_cost_recorder(nullptr); }
+  ~CostNotes() override {
+    executor_.set_cost_recorder(nullptr);
+    if (parameters_) parameters_->set_watcher(nullptr);
+  }
   CostNotes(const CostNotes&) = delete;
   CostNotes& operator=(const CostNotes&) = delete;
 
@@ -23,11 +35,31 @@ class CostNotes final : public StepNotes {
   void end_step() override { recorder_.end_step(); }
   void begin_times() override {}
 
-  std::optional<config::StepCosts> costs() const { return recorder_.costs(); }
+  std::optional<config::StepCosts> costs() const {
+    std::optional<config::StepCosts> costs = recorder_.costs();
+    if (costs && parameters_)
+      for (const auto& [name, bytes] : parameters_->unit_sizes())
+        costs->sharding.units.push_back({name, bytes, median(gather_ms_[costs->sharding.units.size()])});
+    return costs;
+  }
 
  private:
+  void before_read(const std::vector<int>& units) override { recorder_.before_read(units); }
+  void after_read() override { recorder_.after_read(); }
+  void gathered(int unit, std::chrono::nanoseconds took) override {
+    gather_ms_[unit].push_back(std::chrono::duration<double, std::milli>(took).count());
+  }
+
+  static double median(std::vector<double> samples) {
+    if (samples.empty()) return 0;
+    std::ranges::sort(samples);
+    return samples[samples.size() / 2];
+  }
+
   step::CostRecorder recorder_;
   step::Executor& executor_;
+  shard::ShardedParameters* parameters_;
+  std::vector<std::vector<double>> gather_ms_;  // by unit
 };
 
 }  // namespace memtune::trial

@@ -124,15 +124,19 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 }
 
 StepNotes* InterpretedRunner::start_costs() {
-  if (request_.plan.moves() || sharded_) return nullptr;  // costs do not tell of gathers
+  if (request_.plan.moves()) return nullptr;
   if (!executor_) make_executor();
-  cost_notes_.emplace(device(), *executor_, request_.plan);
+  cost_notes_.emplace(device(), *executor_, request_.plan, sharded_ ? &*sharded_ : nullptr);
   return &*cost_notes_;
 }
 
 std::optional<config::StepCosts> InterpretedRunner::finish_costs() {
   std::optional<config::StepCosts> costs = cost_notes_->costs();
   cost_notes_.reset();
+  if (!costs || !sharded_) return costs;
+  costs->sharding.ranks = ranks_->size();
+  costs->sharding.rank = ranks_->rank();
+  costs->sharding.reshard = request_.training.reshard;
   return costs;
 }
 

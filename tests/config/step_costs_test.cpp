@@ -32,9 +32,17 @@ StepCosts two_ops() {
   return costs;
 }
 
+StepCosts sharded() {
+  StepCosts costs = two_ops();
+  costs.sharding = {2, 1, "after-backward", 0.5, {{"layers.0", 4096, 1.5}, {"behind", 64, 0.25}}, {}};
+  costs.sharding.reads = {{0, 1096, 1300, 0.125, {1}}, {2, 1200, 1400, 0, {0, 1}}};
+  costs.runs[1].units = {0, 1};
+  return costs;
+}
+
 // What is said of the costs with one place of them changed.
-std::string refusal(const std::string& place, const json& value) {
-  json written = two_ops();
+std::string refusal(const std::string& place, const json& value, const StepCosts& costs = two_ops()) {
+  json written = costs;
   written[json::json_pointer(place)] = value;
   try {
     written.get<StepCosts>();
@@ -51,6 +59,33 @@ TEST_CASE("costs of a step come back from their file as they were") {
   CHECK(json::parse(json(two_ops()).dump()).get<StepCosts>() == two_ops());
 }
 
+TEST_CASE("what a rank gathers comes back too, in a version that whoever does not know of it refuses") {
+  CHECK(json::parse(json(sharded()).dump()).get<StepCosts>() == sharded());
+  CHECK(json(two_ops())["version"] == 2);
+  CHECK(json(sharded())["version"] == 3);
+}
+
+TEST_CASE("units that are not there, or are read before what was read, are refused with the field") {
+  const auto refused = [](const char* place, const json& value) {
+    return refusal(std::string("/sharding") + place, value, sharded());
+  };
+  CHECK(refused("/rank", 0) == "taken");
+  CHECK(refused("/rank", 2).find("costs.sharding.rank") == 0);
+  CHECK(refused("/reshard", "some").find("unknown costs.sharding.reshard 'some'") == 0);
+  CHECK(refused("/units/rows", json::array()) == "costs.sharding has no units");
+  CHECK(refused("/units/rows/0/1", -1).find("costs.sharding.units has -1") == 0);
+  CHECK(refused("/units/rows/0/0", 1).find("costs.sharding.units must have a name") == 0);
+  CHECK(refused("/runs/rows/0/0", 2).find("costs.sharding.runs has 2") == 0);
+  CHECK(refused("/runs/rows/0/1", json{2}).find("costs.sharding.runs has 2") == 0);
+  CHECK(refused("/reads/rows/1/4", json{2}).find("costs.sharding.reads has 2") == 0);
+  CHECK(refused("/reads/rows/0/0", 3).find("costs.sharding.reads has 3") == 0);
+  CHECK(refused("/reads/rows/1/0", 1) == "taken");
+  CHECK(refused("/forward_wait_ms", -1) == "costs.sharding has a time that none is");
+  json without = sharded();
+  without.erase("sharding");
+  CHECK_THROWS_AS(without.get<StepCosts>(), UsageError);
+}
+
 TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/start_bytes", 1000) == "taken");
   CHECK(refusal("/values/rows/1/0", 2).find("costs.values has 2") == 0);
@@ -62,7 +97,7 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments has 2") == 0);
   CHECK(refusal("/runs", 3).find("costs.runs must be a table") == 0);
   CHECK(refusal("/version", 1).find("costs.version") == 0);  // whose peaks were others
-  CHECK(refusal("/version", 3).find("costs.version") == 0);
+  CHECK(refusal("/version", 4).find("costs.version") == 0);
   CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan moves values") == 0);
   CHECK(refusal("/plan/placements/0/op", -1).find("plan.placements[0].op") == 0);
   CHECK(refusal("/runs/rows/0/1", -1).find("costs.runs has the time -1") == 0);

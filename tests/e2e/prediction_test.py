@@ -104,6 +104,21 @@ class Prediction(unittest.TestCase):
         self.check_all(self.predictions(run))
         self.check_costs_of(run, "checkpoint-full")
 
+    def test_of_sharded_steps_too_with_what_they_gather(self):
+        for ranks, *more in (("2",), ("2", "--reshard", "after-backward"), ("2", "--reshard", "never"),
+                             ("3", "--autocast", "bf16", "--accumulate", "2")):
+            rows = self.predictions(self.sweep_of_all(*TINY, "--ranks", ranks, *more))
+            for strategy, row in rows.items():
+                with self.subTest(ranks=ranks, more=more, strategy=strategy):
+                    for figure in ("gathered_bytes", "recomputed_ops", "out_bytes"):
+                        self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
+                    self.assertGreater(row["gathered_bytes"]["measured"], 0)
+                    if strategy in RECOMPUTES:
+                        self.assertLess(abs(row["peak_bytes"]["error"]), 0.001)
+                    else:
+                        self.assertGreater(row["peak_bytes"]["error"], -0.1)
+                        self.assertLess(row["peak_bytes"]["error"], 0.25)
+
     def test_what_is_made_again_draws_the_same_and_what_is_written_over_is_copied(self):
         for config in (LLAMA, GPT2):
             file = os.path.join(self.folder(), "config.json")

@@ -13,6 +13,7 @@ import time
 
 from processes import processes_of
 
+ERROR = 0.01  # of a predicted peak, which hangs on times where values move; a unit is more
 STRATEGIES = "none;checkpoint:full;checkpoint:full,inputs=host;checkpoint:op;offload:stream;offload:group"
 
 
@@ -63,6 +64,41 @@ def check_joined(folder, ranks, none):
     for expected, loss in zip(one["loss"], none["loss"]):
         assert abs(expected - loss) < 1e-4 * expected, (one["loss"], none["loss"])
     assert len(set(none["ranks"][0]["loss"])) > 1 and none["ranks"][0]["loss"] != none["ranks"][1]["loss"]
+
+
+def check_planned(folder, reshard):
+    """A budget finds a plan on paper of the sharded step, which all ranks run."""
+    run = os.path.join(folder, f"planned-{reshard}")
+    sharded = arguments(run, "--ranks", "2", "--reshard", reshard, "--rounds", "1", "--steps", "2", "--json", run + ".json")
+
+    def sweep(*more):
+        subprocess.run([*sharded, *more], check=True, stdout=subprocess.DEVNULL)
+        with open(run + ".json") as file:
+            return json.load(file)
+
+    none, = sweep("--strategy", "none")["trials"]
+    for name in ("costs.json", "costs-rank1.json"):
+        with open(os.path.join(run, "trials", "1-none", name)) as file:
+            costs = json.load(file)
+        assert costs["sharding"]["ranks"] == 2 and costs["sharding"]["reshard"] == reshard, costs["sharding"]
+        assert all(bytes > 0 and ms > 0 for _, bytes, ms in costs["sharding"]["units"]["rows"]), costs["sharding"]
+    unit = max(bytes for _, bytes, _ in costs["sharding"]["units"]["rows"])
+    plan = subprocess.run([MEMTUNE, "plan", "--from", run, "--json", "-"], check=True, capture_output=True, text=True)
+    least, most = json.loads(plan.stdout)["least_bytes"], none["peak_bytes"]["allocated"]
+    assert most - least > unit, (least, most, unit)
+    budget = (least + most) // 2
+    found = sweep("--budget", f"{budget}B")
+    planned = [trial for trial in found["trials"] if trial["strategy"].startswith("plan:")]
+    assert planned, found["trials"]
+    for trial in planned:
+        assert trial["gradients"]["equal"], trial["gradients"]
+        assert len(trial["ranks"]) == 2 and trial["recomputed_ops"] > 0, trial
+        predicted, measured = trial["predicted"]["peak_bytes"], trial["peak_bytes"]["allocated"]
+        assert abs(predicted - measured) <= ERROR * measured, (predicted, measured)
+    best, = [trial for trial in found["trials"] if trial["strategy"] == found["recommendation"]["strategy"]]
+    assert found["recommendation"]["fits"] and best["peak_bytes"]["allocated"] <= budget, (best, budget)
+    other = subprocess.run([MEMTUNE, "plan", "--from", run, "--machine", "h200"], capture_output=True, text=True)
+    assert other.returncode == 2 and "the run was of 2 ranks" in other.stderr, other.stderr
 
 
 def start(run, *more):
@@ -175,8 +211,7 @@ def check_branches(folder):
 
 def check_refusals(folder):
     for more, words in ((("--optimizer", "adafactor"), "--optimizer adafactor is not sharded"),
-                        (("--max-grad-norm", "1"), "--max-grad-norm does not go with several ranks"),
-                        (("--budget", "1GiB"), "--budget alone finds none")):
+                        (("--max-grad-norm", "1"), "--max-grad-norm does not go with several ranks")):
         command = arguments(os.path.join(folder, "refused"), "--ranks", "2", *more)
         ended = subprocess.run(command, capture_output=True, text=True)
         assert ended.returncode == 2 and words in ended.stderr, (more, ended.stderr)
@@ -192,6 +227,8 @@ def main():
         for ranks in (2, 4):
             check_joined(folder, ranks, check_sweep(folder, ranks))
         check_saves(folder)
+        for reshard in ("always", "after-backward", "never"):
+            check_planned(folder, reshard)
         check_killed(folder)
         check_hangs(folder)
         check_orphans(folder)

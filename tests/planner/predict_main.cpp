@@ -49,6 +49,8 @@ json compare(const planner::StepModel& model, const std::filesystem::path& trial
           {"disk_write_bytes", beside(double(predicted.disk_write_bytes), count(transfer, "disk_write_bytes"))},
           {"disk_read_bytes", beside(double(predicted.disk_read_bytes), count(transfer, "disk_read_bytes"))},
           {"disk_peak_bytes", beside(double(predicted.disk_peak_bytes), count(measured, "disk_peak_bytes"))},
+          {"gathered_bytes", beside(double(predicted.gathered_bytes),
+                                    count(measured.value("communication", json::object()), "gathered_bytes"))},
           {"step_ms", beside(predicted.step_ms, count(measured["step_ms"], "median"))}};
 }
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 const std::vector<std::vector<std::string>> kLayers = {
     {"base"},
     {"config", "trace", "disk", "device", "safetensors"},
-    {"result", "device/torch", "device/cuda", "tier", "autograd", "quantized"},
+    {"result", "device/torch", "device/cuda", "tier", "gather", "autograd", "quantized"},
     {"program", "optimizer"},
     {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan", "process"},
     {"report"},

@@ -31,6 +31,7 @@ struct Group {
     request.training.ranks = ranks;
     request.reference = (folder.path / "reference.bin").string();
     request.trace = (folder.path / "trace").string();
+    request.costs = (folder.path / "costs.json").string();
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
     TrialCommand command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", limit, {}};
     command.grace = 300ms;
@@ -56,6 +57,7 @@ TEST_CASE("ranks that work give one measurement, each with its own request, log 
   const auto second = nlohmann::json::parse(test::slurp(group.folder.path / "request-rank1.json"));
   CHECK(second["rank"] == 1);
   CHECK(second["trace"] == "");
+  CHECK(second["costs"] == (group.folder.path / "costs-rank1.json").string());
 }
 
 TEST_CASE("one rank is a trial as any other") {

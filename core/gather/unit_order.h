@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace memtune::shard {
+namespace memtune::gather {
 
 class UnitOrder {
  public:
@@ -30,4 +30,4 @@ class UnitOrder {
   bool follows_ = true;
 };
 
-}  // namespace memtune::shard
+}  // namespace memtune::gather

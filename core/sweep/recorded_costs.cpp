@@ -1,0 +1,55 @@
+#include "core/sweep/recorded_costs.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/own_folder.h"
+#include "core/config/plan_check.h"
+#include "core/planner/kept_costs.h"
+#include "core/planner/step_model.h"
+#include "core/sweep/rank_trials.h"
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+
+// Throws UsageError for a placement that the program does not have.
+bool make_sense(const config::StepCosts& costs, const config::ProgramFacts& program) {
+  const auto known = [&](const config::StepCosts::Run& run) { return run.op < static_cast<int>(program.ops.size()); };
+  if (costs.runs.empty() || costs.moments.empty() || !std::ranges::all_of(costs.runs, known)) return false;
+  for (const config::OpPlacement& placement : costs.plan.placements) config::check_placement(placement, program);
+  return true;
+}
+
+}  // namespace
+
+std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder,
+                                            const config::ProgramFacts& program) try {
+  OwnFolder folder(trial_folder);
+  const std::filesystem::path file = trial_folder / "costs.json";
+  std::optional<config::StepCosts> most;
+  int64_t most_bytes = -1;
+  for (int rank = 0, ranks = 1; rank < ranks; ++rank) {
+    const auto costs = parse_json(read_file(costs_of_rank(file, rank), folder)).get<config::StepCosts>();
+    if (!make_sense(costs, program) || costs.sharding.rank != rank) return {};
+    if (rank == 0) ranks = costs.sharding.ranks;
+    if (costs.sharding.ranks != ranks) return {};
+    config::StepCosts kept = planner::kept_costs(program, costs);
+    const int64_t bytes = planner::StepModel(program, kept).predict({}).peak_bytes;
+    if (bytes <= most_bytes) continue;
+    most_bytes = bytes;
+    most = std::move(kept);
+  }
+  return most;
+} catch (const Error&) {
+  return {};
+} catch (const json::exception&) {
+  return {};
+}
+
+}  // namespace memtune::sweep

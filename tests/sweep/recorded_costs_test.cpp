@@ -1,0 +1,57 @@
+// A plan that all ranks run has to fit the one that needs most, so its step is the one to plan from.
+#include "core/sweep/recorded_costs.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/planner/step_model.h"
+#include "core/sweep/rank_trials.h"
+#include "tests/planner/costs.h"
+#include "tests/support/run_program.h"
+
+namespace memtune::sweep {
+namespace {
+
+struct RankCosts {
+  config::ProgramFacts program = test::decoder(2);
+  test::ScratchFolder folder;
+
+  void write(int rank, int64_t more_bytes, int ranks = 3, int said = -1) {
+    config::StepCosts costs = test::step_of(program, test::decoder_ms(program));
+    costs.sharding.ranks = ranks;
+    costs.sharding.rank = said < 0 ? rank : said;
+    costs.sharding.units = {{"layers.0", 64, 1}};
+    for (auto& moment : costs.moments) moment.peak_bytes += more_bytes;
+    write_file(costs_of_rank(folder.path / "costs.json", rank), nlohmann::json(costs).dump());
+  }
+  std::optional<config::StepCosts> read() { return read_costs(folder.path, program); }
+};
+
+TEST_CASE("of several ranks that step is planned from which takes most memory") {
+  RankCosts costs;
+  costs.write(0, 0);
+  costs.write(1, 2000);
+  costs.write(2, 1000);
+  REQUIRE(costs.read().has_value());
+  CHECK(costs.read()->sharding.rank == 1);
+  costs.write(0, 2000);  // as much: the first
+  CHECK(costs.read()->sharding.rank == 0);
+}
+
+TEST_CASE("costs of some ranks are none") {
+  RankCosts costs;
+  costs.write(0, 0);
+  costs.write(1, 0);
+  CHECK_FALSE(costs.read().has_value());
+  costs.write(2, 0, 3, 1);  // of another rank
+  CHECK_FALSE(costs.read().has_value());
+  costs.write(2, 0, 4);  // of another run
+  CHECK_FALSE(costs.read().has_value());
+  costs.write(2, 0);
+  CHECK(costs.read().has_value());
+}
+
+}  // namespace
+}  // namespace memtune::sweep
