@@ -2,6 +2,7 @@
 #include "cli/command_flags.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/launched.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
@@ -78,15 +79,18 @@ int profile_strategy(const ProfileFlags& flags) {
   set_turns(settings);
   settings.plans = plans;
   if (plans.empty()) settings.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
-  Progress progress(flags.model.console);
-  const sweep::SweepResult result = sweep::run_sweep(settings, progress);
-  progress.clear();
-  return finish(flags, result);
+  return run_launched(settings, [&](const sweep::SweepSettings& each) {
+    Progress progress(flags.model.console);
+    const sweep::SweepResult result = sweep::run_sweep(each, progress);
+    progress.clear();
+    return finish(flags, result);
+  });
 }
 
 // A sweep of one variant, whose words are taken as they stand.
 int profile_command(const ProfileFlags& flags, const std::vector<std::string>& command) {
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
+  refuse_launched("a command is measured from outside of it, memtune profile -- torchrun ...");
   check_output("--json", flags.json);
   sweep::CommandSweepSettings settings = command_settings(flags.model, command);
   set_turns(settings);

@@ -1,6 +1,8 @@
 #include "cli/rank_flags.h"
 
 #include <chrono>
+#include <limits>
+#include <optional>
 
 #include "cli/flags.h"
 #include "cli/offer.h"
@@ -8,11 +10,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/vocabulary.h"
+#include "core/launch/launch.h"
 
 namespace memtune::cli {
 namespace {
 
-constexpr int64_t kMostRanks = 256;  // of one machine
+constexpr int64_t kMostRanks = 256;  // started here
 
 }  // namespace
 
@@ -20,7 +23,7 @@ void RankFlags::add_to(CLI::App& command) {
   command
       .add_option("--ranks", ranks,
                   "processes that train together, each on a batch of its own, the model sharded over them; on CPUs "
-                  "(default: 1)")
+                  "(default: 1, or as many as torchrun, srun or mpirun started)")
       ->type_name("N");
   offer(command.add_option("--reshard", reshard,
                            "when a block's gathered parameters are freed: " + join(config::kReshard, ", ") +
@@ -34,7 +37,13 @@ void RankFlags::add_to(CLI::App& command) {
 }
 
 void RankFlags::read(config::TrainingSettings& to) const {
-  to.ranks = static_cast<int>(integer_flag("--ranks", ranks, 1, kMostRanks));
+  const std::optional<launch::Launch> launch = launch::read_launch(launch::this_environment());
+  const int64_t most = launch ? std::numeric_limits<int>::max() : kMostRanks;
+  to.ranks = ranks.empty() ? 1 : static_cast<int>(integer_flag("--ranks", ranks, 1, most));
+  if (launch && !ranks.empty() && to.ranks != launch->size)
+    throw UsageError("--ranks " + ranks + ": " + launch->launcher + " started " + std::to_string(launch->size) +
+                     " processes, which are the ranks");
+  if (launch) to.ranks = launch->size;
   to.reshard = choice_flag("--reshard", reshard, config::kReshard);
   to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();
 }

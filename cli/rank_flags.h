@@ -9,10 +9,11 @@
 namespace memtune::cli {
 
 struct RankFlags {
-  std::string ranks = "1", reshard = "always", timeout = "2m";
+  std::string ranks, reshard = "always", timeout = "2m";
 
   void add_to(CLI::App& command);
-  void read(config::TrainingSettings& to) const;  // UsageError
+  // As many as were asked for, or a launcher started. UsageError.
+  void read(config::TrainingSettings& to) const;
 };
 
 // UsageError for what of a sweep does not go with several ranks.

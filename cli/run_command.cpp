@@ -4,6 +4,7 @@
 
 #include "cli/app.h"
 #include "cli/flags.h"
+#include "cli/launched.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
@@ -110,6 +111,7 @@ int tell(const RunFlags& flags, const result::TrainingResult& training) {
 }
 
 int run_command(const RunFlags& flags) {
+  refuse_launched("run is of ranks that memtune starts itself, --ranks N");
   const sweep::RunSettings settings = settings_of(flags);
   RunProgress progress(flags.model.console);
   progress.started(

@@ -5,6 +5,7 @@
 
 #include "cli/app.h"
 #include "cli/finished_run.h"
+#include "cli/launched.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "cli/progress.h"
@@ -177,9 +178,8 @@ std::string saving_text(const sweep::SweepSettings& settings, const sweep::Sweep
          settings.directory.string();
 }
 
-int run_command(const SweepFlags& flags) {
+int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings) {
   Progress progress(flags.model.console);
-  const sweep::SweepSettings settings = sweep_settings(flags);
   const sweep::SweepResult result = sweep::run_sweep(settings, progress, proposer(flags, settings));
   progress.clear();
   if (flags.dry_run && !result.interrupted) {
@@ -192,6 +192,12 @@ int run_command(const SweepFlags& flags) {
   say_next(flags, result);
   if (result.interrupted) return kInterrupted;
   return result.report.recommendation.fits ? kDone : kFailed;
+}
+
+int run_command(const SweepFlags& flags) {
+  const sweep::SweepSettings settings = sweep_settings(flags);
+  if (!settings.save_modes.empty()) refuse_launched("--saves is of ranks that memtune starts itself, --ranks N");
+  return run_launched(settings, [&](const sweep::SweepSettings& each) { return sweep_model(flags, each); });
 }
 
 }  // namespace
@@ -270,7 +276,10 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
     flags->measure_saves = saves->count() > 0;
     if (behind) check_flags_of_command(*command, flags_of_command(*flags));
     if (behind)
-      action = [flags, command, behind] { return sweep_command(command_sweep(*flags, *behind, *command)); };
+      action = [flags, command, behind] {
+        refuse_launched("a command is measured from outside of it, memtune sweep -- torchrun ...");
+        return sweep_command(command_sweep(*flags, *behind, *command));
+      };
     else
       action = [flags, command] {
         if (!flags->trainer.empty() || !flags->config.empty())

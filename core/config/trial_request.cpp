@@ -219,6 +219,7 @@ void to_json(json& out, const TrialRequest& request) {
          {"costs", request.costs},
          {"rank", request.rank},
          {"rendezvous", request.rendezvous},
+         {"address", request.address},
          {"round", request.round},
          {"command", request.command}};
 }
@@ -239,6 +240,7 @@ void from_json(const json& json, TrialRequest& request) {
   object.read("costs", request.costs);
   object.read("rank", request.rank, 0, request.training.ranks - 1);
   object.read("rendezvous", request.rendezvous);
+  object.read("address", request.address);
   object.read("round", request.round, 0);
   object.read("command", request.command);
 }

@@ -87,7 +87,8 @@ struct TrialRequest {
   std::string trace;       // file to write; "": none
   std::string costs;       // file for StepCosts, of a plan that moves nothing; "": none
   int rank = 0;            // of training.ranks, which this is
-  std::string rendezvous;  // file by which they meet; "": there is one rank
+  std::string rendezvous;  // file by which they meet, or "tcp://host:port"; "": there is one rank
+  std::string address;     // of this machine, by which other ranks reach it; "": the loopback device
   int round = 0;           // the first compares gradients and is traced, later ones only measure
   std::string command;     // as the person typed it: for the trace's header
 };

@@ -60,11 +60,15 @@ class Collectives {
 
 struct GroupSettings {
   int rank = 0, size = 1;
-  std::string rendezvous;  // a file that all of them, and nobody else, reach; there is none yet, or one of this group
+  // A file that all of them, and nobody else, reach; there is none yet, or one of this group. Or "tcp://host:port",
+  // where rank 0 has a socket that listens.
+  std::string rendezvous;
   std::chrono::milliseconds patience{120'000};  // of a collective
+  std::string address = {};  // numeric, of this machine, by which the others reach it; "": the loopback device's
+  int listening = -1;        // rank 0's socket
 };
 
-// Over Gloo and the loopback device, for tensors on the CPU: processes of one machine. Waits for all to come.
+// Over Gloo, for tensors on the CPU. Waits for all to come.
 // RankTimeout when they do not; Error when there is no connection to be had.
 std::unique_ptr<Collectives> connect_by_gloo(const GroupSettings& settings);
 

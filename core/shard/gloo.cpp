@@ -5,11 +5,14 @@
 
 #include <atomic>
 #include <memory>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/shard/collectives.h"
 
 namespace memtune::shard {
@@ -35,6 +38,30 @@ std::string seconds_text(std::chrono::milliseconds time) {
 
 // Gloo sums no complex numbers.
 at::Tensor reals_of(const at::Tensor& row) { return row.is_complex() ? at::view_as_real(row).view(-1) : row; }
+
+constexpr std::string_view kTcp = "tcp://";
+
+c10::intrusive_ptr<c10d::Store> tcp_store(const GroupSettings& settings) {
+  const std::string place = settings.rendezvous.substr(kTcp.size());
+  const size_t colon = place.rfind(':');
+  if (colon == std::string::npos) throw Error("ranks cannot meet at '" + settings.rendezvous + "'");
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(parse_integer(place.substr(colon + 1), "port"));
+  options.isServer = settings.rank == 0;
+  options.waitWorkers = false;
+  options.timeout = settings.patience;
+  if (options.isServer) options.masterListenFd = settings.listening;
+  return c10::make_intrusive<c10d::TCPStore>(place.substr(0, colon), options);
+}
+
+c10::intrusive_ptr<c10d::Store> store_of(const GroupSettings& settings) {
+  if (settings.rendezvous.starts_with(kTcp)) return tcp_store(settings);
+  auto store = c10::make_intrusive<c10d::FileStore>(settings.rendezvous, settings.size);
+  store->setTimeout(settings.patience);
+  // Its destructor writes the file, throws where it may not, and a trial's sandbox has closed by then: it has none.
+  c10::raw::intrusive_ptr::incref(store.get());
+  return store;
+}
 
 // Of several works that run beside each other.
 class GlooCollective : public Collective {
@@ -86,14 +113,12 @@ class GlooCollectives final : public Collectives {
  public:
   explicit GlooCollectives(const GroupSettings& settings) : settings_(settings) {
     auto options = c10d::ProcessGroupGloo::Options::create(settings.patience);
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    const std::string address = settings.address.empty() ? "127.0.0.1" : settings.address;
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
     if (settings.rendezvous.empty()) throw Error("ranks have no file to meet by");  // the store would look for it long
-    auto store = c10::make_intrusive<c10d::FileStore>(settings.rendezvous, settings.size);
-    store->setTimeout(settings.patience);
-    // Its destructor writes the file, throws where it may not, and a trial's sandbox has closed by then: it has none.
-    c10::raw::intrusive_ptr::incref(store.get());
     try {
-      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), settings.rank, settings.size, options);
+      const c10::intrusive_ptr<c10d::Store> store = store_of(settings);
+      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, settings.rank, settings.size, options);
     } catch (...) {
       rethrow("meeting", settings_);
     }

@@ -45,6 +45,7 @@ std::optional<TrialAnswer> read_answer(const std::string& kind, const json& fram
   if (kind == "saves") return frame.at("saves").get<result::SaveMeasurement>();
   if (kind == "doctor") return read_checks(frame);
   if (kind == "machine") return frame.at("machine").get<config::MachineProfile>();
+  if (kind == "announced") return Announcement{frame.at("text")};
   if (kind == "usage") return UsageProblem{frame.at("message")};
   if (kind == "rank") return RankProblem{frame.at("timed_out"), frame.at("message")};
   if (kind == "error") return read_failure(frame);

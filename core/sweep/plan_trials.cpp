@@ -11,6 +11,7 @@
 #include "core/plan/no_effect.h"
 #include "core/result/effect.h"
 #include "core/sweep/command_line.h"
+#include "core/sweep/followers.h"
 #include "core/sweep/inspection.h"
 #include "core/sweep/rank_trials.h"
 
@@ -129,7 +130,9 @@ bool PlanTrials::is_whole(const std::string& reference) {
 
 // Of all ranks.
 bool PlanTrials::has_references(const config::TrialRequest& request) {
-  return std::ranges::all_of(references_of(request), [this](const std::string& each) { return is_whole(each); });
+  const bool here = std::ranges::all_of(references_of(request, settings_.followers),
+                                        [this](const std::string& each) { return is_whole(each); });
+  return here && (!settings_.followers || settings_.followers->have(request.reference));
 }
 
 bool PlanTrials::reuse(const TrialState& trial, const Measurement& measurement) {
@@ -163,7 +166,7 @@ void PlanTrials::prepare(const TrialState& trial) {
   request.command = command_line();
   // One that cannot be read would be refused by every trial; whoever comes first makes it again.
   if (!has_references(request))
-    for (const std::string& reference : references_of(request)) remove_file(reference, files);
+    for (const std::string& reference : references_of(request, settings_.followers)) remove_file(reference, files);
   write_file(folder / "plan.json", text_of(request.plan), files);
   write_file(folder / "request.json", text_of(request), files);
 }
@@ -178,11 +181,12 @@ MeasuredRound PlanTrials::measure(const TrialState& trial, bool first, std::chro
     request.costs = "";
     write_file(folder / name, text_of(request), directory_.files());
   }
-  const TrialCommand command{{"run", (folder / name).string()},
-                             folder / (first ? "log.txt" : "round.txt"),
-                             limit,
-                             [this](const Phase& phase) { listener_.phase(phase); },
-                             &directory_.files()};
+  TrialCommand command{{"run", (folder / name).string()},
+                       folder / (first ? "log.txt" : "round.txt"),
+                       limit,
+                       [this](const Phase& phase) { listener_.phase(phase); },
+                       &directory_.files()};
+  command.followers = settings_.followers;
   const Measurement measurement = complete(run_ranks(request, folder, name, command, directory_.files()), trial);
   any_worked_ |= measurement.outcome == Outcome::ok;
   return {measurement};

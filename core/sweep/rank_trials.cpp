@@ -1,11 +1,15 @@
 #include "core/sweep/rank_trials.h"
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/base/file.h"
 #include "core/base/private_folder.h"
+#include "core/launch/socket.h"
+#include "core/sweep/followers.h"
+#include "core/sweep/started_trial.h"
 #include "core/sweep/trial_group.h"
 
 namespace memtune::sweep {
@@ -19,14 +23,55 @@ fs::path of_rank(const fs::path& path, int rank) {
   return path.parent_path() / (path.stem().string() + "-rank" + std::to_string(rank) + path.extension().string());
 }
 
+// Rank 0 here, the others where a launcher started them; they meet at a store of rank 0's.
+template <class Request>
+TrialAnswer run_followed(const config::TrialRequest& request, const fs::path& path, const TrialCommand& command,
+                         FileSystem& files, const Request& request_of) {
+  Followers& followers = *command.followers;
+  followers.check();
+  const launch::Listener listener(launch::is_loopback(followers.address(0)), 0);
+  const bool fresh = !request.reference.empty() && !fs::exists(request.reference);
+  std::vector<std::unique_ptr<RankTrial>> trials;
+  for (int rank = 0; rank < followers.size(); ++rank) {
+    config::TrialRequest own = request;
+    own.rank = rank;
+    own.rendezvous = "tcp://" + followers.address(0) + ":" + std::to_string(listener.port());
+    own.address = followers.address(rank);
+    if (rank > 0) {
+      const fs::path costs = request.costs.empty() ? "" : costs_of_rank(request.costs, rank);
+      trials.push_back(followers.start(rank,
+                                       {{"kind", command.arguments.front()},
+                                        {"request", request_of(own)},
+                                        {"limit_ms", command.limit.count()},
+                                        {"grace_ms", command.grace.count()},
+                                        {"fresh", fresh}},
+                                       {of_rank(command.log, rank), costs}));
+      continue;
+    }
+    const fs::path own_path = of_rank(path, rank);
+    write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
+    TrialCommand each = command;
+    each.arguments.back() = own_path.string();
+    each.rendezvous = listener.descriptor();
+    each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / followers.on_this_machine());
+    trials.push_back(std::make_unique<StartedTrial>(each));
+  }
+  TrialAnswer answer = run_trial_group(trials);
+  const auto* failure = std::get_if<Failure>(&answer);
+  const bool stopped = failure && failure->outcome == result::Outcome::interrupted;  // which others have heard too
+  if (!stopped) followers.check();
+  return answer;
+}
+
 template <class Request>
 TrialAnswer run_each(const config::TrialRequest& request, const fs::path& path, const TrialCommand& command,
                      FileSystem& files, const Request& request_of) {
   const int ranks = request.training.ranks;
   if (ranks == 1) return run_trial_process(command);
+  if (command.followers) return run_followed(request, path, command, files, request_of);
   const PrivateFolder meeting("ranks");
-  const std::vector<std::string> references = references_of(request);
-  std::vector<TrialCommand> commands;
+  const std::vector<std::string> references = references_of(request, nullptr);
+  std::vector<std::unique_ptr<RankTrial>> trials;
   for (int rank = 0; rank < ranks; ++rank) {
     config::TrialRequest own = request;
     own.rank = rank;
@@ -43,15 +88,16 @@ TrialAnswer run_each(const config::TrialRequest& request, const fs::path& path, 
       each.log = of_rank(command.log, rank);
       each.progress = {};
     }
-    commands.push_back(std::move(each));
+    trials.push_back(std::make_unique<StartedTrial>(each));
   }
-  return run_trial_group(commands);
+  return run_trial_group(trials);
 }
 
 }  // namespace
 
-std::vector<std::string> references_of(const config::TrialRequest& request) {
+std::vector<std::string> references_of(const config::TrialRequest& request, const Followers* followers) {
   std::vector<std::string> references = {request.reference};
+  if (followers) return references;
   for (int rank = 1; rank < request.training.ranks; ++rank)
     references.push_back(of_rank(request.reference, rank).string());
   return references;

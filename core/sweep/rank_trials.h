@@ -12,8 +12,9 @@
 
 namespace memtune::sweep {
 
-// Files of the loss and the gradients that ranks compare theirs with: the request's for the first.
-std::vector<std::string> references_of(const config::TrialRequest& request);
+// Files of the loss and the gradients that ranks compare theirs with: the request's for the first. Followers have their
+// own.
+std::vector<std::string> references_of(const config::TrialRequest& request, const Followers* followers);
 
 // Where a rank tells what its step costs: costs.json, costs-rank1.json.
 std::filesystem::path costs_of_rank(const std::filesystem::path& costs, int rank);

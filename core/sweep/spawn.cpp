@@ -20,7 +20,7 @@ namespace {
 
 // Above those that the child has under fixed numbers, also when this process was started without some of them.
 Descriptor high_copy(int file) {
-  const int copy = ::fcntl(file, F_DUPFD_CLOEXEC, config::kFrameDescriptor + 1);
+  const int copy = ::fcntl(file, F_DUPFD_CLOEXEC, config::kRendezvousDescriptor + 1);
   if (copy < 0) throw system_error("cannot copy a descriptor", errno);
   return Descriptor(copy);
 }
@@ -38,7 +38,7 @@ struct Child {
   const char* program;
   char* const* arguments;
   char* const* environment;
-  int nothing, log, frames, trouble;
+  int nothing, log, frames, rendezvous, trouble;
   pid_t parent;
   rlim_t memory;
 };
@@ -61,7 +61,8 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   lower_limit(RLIMIT_DATA, child.memory);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const bool placed = ::dup2(child.nothing, STDIN_FILENO) >= 0 && ::dup2(child.log, STDOUT_FILENO) >= 0 &&
-                      ::dup2(child.log, STDERR_FILENO) >= 0 && ::dup2(child.frames, config::kFrameDescriptor) >= 0;
+                      ::dup2(child.log, STDERR_FILENO) >= 0 && ::dup2(child.frames, config::kFrameDescriptor) >= 0 &&
+                      (child.rendezvous < 0 || ::dup2(child.rendezvous, config::kRendezvousDescriptor) >= 0);
   if (placed) ::execve(child.program, child.arguments, child.environment);
   process::tell(child.trouble, errno);
   ::_exit(1);
@@ -69,16 +70,18 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
 
 }  // namespace
 
-pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames) {
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames,
+            int rendezvous) {
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (nothing.get() < 0) throw system_error("cannot open /dev/null", errno);
   process::Pipe trouble;
   trouble.write = high_copy(trouble.write.get());
-  const Descriptor high_nothing = high_copy(nothing.get()), high_log = high_copy(log), high_frames = high_copy(frames);
+  const Descriptor high_nothing = high_copy(nothing.get()), high_log = high_copy(log), high_frames = high_copy(frames),
+                   high_rendezvous = rendezvous < 0 ? Descriptor() : high_copy(rendezvous);
   const std::vector<char*> arguments = process::c_strings(command), variables = process::c_strings(environment);
-  const Child child{command.front().c_str(), arguments.data(), variables.data(),
-                    high_nothing.get(),      high_log.get(),   high_frames.get(),
-                    trouble.write.get(),     ::getpid(),       memory_of_the_machine()};
+  const Child child{
+      command.front().c_str(), arguments.data(),      variables.data(),    high_nothing.get(), high_log.get(),
+      high_frames.get(),       high_rendezvous.get(), trouble.write.get(), ::getpid(),         memory_of_the_machine()};
   const pid_t pid = ::fork();
   if (pid == 0) become_trial(child);
   if (pid < 0) throw system_error("cannot run " + command.front(), errno);

@@ -11,7 +11,9 @@
 namespace memtune::sweep {
 
 // `command` begins with the program's path. stdin is empty, stdout and stderr are `log`, config::kFrameDescriptor is
-// `frames`. The parent's death is that of the calling thread. Throws IoError when it cannot be started.
-pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames);
+// `frames`, config::kRendezvousDescriptor `rendezvous` where that is one. The parent's death is that of the calling
+// thread. Throws IoError when it cannot be started.
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames,
+            int rendezvous = -1);
 
 }  // namespace memtune::sweep

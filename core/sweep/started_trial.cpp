@@ -83,7 +83,8 @@ StartedTrial::StartedTrial(const TrialCommand& command)
       limit_(command.limit),
       deadline_(Clock::now() + command.limit),
       grace_(command.grace) {
-  pid_ = spawn(words_of(command), trial_environment(command.threads), said_.write.get(), frames_.write.get());
+  pid_ = spawn(words_of(command), trial_environment(command.threads), said_.write.get(), frames_.write.get(),
+               command.rendezvous);
   said_.write = Descriptor();
   frames_.write = Descriptor();
 }

@@ -10,27 +10,26 @@
 #include "core/process/child.h"
 #include "core/process/log.h"
 #include "core/sweep/frame_reader.h"
+#include "core/sweep/rank_trial.h"
 #include "core/sweep/trial_process.h"
 
 namespace memtune::sweep {
 
-class StartedTrial {
+class StartedTrial final : public RankTrial {
  public:
   // Throws IoError when it cannot be started at all.
   explicit StartedTrial(const TrialCommand& command);
-  ~StartedTrial();
+  ~StartedTrial() override;
   StartedTrial(const StartedTrial&) = delete;
   StartedTrial& operator=(const StartedTrial&) = delete;
 
-  // Hears what it says, for at most `patience`, and keeps it within its limits; false: it has ended.
-  bool turn(std::chrono::milliseconds patience);
-  // At once, because of others.
-  void end();
-  bool ended_by_others() const { return stop_ == Stop::others && !reader_.answer(); }
+  // Keeps it within its limits as well.
+  bool turn(std::chrono::milliseconds patience) override;
+  void end() override;
+  bool ended_by_others() const override { return stop_ == Stop::others && !reader_.answer(); }
 
-  const Phase& phase() const { return reader_.phase(); }
-  // Of one that has ended.
-  TrialAnswer answer() const;
+  const Phase& phase() const override { return reader_.phase(); }
+  TrialAnswer answer() const override;
 
  private:
   using Clock = std::chrono::steady_clock;

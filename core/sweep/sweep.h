@@ -45,6 +45,7 @@ struct SweepSettings : LoopSettings {
   std::vector<std::string> save_modes;      // ways to save that are measured under the recommended plan
   double mtbf_s = 0;                        // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;                    // saved states that the training is to keep; 0: all
+  Followers* followers = nullptr;           // the other ranks, where a launcher started them
 };
 
 // Told what happens while it happens. Every call returns soon.

@@ -7,7 +7,6 @@
 
 #include "core/base/text.h"
 #include "core/result/of_all_ranks.h"
-#include "core/sweep/started_trial.h"
 
 namespace memtune::sweep {
 namespace {
@@ -32,9 +31,7 @@ std::string rank_text(size_t rank) { return "rank " + std::to_string(rank); }
 
 class TrialGroup {
  public:
-  explicit TrialGroup(const std::vector<TrialCommand>& ranks) : answers_(ranks.size()) {
-    for (const TrialCommand& rank : ranks) trials_.push_back(std::make_unique<StartedTrial>(rank));
-  }
+  explicit TrialGroup(const std::vector<std::unique_ptr<RankTrial>>& ranks) : trials_(ranks), answers_(ranks.size()) {}
 
   TrialAnswer run() {
     const milliseconds tick = std::max(kLeastTick, kTick / static_cast<int64_t>(trials_.size()));
@@ -81,11 +78,14 @@ class TrialGroup {
     return Failure{Outcome::error, "the ranks gave different kinds of answers"};
   }
 
-  static TrialAnswer of_rank(size_t rank, TrialAnswer answer) {
+  TrialAnswer of_rank(size_t rank, TrialAnswer answer) const {
     if (auto* measurement = std::get_if<result::Measurement>(&answer))
       measurement->reason = rank_text(rank) + ": " + measurement->reason;
     if (auto* saves = std::get_if<result::SaveMeasurement>(&answer))
       saves->reason = rank_text(rank) + ": " + saves->reason;
+    if (auto* problem = std::get_if<UsageProblem>(&answer);
+        problem && !std::holds_alternative<UsageProblem>(*answers_.front()))
+      problem->message = rank_text(rank) + ": " + problem->message;
     if (auto* failure = std::get_if<Failure>(&answer)) failure->reason = rank_text(rank) + ": " + failure->reason;
     return answer;
   }
@@ -108,7 +108,7 @@ class TrialGroup {
     return Failure{timed_out ? Outcome::timeout : Outcome::error, reason};
   }
 
-  std::vector<std::unique_ptr<StartedTrial>> trials_;
+  const std::vector<std::unique_ptr<RankTrial>>& trials_;
   std::vector<std::optional<TrialAnswer>> answers_;
   std::vector<size_t> order_;  // of ranks, as they ended
   std::optional<Clock::time_point> failed_;
@@ -116,6 +116,6 @@ class TrialGroup {
 
 }  // namespace
 
-TrialAnswer run_trial_group(const std::vector<TrialCommand>& ranks) { return TrialGroup(ranks).run(); }
+TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankTrial>>& ranks) { return TrialGroup(ranks).run(); }
 
 }  // namespace memtune::sweep

@@ -2,15 +2,15 @@
 // answer is the rank's that failed first of itself.
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "core/sweep/trial_process.h"
+#include "core/sweep/rank_trial.h"
 
 namespace memtune::sweep {
 
 // `ranks` in their order. All measurements, results of training, or figures of saves as one (result::of_all_ranks), or
-// what became of the rank that the others could not go on without, named. Throws IoError when one cannot be started at
-// all.
-TrialAnswer run_trial_group(const std::vector<TrialCommand>& ranks);
+// what became of the rank that the others could not go on without, named.
+TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankTrial>>& ranks);
 
 }  // namespace memtune::sweep

@@ -51,10 +51,18 @@ struct RankProblem {
   std::string message;
 };
 
+// Of an agent's store: what rank 0 left there.
+struct Announcement {
+  std::string text;
+};
+
 using process::Failure;  // the process ended without an answer
 
-using TrialAnswer = std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
-                                 std::vector<DoctorCheck>, config::MachineProfile, UsageProblem, RankProblem, Failure>;
+class Followers;
+
+using TrialAnswer =
+    std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
+                 std::vector<DoctorCheck>, config::MachineProfile, UsageProblem, RankProblem, Announcement, Failure>;
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
@@ -64,6 +72,8 @@ struct TrialCommand {
   FileSystem* files = nullptr;                                // that the log is written through; nullptr: the real one
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
   int threads = 0;                                            // of OpenMP, where nobody said; 0: its own choice
+  int rendezvous = -1;             // a socket that listens, for config::kRendezvousDescriptor; -1: none
+  Followers* followers = nullptr;  // the other ranks, where a launcher started them; nullptr: they are started here
 };
 
 // $MEMTUNE_TRIAL, else beside this program, else in libexec/memtune of the prefix it is installed in.

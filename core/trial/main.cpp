@@ -17,6 +17,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
+#include "core/base/text.h"
 #include "core/config/run_request.h"
 #include "core/config/trial_protocol.h"
 #include "core/config/trial_request.h"
@@ -24,6 +25,7 @@
 #include "core/profiler/doctor.h"
 #include "core/profiler/machine_probe.h"
 #include "core/program/first_line.h"
+#include "core/shard/agent_store.h"
 #include "core/shard/collectives.h"
 #include "core/trial/sandbox.h"
 #include "core/trial/save_trial.h"
@@ -36,7 +38,8 @@ using memtune::trial::Frames;
 
 int usage() {
   std::fputs(
-      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor|probe [cpu|cuda|cuda:N]\n"
+      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor|probe [cpu|cuda|cuda:N] |\n"
+      "       memtune-trial announce HOST PORT PREFIX RANK MILLISECONDS [TEXT]\n"
       "memtune starts it; by hand it writes its frames to stdout.\n",
       stderr);
   return 2;
@@ -80,8 +83,9 @@ void tell_of_different_orders(Frames& frames) {
 std::unique_ptr<memtune::shard::Collectives> meet(const memtune::config::TrialRequest& request) {
   const auto& training = request.training;
   if (training.ranks == 1) return nullptr;
-  return memtune::shard::connect_by_gloo(
-      {request.rank, training.ranks, request.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms)});
+  return memtune::shard::connect_by_gloo({request.rank, training.ranks, request.rendezvous,
+                                          std::chrono::milliseconds(training.rank_timeout_ms), request.address,
+                                          memtune::config::kRendezvousDescriptor});
 }
 
 void inspect(const char* path, Frames& frames) {
@@ -139,6 +143,13 @@ void doctor(const std::string& device, Frames& frames) {
   frames.send({{"frame", "doctor"}, {"checks", checks}});
 }
 
+void announce(const std::vector<std::string>& words, Frames& frames) {
+  const memtune::shard::AgentStore store{words[0], static_cast<int>(memtune::parse_integer(words[1], "port")), words[2],
+                                         static_cast<int>(memtune::parse_integer(words[3], "rank")),
+                                         std::chrono::milliseconds(memtune::parse_integer(words[4], "milliseconds"))};
+  frames.send({{"frame", "announced"}, {"text", memtune::shard::announce(store, words.size() > 5 ? words[5] : "")}});
+}
+
 void probe(const std::string& name, Frames& frames) {
   const auto device = memtune::device::make_device(name);
   const auto machine =
@@ -152,6 +163,8 @@ int run(int argc, char** argv, Frames& frames) {
     doctor(argc > 2 ? argv[2] : "cpu", frames);
   } else if (command == "probe") {
     probe(argc > 2 ? argv[2] : "cpu", frames);
+  } else if (command == "announce" && (argc == 7 || argc == 8)) {
+    announce({argv + 2, argv + argc}, frames);
   } else if (command == "inspect" && argc == 3) {
     inspect(argv[2], frames);
   } else if (command == "run" && argc == 3) {

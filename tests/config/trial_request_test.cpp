@@ -93,10 +93,12 @@ TEST_CASE("a rank's request says which of how many it is, and where they meet") 
   request.training.ranks = 4;
   request.rank = 3;
   request.rendezvous = "/run/meeting";
+  request.address = "10.0.0.1";
   const TrialRequest read = json::parse(json(request).dump()).get<TrialRequest>();
   CHECK(read.training.ranks == 4);
   CHECK(read.rank == 3);
   CHECK(read.rendezvous == "/run/meeting");
+  CHECK(read.address == "10.0.0.1");
   request.rank = 4;
   CHECK_THROWS_AS(json(request).get<TrialRequest>(), UsageError);
 }

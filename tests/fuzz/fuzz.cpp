@@ -38,6 +38,7 @@
 #include "core/config/transformers_config.h"
 #include "core/config/trial_request.h"
 #include "core/findings/findings.h"
+#include "core/launch/launch.h"
 #include "core/plan/plan_file.h"
 #include "core/plan/strategy.h"
 #include "core/planner/kept_costs.h"
@@ -389,6 +390,20 @@ void read_own_config(const std::string& input) {
       }
 }
 
+// Lines of an environment. Whatever it says, a launch that is read has its rank among its ranks.
+void read_environment(const std::string& input) {
+  launch::Environment environment;
+  for (const std::string& line : split(input, '\n')) {
+    const size_t equal = std::min(line.find('='), line.size());
+    environment[line.substr(0, equal)] = line.substr(std::min(equal + 1, line.size()));
+  }
+  const std::optional<launch::Launch> launch = launch::read_launch(environment);
+  if (!launch) return;
+  const bool right = launch->rank >= 0 && launch->rank < launch->size && launch->local_size <= launch->size &&
+                     launch->port > 0 && launch->port < 65536 && !launch->host.empty();
+  if (!right) std::abort();
+}
+
 const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", read_trace},
                                                                       {"plan", read_plan},
                                                                       {"plan_file", read_plan_file},
@@ -417,7 +432,8 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"yaml", read_yaml_text},
                                                                       {"records", read_records},
                                                                       {"own_config", read_own_config},
-                                                                      {"toml", read_toml_text}};
+                                                                      {"toml", read_toml_text},
+                                                                      {"launch", read_environment}};
 
 void (*chosen)(const std::string&) = nullptr;
 

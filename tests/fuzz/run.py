@@ -192,6 +192,11 @@ def seeds():
                      b"checkpoint:titan-full+offload:trl", b"checkpoint:megatron-block,layers=2", b"offload:swift"],
         "words": [b"tokens:int64[4,4096]<32000", b"1.5GiB", b"0-3,7", b"layers.*.w?", b"-12", b"1e300", b"\xc2\x9b31m"],
         "frames": ["\n".join(map(json.dumps, frames)).encode()],
+        "launch": [b"RANK=1\nWORLD_SIZE=2\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=a\nMASTER_PORT=29500\n"
+                   b"TORCHELASTIC_USE_AGENT_STORE=True\nTORCHELASTIC_RUN_ID=none",
+                   b"OMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_SIZE=2\nOMPI_COMM_WORLD_LOCAL_SIZE=2\nPMIX_NAMESPACE=1",
+                   b"PMI_RANK=5\nPMI_SIZE=6\nSLURM_JOB_ID=7\nSLURM_PROCID=5\nSLURM_STEP_NUM_TASKS=6\nSLURM_NODEID=1\n"
+                   b"SLURM_STEP_TASKS_PER_NODE=2(x2),2\nSLURM_STEP_NODELIST=gpu[07-08,9]-a,b"],
         "request": [dump(sweep["request"]), dump(request)],
         "model_file": [archive(["data.pkl"]), archive(["data.pkl", "code/a.py", "constants.pkl"]), b"GGUF",
                        b'{"model_type": "x"}', b"\x08\0\0\0\0\0\0\0{}      "],

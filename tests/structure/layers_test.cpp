@@ -11,10 +11,10 @@ namespace memtune::tests {
 namespace {
 
 // These build in seconds on any machine.
-const std::set<std::string> kTorchFree = {"base",   "config",    "trace",    "disk",        "safetensors", "device",
-                                          "tier",   "gather",    "state",    "result",      "plan",        "findings",
-                                          "report", "trainer",   "sweep",    "process",     "attach",      "cli",
-                                          "gui",    "gui/model", "gui/pane", "gui/platform"};
+const std::set<std::string> kTorchFree = {"base",   "config",  "trace",     "disk",     "safetensors", "device",
+                                          "tier",   "gather",  "state",     "result",   "plan",        "findings",
+                                          "report", "trainer", "sweep",     "process",  "launch",      "attach",
+                                          "cli",    "gui",     "gui/model", "gui/pane", "gui/platform"};
 
 bool is_torch_or_cuda(const std::string& included) {
   return std::regex_match(included, std::regex("(torch/|ATen/|c10/|caffe2/|cuda|cupti).*"));

@@ -15,7 +15,7 @@ const std::vector<std::vector<std::string>> kLayers = {
     {"config", "trace", "disk", "device", "safetensors"},
     {"result", "device/torch", "device/cuda", "tier", "gather", "autograd", "quantized"},
     {"program", "optimizer"},
-    {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan", "process"},
+    {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan", "process", "launch"},
     {"report"},
     {"trainer", "attach", "planner"},
     {"step"},

@@ -1,0 +1,104 @@
+// Why: ranks hear of each other by these messages alone; one that is cut, endless or of a stranger must end in an
+// error.
+#include "core/launch/connection.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "core/launch/socket.h"
+
+using namespace std::chrono_literals;
+
+namespace memtune::launch {
+namespace {
+
+using nlohmann::json;
+
+std::pair<Descriptor, Descriptor> connected() {
+  const Listener listener(true, 0);
+  Descriptor one = connect("127.0.0.1", listener.port(), 5s);
+  Descriptor other = listener.accept(5s);
+  REQUIRE(one.get() >= 0);
+  REQUIRE(other.get() >= 0);
+  return {std::move(one), std::move(other)};
+}
+
+void write(const Descriptor& socket, const std::string& text) {
+  REQUIRE(::send(socket.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+}
+
+TEST_CASE("messages arrive whole and in order, large ones too") {
+  auto [one, other] = connected();
+  Connection from(std::move(one), 5s), to(std::move(other), 5s);
+  const std::string large(20 << 20, 'x');
+  std::thread sender([&] {
+    from.send({{"n", 1}});
+    from.send({{"large", large}});
+    from.send({{"n", 2}});
+  });
+  json message;
+  REQUIRE(to.receive(message, 5s));
+  CHECK(message == json{{"n", 1}});
+  REQUIRE(to.receive(message, 20s));
+  CHECK(message.at("large").get<std::string>().size() == large.size());
+  REQUIRE(to.receive(message, 5s));
+  CHECK(message == json{{"n", 2}});
+  sender.join();
+  CHECK_FALSE(to.receive(message));
+}
+
+TEST_CASE("an end that is gone is told after all that it said") {
+  auto [one, other] = connected();
+  Connection to(std::move(other), 5s);
+  write(one, "{\"n\": 1}\n{\"n\": 2}\n{\"cut");
+  one = Descriptor();
+  json message;
+  REQUIRE(to.receive(message, 5s));
+  REQUIRE(to.receive(message, 5s));
+  CHECK(message == json{{"n", 2}});
+  CHECK_THROWS_WITH_AS(to.receive(message, 5s), "it has ended", PeerLost);
+}
+
+TEST_CASE("what is no message is an error") {
+  for (const char* text : {"GET / HTTP/1.1\r\n", "[1]\n", "7\n", "\n", "{\"a\": 1\n"}) {
+    auto [one, other] = connected();
+    Connection to(std::move(other), 5s);
+    write(one, text);
+    json message;
+    CHECK_THROWS_AS_MESSAGE(to.receive(message, 5s), PeerLost, text);
+  }
+}
+
+TEST_CASE("who takes nothing does not hold the sender up for ever") {
+  auto [one, other] = connected();
+  Connection from(std::move(one), 200ms);
+  const json large = {{"large", std::string(60 << 20, 'x')}};
+  CHECK_THROWS_WITH_AS(from.send(large), "it takes nothing any more", PeerLost);
+}
+
+TEST_CASE("a port is waited for, and a name that nobody knows is told") {
+  const auto start = std::chrono::steady_clock::now();
+  int port = 0;
+  { port = Listener(true, 0).port(); }
+  CHECK(connect("127.0.0.1", port, 300ms).get() < 0);
+  CHECK(std::chrono::steady_clock::now() - start >= 300ms);
+  CHECK_THROWS_AS(connect("no.such.host.invalid", port, 100ms), UsageError);
+  const Listener taken(true, 0);
+  CHECK_THROWS_AS(Listener(true, taken.port()), IoError);
+}
+
+TEST_CASE("addresses of this machine alone are known") {
+  auto [one, other] = connected();
+  CHECK(own_address(one.get()) == "127.0.0.1");
+  CHECK(peer_address(other.get()) == "127.0.0.1");
+  CHECK(address_towards("127.0.0.1", 9) == "127.0.0.1");
+  for (const char* name : {"127.0.1.1", "::1", "localhost"}) CHECK(is_loopback(name));
+  CHECK_FALSE(is_loopback("10.0.0.1"));
+}
+
+}  // namespace
+}  // namespace memtune::launch

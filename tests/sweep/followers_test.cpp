@@ -1,0 +1,232 @@
+// Why: ranks on other machines are reached by messages alone; what one of them answers has to count as if it had been
+// started here, none may run a stranger's code, and one that is gone must end all.
+#include "core/sweep/followers.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/file.h"
+#include "core/launch/socket.h"
+#include "core/sweep/follow.h"
+#include "core/sweep/meeting.h"
+#include "core/sweep/rank_trials.h"
+#include "tests/support/run_program.h"
+
+using namespace std::chrono_literals;
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+
+constexpr int kRanks = 3;
+
+// Rank 0 in this thread, the others in threads of their own, with their own commands.
+struct Launched {
+  explicit Launched(const std::string& rules = "", std::chrono::milliseconds patience = 20s)
+      : behaviour("FAKE_TRIAL", rules) {
+    // Leaves each request that a trial was given.
+    const std::filesystem::path trial = folder.path / "trial";
+    std::ofstream(trial) << "#!/bin/sh\ncp \"$2\" \"" << folder.path.string() << "/seen-$$\"\nexec "
+                         << test::fake_trial() << " \"$@\"\n";
+    std::filesystem::permissions(trial, std::filesystem::perms::owner_all);
+    variable.emplace("MEMTUNE_TRIAL", trial.string());
+    { launch.port = launch::Listener(true, 0).port(); }
+    for (int rank = 1; rank < kRanks; ++rank)
+      codes.push_back(std::async(std::launch::async, [this, rank, patience] { return follow_as(rank, patience); }));
+    followers = meet_followers(launch, {"profile --model tiny", patience});
+  }
+
+  int follow_as(int rank, std::chrono::milliseconds patience) const {
+    launch::Launch own = launch;
+    own.rank = rank;
+    config::TrialRequest request;
+    request.model.path = "/own/model.pt";
+    const auto leader = meet_leader(own, {"profile --model tiny", patience});
+    return follow(own, *leader, request, patience);
+  }
+
+  TrialAnswer run() {
+    config::TrialRequest request;
+    request.plan.strategy = "none";
+    request.training.ranks = kRanks;
+    request.model.path = "/rank0/model.pt";
+    request.reference = (folder.path / "reference.bin").string();
+    request.trace = (folder.path / "trace").string();
+    write_file(folder.path / "request.json", nlohmann::json(request).dump());
+    TrialCommand command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", 20s, {}};
+    command.grace = 300ms;
+    command.followers = followers.get();
+    return run_ranks(request, folder.path, "request.json", command, system_files());
+  }
+
+  std::vector<nlohmann::json> seen() const {
+    std::vector<nlohmann::json> requests;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+      if (entry.path().filename().string().starts_with("seen-"))
+        requests.push_back(nlohmann::json::parse(test::slurp(entry.path())));
+    return requests;
+  }
+
+  test::ScratchFolder folder;
+  test::Variable behaviour;
+  std::optional<test::Variable> variable;
+  launch::Launch launch{"torchrun", 0, kRanks, 0, kRanks, "127.0.0.1", 0, ""};
+  std::vector<std::future<int>> codes;
+  std::unique_ptr<Followers> followers;
+};
+
+TEST_CASE("ranks of a launch give one measurement, rank 0 has their logs, and they end with its code") {
+  Launched launched;
+  const TrialAnswer answer = launched.run();
+  REQUIRE(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::get<result::Measurement>(answer).ranks.size() == kRanks);
+  for (const char* name : {"log.txt", "log-rank1.txt", "log-rank2.txt"})
+    CHECK_MESSAGE(std::filesystem::exists(launched.folder.path / name), name);
+  CHECK_FALSE(std::filesystem::exists(launched.folder.path / "reference-rank1.bin"));
+  launched.followers->end(7);
+  for (auto& code : launched.codes) CHECK(code.get() == 7);
+}
+
+TEST_CASE("another rank runs the model of its own command, and writes in its own folder alone") {
+  Launched launched;
+  launched.run();
+  const std::vector<nlohmann::json> requests = launched.seen();
+  REQUIRE(requests.size() == kRanks);
+  std::vector<int> ranks;
+  for (const nlohmann::json& request : requests) {
+    ranks.push_back(request["rank"]);
+    CHECK(request["rendezvous"].get<std::string>().starts_with("tcp://127.0.0.1:"));
+    const bool first = request["rank"] == 0;
+    CHECK(request["model"]["path"] == (first ? "/rank0/model.pt" : "/own/model.pt"));
+    CHECK((request["trace"] == "") == !first);
+    CHECK(request["reference"].get<std::string>().starts_with(launched.folder.path.string()) == first);
+    CHECK(request["reference"].get<std::string>().ends_with("/reference.bin"));
+  }
+  std::ranges::sort(ranks);
+  CHECK(ranks == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("what becomes of one rank is the trial's, and the next trial runs") {
+  Launched launched("none=loses;none rank 1=crash;none rank 2=sleep");
+  const TrialAnswer answer = launched.run();
+  REQUIRE(std::holds_alternative<Failure>(answer));
+  CHECK(std::get<Failure>(answer).outcome == Outcome::crash);
+  CHECK(std::get<Failure>(answer).reason.starts_with("rank 1: SIGSEGV"));
+  setenv("FAKE_TRIAL", "", 1);
+  CHECK(std::holds_alternative<result::Measurement>(launched.run()));
+}
+
+TEST_CASE("a rank's way of not working is told as of ranks here") {
+  const TrialAnswer missing = Launched("none=loses;none rank 1=loses;none rank 2=sleep").run();
+  REQUIRE(std::holds_alternative<Failure>(missing));
+  CHECK(std::get<Failure>(missing).reason.starts_with("rank 2 did not come: "));
+  const TrialAnswer memory = Launched("none=loses;none rank 1=device_oom;none rank 2=loses").run();
+  REQUIRE(std::holds_alternative<result::Measurement>(memory));
+  CHECK(std::get<result::Measurement>(memory).outcome == Outcome::device_oom);
+}
+
+TEST_CASE("rank 0 gone without a word, the others end") {
+  Launched launched;
+  launched.followers.reset();  // says it failed
+  for (auto& code : launched.codes) CHECK(code.get() == 1);
+}
+
+// As rank 1 of two, which does what a memtune would not.
+struct Strange {
+  explicit Strange(std::chrono::milliseconds patience = 5s) {
+    { launch.port = launch::Listener(true, 0).port(); }
+    auto coming = std::async(std::launch::async, [&] {
+      launch::Launch own = launch;
+      own.rank = 1;
+      return meet_leader(own, {"", patience});
+    });
+    followers = meet_followers(launch, {"", patience});
+    connection = coming.get();
+  }
+
+  // What rank 0 says of it.
+  std::string lost() {
+    for (int i = 0; i < 100; ++i) {
+      try {
+        followers->check();
+      } catch (const Error& error) {
+        return error.what();
+      }
+      std::this_thread::sleep_for(50ms);
+    }
+    return "";
+  }
+
+  launch::Launch launch{"torchrun", 0, 2, 0, 2, "127.0.0.1", 0, ""};
+  std::unique_ptr<Followers> followers;
+  std::unique_ptr<launch::Connection> connection;
+};
+
+TEST_CASE("a rank that is gone, silent or talks nonsense is told of with its rank") {
+  const std::string who = "rank 1: its memtune on " + launch::host_name() + " is lost: ";
+  Strange gone;
+  gone.connection.reset();
+  CHECK(gone.lost() == who + "it has ended");
+  CHECK_THROWS_WITH_AS(gone.followers->have("x"), (who + "it has ended").c_str(), Error);
+  Strange silent(1s);
+  CHECK(silent.lost() == who + "it has said nothing for 1 s");
+}
+
+TEST_CASE("an answer without sense is that rank's failure") {
+  Strange strange;
+  const auto trial = strange.followers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""});
+  nlohmann::json order;
+  while (!order.contains("start")) REQUIRE(strange.connection->receive(order, 5s));
+  strange.connection->send({{"done", true}, {"of", 77}, {"answer", 1}});  // another's
+  strange.connection->send({{"done", true}, {"of", order["start"]}, {"answer", 1}});
+  while (trial->turn(50ms)) {
+  }
+  REQUIRE(std::holds_alternative<Failure>(trial->answer()));
+  CHECK(std::get<Failure>(trial->answer()).reason == "its answer makes no sense");
+}
+
+TEST_CASE("gradients to compare with are asked for at all ranks") {
+  Launched launched;
+  const std::string reference = (launched.folder.path / "reference.bin").string();
+  CHECK_FALSE(launched.followers->have(reference));
+  launched.run();
+  CHECK(launched.followers->have(reference));
+  CHECK_FALSE(launched.followers->have("other.bin"));
+}
+
+TEST_CASE("a rank beside rank 0 is reached by the address that other machines know") {
+  const auto follower = [](const std::string& address) {
+    const launch::Listener listener(true, 0);
+    Descriptor socket = launch::connect("127.0.0.1", listener.port(), 5s);
+    return Follower{std::make_unique<launch::Connection>(std::move(socket), 1s), "host", address};
+  };
+  std::vector<Follower> others;
+  for (const char* address : {"127.0.0.1", "10.0.0.1", "10.0.0.2"}) others.push_back(follower(address));
+  const Followers followers(std::move(others), "10.0.0.1", 5s);
+  CHECK(followers.size() == 4);
+  CHECK(followers.address(0) == "10.0.0.1");
+  CHECK(followers.address(1) == "10.0.0.1");
+  CHECK(followers.address(3) == "10.0.0.2");
+  CHECK(followers.on_this_machine() == 3);
+}
+
+TEST_CASE("who does not come is named, and a stranger at the port is nobody") {
+  launch::Launch launch{"srun", 0, 3, 0, 3, "127.0.0.1", 0, ""};
+  { launch.port = launch::Listener(true, 0).port(); }
+  auto stranger = std::async(std::launch::async, [&] {
+    launch::Connection connection(launch::connect("127.0.0.1", launch.port, 2s), 2s);
+    connection.send({{"GET", "/"}});
+    std::this_thread::sleep_for(1s);
+  });
+  CHECK_THROWS_WITH_AS(meet_followers(launch, {"", 2s}),
+                       "rank 1, rank 2 did not come to rank 0 within 2 s; --rank-timeout says how long to wait", Error);
+}
+
+}  // namespace
+}  // namespace memtune::sweep
