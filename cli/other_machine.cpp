@@ -56,15 +56,17 @@ std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
 }  // namespace
 
 OtherMachine::OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program,
-                           const config::StepCosts& costs, const config::TrainingSettings& training,
+                           const planner::BatchCosts& costs, const config::TrainingSettings& training,
                            const std::string& device, bool emulated)
     : to_(machine_flag("--machine", flags.machine)),
       from_(source_machine(flags, to_, device, emulated)),
       by_name_(flags.from.empty()),
       device_(device),
-      costs_(scaled_costs(program, costs, training)),
-      least_(program, costs_.least),
-      most_(program, costs_.most) {}
+      costs_(scaled_costs(program, costs.likely, training)),
+      least_costs_(scaled_costs(program, costs.least, training).least),
+      most_costs_(scaled_costs(program, costs.most, training).most),
+      least_(program, least_costs_),
+      most_(program, most_costs_) {}
 
 planner::ScaledCosts OtherMachine::scaled_costs(const config::ProgramFacts& program, const config::StepCosts& costs,
                                                 const config::TrainingSettings& training) const {

@@ -9,6 +9,7 @@
 
 #include "core/config/machine_profile.h"
 #include "core/config/trial_request.h"
+#include "core/planner/batch_costs.h"
 #include "core/planner/planner.h"
 #include "core/planner/scaled_costs.h"
 
@@ -24,9 +25,9 @@ struct StepRange {
 
 class OtherMachine {
  public:
-  // `costs` were recorded on `device`; `emulated`: the processor played it. UsageError where a profile is not known or
-  // lacks a rate.
-  OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program, const config::StepCosts& costs,
+  // `costs` were recorded on `device`, or range where they were worked out; `emulated`: the processor played it.
+  // UsageError where a profile is not known or lacks a rate.
+  OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program, const planner::BatchCosts& costs,
                const config::TrainingSettings& training, const std::string& device, bool emulated);
   OtherMachine(const OtherMachine&) = delete;
   OtherMachine& operator=(const OtherMachine&) = delete;
@@ -49,6 +50,7 @@ class OtherMachine {
   bool by_name_;  // of its device the source is known
   std::string device_;
   planner::ScaledCosts costs_;
+  config::StepCosts least_costs_, most_costs_;
   planner::StepModel least_, most_;
 };
 

@@ -1,6 +1,8 @@
 #include "cli/paper_plans.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,6 +10,7 @@
 #include "cli/app.h"
 #include "cli/finished_run.h"
 #include "cli/flags.h"
+#include "cli/other_batch.h"
 #include "cli/paper_answer.h"
 #include "cli/progress.h"
 #include "core/base/bytes.h"
@@ -25,13 +28,13 @@ using planner::PlanLimits;
 using planner::Planner;
 
 struct Source {
+  sweep::RunDirectory directory;
   config::ProgramFacts program;
   config::StepCosts costs;
+  sweep::SweepRecord record;
+  sweep::TrialSpec trial;  // whose step was recorded
   std::string title;
-  std::string strategy;   // whose step was recorded
   report::Report report;  // of the run
-  std::optional<int64_t> batch, sequence;
-  config::TrainingSettings training;
   std::string device;     // that it was measured on; "": not known
   bool emulated = false;  // the processor played it
 };
@@ -48,16 +51,14 @@ Source read_source(const std::string& path) {
     if (const auto costs = sweep::read_costs(directory / trial.folder, record.facts.program)) {
       const auto measured = directory.read_measurement(trial.folder);
       std::string title = record.model + (measured ? " · " + measured->device : "");
-      if (trial.batch) title += ", batch " + std::to_string(*trial.batch);
       if (trial.sequence) title += ", sequence " + std::to_string(*trial.sequence);
-      return {record.facts.program,
+      return {directory,
+              record.facts.program,
               *costs,
+              record,
+              trial,
               title,
-              trial.strategy,
               sweep::make_report(directory, record),
-              trial.batch,
-              trial.sequence,
-              record.request.training,
               measured ? measured->device : "",
               measured && measured->emulated};
     }
@@ -92,32 +93,67 @@ void check(const PaperFlags& flags) {
 // The plans beside what the run measured.
 std::string plot(const Source& source, const PaperAnswer& answer, const ConsoleFlags& console) {
   report::Report report = source.report;
-  report.frontiers = {{source.batch, source.sequence, {}}};
+  report.frontiers = {{source.trial.batch, source.trial.sequence, {}}};
   for (const PaperRung& rung : answer.rungs)
     if (rung.step) report.frontiers.front().plans.push_back(rung.predicted());
   std::ranges::sort(report.frontiers.front().plans, {}, &result::Predicted::peak_bytes);
   return "\n" + report::pareto_plot(report, table_style(console));
 }
 
-// Whose costs the source's become; nothing where the plans are for the run's own machine.
-std::unique_ptr<OtherMachine> other_machine(Source& source, const MachineFlags& flags) {
+// Whose costs the source's become; nothing where the plans are for the run's own batch.
+std::unique_ptr<OtherBatch> other_batch(Source& source, const PaperFlags& flags) {
+  if (flags.batch.empty()) {
+    if (source.trial.batch) source.title += ", batch " + std::to_string(*source.trial.batch);
+    return {};
+  }
+  if (source.costs.sharded())
+    throw UsageError("--batch: the run was of " + std::to_string(source.costs.sharding.ranks) +
+                     " ranks, of which no other batch is told");
+  const auto limits = flags.budgets.size() == 1 ? std::optional(limits_of(flags, 0, 0).front()) : std::nullopt;
+  const RecordedBatches recorded(source.directory, source.record, source.trial, source.costs);
+  auto other = std::make_unique<OtherBatch>(recorded, flags.batch, limits);
+  source.program = other->program();
+  source.costs = other->costs().likely;
+  source.title += ", " + other->title();
+  return other;
+}
+
+// Likewise of the run's own machine.
+std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineFlags& flags) {
   if (flags.machine.empty()) return {};
   if (source.costs.sharded())
     throw UsageError("--machine: the run was of " + std::to_string(source.costs.sharding.ranks) +
                      " ranks, and no machine tells what gathers take on it");
-  auto other = std::make_unique<OtherMachine>(flags, source.program, source.costs, source.training, source.device,
-                                              source.emulated);
+  const auto costs = batch ? batch->costs() : planner::BatchCosts{source.costs, source.costs, source.costs};
+  auto other = std::make_unique<OtherMachine>(flags, source.program, costs, source.record.request.training,
+                                              source.device, source.emulated);
   source.costs = other->costs();
   source.title += ", " + other->title();
   return other;
 }
 
-PaperAnswer work_out(const Source& source, const OtherMachine* other, const PaperFlags& flags) {
+// What else a step under a plan may take; null: nothing is known to be unsure.
+using RangeOf = std::function<StepRange(const config::Plan&)>;
+
+RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachine* machine) {
+  if (machine) return [machine](const config::Plan& plan) { return machine->range(plan); };
+  if (!batch || batch->costs().least == batch->costs().most) return {};
+  const auto model = [&](const config::StepCosts& costs) {
+    return std::make_shared<const planner::StepModel>(source.program, costs);
+  };
+  return [least = model(batch->costs().least), most = model(batch->costs().most)](const config::Plan& plan) {
+    return StepRange{least->predict(plan).step_ms, most->predict(plan).step_ms};
+  };
+}
+
+PaperAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMachine* other,
+                     const PaperFlags& flags) {
+  const RangeOf range = range_of(source, batch, other);
   Progress progress(flags.console);
   progress.planning(0, 0);
   const PlanLimits first = limits_of(flags, 0, 0).front();  // what is wrong with them is told at once
   const Planner planner(source.program, source.costs, planner::tiers(first, /*disk=*/true, source.costs));
-  PaperAnswer answer{source.title, source.strategy, source.costs.step_ms, 0, {}, {}};
+  PaperAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
   if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)
     answer.notes.push_back(
         "the disk's speed is not known, so nothing goes there: memtune sweep with --scratch measures "
@@ -129,8 +165,9 @@ PaperAnswer work_out(const Source& source, const OtherMachine* other, const Pape
   for (size_t i = 0; i < limits.size(); ++i) {
     PaperRung& rung = answer.rungs.emplace_back(PaperRung{limits[i].budget_bytes, plans[i], {}, {}});
     if (rung.step && !flags.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
-    if (rung.step && other) rung.range = other->range(rung.step->plan);
+    if (rung.step && range) rung.range = range(rung.step->plan);
   }
+  if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));
   if (other) {
     std::vector<int64_t> budgets;
     for (const PlanLimits& one : limits) budgets.push_back(one.budget_bytes);
@@ -145,8 +182,9 @@ PaperAnswer work_out(const Source& source, const OtherMachine* other, const Pape
 int plan_on_paper(const PaperFlags& flags) {
   check(flags);
   Source source = read_source(flags.run);
-  const auto other = other_machine(source, flags.machine);
-  const PaperAnswer answer = work_out(source, other.get(), flags);
+  const auto batch = other_batch(source, flags);
+  const auto other = other_machine(source, batch.get(), flags.machine);
+  const PaperAnswer answer = work_out(source, batch.get(), other.get(), flags);
   const auto fits = [](const PaperRung& rung) { return rung.step.has_value(); };
   const bool any_fits = std::ranges::any_of(answer.rungs, fits);
   if (!flags.output.empty() && any_fits)
@@ -154,11 +192,12 @@ int plan_on_paper(const PaperFlags& flags) {
   if (!flags.json.empty()) {
     json whole = to_json(answer);
     if (other) whole["machines"] = other->to_json();
+    if (batch) whole["batches"] = batch->to_json();
     write_output(flags.json, print_json(whole, 2) + "\n");
   }
   if (flags.json.empty() && flags.output != "-") {
     std::string text = to_text(answer, source.program, table_style(flags.console).width);
-    if (flags.budgets.empty() && !other) text += plot(source, answer, flags.console);
+    if (flags.budgets.empty() && !other && !batch) text += plot(source, answer, flags.console);
     write_output("-", text);
   }
   return any_fits ? kDone : kFailed;

@@ -13,7 +13,8 @@ struct PaperFlags {
   std::string run;
   std::vector<std::string> budgets;
   std::string host_budget, disk_budget, output, json;
-  MachineFlags machine;  // that it is planned for, where it is another than the run's
+  std::string batch;     // that it is planned for, N or "auto"; "": the run's
+  MachineFlags machine;  // likewise, where it is another than the run's
   ConsoleFlags console;
 };
 

@@ -24,6 +24,8 @@ Examples:
   memtune sweep --strategy none --plan mine.json
   memtune plan --from ./memtune-run                          what any budget costs, on paper
   memtune plan --from ./memtune-run --budget 16GiB --write best.json
+  memtune plan --from ./memtune-run --batch 16               of another batch than the recorded
+  memtune plan --from ./memtune-run --batch auto --budget 16GiB
   memtune plan --from ./memtune-run --machine a100-40gb      as that machine would take it
 
 A plan begins with a strategy; rules then place the values that they select, and a later rule wins:
@@ -106,6 +108,11 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--from", flags->paper.run, "folder of a sweep, whose model plans are worked out for")
       ->type_name("DIR");
   const size_t of_paper = command->get_options().size();
+  offer(command->add_option("--batch", flags->paper.batch,
+                            "plan for another batch than the recorded: N samples, or auto, the fastest of those whose "
+                            "plan keeps the --budget"),
+        {"auto"})
+      ->type_name("N|auto");
   offer(command->add_option(
             "--machine", flags->paper.machine.machine,
             "plan for another machine: " + join(config::machine_names(), ", ") + ", or a file of doctor --probe"),

@@ -207,6 +207,7 @@ void to_json(json& json, const StepCosts& costs) {
           {"runs", rows_json(kRunColumns, runs)},
           {"saved", rows_json(kSavedColumns, saved)},
           {"moments", rows_json(kMomentColumns, moments)},
+          {"gradient_bytes", costs.gradient_bytes},
           {"plan", costs.plan}};
   if (!costs.sharded()) return;
   json["version"] = kShardedVersion;
@@ -278,6 +279,9 @@ void from_json(const json& json, StepCosts& costs) {
     moment.before_bytes = row.bytes();
     moment.peak_bytes = row.bytes();
   }
+  object.read("gradient_bytes", costs.gradient_bytes, 0);
+  if (!costs.gradient_bytes.empty() && costs.gradient_bytes.size() != moments.size() + 1)
+    throw UsageError("costs.gradient_bytes must be " + std::to_string(moments.size() + 1) + ", or none");
   check_order(costs);
   if (version < kShardedVersion) return;
   object.require({"sharding"});

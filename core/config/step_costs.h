@@ -112,7 +112,8 @@ struct StepCosts {
   std::vector<Run> runs;
   std::vector<Saved> saved;
   std::vector<Moment> moments;
-  Plan plan;  // that it was recorded under; moves nothing
+  std::vector<int64_t> gradient_bytes;  // of parameters: at each moment, and behind backward; empty: not recorded
+  Plan plan;                            // that it was recorded under; moves nothing
   Sharding sharding;
 
   bool sharded() const { return !sharding.units.empty(); }

@@ -101,14 +101,15 @@ class BatchLine {
       return one + (other - one) * static_cast<double>(batch_ - from) / static_cast<double>(to - from);
     };
     const double line = std::max(0.0, at(small, large, small_.batch, large_.batch));
-    if (batch_ >= small_.batch && batch_ <= large_.batch) return line;
+    const bool of_one = small_.batch == 0;
+    if (!of_one && batch_ >= small_.batch && batch_ <= large_.batch) return line;
     const bool above = batch_ > large_.batch;
-    const double nearer = above ? large : small;
-    const double share =
-        nearer * static_cast<double>(batch_) / static_cast<double>(above ? large_.batch : small_.batch);
+    const double nearer = above || of_one ? large : small;
+    const int64_t nearer_batch = above || of_one ? large_.batch : small_.batch;
+    const double share = nearer * static_cast<double>(batch_) / static_cast<double>(nearer_batch);
     // No op takes less for more of it, and none more than its share.
-    const double steady = above ? std::clamp(line, nearer, share) : std::clamp(line, share, nearer);
-    if (time == Time::likely) return (steady + share) / 2;
+    const double steady = of_one ? nearer : above ? std::clamp(line, nearer, share) : std::clamp(line, share, nearer);
+    if (time == Time::likely) return of_one ? share : (steady + share) / 2;
     return time == Time::least ? std::min(steady, share) : std::max(steady, share);
   }
 

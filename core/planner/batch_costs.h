@@ -3,7 +3,8 @@
 //
 // Bytes are exact where each grows in proportion, as tensors do. Times are less sure: beyond what was recorded an entry
 // takes between what its line says (`least`, above the recorded batches) and its share of the nearer one (`most`);
-// `likely` has the middle. Between the two batches all three are the line.
+// `likely` has the middle. Between the two batches all three are the line. One of the two may be of no samples
+// (fixed_costs): then a time is between the recorded one and its share, which is `likely`.
 #pragma once
 
 #include <cstdint>

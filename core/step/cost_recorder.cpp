@@ -1,6 +1,7 @@
 #include "core/step/cost_recorder.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "core/base/private_output.h"
@@ -160,8 +161,24 @@ void CostRecorder::after_read() {
   device_.reset_peak();
 }
 
+// Gradients may be views of one memory.
+void CostRecorder::see_gradients() {
+  if (parameters_.empty()) return;
+  const int64_t grain = now_.costs.grain_bytes;
+  std::unordered_set<const c10::StorageImpl*> seen;
+  int64_t bytes = 0;
+  for (const at::Tensor& parameter : parameters_) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined() || !gradient.has_storage()) continue;
+    if (seen.insert(gradient.storage().unsafeGetStorageImpl()).second)
+      bytes += (static_cast<int64_t>(gradient.storage().nbytes()) + grain - 1) / grain * grain;
+  }
+  now_.costs.gradient_bytes.push_back(bytes);
+}
+
 void CostRecorder::add_moment(Kind kind, int saved) {
   const int64_t allocated = device_.memory().allocated;
+  see_gradients();
   now_.costs.moments.push_back({kind, saved, 0, 0, allocated, allocated});
   last_is_read_ = false;
   if (kind == Kind::unpack) now_.unpack_wait_ms.push_back(0);
@@ -200,6 +217,7 @@ void CostRecorder::let_go() {
 void CostRecorder::end_backward() {
   if (part_ != Part::backward) return;
   see_peak();
+  see_gradients();
   now_.asked.push_back(mark());
   part_ = Part::behind;
 }

@@ -22,9 +22,12 @@ namespace memtune::step {
 
 class CostRecorder {
  public:
-  // `plan`: that the executor runs.
-  CostRecorder(device::Device& device, config::Plan plan)
-      : device_(device), plan_(std::move(plan)), reruns_(plan_.places(config::Place::recompute)) {}
+  // `plan`: that the executor runs; `parameters`: that are trained and whose gradients are counted; none: they are not.
+  CostRecorder(device::Device& device, config::Plan plan, std::vector<at::Tensor> parameters)
+      : device_(device),
+        plan_(std::move(plan)),
+        parameters_(std::move(parameters)),
+        reruns_(plan_.places(config::Place::recompute)) {}
 
   void begin_step();
   void end_backward();
@@ -78,6 +81,7 @@ class CostRecorder {
   void forget();
   void see_peak();
   int64_t& last_peak();
+  void see_gradients();
   void add_moment(config::StepCosts::Moment::Kind kind, int saved);
   void add_saved(const SavedTensor& tensor, int value);
   int add_value(int output, int64_t bytes, bool outside);
@@ -87,6 +91,7 @@ class CostRecorder {
 
   device::Device& device_;
   const config::Plan plan_;
+  const std::vector<at::Tensor> parameters_;
   const bool reruns_;
   Step now_;
   enum class Part { none, forward, backward, behind } part_ = Part::none;

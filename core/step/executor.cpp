@@ -146,7 +146,9 @@ Use Executor::use(ValuePtr value, Use::By by) {
     offload_.count_save();
     offload_.count_save();
   }
+  memory_.before_leaving();
   offload_.send(*use, running_.op().id);
+  memory_.after_leaving();
   return use;
 }
 

@@ -23,12 +23,20 @@ class OpMemory {
   void before_op();
   void after_op(int op);
   void end_forward();
+  // Around a moment at which values may leave: of what the running op takes that is no part.
+  void before_leaving();
+  void after_leaving();
 
  private:
+  int64_t see_peak();  // of the device since the last; it begins anew
+
   device::Device& device_;
   std::vector<int64_t> bytes_;  // by op
-  bool learning_ = false;
-  int64_t forward_peak_ = 0, allocated_before_ = 0;
+  bool learning_ = false, in_op_ = false;
+  int64_t forward_peak_ = 0;
+  int64_t others_bytes_ = 0;  // allocated, but not by the running op
+  int64_t op_bytes_ = 0;      // that it has taken at most
+  int64_t leaving_from_ = 0;  // allocated when values may have begun to leave
 };
 
 }  // namespace memtune::step

@@ -14,10 +14,11 @@ namespace memtune::trial {
 
 class CostNotes final : public StepNotes, shard::UnitWatcher {
  public:
-  // The executor, of that plan, which moves nothing, and the parameters (null: they are all here) outlive it.
+  // The executor, of that plan, which moves nothing, and the sharded parameters (null: they are all here) outlive it.
+  // `parameters` whose gradients are counted.
   CostNotes(device::Device& device, step::Executor& executor, const config::Plan& plan,
-            shard::ShardedParameters* parameters)
-      : recorder_(device, plan), executor_(executor), parameters_(parameters) {
+            std::vector<at::Tensor> parameters, shard::ShardedParameters* sharded)
+      : recorder_(device, plan, std::move(parameters)), executor_(executor), parameters_(sharded) {
     executor_.set_cost_recorder(&recorder_);
     if (!parameters_) return;
     parameters_->set_watcher(this);

@@ -126,7 +126,9 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 StepNotes* InterpretedRunner::start_costs() {
   if (request_.plan.moves()) return nullptr;
   if (!executor_) make_executor();
-  cost_notes_.emplace(device(), *executor_, request_.plan, sharded_ ? &*sharded_ : nullptr);
+  // Gradients of a sharded step are other tensors than its parameters have.
+  cost_notes_.emplace(device(), *executor_, request_.plan, sharded_ ? std::vector<at::Tensor>() : parameter_tensors(),
+                      sharded_ ? &*sharded_ : nullptr);
   return &*cost_notes_;
 }
 

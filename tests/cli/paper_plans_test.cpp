@@ -112,6 +112,65 @@ TEST_CASE("what the run's costs were recorded with cannot be changed beside them
   CHECK(fine.err.empty());
 }
 
+TEST_CASE("of another batch the step grows but for what is there whatever the batch") {
+  const PaperRun place("", "paper.pt", 8);
+  const auto plan = [&](const std::string& flags) {
+    return json::parse(place.memtune("plan --from memtune-run --json - " + flags).out);
+  };
+  const json own = plan(""), same = plan("--batch 8"), twice = plan("--batch 16"), half = plan("--batch 4");
+  CHECK_FALSE(own.contains("batches"));
+  CHECK(same["plans"] == own["plans"]);
+  CHECK(twice["batches"] == json{{"recorded", {8}}, {"planned_for", 16}, {"looked_at", json::array()}});
+  const auto peak = [](const json& answer) { return answer["plans"][0]["predicted"]["peak_bytes"].get<int64_t>(); };
+  CHECK(peak(twice) - peak(own) == 2 * (peak(own) - peak(half)));
+  CHECK(twice["none_ms"].get<double>() == doctest::Approx(2 * own["none_ms"].get<double>()));
+  const json& step = twice["plans"][0]["predicted"];
+  CHECK(step["step_ms_from"].get<double>() == doctest::Approx(own["none_ms"].get<double>()));
+  CHECK(step["step_ms_to"] == step["step_ms"]);
+
+  const Ended told = place.memtune("plan --from memtune-run --batch 16 --budget 20GiB");
+  CHECK(has(told.out, "recorded with batch 8, planned for batch 16, on paper: a step of none takes "));
+  CHECK(has(told.out, "              from, to"));
+  CHECK(has(in_one_line(told.out), "worked out from batch 8 alone: parameters, their gradients, the optimizer and "));
+
+  const json there = plan("--batch 16 --machine h100 --from-machine h200");
+  CHECK(there["plans"][0]["predicted"]["peak_bytes"] == step["peak_bytes"]);
+  CHECK(there["batches"] == twice["batches"]);
+  CHECK(there["plans"][0]["predicted"]["step_ms_from"] < there["plans"][0]["predicted"]["step_ms"]);
+}
+
+TEST_CASE("the batch is looked for that is the fastest under a budget") {
+  const PaperRun place("", "paper.pt", 8);
+  const Ended ended = place.memtune("plan --from memtune-run --batch auto --budget 20GiB --json -");
+  REQUIRE(ended.code == 0);
+  const json answer = json::parse(ended.out);
+  const json& looked = answer["batches"]["looked_at"];
+  REQUIRE(looked.size() > 1);
+  double best = 0;
+  for (const json& one : looked)
+    if (one["fits"].get<bool>()) best = std::max(best, one["samples_per_s"].get<double>());
+  for (const json& one : looked)
+    if (one["batch"] == answer["batches"]["planned_for"]) CHECK(one["samples_per_s"] == best);
+  CHECK(answer["plans"][0]["predicted"]["peak_bytes"] <= int64_t{20} << 30);
+  CHECK(has(place.memtune("plan --from memtune-run --batch auto --budget 20GiB").out, "batch auto: batch 1 "));
+}
+
+TEST_CASE("what is no batch of the run's step is refused in a line") {
+  const PaperRun place("", "paper.pt", 8), unknown;
+  const auto refusal = [](const PaperRun& run, const std::string& flags) {
+    const Ended ended = run.memtune("plan --from memtune-run " + flags);
+    CHECK(ended.code == 2);
+    return ended.err;
+  };
+  CHECK(has(refusal(place, "--batch 0"), "--batch"));
+  CHECK(has(refusal(place, "--batch 4,8"), "--batch: '4,8' is not a whole number"));
+  CHECK(has(refusal(place, "--batch auto"), "it goes with one --budget"));
+  CHECK(has(refusal(place, "--batch auto --budget 1KiB"), "no plan of any batch keeps 1 KiB; the smallest takes "));
+  CHECK(has(refusal(unknown, "--batch 4"), "what a sample is of this run's inputs is not known"));
+  CHECK(
+      has(place.memtune("plan validate x.json --batch 4").err, "--batch is about plans on paper: it goes with --from"));
+}
+
 TEST_CASE("what a stranger's run is called moves no terminal") {
   const PaperRun place("", "x\x1b[31m\u009b31m\ny");
   const std::string shown = place.memtune("plan --from memtune-run --budget 8GiB").out;

@@ -13,19 +13,21 @@ namespace memtune::test {
 
 // A decoder of six blocks, measured under none alone.
 struct PaperRun : Workspace {
-  explicit PaperRun(const std::string& device = "", const std::string& model = "paper.pt") {
+  explicit PaperRun(const std::string& device = "", const std::string& model = "paper.pt", double samples = 0) {
     const sweep::RunDirectory run(folder.path / "memtune-run");
     sweep::SweepRecord record;
     record.model = model;
     record.facts.program = decoder(6);
     config::StepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
     costs.out_gb_per_s = costs.in_gb_per_s = 25;
+    costs.gradient_bytes.assign(costs.moments.size() + 1, 0);
     record.trials = {{"none", {}, {}, "key", "trials/1-none"}};
     std::filesystem::create_directories(run / "trials/1-none");
     result::Measurement none;
     none.strategy = "none";
     none.device = device;
     none.step_ms = result::summarize({costs.step_ms});
+    none.samples_per_s = samples / costs.step_ms * 1000;
     none.peak_bytes.allocated = planner::StepModel(record.facts.program, costs).predict({}).peak_bytes;
     run.write_measurement("trials/1-none", none);
     write_file(run / "trials/1-none/costs.json", nlohmann::json(costs).dump());

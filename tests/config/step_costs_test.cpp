@@ -24,6 +24,7 @@ StepCosts two_ops() {
   costs.values = {{0, 0, 64}, {1, kPrivate, 32, 0}};
   costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
   costs.saved = {{0, 1}, {1, 1}};
+  costs.gradient_bytes = {0, 64, 128};
   costs.moments = {{StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200},
                    {StepCosts::Moment::Kind::end, 1, 0, 0, 1200, 1200}};
   costs.rerun_ms = 0.5;
@@ -96,7 +97,10 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/moments/rows/0/1", -1).find("costs.moments has -1") == 0);
   CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments has 2") == 0);
   CHECK(refusal("/runs", 3).find("costs.runs must be a table") == 0);
-  CHECK(refusal("/version", 1).find("costs.version") == 0);  // whose peaks were others
+  CHECK(refusal("/gradient_bytes", json{1, 2}) == "costs.gradient_bytes must be 3, or none");
+  CHECK(refusal("/gradient_bytes/1", -1).find("costs.gradient_bytes") == 0);
+  CHECK(refusal("/gradient_bytes", json::array()) == "taken");  // of an earlier memtune
+  CHECK(refusal("/version", 1).find("costs.version") == 0);     // whose peaks were others
   CHECK(refusal("/version", 4).find("costs.version") == 0);
   CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan moves values") == 0);
   CHECK(refusal("/plan/placements/0/op", -1).find("plan.placements[0].op") == 0);

@@ -70,9 +70,15 @@ struct Recorded {
     config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
     Executor executor(program, facts, plan, test_device());
-    CostRecorder recorder(test_device(), plan);
+    std::vector<at::Tensor> parameters;
+    for (const at::Tensor& parameter : model.module().parameters()) parameters.push_back(parameter);
+    CostRecorder recorder(test_device(), plan, parameters);
     executor.set_cost_recorder(&recorder);
+    const auto drop_gradients = [&] {
+      for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+    };
     for (int step = 0; step < 2; ++step) {
+      drop_gradients();
       recorder.begin_step();
       for (int pass = 0; pass < passes; ++pass) run(program, executor);
       recorder.end_backward();
@@ -80,6 +86,7 @@ struct Recorded {
     }
     costs = recorder.costs().value();
     executor.set_cost_recorder(nullptr);
+    drop_gradients();
     test_device().reset_peak();
     for (int pass = 0; pass < passes; ++pass) run(program, executor);
     peak_bytes = test_device().memory().peak_allocated;
@@ -111,6 +118,20 @@ int64_t most(const StepCosts& costs) {
   for (const auto& run : costs.runs) bytes = std::max(bytes, run.before_bytes + run.own_bytes);
   for (const auto& moment : costs.moments) bytes = std::max(bytes, moment.peak_bytes);
   return bytes;
+}
+
+TEST_CASE("gradients of parameters are told as they come, from the pass before on where there are several") {
+  const Recorded one(1, kBlock, 3), two(2, kBlock, 3);
+  const int64_t all = 3 * 2 * 8 * 8 * 4;  // blocks, parameters of each
+  for (const Recorded* recorded : {&one, &two}) {
+    const std::vector<int64_t>& bytes = recorded->costs.gradient_bytes;
+    REQUIRE(bytes.size() == recorded->costs.moments.size() + 1);
+    CHECK(std::ranges::is_sorted(bytes));
+    CHECK(bytes.back() == all);
+  }
+  CHECK(one.costs.gradient_bytes.front() == 0);
+  CHECK(one.costs.gradient_bytes[one.costs.moments.size() / 2] < all);
+  CHECK(two.costs.gradient_bytes.front() == all);
 }
 
 TEST_CASE("what is recorded of a step has the peak of one that nobody records") {

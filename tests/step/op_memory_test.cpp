@@ -38,6 +38,38 @@ TEST_CASE("what an op takes is its peak above what was there, the largest of its
   CHECK(memory.bytes(1) == 30);
 }
 
+TEST_CASE("what leaves while an op runs makes it take no less") {
+  Quiet device;
+  OpMemory memory(device, 1);
+  memory.begin_learning();
+  device.use = {.allocated = 500, .peak_allocated = 500};
+  memory.before_op();
+  device.use = {.allocated = 510, .peak_allocated = 530};  // 30 of its own for a while
+  memory.before_leaving();
+  device.use.allocated = 110;  // 400 of others have left; its 10 are there
+  memory.after_leaving();
+  device.use = {.allocated = 140, .peak_allocated = 160};  // 60 of its own
+  memory.after_op(0);
+  memory.end_forward();
+  CHECK(memory.bytes(0) == 60);
+  CHECK(memory.forward_peak() == 530);
+}
+
+TEST_CASE("what leaves between ops is no op's") {
+  Quiet device;
+  OpMemory memory(device, 1);
+  memory.begin_learning();
+  run(device, memory, 0, 100, 150);
+  device.use = {.allocated = 100, .peak_allocated = 400};
+  memory.before_leaving();
+  CHECK(device.use.peak_allocated == 400);  // is still to be seen
+  device.use.allocated = 20;
+  memory.after_leaving();
+  run(device, memory, 0, 20, 60);
+  CHECK(memory.bytes(0) == 50);
+  CHECK(memory.forward_peak() == 400);
+}
+
 TEST_CASE("the forward's peak is the largest of all ops and of its end") {
   Quiet device;
   OpMemory memory(device, 1);

@@ -1,0 +1,188 @@
+#include "cli/other_batch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/flags.h"
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/planner/fixed_costs.h"
+#include "core/sweep/recorded_costs.h"
+
+namespace memtune::cli {
+namespace {
+
+using nlohmann::json;
+using planner::RecordedBatch;
+
+constexpr int64_t kMostSamples = int64_t{1} << 24;
+constexpr double kGain = 0.99;  // of the time for a sample: what is not below it gains nothing over half the batch
+
+// Of a pass: an axis, or as the trial counted.
+int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measured, const sweep::StepSize& size) {
+  if (trial.batch) return *trial.batch;
+  const double samples = measured.samples_per_s * measured.step_ms.median / 1000;
+  return std::lround(samples / size.accumulate);
+}
+
+// The other that tells of a third together with the first: the furthest that ran the same, else what of the first is
+// there without any sample.
+RecordedBatch second_of(std::vector<RecordedBatch> others, const RecordedBatch& first,
+                        const config::ProgramFacts& program) {
+  const auto furthest = [&](const RecordedBatch& a, const RecordedBatch& b) {
+    return std::abs(a.batch - first.batch) > std::abs(b.batch - first.batch);
+  };
+  std::ranges::stable_sort(others, furthest);
+  for (RecordedBatch& other : others)
+    if (planner::costs_at_batch(first, other, first.batch, first.costs.passes)) return std::move(other);
+  return {0, planner::fixed_costs(program, first.costs)};
+}
+
+}  // namespace
+
+// --- what was recorded -----------------------------------------------------------------------------------------------
+
+RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const sweep::SweepRecord& record,
+                                 const sweep::TrialSpec& source, config::StepCosts costs)
+    : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
+  if (record.request.training.ranks > 1)
+    throw UsageError("--batch: the run's step is one of several ranks, of which no other batch is worked out");
+  const auto measured = directory.read_measurement(source.folder);
+  const int64_t first = measured ? batch_of(source, *measured, size) : 0;
+  if (first < 1)
+    throw UsageError("--batch: what a sample is of this run's inputs is not known, so there is no other batch of it");
+  sample_tokens = measured->samples_per_s > 0 ? measured->tokens_per_s / measured->samples_per_s : 0;
+  batches.push_back({first, std::move(costs)});
+  for (const sweep::TrialSpec& trial : record.trials) {
+    if (!trial.batch || trial.sequence != source.sequence) continue;
+    if (std::ranges::count(batches, *trial.batch, &RecordedBatch::batch) > 0) continue;
+    if (auto other = sweep::read_costs(directory / trial.folder, program))
+      batches.push_back({*trial.batch, std::move(*other)});
+  }
+}
+
+// --- what is worked out ----------------------------------------------------------------------------------------------
+
+OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
+                       const std::optional<planner::PlanLimits>& limits)
+    : recorded_(std::move(recorded)) {
+  std::vector<RecordedBatch> all = std::move(recorded_.batches);
+  recorded_.batches = {all.front(), second_of({all.begin() + 1, all.end()}, all.front(), recorded_.program)};
+  const int64_t step = recorded_.size.global_batch;
+  if (batch != "auto") {
+    batch_ = integer_flag("--batch", batch, 1, kMostSamples);
+    if (!is_worked_out(batch_))
+      throw UsageError(
+          "--batch: a step of the run is one pass, in whose forward no gradients lie yet; those of more, as " + batch +
+          " samples a pass need, are not worked out from it");
+    if (step > 0 && step % batch_ != 0)
+      throw UsageError("--batch: the run's step of " + std::to_string(step) + " samples is no multiple of " + batch);
+  } else if (!limits) {
+    throw UsageError("--batch auto looks for the batch that is the fastest under a budget: it goes with one --budget");
+  } else {
+    look_at_all(*limits);
+  }
+  const auto& [first, second] = std::pair(recorded_.batches[0], recorded_.batches[1]);
+  const auto passes = static_cast<int>(recorded_.size.passes(batch_));
+  costs_ = *planner::costs_at_batch(first, second, batch_, passes);
+  const auto same = std::ranges::find(all, batch_, &RecordedBatch::batch);
+  if (same != all.end()) costs_ = {same->costs, same->costs, same->costs};
+  program_ = planner::facts_at_batch(recorded_.program, first, {batch_, costs_.likely});
+}
+
+// From the smallest on, as long as one twice as large gains.
+void OtherBatch::look_at_all(const planner::PlanLimits& limits) {
+  sweep::BatchPaper paper(recorded_.size, limits, /*disk=*/true);
+  for (const RecordedBatch& one : recorded_.batches) paper.add(one, recorded_.program);
+  for (const int64_t batch : recorded_.size.batches()) {
+    const sweep::BatchPaper::Page* page = is_worked_out(batch) ? paper.page(batch) : nullptr;
+    if (!page) continue;
+    const Looked now{batch, page->step, page->sample_ms};
+    const bool gains = now.step && std::ranges::all_of(looked_, [&](const Looked& other) {
+                         return other.batch * 2 > batch || now.sample_ms < kGain * other.sample_ms;
+                       });
+    looked_.push_back(now);
+    if (!gains) break;
+  }
+  const auto slower = [](const Looked& one) { return one.step ? one.sample_ms : HUGE_VAL; };
+  const auto best = std::ranges::min_element(looked_, {}, slower);
+  if (best == looked_.end() || !best->step)
+    throw UsageError("--batch auto: no plan of any batch keeps " + format_bytes(limits.budget_bytes) +
+                     "; the smallest takes " + format_bytes(looked_.empty() ? 0 : paper.least_bytes(looked_[0].batch)));
+  batch_ = best->batch;
+}
+
+// From the second pass on gradients lie there in the forward.
+bool OtherBatch::is_worked_out(int64_t batch) const {
+  return recorded_.size.passes(batch) <= 1 || recorded_.batches[0].costs.passes > 1;
+}
+
+bool OtherBatch::was_recorded() const {
+  return std::ranges::count(recorded_.batches, batch_, &RecordedBatch::batch) > 0;
+}
+
+// --- what is said ----------------------------------------------------------------------------------------------------
+
+std::string OtherBatch::recorded_text() const {
+  const auto& batches = recorded_.batches;
+  std::string text = "batch " + std::to_string(batches[0].batch);
+  return is_of_one() ? text : text + " and batch " + std::to_string(batches[1].batch);
+}
+
+std::string OtherBatch::title() const {
+  return "recorded with " + recorded_text() + ", planned for batch " + std::to_string(batch_);
+}
+
+std::string OtherBatch::rate_text(const Looked& one) const {
+  const std::string batch = "batch " + std::to_string(one.batch) + " ";
+  if (!one.step) return batch + "has no plan that keeps it";
+  const double samples_per_s = 1000 / one.sample_ms;
+  const std::string rate = recorded_.sample_tokens > 0 ? fixed(samples_per_s * recorded_.sample_tokens, 0) + " tokens/s"
+                                                       : fixed(samples_per_s, 1) + " samples/s";
+  return batch + rate + " (" + (one.step->plan.strategy == "none" ? "none" : "a plan") + ")";
+}
+
+std::vector<std::string> OtherBatch::notes() const {
+  std::vector<std::string> notes;
+  std::vector<std::string> rates;
+  for (const Looked& one : looked_) rates.push_back(rate_text(one));
+  if (!looked_.empty())
+    notes.push_back("batch auto: " + join(rates, ", ") +
+                    (looked_.back().step ? "; larger ones are not looked at: the last gains nothing over half of it"
+                                         : "; nor have larger ones"));
+  if (was_recorded()) return notes;
+  if (is_of_one())
+    notes.push_back(
+        "worked out from batch " + std::to_string(recorded_.batches[0].batch) +
+        " alone: parameters, their gradients, the optimizer and what no input goes into stay as they are, " +
+        "all else goes with the batch. From, to: a step takes between that of the recorded batch and its " +
+        "share. A run of two batches, memtune sweep --strategy none --batch with both, tells more.");
+  else
+    notes.push_back("worked out from " + recorded_text() +
+                    ": each number is on the line through both. From, to: beyond them an op takes between that and " +
+                    "its share of the nearer one.");
+  return notes;
+}
+
+json OtherBatch::to_json() const {
+  json recorded = json::array(), looked = json::array();
+  for (const RecordedBatch& one : recorded_.batches)
+    if (one.batch > 0) recorded.push_back(one.batch);
+  for (const Looked& one : looked_) {
+    json entry = {{"batch", one.batch}, {"fits", one.step.has_value()}};
+    if (one.step)
+      entry.update({{"plan", one.step->plan.strategy},
+                    {"step_ms", one.step->predicted.step_ms},
+                    {"samples_per_s", 1000 / one.sample_ms},
+                    {"tokens_per_s", recorded_.sample_tokens * 1000 / one.sample_ms},
+                    {"peak_bytes", one.step->predicted.peak_bytes}});
+    looked.push_back(entry);
+  }
+  return {{"recorded", recorded}, {"planned_for", batch_}, {"looked_at", looked}};
+}
+
+}  // namespace memtune::cli

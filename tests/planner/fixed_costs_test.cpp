@@ -1,0 +1,129 @@
+// What of a recorded step stays whatever the batch, and the step of another batch that one recording tells.
+#include "core/planner/fixed_costs.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/base/private_output.h"
+#include "core/planner/batch_costs.h"
+#include "core/planner/planner.h"
+#include "tests/planner/costs.h"
+
+using namespace memtune;
+using namespace memtune::test;
+using Kind = config::StepCosts::Moment::Kind;
+
+namespace {
+
+constexpr int64_t kGradient = 3 * kMiB;  // of each op's parameters
+constexpr int64_t kFlow = kMiB / 2;      // a sample, between two ops' backwards
+
+ProgramFacts facts_of(int64_t batch) {
+  ProgramFacts facts = decoder(3);
+  for (OpFacts& op : facts.ops) {
+    for (int64_t& bytes : op.output_bytes) bytes = bytes / 8 * batch;
+    op.flops *= static_cast<double>(batch) / 8;
+  }
+  return facts;
+}
+
+// Each moment's unpack leaves a gradient of parameters behind when what it asked for was let go, and what flows on.
+// Work space of ops goes with the batch.
+config::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
+  const ProgramFacts facts = facts_of(batch);
+  config::StepCosts costs = step_of(facts, decoder_ms(facts));
+  for (config::StepCosts::Run& run : costs.runs) {
+    const int64_t made = run.makes.empty() ? 0 : costs.values[run.makes[0]].bytes;
+    run.own_bytes = made + batch * kMiB;
+  }
+  int64_t gradients = 0;
+  for (config::StepCosts::Moment& moment : costs.moments) {
+    const bool unpacks = moment.kind == Kind::unpack;
+    if (unpacks) moment.peak_bytes = moment.before_bytes;
+    // At the end of what was unpacked the new gradient is there, but not the parameter's yet.
+    costs.gradient_bytes.push_back(unpacks ? gradients : gradients - kGradient);
+    moment.before_bytes += gradients + batch * kFlow;
+    if (unpacks) gradients += kGradient;
+    moment.peak_bytes += gradients + batch * kFlow;
+  }
+  costs.gradient_bytes.push_back(gradients);
+  if (!tells_gradients) costs.gradient_bytes.clear();
+  costs.after_peak_bytes += gradients;
+  costs.after_ms = 5;
+  costs.step_ms += 5;
+  return costs;
+}
+
+config::StepCosts from_one(int64_t batch, const config::StepCosts& costs, int64_t wanted) {
+  const config::StepCosts fixed = planner::fixed_costs(facts_of(batch), costs);
+  return planner::costs_at_batch({batch, costs}, {0, fixed}, wanted, 1)->likely;
+}
+
+}  // namespace
+
+TEST_CASE("one batch tells the memory of any other: gradients of parameters stay, all else goes with it") {
+  for (const int64_t batch : {1, 2, 8}) {
+    CAPTURE(batch);
+    const config::StepCosts paper = from_one(4, recorded(4), batch), real = recorded(batch);
+    REQUIRE(paper.values == real.values);
+    for (size_t i = 0; i < real.runs.size(); ++i) {
+      REQUIRE(paper.runs[i].before_bytes == real.runs[i].before_bytes);
+      REQUIRE(paper.runs[i].own_bytes == real.runs[i].own_bytes);
+    }
+    for (size_t i = 0; i < real.moments.size(); ++i) {
+      CAPTURE(i);
+      REQUIRE(paper.moments[i].before_bytes == real.moments[i].before_bytes);
+      REQUIRE(paper.moments[i].peak_bytes == real.moments[i].peak_bytes);
+    }
+    CHECK(paper.before_peak_bytes == real.before_peak_bytes);
+    CHECK(paper.start_bytes == real.start_bytes);
+    CHECK(paper.step_ms == doctest::Approx(real.step_ms));
+  }
+}
+
+TEST_CASE("a time of another batch is between the recorded one and its share; the optimizer's stays") {
+  const config::StepCosts four = recorded(4);
+  const config::StepCosts fixed = planner::fixed_costs(facts_of(4), four);
+  const double pass_ms = four.step_ms - 5;
+  for (const int64_t batch : {1, 16}) {
+    CAPTURE(batch);
+    const auto paper = planner::costs_at_batch({0, fixed}, {4, four}, batch, 1);
+    const double share_ms = pass_ms * static_cast<double>(batch) / 4;
+    CHECK(paper->likely.step_ms == doctest::Approx(share_ms + 5));
+    CHECK(paper->least.step_ms == doctest::Approx(std::min(share_ms, pass_ms) + 5));
+    CHECK(paper->most.step_ms == doctest::Approx(std::max(share_ms, pass_ms) + 5));
+  }
+}
+
+TEST_CASE("of a run without gradients as much stays as is there from then on, which is no more than there was") {
+  const config::StepCosts four = recorded(4, /*tells_gradients=*/false);
+  const config::StepCosts paper = from_one(4, four, 8), real = recorded(8, /*tells_gradients=*/false);
+  for (size_t i = 0; i < real.moments.size(); ++i) {
+    CHECK(paper.moments[i].peak_bytes <= real.moments[i].peak_bytes);
+    CHECK(paper.moments[i].peak_bytes >= four.moments[i].peak_bytes);
+  }
+  CHECK(paper.before_peak_bytes <= real.before_peak_bytes);
+}
+
+TEST_CASE("what no input of the program goes into stays, a size of an input being none") {
+  ProgramFacts facts = facts_of(4);
+  config::StepCosts costs = recorded(4);
+  const config::StepCosts all = planner::fixed_costs(facts, costs);
+  const auto first = static_cast<size_t>(costs.runs.front().makes.at(0));
+  REQUIRE(all.values[first].bytes == 0);
+  facts.ops.front().op_class = config::OpClass::host;  // asks for a size
+  for (config::OpFacts& op : facts.ops) std::erase_if(op.inputs, [&](int input) { return facts.owner[input] < 0; });
+  for (const config::StepCosts::Value& value : planner::fixed_costs(facts, costs).values) CHECK(value.bytes > 0);
+}
+
+TEST_CASE("plans of a batch on paper are those that its own recording gives, one recorded being enough") {
+  const config::StepCosts two = recorded(2), paper = from_one(2, two, 8);
+  const ProgramFacts facts = planner::facts_at_batch(facts_of(2), {2, two}, {8, paper}), real = facts_of(8);
+  const planner::Planner on_paper(facts, paper), on_record(real, recorded(8));
+  const int64_t least = on_record.least_memory({}, "").predicted.peak_bytes;
+  CHECK(on_paper.least_memory({}, "").predicted.peak_bytes == least);
+  const auto plan = on_paper.plan({(least + on_record.predict({}).peak_bytes) / 2, 0}, "plan");
+  REQUIRE(plan);
+  CHECK(on_record.predict(plan->plan).peak_bytes == plan->predicted.peak_bytes);
+}
