@@ -63,6 +63,13 @@ const Preset kAxolotlHidden = {
     .transfer = {.min_bytes = kLeastBytes,
                  .habits = {.learns = false, .prefetch_ops = 1, .stash_saves = 2, .one_stream = true}}};
 
+// As axolotl's, but for the newest input, which backward asks for first.
+const Preset kDeepSpeedCpu = {
+    .engine = "DeepSpeed 0.19.8",
+    .inputs = true,
+    .keep_last = 1,
+    .transfer = {.min_bytes = 1, .habits = {.learns = false, .prefetch_ops = 1, .stash_saves = 2, .one_stream = true}}};
+
 const Preset kTitanFull = {.engine = "torchtitan 0.3.0", .transfer = {.habits = {.whole_blocks = true}}};
 
 const Preset kTitanSelective = {

@@ -23,7 +23,7 @@ struct Preset {
   // Of what `layers` says: so many blocks are one checkpoint; only so many blocks, the first, are checkpointed.
   bool layers_together = false, layers_first = false;
   bool every_linear = false;  // of a block's linear layers every other is made again; all other costly ops are kept
-  int keep_last = 0;          // of that many last blocks all stays
+  int keep_last = 0;          // of that many last blocks all stays, or their inputs do
   TransferSettings transfer = {};
 };
 
@@ -31,7 +31,7 @@ struct Preset {
 bool has_habits(const Plan& plan);
 
 extern const Preset kTorchtune, kTrl, kSwift;                                       // offload
-extern const Preset kHfOffload, kAxolotlHidden;                                     // checkpoint, inputs on the host
+extern const Preset kHfOffload, kAxolotlHidden, kDeepSpeedCpu;                      // checkpoint, inputs on the host
 extern const Preset kTitanFull, kTitanSelective, kMegatronUniform, kMegatronBlock;  // checkpoint
 
 }  // namespace memtune::config

@@ -39,7 +39,8 @@ std::string names(const std::string& text) {
 
 const std::string kKnown =
     "Known: none, checkpoint:full, checkpoint:every=n, checkpoint:op, checkpoint:cheap, offload:sync, "
-    "offload:stream, offload:group, checkpoint:hf-offload, checkpoint:axolotl-hidden, checkpoint:titan-full, "
+    "offload:stream, offload:group, checkpoint:hf-offload, checkpoint:axolotl-hidden, "
+    "checkpoint:deepspeed-cpu, checkpoint:titan-full, "
     "checkpoint:titan-selective, checkpoint:megatron-uniform, checkpoint:megatron-block, offload:torchtune, "
     "offload:trl, offload:swift";
 

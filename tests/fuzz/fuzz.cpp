@@ -235,10 +235,11 @@ void read_costs(const std::string& input) {
 
 void read_facts(const std::string& input) {
   const auto facts = parse_json(input).get<config::ProgramFacts>();
-  for (const char* name : {"none", "checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap",
-                           "offload:stream", "offload:sync", "offload:group", "checkpoint:hf-offload",
-                           "checkpoint:megatron-uniform", "checkpoint:megatron-block,layers=2", "offload:torchtune",
-                           "checkpoint:titan-selective+offload:trl", "checkpoint:full+offload:swift"})
+  for (const char* name :
+       {"none", "checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap", "offload:stream",
+        "offload:sync", "offload:group", "checkpoint:hf-offload", "checkpoint:deepspeed-cpu",
+        "checkpoint:megatron-uniform", "checkpoint:megatron-block,layers=2", "offload:torchtune",
+        "checkpoint:titan-selective+offload:trl", "checkpoint:full+offload:swift"})
     try {
       plan::make_plan(config::Strategy::parse(name), facts);
     } catch (const Error&) {

@@ -163,6 +163,7 @@ TEST_CASE("what is wrong with a file is told with its field") {
                 "mine.json: plan.strategy: unknown strategy 'chekpoint:full'; did you mean 'checkpoint:full'? Known: "
                 "none, checkpoint:full, checkpoint:every=n, checkpoint:op, checkpoint:cheap, offload:sync, "
                 "offload:stream, offload:group, checkpoint:hf-offload, checkpoint:axolotl-hidden, "
+                "checkpoint:deepspeed-cpu, "
                 "checkpoint:titan-full, checkpoint:titan-selective, checkpoint:megatron-uniform, "
                 "checkpoint:megatron-block, offload:torchtune, offload:trl, offload:swift");
   check_refused(

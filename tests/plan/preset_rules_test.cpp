@@ -139,6 +139,17 @@ TEST_CASE("transformers moves the inputs of every n-th block, which is checkpoin
                        "checkpoint:hf-offload: every=5 must be at most the number of blocks, 4", UsageError);
 }
 
+TEST_CASE("DeepSpeed moves the inputs of all blocks but the last, and makes that one again too") {
+  const Decoder decoder(3);
+  const Plan plan = planned("checkpoint:deepspeed-cpu", decoder.facts);
+  CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[1] - 1});
+  CHECK(output(plan, decoder.first_of_block[2]) == Place::recompute);
+  CHECK(plan.transfer.min_bytes == 1);
+  CHECK(plan.transfer.side_stream);
+  CHECK(plan.transfer.habits.stash_saves == 2);
+  CHECK_FALSE(plan.transfer.habits.host_waits);
+}
+
 TEST_CASE("torchtitan makes every other linear layer of a block again, and keeps all other products") {
   const Decoder decoder(2);
   const Plan plan = planned("checkpoint:titan-selective", decoder.facts);

@@ -211,6 +211,7 @@ inline std::vector<std::string> all_strategies() {
           "offload:group,in_flight=2,prefetch=2,keep_last=0,tier=disk",
           "checkpoint:hf-offload",
           "checkpoint:axolotl-hidden",
+          "checkpoint:deepspeed-cpu",
           "checkpoint:titan-full",
           "checkpoint:titan-selective",
           "checkpoint:megatron-uniform,layers=2",
