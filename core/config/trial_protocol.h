@@ -26,8 +26,8 @@
 //   {"frame": "error", "message": "..."}                the trial failed in a way nobody planned for, or, with
 //                                                       "outcome": "host_oom" or "disk_full", by that
 //
-// The last frame is one of facts, result, trained, saves, doctor, machine, announced, usage, rank, error; a process that ends
-// without one has crashed.
+// The last frame is one of facts, result, trained, saves, doctor, machine, announced, usage, rank, error; a process
+// that ends without one has crashed.
 #pragma once
 
 namespace memtune::config {

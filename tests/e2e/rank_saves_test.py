@@ -62,7 +62,7 @@ class RankSaves(SavedRuns):
         for each in series:
             count = len(self.trace(each, self.root / "count", 0))
             shutil.rmtree(self.root / "count")
-            self.assertGreater(count, 20, each)
+            self.assertGreater(count, 10, each)
             wanted = count if KILLS == 0 else max(1, KILLS // len(series))
             points += [(each, 1 + i * count // wanted) for i in range(wanted)]
         with ThreadPoolExecutor(2) as pool:
