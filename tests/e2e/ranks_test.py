@@ -101,6 +101,24 @@ def check_planned(folder, reshard):
     assert other.returncode == 2 and "the run was of 2 ranks" in other.stderr, other.stderr
 
 
+def check_too_large(folder):
+    """A model that one rank has no room for is trained by two, as without the cap."""
+    def full(ranks, cap):
+        run = os.path.join(folder, f"large{ranks}-{cap}")
+        subprocess.run(arguments(run, "--ranks", str(ranks), "--memory-cap", f"{cap}B", "--strategy", "checkpoint:full",
+                                 "--rounds", "1", "--json", run + ".json"), stdout=subprocess.DEVNULL)
+        with open(run + ".json") as file:
+            return {trial["strategy"]: trial for trial in json.load(file)["trials"]}["checkpoint:full"]
+
+    alone, both = (full(ranks, 1 << 30) for ranks in (1, 2))
+    least, most = (trial["peak_bytes"]["allocated"] for trial in (both, alone))
+    cap = (least + most) // 2
+    assert full(1, cap)["outcome"] == "device_oom", (least, most)
+    capped = full(2, cap)
+    assert capped["outcome"] == "ok" and capped["peak_bytes"]["allocated"] <= cap, capped
+    assert capped["loss"] == both["loss"], (capped["loss"], both["loss"])
+
+
 def start(run, *more):
     process = subprocess.Popen(arguments(run, "--ranks", "3", "--strategy", "none", "--steps", "5000", *more))
     wait_until(lambda: len(ranks_of(run)) == 3)
@@ -229,6 +247,7 @@ def main():
         check_saves(folder)
         for reshard in ("always", "after-backward", "never"):
             check_planned(folder, reshard)
+        check_too_large(folder)
         check_killed(folder)
         check_hangs(folder)
         check_orphans(folder)
