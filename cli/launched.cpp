@@ -21,7 +21,7 @@ std::optional<launch::Launch> this_launch() { return launch::read_launch(launch:
 
 int run_launched(sweep::SweepSettings settings, const std::function<int(const sweep::SweepSettings&)>& act) {
   const std::optional<launch::Launch> launch = this_launch();
-  if (!launch) return act(settings);
+  if (!launch || settings.request.training.ranks == 1) return act(settings);
   const std::chrono::milliseconds patience(settings.request.training.rank_timeout_ms);
   const sweep::MeetingSettings meeting{sweep::command_line(), patience};
   if (launch->rank > 0) {
@@ -40,9 +40,22 @@ int run_launched(sweep::SweepSettings settings, const std::function<int(const sw
   }
 }
 
-void refuse_launched(const std::string& what) {
-  if (const std::optional<launch::Launch> launch = this_launch())
-    throw UsageError(launch->launcher + " started " + std::to_string(launch->size) + " processes: " + what);
+namespace {
+
+[[noreturn]] void refuse(const launch::Launch& launch, const std::string& what) {
+  throw UsageError(launch.launcher + " started " + std::to_string(launch.size) + " processes: " + what);
+}
+
+}  // namespace
+
+void refuse_launched(const config::TrainingSettings& training, const std::string& what) {
+  const std::optional<launch::Launch> launch = training.ranks == 1 ? std::nullopt : this_launch();
+  if (launch) refuse(*launch, what);
+}
+
+void refuse_worker(const std::string& what) {
+  const std::optional<launch::Launch> launch = this_launch();
+  if (launch && launch->local_rank >= 0) refuse(*launch, what);
 }
 
 }  // namespace memtune::cli

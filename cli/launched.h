@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "core/config/trial_request.h"
 #include "core/sweep/sweep.h"
 
 namespace memtune::cli {
@@ -12,7 +13,10 @@ namespace memtune::cli {
 // with the others at its side; those run what it asks for and end with its exit code.
 int run_launched(sweep::SweepSettings settings, const std::function<int(const sweep::SweepSettings&)>& act);
 
-// UsageError where a launcher started several: `what` does not go with that.
-void refuse_launched(const std::string& what);
+// UsageError where a launcher started the ranks: `what` does not go with that.
+void refuse_launched(const config::TrainingSettings& training, const std::string& what);
+// UsageError in a process that a launcher started beside others on this machine. One that has a rank alone may be where
+// the launcher is to be started.
+void refuse_worker(const std::string& what);
 
 }  // namespace memtune::cli

@@ -90,7 +90,7 @@ int profile_strategy(const ProfileFlags& flags) {
 // A sweep of one variant, whose words are taken as they stand.
 int profile_command(const ProfileFlags& flags, const std::vector<std::string>& command) {
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
-  refuse_launched("a command is measured from outside of it, memtune profile -- torchrun ...");
+  refuse_worker("a command is measured from outside of it, memtune profile -- torchrun ...");
   check_output("--json", flags.json);
   sweep::CommandSweepSettings settings = command_settings(flags.model, command);
   set_turns(settings);

@@ -37,12 +37,13 @@ void RankFlags::add_to(CLI::App& command) {
 }
 
 void RankFlags::read(config::TrainingSettings& to) const {
-  const std::optional<launch::Launch> launch = launch::read_launch(launch::this_environment());
+  const std::optional<launch::Launch> launch =
+      ranks == "1" ? std::nullopt : launch::read_launch(launch::this_environment());
   const int64_t most = launch ? std::numeric_limits<int>::max() : kMostRanks;
   to.ranks = ranks.empty() ? 1 : static_cast<int>(integer_flag("--ranks", ranks, 1, most));
   if (launch && !ranks.empty() && to.ranks != launch->size)
     throw UsageError("--ranks " + ranks + ": " + launch->launcher + " started " + std::to_string(launch->size) +
-                     " processes, which are the ranks");
+                     " processes, which are the ranks; --ranks 1 is of this one alone");
   if (launch) to.ranks = launch->size;
   to.reshard = choice_flag("--reshard", reshard, config::kReshard);
   to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();

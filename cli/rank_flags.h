@@ -12,7 +12,7 @@ struct RankFlags {
   std::string ranks, reshard = "always", timeout = "2m";
 
   void add_to(CLI::App& command);
-  // As many as were asked for, or a launcher started. UsageError.
+  // As many as were asked for, or a launcher started; one that was asked for is alone, launched or not. UsageError.
   void read(config::TrainingSettings& to) const;
 };
 

@@ -111,8 +111,8 @@ int tell(const RunFlags& flags, const result::TrainingResult& training) {
 }
 
 int run_command(const RunFlags& flags) {
-  refuse_launched("run is of ranks that memtune starts itself, --ranks N");
   const sweep::RunSettings settings = settings_of(flags);
+  refuse_launched(settings.sweep.request.training, "run is of ranks that memtune starts itself, --ranks N");
   RunProgress progress(flags.model.console);
   progress.started(
       {flags.plan.empty() ? settings.sweep.strategies.front() : settings.sweep.plans.front().name(), {}, {}, "", ""},

@@ -196,7 +196,8 @@ int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings) {
 
 int run_command(const SweepFlags& flags) {
   const sweep::SweepSettings settings = sweep_settings(flags);
-  if (!settings.save_modes.empty()) refuse_launched("--saves is of ranks that memtune starts itself, --ranks N");
+  if (!settings.save_modes.empty())
+    refuse_launched(settings.request.training, "--saves is of ranks that memtune starts itself, --ranks N");
   return run_launched(settings, [&](const sweep::SweepSettings& each) { return sweep_model(flags, each); });
 }
 
@@ -277,7 +278,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
     if (behind) check_flags_of_command(*command, flags_of_command(*flags));
     if (behind)
       action = [flags, command, behind] {
-        refuse_launched("a command is measured from outside of it, memtune sweep -- torchrun ...");
+        refuse_worker("a command is measured from outside of it, memtune sweep -- torchrun ...");
         return sweep_command(command_sweep(*flags, *behind, *command));
       };
     else

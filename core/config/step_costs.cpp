@@ -280,6 +280,8 @@ void from_json(const json& json, StepCosts& costs) {
     moment.peak_bytes = row.bytes();
   }
   object.read("gradient_bytes", costs.gradient_bytes, 0);
+  if (std::ranges::any_of(costs.gradient_bytes, [](int64_t bytes) { return bytes > kMostBytes; }))
+    throw UsageError("costs.gradient_bytes has more than any machine");
   if (!costs.gradient_bytes.empty() && costs.gradient_bytes.size() != moments.size() + 1)
     throw UsageError("costs.gradient_bytes must be " + std::to_string(moments.size() + 1) + ", or none");
   check_order(costs);

@@ -53,9 +53,10 @@ void Connection::send(const nlohmann::json& message) {
   }
 }
 
+// No more than makes a message: what is not asked for waits with its sender.
 void Connection::take() {
   std::array<char, 1 << 16> bytes;
-  while (lost_.empty()) {
+  while (lost_.empty() && lines_.empty()) {
     const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;

@@ -53,10 +53,7 @@ class Reader {
 constexpr int kMost = 1 << 20;  // processes
 
 std::optional<Launch> read_ranks(const Reader& from, const Names& names) {
-  if (!from.has(names.rank) && !from.has(names.size)) return {};
-  for (const auto& [there, missing] : {std::pair(names.rank, names.size), std::pair(names.size, names.rank)})
-    if (!from.has(missing))
-      throw UsageError(from.shown(there) + " is set and " + missing + " is not: " + names.launcher + " sets both");
+  if (!from.has(names.rank) || !from.has(names.size)) return {};  // one alone is somebody's own
   Launch launch{names.launcher, 0, from.number(names.size, 1, kMost), -1, 0, "", 0, ""};
   launch.rank = from.number(names.rank, 0, kMost);
   const auto contradict = [&](const char* one, const char* other) {

@@ -24,11 +24,12 @@ struct Launch {
   // listens there.
   std::string store_prefix;
 
-  bool on_one_machine() const { return local_size == size; }
+  bool on_one_machine() const { return local_size == size; }  // then rank 0 listens at the loopback device alone
 };
 
-// Nothing where this is the only process. What stands inside of another is believed: torchrun before mpirun before
-// srun. UsageError that names the variables that are missing or contradict each other.
+// Nothing where this is the only process, or only one of rank and size is set. What stands inside of another is
+// believed: torchrun before mpirun before srun. UsageError that names the variables that are missing or contradict each
+// other.
 std::optional<Launch> read_launch(const Environment& environment);
 
 }  // namespace memtune::launch

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "core/base/error.h"
@@ -86,11 +87,20 @@ class FollowingRank {
   // Of a name alone.
   fs::path of_own(const std::string& path) const { return folder_.path() / fs::path(path).filename(); }
 
-  bool has(const std::string& reference) const { return config::is_whole_reference(of_own(reference)); }
+  // All of it is read once.
+  bool has(const std::string& reference) {
+    const fs::path own = of_own(reference);
+    if (whole_.contains(own)) return true;
+    const bool whole = config::is_whole_reference(own);
+    if (whole) whole_.insert(own);
+    return whole;
+  }
 
-  config::TrialRequest request_of(const json& message) const {
+  config::TrialRequest request_of(const json& message) {
     auto request = message.at("request").get<config::TrialRequest>();
     if (request.training.ranks != launch_.size) throw launch::PeerLost("it asks for another number of ranks");
+    if (!request.rendezvous.starts_with("tcp://"))
+      throw launch::PeerLost("it names no place in the network to meet at");
     request.model = own_.model;
     request.inputs_file = own_.inputs_file;
     request.training.scratch = own_.training.scratch;
@@ -98,7 +108,10 @@ class FollowingRank {
     request.trace = "";
     if (!request.costs.empty()) request.costs = of_own(request.costs).string();
     if (!request.reference.empty()) request.reference = of_own(request.reference).string();
-    if (message.value("fresh", false) && !request.reference.empty()) remove_file(request.reference);
+    if (message.value("fresh", false) && !request.reference.empty()) {
+      whole_.erase(request.reference);
+      remove_file(request.reference);
+    }
     return request;
   }
 
@@ -145,6 +158,7 @@ class FollowingRank {
   const config::TrialRequest& own_;
   const milliseconds patience_;
   const PrivateFolder folder_{"rank"};
+  std::set<fs::path> whole_;  // references
   Clock::time_point last_ = Clock::now();
   std::optional<int> end_;  // rank 0 said so during a trial
 };

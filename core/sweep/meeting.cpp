@@ -20,8 +20,9 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kHello{5000};  // from a connection to who it is
+constexpr milliseconds kHello{1000};  // from a connection to who it is; whoever is late comes again
 constexpr milliseconds kBeat{500};
+constexpr const char* kLoopback = "127.0.0.1";
 
 struct Place {
   std::string host;
@@ -88,7 +89,8 @@ class Gathering {
  private:
   void leave_word() {
     const std::string seen = launch::address_towards(launch_.host, launch_.port);
-    const std::string host = seen.empty() || launch::is_loopback(seen) ? launch_.host : seen;
+    const std::string reached = seen.empty() || launch::is_loopback(seen) ? launch_.host : seen;
+    const std::string host = launch_.on_one_machine() ? kLoopback : reached;
     token_ = random_token();
     announce(launch_, settings_.patience, host + " " + std::to_string(listener_.port()) + " " + token_);
   }
@@ -152,13 +154,13 @@ class Gathering {
       missing.push_back(std::to_string(count - kNamed) + " more");
     }
     return join(missing, ", ") + " did not come to rank 0 within " + std::to_string(settings_.patience.count() / 1000) +
-           " s; --rank-timeout says how long to wait";
+           " s; --rank-timeout says how long to wait, --ranks 1 that nobody else is to come";
   }
 
   const Launch& launch_;
   const MeetingSettings& settings_;
   const launch::Listener listener_;
-  std::string token_, own_ = "127.0.0.1";
+  std::string token_, own_ = kLoopback;
   std::vector<Follower> followers_;
 };
 
@@ -170,7 +172,7 @@ std::unique_ptr<Followers> meet_followers(const Launch& launch, const MeetingSet
 
 std::unique_ptr<launch::Connection> meet_leader(const Launch& launch, const MeetingSettings& settings) {
   const auto end = Clock::now() + settings.patience;
-  Place place{launch.host, launch.port, ""};
+  Place place{launch.on_one_machine() ? kLoopback : launch.host, launch.port, ""};
   if (!launch.store_prefix.empty()) place = parse_place(announce(launch, settings.patience, ""));
   const std::string where = place.host + ":" + std::to_string(place.port);
   // Whoever listens there may be a memtune that ends, of the command before.

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -71,6 +72,27 @@ TEST_CASE("what is no message is an error") {
     json message;
     CHECK_THROWS_AS_MESSAGE(to.receive(message, 5s), PeerLost, text);
   }
+}
+
+TEST_CASE("who sends without end is not taken in beyond what is asked for") {
+  auto [one, other] = connected();
+  constexpr size_t kAll = size_t{256} << 20;
+  std::string text;
+  while (text.size() < size_t{1} << 16) text += "{}\n";
+  size_t sent = 0;
+  std::thread sender([&sent, &text, socket = one.get()] {
+    for (int idle = 0; sent < kAll && idle < 50;) {
+      const ssize_t count = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      sent += static_cast<size_t>(std::max<ssize_t>(count, 0));
+      idle = count > 0 ? 0 : idle + 1;
+      if (count <= 0) std::this_thread::sleep_for(10ms);
+    }
+  });
+  Connection to(std::move(other), 5s);
+  json message;
+  CHECK(to.receive(message, 5s));
+  sender.join();
+  CHECK(sent < kAll / 2);
 }
 
 TEST_CASE("who takes nothing does not hold the sender up for ever") {

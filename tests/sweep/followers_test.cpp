@@ -131,7 +131,22 @@ TEST_CASE("a rank's way of not working is told as of ranks here") {
   CHECK(std::get<result::Measurement>(memory).outcome == Outcome::device_oom);
 }
 
-TEST_CASE("rank 0 gone without a word, the others end") {
+TEST_CASE("a rank meets others in the network alone, and writes no file for rank 0") {
+  const test::ScratchFolder folder;
+  const launch::Listener listener(true, 0);
+  launch::Connection own(launch::connect("127.0.0.1", listener.port(), 5s), 5s);
+  launch::Connection leader(listener.accept(5s), 5s);
+  config::TrialRequest request;
+  request.training.ranks = 2;
+  request.rendezvous = (folder.path / "meeting").string();
+  leader.send({{"start", 1}, {"kind", "run"}, {"request", request}, {"limit_ms", 1000}, {"grace_ms", 0}});
+  const launch::Launch launch{"torchrun", 1, 2, 1, 2, "127.0.0.1", 0, ""};
+  CHECK_THROWS_WITH_AS(follow(launch, own, {}, 5s), "rank 0 is lost: it names no place in the network to meet at",
+                       Error);
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("rank 0 that ends, the others end with it") {
   Launched launched;
   launched.followers.reset();  // says it failed
   for (auto& code : launched.codes) CHECK(code.get() == 1);
@@ -225,7 +240,9 @@ TEST_CASE("who does not come is named, and a stranger at the port is nobody") {
     std::this_thread::sleep_for(1s);
   });
   CHECK_THROWS_WITH_AS(meet_followers(launch, {"", 2s}),
-                       "rank 1, rank 2 did not come to rank 0 within 2 s; --rank-timeout says how long to wait", Error);
+                       "rank 1, rank 2 did not come to rank 0 within 2 s; --rank-timeout says how long to wait, "
+                       "--ranks 1 that nobody else is to come",
+                       Error);
 }
 
 }  // namespace
