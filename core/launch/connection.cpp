@@ -53,6 +53,8 @@ void Connection::send(const nlohmann::json& message) {
   }
 }
 
+bool Connection::takes_more() const { return become_ready(socket_.get(), POLLOUT, milliseconds(0)); }
+
 // No more than makes a message: what is not asked for waits with its sender.
 void Connection::take() {
   std::array<char, 1 << 16> bytes;

@@ -28,6 +28,7 @@ class Connection {
   // The same, for which it waits.
   bool receive(nlohmann::json& message, std::chrono::milliseconds patience);
 
+  bool takes_more() const;  // at once
   int socket() const { return socket_.get(); }
 
  private:

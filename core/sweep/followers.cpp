@@ -32,6 +32,7 @@ std::string seconds_text(milliseconds time) {
 }  // namespace
 
 struct Followers::State {
+  std::mutex sending;  // what is sent to it, a message at a time
   std::deque<json> messages;
   std::string lost;  // why; "": it is there
   Clock::time_point heard = Clock::now();
@@ -120,12 +121,17 @@ int Followers::on_this_machine() const {
 }
 
 void Followers::send(size_t index, const json& message) {
-  const std::scoped_lock lock(mutex_);
-  if (!states_[index].lost.empty()) return;
-  try {
+  State& state = states_[index];
+  const std::scoped_lock turn(state.sending);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!state.lost.empty()) return;
+  }
+  try {  // which may wait for it: the others hear of this memtune meanwhile
     followers_[index].connection->send(message);
   } catch (const launch::PeerLost& error) {
-    states_[index].lost = error.what();
+    const std::scoped_lock lock(mutex_);
+    state.lost = error.what();
   }
 }
 
@@ -215,7 +221,8 @@ void Followers::hear(size_t index) {
 
 void Followers::beat() {
   for (size_t i = 0; i < followers_.size(); ++i) {
-    if (!states_[i].lost.empty()) continue;
+    const std::unique_lock turn(states_[i].sending, std::try_to_lock);  // else it is told something now
+    if (!turn || !states_[i].lost.empty() || !followers_[i].connection->takes_more()) continue;
     try {
       followers_[i].connection->send({{"beat", true}});
     } catch (const launch::PeerLost& error) {

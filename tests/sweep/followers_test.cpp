@@ -193,6 +193,31 @@ TEST_CASE("a rank that is gone, silent or talks nonsense is told of with its ran
   CHECK(silent.lost() == who + "it has said nothing for 1 s");
 }
 
+TEST_CASE("a rank that takes nothing does not keep rank 0 from the others") {
+  std::vector<std::unique_ptr<launch::Connection>> others;
+  std::vector<Follower> each(2);
+  for (Follower& follower : each) {
+    const launch::Listener listener(true, 0);
+    others.push_back(std::make_unique<launch::Connection>(launch::connect("127.0.0.1", listener.port(), 5s), 5s));
+    follower = {std::make_unique<launch::Connection>(listener.accept(5s), 3s), "there", "127.0.0.1"};
+  }
+  Followers followers(std::move(each), "127.0.0.1", 3s);
+  auto stuck = std::async(std::launch::async, [&] {
+    return followers.start(1, {{"kind", std::string(60 << 20, 'x')}}, {"/nowhere/log", ""});
+  });
+  nlohmann::json message;
+  const auto end = std::chrono::steady_clock::now() + 2s;
+  int beats = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    others[1]->send({{"beat", true}});
+    beats += others[1]->receive(message, 200ms) ? 1 : 0;
+  }
+  CHECK(beats >= 2);
+  CHECK(stuck.wait_for(0s) == std::future_status::timeout);
+  const auto trial = stuck.get();
+  CHECK_FALSE(trial->turn(10ms));
+}
+
 TEST_CASE("an answer without sense is that rank's failure") {
   Strange strange;
   const auto trial = strange.followers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""});
