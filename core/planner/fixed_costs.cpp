@@ -47,11 +47,12 @@ Growing find_growing(const ProgramFacts& facts, const StepCosts& costs) {
 StepBeside held_by(const ProgramFacts& facts, const StepCosts& costs, const StepBeside& beside) {
   constexpr int kSteps = 2;
   const StepTables tables(facts, costs);
+  const config::Plan keeps;
   BlockCache cache(costs.grain_bytes);
   StepBeside held;
   for (int step = 0; step < kSteps; ++step) {
     tier::LearnedSchedule schedule;
-    StepPlayback playback(tables, costs, beside, {}, schedule, cache);
+    StepPlayback playback(tables, costs, beside, keeps, schedule, cache);
     playback.play();
     held = playback.held();
   }
