@@ -215,11 +215,23 @@ class Machines:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(4)]
 
 
+def has_namespaces():
+    def able(*words):
+        return subprocess.run(["ip", *words], stderr=subprocess.DEVNULL).returncode == 0
+
+    if not shutil.which("ip") or not able("netns", "add", "memtune-try"):
+        return False
+    cable = able("link", "add", "memtune-try", "type", "veth", "peer", "name", "memtune-try2")
+    inside = cable and able("link", "set", "memtune-try2", "netns", "memtune-try")
+    if cable:
+        able("link", "delete", "memtune-try")
+    able("netns", "delete", "memtune-try")
+    return inside
+
+
 def check_machines(folder):
-    able = shutil.which("ip") and subprocess.run(["ip", "netns", "add", "memtune-try"], stderr=subprocess.DEVNULL)
-    if not able or able.returncode != 0:
+    if not has_namespaces():
         return print("no network namespaces here: ranks of several machines were not tried")
-    subprocess.run(["ip", "netns", "delete", "memtune-try"], check=True)
     with Machines() as machines:
         run = os.path.join(folder, "machines")
         told = ends(machines.start(folder, run))
