@@ -17,6 +17,10 @@ namespace {
 
 std::optional<launch::Launch> this_launch() { return launch::read_launch(launch::this_environment()); }
 
+[[noreturn]] void refuse(const launch::Launch& launch, const std::string& what) {
+  throw UsageError(launch.launcher + " started " + std::to_string(launch.size) + " processes: " + what);
+}
+
 }  // namespace
 
 int run_launched(sweep::SweepSettings settings, const std::function<int(const sweep::SweepSettings&)>& act) {
@@ -39,14 +43,6 @@ int run_launched(sweep::SweepSettings settings, const std::function<int(const sw
     throw;
   }
 }
-
-namespace {
-
-[[noreturn]] void refuse(const launch::Launch& launch, const std::string& what) {
-  throw UsageError(launch.launcher + " started " + std::to_string(launch.size) + " processes: " + what);
-}
-
-}  // namespace
 
 void refuse_launched(const config::TrainingSettings& training, const std::string& what) {
   const std::optional<launch::Launch> launch = training.ranks == 1 ? std::nullopt : this_launch();

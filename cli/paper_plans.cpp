@@ -106,9 +106,6 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PaperFlags& flags)
     if (source.trial.batch) source.title += ", batch " + std::to_string(*source.trial.batch);
     return {};
   }
-  if (source.costs.sharded())
-    throw UsageError("--batch: the run was of " + std::to_string(source.costs.sharding.ranks) +
-                     " ranks, of which no other batch is told");
   const auto limits = flags.budgets.size() == 1 ? std::optional(limits_of(flags, 0, 0).front()) : std::nullopt;
   const RecordedBatches recorded(source.directory, source.record, source.trial, source.costs);
   auto other = std::make_unique<OtherBatch>(recorded, flags.batch, limits);

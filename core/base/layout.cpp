@@ -85,4 +85,11 @@ ByteUnit unit_for(int64_t largest_bytes) {
 
 std::string ms_text(double ms) { return fixed(ms, std::abs(ms) < 9.95 ? 1 : 0) + " ms"; }
 
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::string text = fixed(static_cast<double>(time.count()) / 1000, 3);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
 }  // namespace memtune

@@ -1,6 +1,7 @@
 // Laying out text in columns of a terminal. Widths count UTF-8 characters, which is right for what memtune prints.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -34,5 +35,7 @@ ByteUnit unit_for(int64_t largest_bytes);
 
 // "41 ms", "1.8 ms".
 std::string ms_text(double ms);
+// "2 s", "0.25 s".
+std::string seconds_text(std::chrono::milliseconds time);
 
 }  // namespace memtune

@@ -1,4 +1,4 @@
-// The one source that knows c10d, whose headers are slow to compile.
+// Beside agent_store.cpp the one source that knows c10d, whose headers are slow to compile.
 #define USE_C10D_GLOO
 
 #include <ATen/ops/view_as_real.h>
@@ -12,16 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/shard/collectives.h"
 
 namespace memtune::shard {
 namespace {
-
-std::string seconds_text(std::chrono::milliseconds time) {
-  const std::string text = std::to_string(static_cast<double>(time.count()) / 1e3);
-  return text.substr(0, text.find('.') + (time.count() % 1000 == 0 ? 0 : 2)) + " s";
-}
 
 // Gloo tells by words alone, c10d's store by an error of torch's.
 [[noreturn]] void rethrow(const std::string& what, const GroupSettings& settings) {

@@ -10,6 +10,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/layout.h"
 #include "core/launch/socket.h"
 #include "core/sweep/frame_reader.h"
 
@@ -23,11 +24,6 @@ namespace {
 
 constexpr milliseconds kTick{50}, kBeat{500};
 constexpr int kFailedCode = 1;
-
-std::string seconds_text(milliseconds time) {
-  const std::string text = std::to_string(time.count() / 1000);
-  return text + (time.count() % 1000 == 0 ? "" : "." + std::to_string(time.count() % 1000 / 100)) + " s";
-}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/launch/socket.h"
 #include "core/sweep/trial_process.h"
@@ -153,8 +154,8 @@ class Gathering {
       missing.resize(kNamed);
       missing.push_back(std::to_string(count - kNamed) + " more");
     }
-    return join(missing, ", ") + " did not come to rank 0 within " + std::to_string(settings_.patience.count() / 1000) +
-           " s; --rank-timeout says how long to wait, --ranks 1 that nobody else is to come";
+    return join(missing, ", ") + " did not come to rank 0 within " + seconds_text(settings_.patience) +
+           "; --rank-timeout says how long to wait, --ranks 1 that nobody else is to come";
   }
 
   const Launch& launch_;
@@ -180,8 +181,7 @@ std::unique_ptr<launch::Connection> meet_leader(const Launch& launch, const Meet
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     Descriptor socket = launch::connect(place.host, place.port, std::max(left, milliseconds(0)));
     if (socket.get() < 0)
-      throw Error("rank 0 is not there: nobody listens at " + where + " within " +
-                  std::to_string(settings.patience.count() / 1000) + " s");
+      throw Error("rank 0 is not there: nobody listens at " + where + " within " + seconds_text(settings.patience));
     auto connection = std::make_unique<launch::Connection>(std::move(socket), settings.patience);
     try {
       connection->send(hello(launch, settings, place.token));

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/layout.h"
 #include "core/process/interrupt.h"
 #include "core/sweep/spawn.h"
 
@@ -47,12 +48,6 @@ std::vector<std::string> words_of(const TrialCommand& command) {
   std::vector<std::string> words = command.arguments;
   words.insert(words.begin(), find_trial_program().string());
   return words;
-}
-
-std::string format_limit(milliseconds limit) {
-  std::string text = std::to_string(limit.count() / 1000);
-  if (limit.count() % 1000 != 0) text += "." + std::to_string(1000 + limit.count() % 1000).substr(1);
-  return text + " s";
 }
 
 // "in phase measure, step 2 of 5"
@@ -154,7 +149,7 @@ TrialAnswer StartedTrial::answer() const {
   if (stop_ == Stop::interrupt) return Failure{result::Outcome::interrupted, "stopped " + where};
   if (stop_ == Stop::others) return Failure{result::Outcome::interrupted, "ended with the others " + where};
   if (stop_ == Stop::timeout)
-    return Failure{result::Outcome::timeout, "no end within " + format_limit(limit_) + ", " + where};
+    return Failure{result::Outcome::timeout, "no end within " + seconds_text(limit_) + ", " + where};
   std::string details = log_.last_words();
   if (!reader_.damage().empty()) details = reader_.damage() + "; " + details;
   const std::optional<int64_t> now = process::count_memory_kills();

@@ -193,7 +193,7 @@ TEST_CASE("a command that hangs is ended with all that it started, though it ign
       "(sh -c 'echo $$ >$0/child; exec sleep 100' $1 &) ; while [ ! -s $1/orphan ] || [ ! -s $1/child ]; do :; done; "
       "train 10 0 1 3; while :; do sleep 1; done");
   CHECK(result.row.measurement.outcome == Outcome::timeout);
-  CHECK(result.row.measurement.reason == "no end within 2.500 s, after step 3 of 7");
+  CHECK(result.row.measurement.reason == "no end within 2.5 s, after step 3 of 7");
   CHECK(Clock::now() - began < 10s);
   REQUIRE(std::filesystem::exists(stage.folder.path / "orphan"));
   CHECK_FALSE(runs(stage.folder.path / "orphan"));

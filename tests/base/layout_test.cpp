@@ -40,6 +40,14 @@ TEST_CASE("fixed rounds to the digits asked for") {
   CHECK(fixed(100, 0) == "100");
 }
 
+TEST_CASE("seconds have the digits that they need") {
+  using std::chrono::milliseconds;
+  CHECK(seconds_text(milliseconds(120'000)) == "120 s");
+  CHECK(seconds_text(milliseconds(2'500)) == "2.5 s");
+  CHECK(seconds_text(milliseconds(25)) == "0.025 s");
+  CHECK(seconds_text(milliseconds(0)) == "0 s");
+}
+
 TEST_CASE("what is too long ends in an ellipsis, by characters and not by bytes") {
   CHECK(shorten("checkpoint", 10) == "checkpoint");
   CHECK(shorten("checkpoint", 6) == "check…");

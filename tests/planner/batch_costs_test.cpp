@@ -16,18 +16,8 @@ namespace {
 
 constexpr double kFixedMs = 0.2;  // of each op, whatever the batch
 
-// A decoder whose activations are those of a batch, beside 4 GiB that are always there.
-ProgramFacts facts_of(int64_t batch) {
-  ProgramFacts facts = decoder(3);
-  for (OpFacts& op : facts.ops) {
-    for (int64_t& bytes : op.output_bytes) bytes = bytes / 8 * batch;
-    op.flops *= static_cast<double>(batch) / 8;
-  }
-  return facts;
-}
-
 RecordedBatch recorded(int64_t batch) {
-  const ProgramFacts facts = facts_of(batch);
+  const ProgramFacts facts = decoder_at(batch);
   std::vector<double> ms = decoder_ms(facts);
   for (double& one : ms) one += kFixedMs;
   return {batch, step_of(facts, ms)};
@@ -60,9 +50,9 @@ TEST_CASE("two batches tell the memory of any other to the byte, and its time wh
 
 TEST_CASE("plans of a batch on paper are those that its own recording gives") {
   const RecordedBatch two = recorded(2), four = recorded(4), eight = recorded(8);
-  const ProgramFacts real = facts_of(8);
+  const ProgramFacts real = decoder_at(8);
   RecordedBatch paper{8, planner::costs_at_batch(two, four, 8, 1)->likely};
-  const ProgramFacts facts = planner::facts_at_batch(facts_of(2), two, paper);
+  const ProgramFacts facts = planner::facts_at_batch(decoder_at(2), two, paper);
   for (size_t op = 0; op < real.ops.size(); ++op) {
     CHECK(facts.ops[op].output_bytes == real.ops[op].output_bytes);
     CHECK(facts.ops[op].flops == doctest::Approx(real.ops[op].flops));

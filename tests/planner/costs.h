@@ -25,6 +25,16 @@ inline std::vector<double> decoder_ms(const ProgramFacts& facts) {
   return ms;
 }
 
+// A decoder whose activations are those of a batch.
+inline ProgramFacts decoder_at(int64_t batch) {
+  ProgramFacts facts = decoder(3);
+  for (OpFacts& op : facts.ops) {
+    for (int64_t& bytes : op.output_bytes) bytes = bytes / 8 * batch;
+    op.flops *= static_cast<double>(batch) / 8;
+  }
+  return facts;
+}
+
 // A step of it, everything kept: each value that is saved is saved by the first op that reads it, 8 MiB more are taken
 // while an op runs, and gigabytes lie beside it all. Backward takes twice the forward's time.
 inline config::StepCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {

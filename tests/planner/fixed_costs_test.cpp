@@ -19,19 +19,10 @@ namespace {
 constexpr int64_t kGradient = 3 * kMiB;  // of each op's parameters
 constexpr int64_t kFlow = kMiB / 2;      // a sample, between two ops' backwards
 
-ProgramFacts facts_of(int64_t batch) {
-  ProgramFacts facts = decoder(3);
-  for (OpFacts& op : facts.ops) {
-    for (int64_t& bytes : op.output_bytes) bytes = bytes / 8 * batch;
-    op.flops *= static_cast<double>(batch) / 8;
-  }
-  return facts;
-}
-
 // Each moment's unpack leaves a gradient of parameters behind when what it asked for was let go, and what flows on.
 // Work space of ops goes with the batch.
 config::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
-  const ProgramFacts facts = facts_of(batch);
+  const ProgramFacts facts = decoder_at(batch);
   config::StepCosts costs = step_of(facts, decoder_ms(facts));
   for (config::StepCosts::Run& run : costs.runs) {
     const int64_t made = run.makes.empty() ? 0 : costs.values[run.makes[0]].bytes;
@@ -56,7 +47,7 @@ config::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
 }
 
 config::StepCosts from_one(int64_t batch, const config::StepCosts& costs, int64_t wanted) {
-  const config::StepCosts fixed = planner::fixed_costs(facts_of(batch), costs);
+  const config::StepCosts fixed = planner::fixed_costs(decoder_at(batch), costs);
   return planner::costs_at_batch({batch, costs}, {0, fixed}, wanted, 1)->likely;
 }
 
@@ -84,7 +75,7 @@ TEST_CASE("one batch tells the memory of any other: gradients of parameters stay
 
 TEST_CASE("a time of another batch is between the recorded one and its share; the optimizer's stays") {
   const config::StepCosts four = recorded(4);
-  const config::StepCosts fixed = planner::fixed_costs(facts_of(4), four);
+  const config::StepCosts fixed = planner::fixed_costs(decoder_at(4), four);
   const double pass_ms = four.step_ms - 5;
   for (const int64_t batch : {1, 16}) {
     CAPTURE(batch);
@@ -107,7 +98,7 @@ TEST_CASE("of a run without gradients as much stays as is there from then on, wh
 }
 
 TEST_CASE("what no input of the program goes into stays, a size of an input being none") {
-  ProgramFacts facts = facts_of(4);
+  ProgramFacts facts = decoder_at(4);
   config::StepCosts costs = recorded(4);
   const config::StepCosts all = planner::fixed_costs(facts, costs);
   const auto first = static_cast<size_t>(costs.runs.front().makes.at(0));
@@ -119,7 +110,7 @@ TEST_CASE("what no input of the program goes into stays, a size of an input bein
 
 TEST_CASE("plans of a batch on paper are those that its own recording gives, one recorded being enough") {
   const config::StepCosts two = recorded(2), paper = from_one(2, two, 8);
-  const ProgramFacts facts = planner::facts_at_batch(facts_of(2), {2, two}, {8, paper}), real = facts_of(8);
+  const ProgramFacts facts = planner::facts_at_batch(decoder_at(2), {2, two}, {8, paper}), real = decoder_at(8);
   const planner::Planner on_paper(facts, paper), on_record(real, recorded(8));
   const int64_t least = on_record.least_memory({}, "").predicted.peak_bytes;
   CHECK(on_paper.least_memory({}, "").predicted.peak_bytes == least);

@@ -154,7 +154,7 @@ TEST_CASE("what the model is refused for, and a process without an end, are rows
   slow.settings.limit = std::chrono::milliseconds(700);
   const auto timeout = saves_of(slow.run("save " + first + "=hang"), "checkpoint:full");
   CHECK(timeout.at(0).outcome == Outcome::timeout);
-  CHECK(timeout.at(0).reason == "no end within 0.700 s, in phase saving, step 1 of 4");
+  CHECK(timeout.at(0).reason == "no end within 0.7 s, in phase saving, step 1 of 4");
 }
 
 TEST_CASE("saves that found the disk full are tried again, those that crashed with --retry alone") {
