@@ -58,7 +58,7 @@ class Judge {
     if (all_done(records_)) return check_losses();
     if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
     if (ending_.stop == Stop::timeout)
-      return {Outcome::timeout, "no end within " + seconds(ending_.limit) + ", " + where() + hint()};
+      return {Outcome::timeout, "no end within " + seconds_text(ending_.limit) + ", " + where() + hint()};
     if (measured_steps() == settings_.steps.measured) return check_losses();  // while steps were traced
     if (ended_well() && measured_steps() > 0) return check_losses();
     if (const auto failure = by_exception()) return *failure;
@@ -89,12 +89,6 @@ class Judge {
   }
 
  private:
-  static std::string seconds(std::chrono::milliseconds limit) {
-    std::string text = std::to_string(limit.count() / 1000);
-    if (limit.count() % 1000 != 0) text += "." + std::to_string(1000 + limit.count() % 1000).substr(1);
-    return text + " s";
-  }
-
   std::string where() const {
     const int64_t step = steps_taken(records_);
     if (step == 0) return "before its first optimizer step";
