@@ -106,7 +106,7 @@ struct StepCosts {
   int passes = 1;                            // forward and backward so often a step
   double rerun_ratio = 1;                    // of a run's time when it is made again to its time in the forward
   double out_gb_per_s = 0, in_gb_per_s = 0;  // of the link, idle, 1e9 bytes; 0: not known
-  double disk_write_gb_per_s = 0, disk_read_gb_per_s = 0;  // of the scratch folder's; 0: not known
+  double disk_write_gb_per_s = 0, disk_read_gb_per_s = 0;  // of the scratch folder, beside steps
   double copy_slowdown = 0;                                // ms that compute takes longer for a ms of copies beside it
   std::vector<Value> values;
   std::vector<Run> runs;

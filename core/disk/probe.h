@@ -9,6 +9,9 @@
 
 namespace memtune::disk {
 
+// Memory that a disk which compresses gets no smaller.
+AlignedBytes noise(int64_t bytes);
+
 struct DiskSpeed {
   double write_gb_per_s = 0, read_gb_per_s = 0;
   double new_file_gb_per_s = 0;  // the first write of a file, until it is durable: the yardstick for a save

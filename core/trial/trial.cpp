@@ -18,14 +18,13 @@
 #include "core/base/file.h"
 #include "core/base/limits.h"
 #include "core/base/text.h"
-#include "core/disk/probe.h"
 #include "core/optimizer/in_backward.h"
-#include "core/profiler/link_load.h"
 #include "core/profiler/profiler.h"
 #include "core/program/first_line.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
 #include "core/trial/gradient_check.h"
+#include "core/trial/loaded_steps.h"
 #include "core/trial/origin.h"
 #include "core/trial/session.h"
 
@@ -35,11 +34,7 @@ namespace {
 using result::Measurement;
 using result::Outcome;
 
-constexpr int64_t kProbedBytes = 256 << 20;  // of the disk
 constexpr int kCostSteps = 3;
-constexpr double kLoadedShare = 0.8;  // of a step, that copies run beside it
-constexpr int kLeastLoadedSteps = 3, kMostLoadedSteps = 8;
-constexpr double kLoadedMs = 3000;  // enough of such steps
 
 class Trial {
  public:
@@ -160,45 +155,17 @@ class Trial {
     const profiler::Link link = profiler::probe_link(device_);
     costs->out_gb_per_s = link.out_gb_per_s;
     costs->in_gb_per_s = link.in_gb_per_s;
-    probe_disk(*costs);
-    if (!device_.emulated()) costs->copy_slowdown = copy_slowdown(link);  // there copies are the processor's, too
+    LoadedSteps loaded(runner_, link, costs->step_ms, [&] {
+      frames_.phase(phase_, 0, 0);
+      return step();
+    });
+    costs->copy_slowdown = loaded.copy_slowdown();
+    loaded.measure_disk(request_.training, *costs);
     write_file(request_.costs, nlohmann::json(*costs).dump() + "\n");
   } catch (const c10::OutOfMemoryError& error) {
     forgo_costs(program::first_line(error));
   } catch (const IoError& error) {
     forgo_costs(error.what());
-  }
-
-  // What cannot be written to is told by the first trial that has to.
-  void probe_disk(config::StepCosts& costs) const try {
-    const config::TrainingSettings& training = request_.training;
-    if (training.scratch.empty()) return;
-    const int64_t bytes =
-        training.disk_budget_bytes > 0 ? std::min(kProbedBytes, training.disk_budget_bytes) : kProbedBytes;
-    const disk::DiskSpeed speed = disk::probe_disk(training.scratch, bytes, training.scratch_in_memory);
-    costs.disk_write_gb_per_s = speed.write_gb_per_s;
-    costs.disk_read_gb_per_s = speed.read_gb_per_s;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "the disk's speed was not recorded: %s\n", error.what());
-  }
-
-  // How much longer compute takes for a ms of copies beside it, in ms: steps with and without copies take turns.
-  double copy_slowdown(const profiler::Link& link) {
-    profiler::LinkLoad load(device_, link, kLoadedShare * result_.step_ms.median);
-    const auto loaded_step = [&] {
-      load.start();
-      return step();
-    };
-    loaded_step();
-    std::vector<double> longer;
-    double spent_ms = 0;
-    for (int i = 0; i < kMostLoadedSteps && (i < kLeastLoadedSteps || spent_ms < kLoadedMs); ++i) {
-      frames_.phase(phase_, i + 1, kMostLoadedSteps);
-      const double plain = step(), loaded = loaded_step();
-      longer.push_back(loaded - plain);
-      spent_ms += plain + loaded;
-    }
-    return std::clamp(result::summarize(longer).median / load.ms(), 0.0, 1.0);
   }
 
   // What was measured stands without them.

@@ -67,6 +67,8 @@ TEST_CASE("a trial that works says what it measured") {
   none.reference = folder.path / "reference.bin";
   none.trace = folder.path / "trace.mtt";
   none.costs = folder.path / "costs.json";
+  none.training.scratch = folder.path;
+  none.training.scratch_in_memory = true;  // the temporary folder may be a tmpfs
   auto baseline = run(none);
   CHECK(baseline.outcome == Outcome::ok);
   CHECK(baseline.gradients.equal);  // its two runs have the same bits
@@ -77,6 +79,8 @@ TEST_CASE("a trial that works says what it measured") {
   CHECK(baseline.transfer.out_bytes == 0);
   const auto costs = parse_json(read_file(none.costs)).get<config::StepCosts>();
   CHECK(costs.step_ms == baseline.step_ms.median);
+  CHECK(costs.disk_write_gb_per_s > 0);
+  CHECK(costs.disk_read_gb_per_s > 0);
   int64_t most = costs.before_peak_bytes;
   for (const auto& moment : costs.moments) most = std::max(most, moment.peak_bytes);
   CHECK(most == baseline.peak_bytes.allocated);

@@ -1,0 +1,36 @@
+// Steps beside traffic of ours: what compute, copies and disk take of each other, for planners.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/config/step_costs.h"
+#include "core/config/trial_request.h"
+#include "core/profiler/link_load.h"
+#include "core/trial/runner.h"
+
+namespace memtune::trial {
+
+class LoadedSteps {
+ public:
+  // `step` takes one and tells its ms; `step_ms`: alone. The runner outlives it.
+  LoadedSteps(Runner& runner, const profiler::Link& link, double step_ms, std::function<double()> step);
+
+  // How much longer compute takes for a ms of copies beside it, in ms: steps with and without copies take turns. 0 on a
+  // device that is played.
+  double copy_slowdown();
+
+  // What the disk of `training.scratch` does beside steps and, on a device, their copies. What cannot be written to is
+  // told on stderr, and by the first trial that has to.
+  void measure_disk(const config::TrainingSettings& training, config::StepCosts& costs);
+
+ private:
+  double step_beside_copies();
+
+  Runner& runner_;
+  const double step_ms_;
+  const std::function<double()> step_;
+  std::unique_ptr<profiler::LinkLoad> copies_;  // none: the device is played, and copies are the processor's, too
+};
+
+}  // namespace memtune::trial
