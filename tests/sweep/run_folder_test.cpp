@@ -228,12 +228,16 @@ TEST_CASE(
     try {
       bench.run();
     } catch (const IoError& error) {
+      CAPTURE(std::string(error.what()));
       CHECK(std::string(error.what()).find("No space left on device") != std::string::npos);
     }
     struck = files.struck;
     bench.settings.files = nullptr;
     REQUIRE(bench.run().report.rows.size() == 2);
-    for (const result::Row& row : bench.run().report.rows) CHECK(row.measurement.outcome == Outcome::ok);
+    for (const result::Row& row : bench.run().report.rows) {
+      CAPTURE(row.measurement.reason);
+      CHECK(row.measurement.outcome == Outcome::ok);
+    }
     fs::remove_all(bench.run_path);
   }
   CHECK(tried > 60);
