@@ -6,7 +6,7 @@
     python bench/python_plan.py checkpoint:cheap --memtune build/ci/bin/memtune --model tiny --dtype fp32 --device cpu
 
 A plan file or a strategy is swept and exported first; a file of `memtune export --trainer python` is taken as it is.
-The first plan is run compiled too, at each of --budgets: what its blocks may leave on the device is then as much more,
+The first plan (of files: --compiled, which `export --compile` writes) is run compiled too, at each of --budgets: what its blocks may leave on the device is then as much more,
 or less, as the budget is than its own peak. Rows come by importance; behind --time-limit none begins.
 
 A row: the strategy is put to work, `--warmup` steps, `--steps` timed ones each behind a device synchronise, and it is
@@ -78,10 +78,10 @@ def save_on_cpu(model: torch.nn.Module) -> Iterator[Around]:
 
 
 @contextlib.contextmanager
-def planned(module, data: Dict[str, Any], model: torch.nn.Module, compiled: bool) -> Iterator[Around]:
+def planned(module, data: Dict[str, Any], model: torch.nn.Module) -> Iterator[Around]:
     torch._dynamo.reset()
     module.PLAN = data
-    plan = module.apply(model, compile=compiled)
+    plan = module.apply(model)
     model.moved_bytes = lambda: plan.streams.moved_bytes
     try:
         yield Around()
@@ -117,8 +117,11 @@ def export(options, folder: str) -> List[str]:
         if path in wanted:
             name = os.path.splitext(os.path.basename(path))[0] if path.endswith(".json") else path
             path = os.path.join(folder, name.replace(":", "-") + ".py")
-            subprocess.run([options.memtune, "export", run, "--trainer", "python", "--strategy", name, "-o", path],
-                           check=True)
+            write = [options.memtune, "export", run, "--trainer", "python", "--strategy", name, "-o"]
+            subprocess.run([*write, path], check=True)
+            if not files and not options.compiled:
+                options.compiled = os.path.join(folder, "compiled.py")
+                subprocess.run([*write, options.compiled, "--compile"], check=True)
         files.append(path)
     return files
 
@@ -129,17 +132,18 @@ def rows(options, files: List[str]) -> List[Row]:
     modules = [exported(path, number) for number, path in enumerate(files)]
     for path, module, limit in zip(files, modules, options.limits + [None] * len(files)):
         name, data = os.path.splitext(os.path.basename(path))[0], module.PLAN
-        result.append(Row(name, lambda m, module=module, data=data: planned(module, data, m, False), False, limit))
-    if modules and not options.eager:
-        first = modules[0].PLAN
+        result.append(Row(name, lambda m, module=module, data=data: planned(module, data, m), False, limit))
+    if options.compiled and not options.eager:
+        compiled = exported(options.compiled, len(files))
+        first = compiled.PLAN
         default = BUDGETS if options.model == "bench" else [share * first["peak_bytes"] / GIB for share in (1.0, 0.9)]
         for budget in options.budgets or default:
             data = copy.deepcopy(first)
             more = int(budget * GIB) - first["peak_bytes"]
             data["compile"]["left_bytes"] = max(0, data["compile"]["left_bytes"] + more)
             data["min_bytes"] = data["min_bytes"] if options.device == "cuda" else 0  # so that a tiny model moves some
-            result.append(Row(f"compiled at {budget:.4g}", lambda m, data=data: planned(modules[0], data, m, True),
-                              True, budget))
+            result.append(Row(f"compiled at {budget:.4g}", lambda m, data=data: planned(compiled, data, m), True,
+                              budget))
     known = {"compile": strategies.compiled(), "compile over full": over_full, "full": strategies.full,
              "compile-0.5": strategies.compiled(0.5), "compile-0.1": strategies.compiled(0.1), "op": strategies.op,
              "op-matmul": strategies.op_matmul}
@@ -229,6 +233,7 @@ def main() -> int:
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--warmup", type=int, default=3)
     p.add_argument("--steps", type=int, default=6)
+    p.add_argument("--compiled", metavar="FILE", help="of export --trainer python --compile, for plans that are files")
     p.add_argument("--eager", action="store_true", help="nothing compiled")
     p.add_argument("--only", nargs="+", help="these, beside none")
     p.add_argument("--time-limit", type=float, default=1e9, help="seconds behind which no row begins")

@@ -27,14 +27,14 @@ Examples:
   memtune export --trainer axolotl --into mine.yaml -o mine-memory.yaml
   memtune export --trainer trl --into mine.yaml --in-place
   memtune export --trainer torchtune --strategy checkpoint:full
-  memtune export --trainer python -o memtune_plan.py     the plan itself, for any training loop
+  memtune export --trainer python -o memtune_plan.py     the plan itself, for any training loop; --compile: compiled
   memtune export --trainer torchtitan --trainer-version 0.2.2    as TOML; 0.3's configs are Python
   memtune export --trainer axolotl --check mine.yaml     exit code 1 where a memory setting does not do what it says)";
 
 struct ExportFlags {
   std::string run = "./memtune-run", trainer, strategy, into, check, output = "-";
   std::vector<std::string> releases;
-  bool in_place = false;
+  bool in_place = false, compile = false;
   ConsoleFlags console;
 };
 
@@ -70,7 +70,8 @@ int write_python(const ExportFlags& flags, const FinishedRun& run, const result:
   const std::optional<config::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
   if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
   const config::ProgramFacts facts = run.directory.read_record().facts.program;
-  const trainer::PythonPlan python = trainer::write_python_plan(*plan, facts, row, run.report);
+  const trainer::PythonPlan python = trainer::write_python_plan(
+      *plan, facts, row, run.report, flags.compile ? trainer::Running::compiled : trainer::Running::eager);
   write_output(flags.output, python.text);
   for (const std::string& note : python.notes) say(flags.console, "note: " + note);
   say(flags.console, "next: import memtune_plan; memtune_plan.apply(model) before the first step");
@@ -84,6 +85,8 @@ void check_flags(const ExportFlags& flags) {
   if (flags.trainer == kPython && (!flags.check.empty() || !flags.into.empty() || !flags.releases.empty()))
     throw UsageError(
         "--trainer python writes a file of its own: it goes without --into, --check and --trainer-version");
+  if (flags.compile && flags.trainer != kPython)
+    throw UsageError("--compile is about the plan in Python: --trainer python");
   if (!flags.check.empty() && (!flags.into.empty() || !flags.strategy.empty() || flags.output != "-" || flags.in_place))
     throw UsageError("--check writes nothing: it goes without --into, --in-place, --strategy and -o");
   if (flags.in_place && flags.into.empty())
@@ -103,6 +106,9 @@ int run_command(const ExportFlags& flags) {
     return check_trainer_config({flags.trainer, flags.check, flags.run, settings.releases, flags.console});
   const FinishedRun run = open_run(flags.run);
   if (is_of_commands(run.report)) {
+    if (flags.compile)
+      throw UsageError("--compile: the plan of '" + flags.run +
+                       "' is that of an eager model, which the command trained");
     const std::string text =
         exported_variant(run, {flags.run, flags.trainer, flags.strategy, flags.into, flags.console});
     write_output(flags.in_place ? flags.into : flags.output, text);
@@ -141,6 +147,7 @@ void add_export(CLI::App& app, Action& action) {
       ->type_name("SPEC");
   command->add_option("--into", flags->into, "a configuration of yours: it is written with these keys in their places")
       ->type_name("FILE");
+  command->add_flag("--compile", flags->compile, "--trainer python: a plan that compiles the blocks (torch.compile)");
   command->add_flag("--in-place", flags->in_place, "--into's file itself is written");
   command
       ->add_option("--check", flags->check,

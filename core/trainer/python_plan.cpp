@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
+#include <set>
 #include <utility>
 
 #include "core/base/bytes.h"
@@ -16,16 +18,25 @@ namespace {
 
 constexpr std::string_view kBegin = "# --- data: ", kEnd = "# --- end of data ";
 constexpr std::string_view kData = "PLAN: dict[str, Any] = {\n";
+constexpr std::string_view kInclude = "# [include ";
 constexpr size_t kColumns = 118;
 
 std::string literal(const std::string& text) { return nlohmann::json(text).dump(); }  // Python reads it the same
 
 std::string to_text(FunctionPlaces places) { return to_string(places.result) + " " + to_string(places.own); }
 
-std::string numbers(const std::vector<int>& list) {
-  std::vector<std::string> words;
-  for (const int number : list) words.push_back(std::to_string(number));
-  return "[" + join(words, ", ") + "]";
+// As many a line as fit.
+std::string numbers(const std::vector<int>& list, size_t indent) {
+  std::string text = "[";
+  size_t line = indent;
+  for (const int number : list) {
+    const std::string word = (text.size() == 1 ? "" : ", ") + std::to_string(number);
+    line += word.size();
+    const bool breaks = line > kColumns;
+    text += breaks ? ",\n" + std::string(indent, ' ') + std::to_string(number) : word;
+    if (breaks) line = indent + word.size();
+  }
+  return text + "]";
 }
 
 // Names in as few string literals as fit, one a line.
@@ -42,7 +53,8 @@ void put_names(const std::vector<std::string>& names, const std::string& indent,
 }
 
 void put_treatment(const Treatment& treatment, std::string& text) {
-  text += "        {\"blocks\": " + numbers(treatment.blocks) + ",\n";
+  const std::string head = "        {\"blocks\": ";
+  text += head + numbers(treatment.blocks, head.size() + 1) + ",\n";
   text += "         \"others\": " + literal(to_text(treatment.others)) + ", \"ops\": {\n";
   std::map<FunctionPlaces, std::vector<std::string>> groups;
   for (const auto& [name, places] : treatment.functions) groups[places].push_back(name);
@@ -72,17 +84,53 @@ int64_t hidden_bytes(const TreatedProgram& treated, const result::Row& row, cons
   return bytes > 0 ? bytes : treated.moved_bytes;
 }
 
-std::string data(const TreatedProgram& treated, const config::Plan& plan, const config::ProgramFacts& facts,
-                 const result::Row& row, const report::Report& report) {
-  const config::TransferSettings& transfer = plan.transfer;
-  const bool ahead = transfer.schedule == config::Schedule::block || transfer.prefetch_bytes > 0;
-  const int64_t stash = std::min(transfer.stash_bytes, 2 * treated.most_moved_bytes);
-  std::string text(kData);
-  text += "    \"name\": " + literal(row.measurement.strategy) +
-          ", \"path\": " + literal(list_path(facts.blocks.front().region)) +
-          ", \"blocks\": " + std::to_string(facts.blocks.size()) +
-          ", \"parameters\": " + std::to_string(facts.parameters) + ",\n";
-  text += "    \"input\": \"" + std::string(treated.moves_input ? "host" : "keep") + "\",  # of the first block\n";
+// Words of the template's marks that hold for a file.
+using Words = std::set<std::string_view>;
+
+const std::vector<Words>& kinds() {
+  static const std::vector<Words> all = {{"eager", "moves"}, {"eager", "stays"}, {"compiled", "moves"}};
+  return all;
+}
+
+Words words_for(const TreatedProgram& treated, Running running) {
+  if (running == Running::compiled) return {"compiled", "moves"};
+  const auto moves = [](const FunctionPlaces& places) {
+    return places.result == config::Place::host || places.own == config::Place::host;
+  };
+  const bool any = std::ranges::any_of(treated.treatments, [&](const Treatment& treatment) {
+    return moves(treatment.others) || std::ranges::any_of(treatment.functions | std::views::values, moves);
+  });
+  return {"eager", any || treated.moves_input ? "moves" : "stays"};
+}
+
+// The lines of a part between marks whose words hold, and of the parts that it includes there.
+void put_part(std::string_view part, const Words& words, std::vector<std::string>& lines) {
+  bool begun = part == "plan", goes = begun;
+  std::vector<std::string> own = split(python_part(part), '\n');
+  own.pop_back();  // behind the last line's end
+  for (const std::string& line : own) {
+    const std::string mark = trim(line);
+    if (!begun) goes = begun = mark.starts_with("# --- ");
+    if (mark.starts_with(kInclude)) {
+      if (goes) put_part(mark.substr(kInclude.size(), mark.size() - kInclude.size() - 1), words, lines);
+    } else if (mark.starts_with("# [")) {
+      const std::vector<std::string> wanted = split(mark.substr(3, mark.size() - 4), ' ');
+      goes = mark == "# [end]" || std::ranges::all_of(wanted, [&](const std::string& w) { return words.contains(w); });
+    } else if (goes && !(line.empty() && lines.size() > 1 && lines.back().empty() && lines.end()[-2].empty())) {
+      lines.push_back(line);
+    }
+  }
+}
+
+std::string template_of(const Words& words) {
+  std::vector<std::string> lines;
+  put_part("plan", words, lines);
+  return join(lines, "\n") + "\n";
+}
+
+void put_places(const TreatedProgram& treated, const Words& words, std::string& text) {
+  if (words.contains("moves"))
+    text += "    \"input\": \"" + std::string(treated.moves_input ? "host" : "keep") + "\",  # of the first block\n";
   text += "    \"regions\":  # module paths that functions are named by\n";
   put_names(treated.regions, "        ", text);
   text += ",\n";
@@ -91,17 +139,31 @@ std::string data(const TreatedProgram& treated, const config::Plan& plan, const 
   text += "    \"treatments\": [\n";
   for (const Treatment& treatment : treated.treatments) put_treatment(treatment, text);
   text += "    ],\n";
-  text += "    \"min_bytes\": " + std::to_string(transfer.min_bytes) +
-          ", \"saved_min_bytes\": " + std::to_string(plan.saved_min_bytes) +
-          ", \"stash_bytes\": " + std::to_string(stash) +
-          ", \"prefetch_blocks\": " + std::to_string(ahead ? std::max(1, transfer.prefetch_blocks) : 0) + ",\n";
-  text +=
-      "    # Under torch.compile: what all blocks may leave on the device, as here, and what else can move while a "
-      "forward runs.\n";
-  text += "    \"compile\": {\"left_bytes\": " + std::to_string(treated.left_bytes) +
-          ", \"hidden_bytes\": " + std::to_string(hidden_bytes(treated, row, report)) +
-          "}, \"peak_bytes\": " + std::to_string(result::peak(row)) + ",\n}\n";
-  return text;
+}
+
+std::string data(const TreatedProgram& treated, const config::Plan& plan, const config::ProgramFacts& facts,
+                 const result::Row& row, const report::Report& report, const Words& words) {
+  const config::TransferSettings& transfer = plan.transfer;
+  const bool ahead = transfer.schedule == config::Schedule::block || transfer.prefetch_bytes > 0;
+  const int64_t stash = std::min(transfer.stash_bytes, 2 * treated.most_moved_bytes);
+  std::string text(kData);
+  text += "    \"name\": " + literal(row.measurement.strategy) +
+          ", \"path\": " + literal(list_path(facts.blocks.front().region)) +
+          ", \"blocks\": " + std::to_string(facts.blocks.size()) +
+          ", \"parameters\": " + std::to_string(facts.parameters) + ",\n";
+  if (words.contains("eager")) put_places(treated, words, text);
+  if (words.contains("moves"))
+    text += "    \"min_bytes\": " + std::to_string(transfer.min_bytes) + ", \"stash_bytes\": " + std::to_string(stash) +
+            ", \"prefetch_blocks\": " + std::to_string(ahead ? std::max(1, transfer.prefetch_blocks) : 0) + ",\n";
+  if (words.contains("eager")) text += "    \"saved_min_bytes\": " + std::to_string(plan.saved_min_bytes) + ",\n";
+  if (words.contains("compiled"))
+    text +=
+        "    # What all blocks may leave on the device, as the plan does, and what can move while a forward runs.\n"
+        "    \"compile\": {\"left_bytes\": " +
+        std::to_string(treated.left_bytes) +
+        ", \"hidden_bytes\": " + std::to_string(hidden_bytes(treated, row, report)) +
+        "}, \"peak_bytes\": " + std::to_string(result::peak(row)) + ",\n";
+  return text + "}\n";
 }
 
 // Where they begin and end in the template.
@@ -142,36 +204,29 @@ std::string head(const PythonPlan& plan, const result::Row& row, const report::R
 
 }  // namespace
 
-std::string python_template() {
-  std::string text(python_part("plan"));
-  for (const std::string name : {"values", "moved", "compiled"}) {
-    const std::string_view part = python_part(name);
-    const size_t import = text.find("from memtune_" + name + " import *"), mark = part.find("\n# --- ") + 1;
-    text.replace(import, text.find('\n', import) + 1 - import, part.substr(mark));
-  }
-  return text;
-}
-
 bool is_python_plan(std::string_view text) {
   while (text.starts_with('#')) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-  const std::string whole = python_template();
-  const auto [begin, end] = data_of(whole);
-  const std::string before = whole.substr(0, begin).append(kData), behind = whole.substr(end);
-  if (text.size() < before.size() + behind.size() || !text.starts_with(before) || !text.ends_with(behind)) return false;
-  return are_literals(text.substr(before.size(), text.size() - before.size() - behind.size()));
+  return std::ranges::any_of(kinds(), [&](const Words& words) {
+    const std::string whole = template_of(words);
+    const auto [begin, end] = data_of(whole);
+    const std::string before = whole.substr(0, begin).append(kData), behind = whole.substr(end);
+    return text.size() >= before.size() + behind.size() && text.starts_with(before) && text.ends_with(behind) &&
+           are_literals(text.substr(before.size(), text.size() - before.size() - behind.size()));
+  });
 }
 
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
-                             const report::Report& report) {
+                             const report::Report& report, Running running) {
   if (row.measurement.outcome != result::Outcome::ok)
     throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
                      "): export a strategy that did");
   const TreatedProgram treated = treat(plan, facts);
   PythonPlan result{"", treated.notes};
-  const std::string whole = python_template();
+  const Words words = words_for(treated, running);
+  const std::string whole = template_of(words);
   const auto [begin, end] = data_of(whole);
-  result.text =
-      head(result, row, report) + whole.substr(0, begin) + data(treated, plan, facts, row, report) + whole.substr(end);
+  result.text = head(result, row, report) + whole.substr(0, begin) + data(treated, plan, facts, row, report, words) +
+                whole.substr(end);
   return result;
 }
 

@@ -1,4 +1,5 @@
-// A plan as a Python file for any training loop: the template python/memtune_plan.py, with this plan as its data.
+// A plan as a Python file for any training loop: what it needs of the template python/memtune_plan.py, with this plan
+// as its data.
 #pragma once
 
 #include <string>
@@ -11,6 +12,8 @@
 
 namespace memtune::trainer {
 
+enum class Running { eager, compiled };  // what becomes of the model's blocks in Python
+
 struct PythonPlan {
   std::string text;
   std::vector<std::string> notes;  // what Python does otherwise than the plan says; also in the text
@@ -19,15 +22,14 @@ struct PythonPlan {
 // `plan` is the one that `row` was measured under, of the program of `facts`. UsageError where the model has no blocks,
 // and for a trial that failed.
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
-                             const report::Report& report);
+                             const report::Report& report, Running running = Running::eager);
 
 // Whether a file is what write_python_plan makes here: its code, around data that are literals and nothing else.
 bool is_python_plan(std::string_view text);
 
-// python/memtune_plan.py with the text of what it imports of the others beside it.
-std::string python_template();
-
-// A file as it lies in the tree: "plan", "values", "moved" or "compiled".
+// A file as it lies in the tree: "plan", or what that includes by its marks. "# [include values]": the text of
+// memtune_values.py from its first line of "# --- " on; lines behind "# [moves]" go into files for which that word
+// holds, up to the next mark: "eager" or "compiled", and "moves" (to host memory) or "stays".
 std::string_view python_part(std::string_view name);
 
 }  // namespace memtune::trainer

@@ -2,11 +2,12 @@
 import gc
 
 import torch
+from torch import nn
 
 import plans
 from plans import Decoder, applied, data, equal, step
 
-mp = plans.load()
+mp = plans.load(words=plans.COMPILED)
 
 
 def compiled(model, left, hidden, steps=3):
@@ -15,7 +16,7 @@ def compiled(model, left, hidden, steps=3):
     counters = torch._dynamo.utils.counters
     counters.clear()
     plan = data(4, "keep keep", compile={"left_bytes": left, "hidden_bytes": hidden})
-    with applied(mp, model, plan, compile=True) as run:
+    with applied(mp, model, plan) as run:
         results = []
         for _ in range(steps):
             before = run.streams.moved_bytes
@@ -44,7 +45,7 @@ def check_choice():
     unless it has to."""
     model = Decoder(p=0.0, n=4)
     plan = data(4, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 400}, stash_bytes=100, min_bytes=1)
-    with applied(mp, model, plan, compile=True) as run:
+    with applied(mp, model, plan) as run:
         def choose(left, *sizes):
             run.plan["compile"]["left_bytes"] = left
             moves, waited = run.choose({(block, i): size for block in range(4) for i, size in enumerate(sizes)})
@@ -60,6 +61,48 @@ def check_choice():
         assert choose(600, 150, 150)[1] == 200
 
 
+class Masked(nn.Module):
+    """Saves a mask that all blocks share; its second part is a graph of its own where it `breaks`."""
+
+    def __init__(self, breaks):
+        super().__init__()
+        self.up, self.down, self.breaks = nn.Linear(16, 16), nn.Linear(16, 16), breaks
+
+    def forward(self, x, mask):
+        y = torch.tanh(self.up(x) * mask)
+        if self.breaks:
+            torch._dynamo.graph_break()
+        return x + self.down((y + 1).exp())
+
+
+class MaskedModel(nn.Module):
+    def __init__(self, breaks):
+        super().__init__()
+        self.layers = nn.ModuleList([Masked(breaks) for _ in range(3)])
+
+    def forward(self, x, mask):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x.sum()
+
+
+def check_counted_once():
+    """What the budget is chosen by is what is saved: a mask once, whatever the blocks, and every graph of a block."""
+    for breaks in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = MaskedModel(breaks)
+        x, mask = torch.randn(32, 16, requires_grad=True), torch.randn(32, 16)
+        counts, choose = [], mp.Plan.choose
+        mp.Plan.choose = lambda run, sizes: counts.append(sum(sizes.values())) or choose(run, sizes)
+        try:
+            with applied(mp, model, data(3, "keep keep", compile={"left_bytes": 1 << 30, "hidden_bytes": 0})) as run:
+                step(model, lambda m: m(x, mask))
+                assert max(counts) == sum(run.sizes.values()), (breaks, max(counts), run.sizes)
+        finally:
+            mp.Plan.choose = choose
+
+
 def check_compiled_at_other_lengths():
     """The second length compiles for any: what is saved has no number then, but one that it stands for."""
     model = Decoder(p=0.0, n=3)
@@ -67,7 +110,7 @@ def check_compiled_at_other_lengths():
     torch._dynamo.reset()
     counters = torch._dynamo.utils.counters
     counters.clear()
-    with applied(mp, model, plan, compile=True) as run:
+    with applied(mp, model, plan) as run:
         for length in (16, 24, 32, 40, 48):
             moving = step(model, lambda m: m(plans.tokens(length=length)))
         assert run.streams.moved_bytes > 0
@@ -81,7 +124,7 @@ def check_compiled_for_long():
     model = Decoder(p=0.1, n=3)
     plan = data(3, "keep keep", compile={"left_bytes": 1 << 16, "hidden_bytes": 1 << 30})
     torch._dynamo.reset()
-    with applied(mp, model, plan, compile=True) as run:
+    with applied(mp, model, plan) as run:
         first = step(model, lambda m: m(plans.tokens()))
         for i in range(200):
             if i % 50 == 0:
@@ -92,7 +135,7 @@ def check_compiled_for_long():
             last = step(model, lambda m: m(plans.tokens()))
             gc.collect()
             held = (sum(t.untyped_storage().nbytes() for t in gc.get_objects() if type(t) is torch.Tensor),
-                    sum(type(o) in (mp.Value, mp.View, mp.Moved) for o in gc.get_objects()),
+                    sum(type(o) in (mp.Value, mp.View) for o in gc.get_objects()),
                     {count: len(buffers) for count, buffers in run.streams.free.items()})
             if i == 9:
                 early = held

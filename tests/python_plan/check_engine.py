@@ -26,6 +26,23 @@ def check_bits_under_every_plan():
         assert equal(step(model, loss), plain), others + ": removed"
 
 
+def check_file_without_moves():
+    """What export writes where nothing moves."""
+    still, model = plans.load(words=plans.STILL), Decoder()
+    plain = step(model, loss)
+    for others in ("keep keep", "keep recompute", "recompute keep", "recompute recompute"):
+        with applied(still, model, data(3, others)):
+            assert equal(step(model, loss), plain), others
+        with applied(still, model, data(3, others)), torch.autocast("cpu", dtype=torch.bfloat16):
+            cast = step(model, loss)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert equal(step(model, loss), cast), others
+    twin, x = nn.Sequential(Gate(), Gate()), torch.randn(3, 4)
+    plain = step(twin, lambda m: m(x).sum())
+    with applied(still, twin, data(2, "recompute recompute", path="")):
+        assert equal(step(twin, lambda m: m(x).sum()), plain)
+
+
 def check_single_functions():
     """Every function by itself recomputed or moved, the others not."""
     model = Decoder(n=2)
@@ -262,7 +279,7 @@ def check_memory():
         gc.collect()
         pinned = {count: len(buffers) for count, buffers in run.streams.free.items()}
         tensors = sum(t.untyped_storage().nbytes() for t in gc.get_objects() if type(t) is torch.Tensor)
-        return pinned, tensors, sum(type(o) in (mp.Value, mp.View, mp.Node, mp.Moved) for o in gc.get_objects())
+        return pinned, tensors, sum(type(o) in (mp.Value, mp.View, mp.Node) for o in gc.get_objects())
 
     for others, steps in (("recompute host", 200), ("keep keep", 30), ("host recompute", 30)):
         with applied(mp, model, data(3, others)) as run:
@@ -284,7 +301,7 @@ def saved_bytes(model, others, run=loss, **options):
         values = {id(s.value): s.value for s in kept}.values()
         storages = {v.kept.untyped_storage()._cdata: v.kept.untyped_storage() for v in values if v.kept is not None}
         return (sum(s.nbytes() for k, s in storages.items() if k not in fixed),
-                sum(v.moved.count for v in values if v.moved is not None), value)
+                sum(v.count for v in values if v.memory is not None), value)
 
 
 def check_what_waits_where():

@@ -22,6 +22,11 @@ def run(*command):
     return done
 
 
+def rest(text):
+    """Behind the data."""
+    return text[text.index("# --- end of data"):]
+
+
 def trials(folder):
     with open(os.path.join(folder, "sweep.json")) as file:
         for trial in json.load(file)["trials"]:
@@ -51,6 +56,7 @@ def main(memtune):
             path = os.path.join(folder, "memtune_plan.py")
             told = run(memtune, "export", sweep, "--trainer", "python", "--strategy", strategy, "-o", path).stderr
             mp = plans.load(path)
+            assert rest(plans.read(path)) in map(rest, map(plans.joined, (plans.EAGER, plans.STILL))), strategy
             again = []
             rerun = mp.Node.rerun
             mp.Node.rerun = lambda node: (again.append(node.func), rerun(node))
@@ -63,6 +69,9 @@ def main(memtune):
             outside = measured["transfer"]["out_bytes"] - moved
             assert len(again) == measured["recomputed_ops"], (strategy, len(again), measured["recomputed_ops"])
             assert outside == 0 or f"{outside / 1024:g} KiB that head" in told, (strategy, outside, told)
+            run(memtune, "export", sweep, "--trainer", "python", "--strategy", strategy, "-o", path, "--compile")
+            assert rest(plans.read(path)) == rest(plans.joined(plans.COMPILED)), strategy
+            assert set(plans.load(path).PLAN["compile"]) == {"left_bytes", "hidden_bytes"}
             print(f"ok {strategy}: {len(again)} ops again, {moved} bytes moved, {outside} outside of the blocks")
 
 

@@ -30,12 +30,12 @@ def check_copies_of_the_model():
         for p in other.parameters():
             p.mul_(1.5)
     wanted = step(other, loss)
-    for compiled in (False, True):
+    for module in (mp, plans.load(words=plans.COMPILED)):
         model = decoder()
-        with applied(mp, model, data(3, "recompute host"), compile=compiled):
+        with applied(module, model, data(3, "recompute host")):
             copied = copy.deepcopy(model)
         copied.load_state_dict(other.state_dict())
-        assert equal(step(copied, loss), wanted), compiled
+        assert equal(step(copied, loss), wanted), module.apply
         with applied(mp, copied, data(3, "host host")) as run:
             assert equal(step(copied, loss), wanted)
             assert run.streams.moved_bytes > 0

@@ -17,21 +17,34 @@ def read(path):
         return file.read()
 
 
-def joined():
-    """The template as export joins it of its parts; check_export.py has export's own."""
-    text = read(os.path.join(PARTS, "memtune_plan.py"))
-    for part in ("values", "moved", "compiled"):
-        lines = read(os.path.join(PARTS, f"memtune_{part}.py")).split("\n")
-        mark = next(i for i, line in enumerate(lines) if line.startswith("# --- "))
-        before, after = text.split(f"from memtune_{part} import *")
-        text = before + "\n".join(lines[mark:]).rstrip() + after[after.index("\n"):]
-    return text
+EAGER, STILL, COMPILED = ("eager", "moves"), ("eager", "stays"), ("compiled", "moves")
 
 
-def load(path=None):
+def template(part, words):
+    """The lines of a part between marks of these words, and those of what it includes."""
+    lines, goes = [], part == "plan"
+    for line in read(os.path.join(PARTS, f"memtune_{part}.py")).splitlines():
+        mark = line.strip()
+        if mark.startswith("# --- ") and not lines:
+            goes = True
+        if mark.startswith("# [include ") and goes:
+            lines += template(mark[11:-1], words)
+        elif mark.startswith("# ["):
+            goes = mark == "# [end]" or all(word in words for word in mark[3:-1].split())
+        elif goes and (line or lines[-2:] != ["", ""]):
+            lines.append(line)
+    return lines
+
+
+def joined(words=EAGER):
+    """What export makes of the template for a plan of these words; check_export.py has export's own."""
+    return "\n".join(template("plan", words)) + "\n"
+
+
+def load(path=None, words=EAGER):
     module = types.ModuleType("memtune_plan")
     sys.modules["memtune_plan"] = module
-    exec(compile(read(path) if path else joined(), path or "joined", "exec"), module.__dict__)
+    exec(compile(read(path) if path else joined(words), path or "joined", "exec"), module.__dict__)
     return module
 
 

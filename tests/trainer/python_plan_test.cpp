@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/trainer/trainer.h"
 #include "core/trainer/treatment.h"
 #include "tests/report/sample.h"
@@ -14,6 +15,7 @@
 using namespace memtune;
 using config::OpFacts;
 using config::Place;
+using trainer::Running;
 
 namespace {
 
@@ -59,9 +61,9 @@ Program program(int blocks) {
   return program;
 }
 
-trainer::PythonPlan written(const Program& program) {
+trainer::PythonPlan written(const Program& program, Running running = Running::eager) {
   const report::Report report = report::sample_report();
-  return trainer::write_python_plan(program.plan, program.facts, report.rows[1], report);
+  return trainer::write_python_plan(program.plan, program.facts, report.rows[1], report, running);
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -124,7 +126,10 @@ TEST_CASE(
   p.place(6, Place::host);
   report::Report report = report::sample_report();
   for (result::Row& row : report.rows) row.measurement.transfer.link_out_gb_per_s = 0;
-  CHECK(has(trainer::write_python_plan(p.plan, p.facts, report.rows[1], report).text, "\"hidden_bytes\": 2097152}"));
+  const auto compiled = [&] {
+    return trainer::write_python_plan(p.plan, p.facts, report.rows[1], report, Running::compiled).text;
+  };
+  CHECK(has(compiled(), "\"hidden_bytes\": 2097152}"));
   auto base = std::ranges::find_if(report.rows, result::is_base);
   REQUIRE(base != report.rows.end());
   base->measurement.step_ms.median = 310;
@@ -133,7 +138,7 @@ TEST_CASE(
   report.rows[1].measurement.transfer.link_out_gb_per_s = 50;
   base->batch = report.rows[1].batch;
   base->sequence = report.rows[1].sequence;
-  CHECK(has(trainer::write_python_plan(p.plan, p.facts, report.rows[1], report).text, "\"hidden_bytes\": 4000000000}"));
+  CHECK(has(compiled(), "\"hidden_bytes\": 4000000000}"));
 }
 
 TEST_CASE("the first block's input moves; what else lies outside, and the disk, is told") {
@@ -169,12 +174,43 @@ TEST_CASE("the file: what was measured and lost at its head, the plan as its dat
   CHECK(has(python.text, "\"path\": \"model.layers\", \"blocks\": 2, \"parameters\": 1234,\n"));
   CHECK(has(python.text, "             \"host keep\":\n                 \"attn/softmax#0\",\n"));
   CHECK_FALSE(has(python.text, "\"name\": \"example\""));
-  const std::string whole = trainer::python_template();
-  const std::string rest = whole.substr(whole.find("# --- end of data"));
-  CHECK(python.text.ends_with(rest));
-  CHECK(has(rest, "class Value:"));
-  CHECK(has(rest, "class Compiled(Plan):"));
-  CHECK_FALSE(has(python.text, "import *"));
+  CHECK(has(python.text, "class Value:"));
+}
+
+TEST_CASE("the file has what its plan needs and no more, and is short enough to be read") {
+  Program recomputed = program(60), moved = program(2);
+  for (int block = 0; block < 60; ++block) recomputed.place(5 * block + 3, Place::recompute);
+  for (const int block : {0, 1}) moved.place(5 * block + 3, Place::host);
+  Program input = recomputed;
+  input.place(0, Place::host);
+  const auto reads = [](const std::string& text, size_t most) {
+    const std::vector<std::string> lines = split(text, '\n');
+    CHECK(lines.size() - 1 <= most);
+    for (const std::string& line : lines) {
+      CAPTURE(line);
+      CHECK(line.size() <= 120);
+    }
+    CHECK_FALSE(has(text, "# ["));  // marks of the template
+    CHECK_FALSE(has(text, "\n\n\n\n"));
+  };
+  const std::string stays = written(recomputed).text, moves = written(moved).text;
+  const std::string compiled = written(recomputed, Running::compiled).text;
+  reads(stays, 430);
+  reads(moves, 515);
+  reads(compiled, 470);
+  for (const char* part : {"torch.cuda.Stream(", "def take(", "\"stash_bytes\"", "\"input\""}) {
+    CHECK_FALSE(has(stays, part));
+    CHECK(has(moves, part));
+    CHECK(has(written(input).text, part));
+  }
+  for (const char* part : {"TorchFunctionMode", "class Node:", "\"treatments\"", "\"regions\""}) {
+    CHECK_FALSE(has(compiled, part));
+    CHECK(has(moves, part));
+  }
+  for (const char* part : {"torch._inductor", "\"left_bytes\""}) {
+    CHECK(has(compiled, part));
+    CHECK_FALSE(has(moves, part));
+  }
 }
 
 TEST_CASE("what cannot be written as Python is refused") {
@@ -194,6 +230,9 @@ TEST_CASE("what is written is known again, and nothing that somebody put into it
   const std::string text = written(p).text, mark = "# --- end of data ";
   CHECK(trainer::is_python_plan(text));
   CHECK(trainer::is_python_plan("# another head\n" + text));
+  CHECK(trainer::is_python_plan(written(p, Running::compiled).text));
+  p.place(1, Place::host);
+  CHECK(trainer::is_python_plan(written(p).text));
   const auto changed = [&](const std::string& before, const std::string& with) {
     std::string copy = text;
     return copy.insert(copy.find(before), with);
