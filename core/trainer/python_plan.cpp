@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -92,15 +91,20 @@ const std::vector<Words>& kinds() {
   return all;
 }
 
+bool moves(const FunctionPlaces& places) {
+  return places.result == config::Place::host || places.own == config::Place::host;
+}
+
+bool moves(const Treatment& treatment) {
+  return moves(treatment.others) || std::any_of(treatment.functions.begin(), treatment.functions.end(),
+                                                [](const auto& function) { return moves(function.second); });
+}
+
 Words words_for(const TreatedProgram& treated, Running running) {
   if (running == Running::compiled) return {"compiled", "moves"};
-  const auto moves = [](const FunctionPlaces& places) {
-    return places.result == config::Place::host || places.own == config::Place::host;
-  };
-  const bool any = std::ranges::any_of(treated.treatments, [&](const Treatment& treatment) {
-    return moves(treatment.others) || std::ranges::any_of(treatment.functions | std::views::values, moves);
-  });
-  return {"eager", any || treated.moves_input ? "moves" : "stays"};
+  const bool any = treated.moves_input || std::any_of(treated.treatments.begin(), treated.treatments.end(),
+                                                      [](const Treatment& one) { return moves(one); });
+  return {"eager", any ? "moves" : "stays"};
 }
 
 // The lines of a part between marks whose words hold, and of the parts that it includes there.

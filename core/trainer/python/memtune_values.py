@@ -62,9 +62,10 @@ class Streams:
     def take(self, count: int) -> Tensor:
         """Host memory of that size, or the smallest larger; else the largest goes for it: steps of many lengths hold
         what the longest needs, not a set for each."""
-        size = min((n for n in self.free if n >= count), default=max(self.free, default=0))
+        size = min((n for n in list(self.free) if n >= count), default=max(self.free, default=0))
         host = self.free[size].pop() if size else None
-        self.free = {n: buffers for n, buffers in self.free.items() if buffers}
+        if size and not self.free[size]:
+            del self.free[size]
         if host is None or size < count:
             host = None  # before there is more
             host = torch.empty(count, dtype=torch.uint8, pin_memory=self.cuda)
