@@ -6,8 +6,9 @@
     python bench/python_plan.py checkpoint:cheap --memtune build/ci/bin/memtune --model tiny --dtype fp32 --device cpu
 
 A plan file or a strategy is swept and exported first; a file of `memtune export --trainer python` is taken as it is.
-The first plan (of files: --compiled, which `export --compile` writes) is run compiled too, at each of --budgets: what its blocks may leave on the device is then as much more,
-or less, as the budget is than its own peak. Rows come by importance; behind --time-limit none begins.
+The first plan (of files: --compiled, which `export --compile` writes) is run compiled too, at each of --budgets: what
+its blocks may leave on the device is then as much more, or less, as the budget is than its own peak. Rows come by
+importance; behind --time-limit none begins.
 
 A row: the strategy is put to work, `--warmup` steps, `--steps` timed ones each behind a device synchronise, and it is
 taken away again. Gradients are those of one batch against `none`'s, of eager rows under deterministic kernels; compiled
@@ -141,6 +142,7 @@ def rows(options, files: List[str]) -> List[Row]:
             data = copy.deepcopy(first)
             more = int(budget * GIB) - first["peak_bytes"]
             data["compile"]["left_bytes"] = max(0, data["compile"]["left_bytes"] + more)
+            data["peak_bytes"] = int(budget * GIB)
             data["min_bytes"] = data["min_bytes"] if options.device == "cuda" else 0  # so that a tiny model moves some
             result.append(Row(f"compiled at {budget:.4g}", lambda m, data=data: planned(compiled, data, m), True,
                               budget))
