@@ -25,7 +25,8 @@ Finding doubt(const Subject& subject, const char* rule, double weight, std::stri
 Intervals active(const Subject& subject) {
   const trace::Occupation& occupation = subject.occupation;
   Intervals busy;
-  for (const Intervals* set : {&occupation.compute, &occupation.in, &occupation.out, &occupation.wait})
+  for (const Intervals* set :
+       {&occupation.compute, &occupation.in, &occupation.out, &occupation.collectives, &occupation.wait})
     busy.insert(busy.end(), set->begin(), set->end());
   busy = trace::unite(std::move(busy));
   std::vector<Interval> spans;

@@ -15,7 +15,7 @@ using trace::Interval;
 using trace::Intervals;
 
 constexpr double kWorthACause = 0.05;  // ms
-using Times = std::array<double, 5>;   // ms a step, in the order of kDeviceParts
+using Times = std::array<double, 6>;   // ms a step, in the order of kDeviceParts
 
 struct RegionTime {
   std::string name;
@@ -85,7 +85,8 @@ class Side {
 
  private:
   std::array<const Intervals*, 5> sets() const {
-    return {&occupation_.compute, &occupation_.in, &occupation_.out, &occupation_.wait, &occupation_.idle};
+    return {&occupation_.compute,     &occupation_.in,   &occupation_.out,
+            &occupation_.collectives, &occupation_.wait, &occupation_.idle};
   }
 
   double per_step(int64_t ns) const {

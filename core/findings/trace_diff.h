@@ -22,8 +22,8 @@ struct StepPart {
 
   double delta_ms() const { return b_ms - a_ms; }
 };
-inline const std::vector<std::string> kDeviceParts = {"compute", "copies in exposed", "copies out exposed", "waits",
-                                                      "idle"};
+inline const std::vector<std::string> kDeviceParts = {
+    "compute", "copies in exposed", "copies out exposed", "collectives exposed", "waits", "idle"};
 
 struct TraceDiff {
   trace::Interval a_step, b_step;  // the steps to lay over each other: of median length

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -83,10 +84,16 @@ CopyKind copy_kind(const CUpti_ActivityMemcpy6& copy) {
 int role_rank(trace::EventKind kind) {
   if (kind == trace::EventKind::kernel) return 0;
   if (kind == trace::EventKind::copy_out) return 1;
-  return kind == trace::EventKind::copy_in ? 2 : 3;
+  if (kind == trace::EventKind::copy_in) return 2;
+  return kind == trace::EventKind::collective ? 3 : 4;
 }
 constexpr trace::TrackRole kRoles[] = {trace::TrackRole::compute, trace::TrackRole::copy_out, trace::TrackRole::copy_in,
-                                       trace::TrackRole::stream};
+                                       trace::TrackRole::collectives, trace::TrackRole::stream};
+
+// NCCL's kernels: "ncclDevKernel_AllGather_RING_LL(...)".
+trace::EventKind kind_of_kernel(const char* name) {
+  return name && std::string_view(name).starts_with("nccl") ? trace::EventKind::collective : trace::EventKind::kernel;
+}
 
 }  // namespace
 
@@ -222,7 +229,7 @@ void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
       const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(activity);
       const auto [name, added] = names_.try_emplace(kernel.name ? kernel.name : "");
       if (added) name->second = trace.name(kernel_name(kernel.name));
-      add(trace::EventKind::kernel, false, kernel.streamId, name->second, kernel.start, kernel.end, 0,
+      add(kind_of_kernel(kernel.name), false, kernel.streamId, name->second, kernel.start, kernel.end, 0,
           kernel.correlationId, trace);
       break;
     }
@@ -275,7 +282,7 @@ std::vector<uint32_t> CuptiProfiler::place(trace::Trace& trace) {
     if (!added) entry->second = std::min(entry->second, rank);
   }
   std::map<uint32_t, uint32_t> tracks;
-  for (int rank = 0; rank < 4; ++rank) {
+  for (int rank = 0; rank < static_cast<int>(std::size(kRoles)); ++rank) {
     for (const auto& [stream, of] : ranks) {
       if (of == rank) tracks[stream] = trace.track({kRoles[rank], static_cast<int32_t>(stream)});
     }

@@ -13,6 +13,7 @@ const char* name_of(TrackRole role) {
     case TrackRole::compute: return "compute";
     case TrackRole::copy_out: return "copy out";
     case TrackRole::copy_in: return "copy in";
+    case TrackRole::collectives: return "collectives";
     case TrackRole::disk_write: return "disk write";
     case TrackRole::disk_read: return "disk read";
     case TrackRole::values: return "values";

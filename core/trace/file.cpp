@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "the trace file is written as the memory holds it");
 
 constexpr std::string_view kMagic = "MTTRACE";  // and the version up to 3; from then on it stands in the header
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 constexpr size_t kRecordBytes = size_t{1} << 20;  // a record is closed once it holds that many
 
 constexpr int64_t kMostTraceBytes = int64_t{8} << 30;
@@ -255,7 +255,7 @@ class Reader {
   }
 
   void get_item(Cursor& payload, Event& event) const {
-    get_enum(payload, EventKind::use, event.kind);
+    get_enum(payload, EventKind::collective, event.kind);
     payload.get(event.track);
     payload.get(event.name);
     payload.get(event.start_ns);

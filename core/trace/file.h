@@ -23,7 +23,7 @@ struct ReadTrace {
   int64_t cut_at = -1;  // the file's first byte that cannot be trusted, as a record is cut off or damaged; -1: whole
   bool cut() const { return cut_at >= 0; }
 };
-// Reads versions 2 and 3. IoError; UsageError when it is no trace file, or one of another version.
+// Reads versions 2 to 4. IoError; UsageError when it is no trace file, or one of another version.
 ReadTrace read_trace(const std::filesystem::path& path);
 
 }  // namespace memtune::trace

@@ -7,10 +7,10 @@ namespace memtune::trace {
 namespace {
 
 // Each in the order of its enum.
-constexpr std::array kEventWords = {"kernel", "copy_out", "copy_in",    "copy_device", "memset", "wait",
-                                    "op",     "region",   "disk_write", "disk_read",   "save",   "use"};
-constexpr std::array kRoleWords = {"steps",     "phases", "blocks", "compute", "copy_out", "copy_in", "disk_write",
-                                   "disk_read", "values", "ops",    "reruns",  "host",     "stream"};
+constexpr std::array kEventWords = {"kernel", "copy_out",   "copy_in",   "copy_device", "memset", "wait",      "op",
+                                    "region", "disk_write", "disk_read", "save",        "use",    "collective"};
+constexpr std::array kRoleWords = {"steps",      "phases",    "blocks", "compute", "copy_out", "copy_in", "collectives",
+                                   "disk_write", "disk_read", "values", "ops",     "reruns",   "host",    "stream"};
 constexpr std::array kPassWords = {"forward", "backward", "recompute", "optimizer"};
 constexpr std::array kOwnerWords = {"parameters", "optimizer", "gradients", "inputs",
                                     "ahead",      "block",     "outside",   "work_space"};
@@ -39,6 +39,7 @@ bool on_device(TrackRole role) {
     case TrackRole::compute:
     case TrackRole::copy_out:
     case TrackRole::copy_in:
+    case TrackRole::collectives:
     case TrackRole::stream: return true;
     case TrackRole::steps:
     case TrackRole::disk_write:

@@ -23,6 +23,7 @@ enum class EventKind : uint8_t {
   disk_read,   // and back
   save,        // a moment: autograd saved a value
   use,         // a moment: backward asked for it
+  collective,  // with other ranks; it may hold the device while it waits for them
 };
 std::string to_string(EventKind kind);
 
@@ -31,9 +32,10 @@ enum class TrackRole : uint8_t {
   steps,    // regions of kind step: by the host, of other people's training by the device
   phases,   // the device's, of kind phase
   blocks,   // the device's, by part of the model
-  compute,  // a stream of the device; so are the next two
+  compute,  // a stream of the device; so are the next three
   copy_out,
   copy_in,
+  collectives,
   disk_write,
   disk_read,
   values,  // their saves and uses

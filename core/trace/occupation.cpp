@@ -18,7 +18,7 @@ std::vector<Interval> whole(const Trace& trace) {
 
 bool has_work(const Trace& trace) {
   return !time_of_kinds(trace, {EventKind::kernel, EventKind::memset, EventKind::copy_in, EventKind::copy_out,
-                                EventKind::copy_device, EventKind::wait})
+                                EventKind::copy_device, EventKind::wait, EventKind::collective})
               .empty();
 }
 
@@ -46,6 +46,7 @@ Occupation find_occupation(const Trace& trace, const std::vector<Interval>& step
   occupation.compute = take(time_of_kinds(trace, {EventKind::kernel, EventKind::memset}));
   occupation.in = take(time_of_kinds(trace, {EventKind::copy_in}));
   occupation.out = take(time_of_kinds(trace, {EventKind::copy_out}));
+  occupation.collectives = take(time_of_kinds(trace, {EventKind::collective}));
   occupation.wait = take(time_of_kinds(trace, {EventKind::wait, EventKind::copy_device}));
   if (has_work(trace)) occupation.idle = std::move(left);
   return occupation;

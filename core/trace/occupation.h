@@ -1,4 +1,4 @@
-// What the device did with each moment of the traced steps: five sets that share no moment and together are the steps.
+// What the device did with each moment of the traced steps: six sets that share no moment and together are the steps.
 // Of a trace of several ranks all this is of Trace::measured_rank.
 // `in` and `out` add up to TransferFigures::exposed_ms, but for copies outside of steps.
 #pragma once
@@ -16,11 +16,12 @@ namespace memtune::trace {
 std::vector<Interval> find_steps(const Trace& trace);
 
 struct Occupation {
-  Intervals compute;  // kernels and memsets
-  Intervals in;       // a copy in, and no compute
-  Intervals out;      // a copy out, and none of the former
-  Intervals wait;     // a recorded wait or a copy within the device, and none of the former
-  Intervals idle;     // nothing; empty too where only regions were recorded: nobody watched the device
+  Intervals compute;      // kernels and memsets
+  Intervals in;           // a copy in, and no compute
+  Intervals out;          // a copy out, and none of the former
+  Intervals collectives;  // a collective, and none of the former
+  Intervals wait;         // a recorded wait or a copy within the device, and none of the former
+  Intervals idle;         // nothing; empty too where only regions were recorded: nobody watched the device
 };
 Occupation find_occupation(const Trace& trace, const std::vector<Interval>& steps);
 

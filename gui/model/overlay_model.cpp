@@ -73,8 +73,8 @@ Intervals closed(const Intervals& set, uint64_t gap) {
 
 void add_activity(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
   const trace::Occupation occupation = trace::find_occupation(loaded.trace, {step});
-  const std::array<const Intervals*, 5> sets = {&occupation.compute, &occupation.in, &occupation.out, &occupation.wait,
-                                                &occupation.idle};
+  const std::array<const Intervals*, 6> sets = {&occupation.compute,     &occupation.in,   &occupation.out,
+                                                &occupation.collectives, &occupation.wait, &occupation.idle};
   for (size_t kind = 0; kind < sets.size(); ++kind) {
     for (const Interval& stretch : closed(*sets[kind], column_of(step)))
       side.activity.push_back(

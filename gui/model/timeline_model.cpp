@@ -13,13 +13,18 @@ using trace::Trace;
 
 // What people read; "copies out (20)" is of stream 20.
 std::string shown_name(const trace::Track& track) {
-  static const std::map<trace::TrackRole, std::string> kShown = {
-      {trace::TrackRole::steps, "steps"},           {trace::TrackRole::phases, "phases"},
-      {trace::TrackRole::blocks, "blocks"},         {trace::TrackRole::compute, "compute"},
-      {trace::TrackRole::copy_out, "copies out"},   {trace::TrackRole::copy_in, "copies in"},
-      {trace::TrackRole::disk_write, "disk write"}, {trace::TrackRole::disk_read, "disk read"},
-      {trace::TrackRole::values, "saved, used"},    {trace::TrackRole::ops, "host: ops"},
-      {trace::TrackRole::reruns, "host (reruns)"}};
+  static const std::map<trace::TrackRole, std::string> kShown = {{trace::TrackRole::steps, "steps"},
+                                                                 {trace::TrackRole::phases, "phases"},
+                                                                 {trace::TrackRole::blocks, "blocks"},
+                                                                 {trace::TrackRole::compute, "compute"},
+                                                                 {trace::TrackRole::copy_out, "copies out"},
+                                                                 {trace::TrackRole::copy_in, "copies in"},
+                                                                 {trace::TrackRole::collectives, "collectives"},
+                                                                 {trace::TrackRole::disk_write, "disk write"},
+                                                                 {trace::TrackRole::disk_read, "disk read"},
+                                                                 {trace::TrackRole::values, "saved, used"},
+                                                                 {trace::TrackRole::ops, "host: ops"},
+                                                                 {trace::TrackRole::reruns, "host (reruns)"}};
   const auto shown = kShown.find(track.role);
   if (shown == kShown.end()) return to_string(track);
   return track.stream < 0 ? shown->second : shown->second + " (" + std::to_string(track.stream) + ")";

@@ -25,7 +25,8 @@ ImU32 activity_color(size_t kind) {
     case 0: return kind_color(trace::EventKind::kernel);
     case 1: return kind_color(trace::EventKind::copy_in);
     case 2: return kind_color(trace::EventKind::copy_out);
-    case 3: return kind_color(trace::EventKind::wait);
+    case 3: return kind_color(trace::EventKind::collective);
+    case 4: return kind_color(trace::EventKind::wait);
     default: return palette().grid;
   }
 }

@@ -80,6 +80,7 @@ ImU32 kind_color(trace::EventKind kind) {
     case trace::EventKind::disk_read: return rgb(0x3f9a95);
     case trace::EventKind::save: return rgb(0xd0a62e);
     case trace::EventKind::use: return rgb(0x3fae74);
+    case trace::EventKind::collective: return rgb(0xc06a9e);
   }
   return rgb(0x7d8794);
 }

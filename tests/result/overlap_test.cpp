@@ -88,7 +88,8 @@ TEST_CASE("memsets hide copies as kernels do but waits and ops and regions and d
     return measure_overlap(trace_of({event(EventKind::copy_in, 0, 10, 1), event(kind, 0, 10, 99)}), 1);
   };
   CHECK(hidden_under(EventKind::memset).hidden == 1);
-  for (const EventKind kind : {EventKind::copy_device, EventKind::wait, EventKind::op, EventKind::region}) {
+  for (const EventKind kind :
+       {EventKind::copy_device, EventKind::wait, EventKind::op, EventKind::region, EventKind::collective}) {
     CAPTURE(to_string(kind));
     CHECK(hidden_under(kind).hidden == 0);
     CHECK(hidden_under(kind).exposed_ms == doctest::Approx(10));

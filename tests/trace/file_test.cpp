@@ -278,13 +278,13 @@ TEST_CASE("a header with a role or owner that its version does not have is damag
 TEST_CASE("a file of another version is refused by its number, not called damaged") {
   const TraceFile file;
   std::string later = "MTTRACE3", earlier = "MTTRACE1";
-  append_record(later, "\x01" + header_of(4, R"([{"role":"unheard of"}])", "[]", "[]"));
+  append_record(later, "\x01" + header_of(5, R"([{"role":"unheard of"}])", "[]", "[]"));
   const std::string is = "'" + file.path.string() + "' is a trace of version ";
   CHECK_THROWS_WITH_AS(file.read(later),
-                       (is + "4, and this memtune reads versions 2 to 3: a later one wrote it").c_str(), UsageError);
+                       (is + "5, and this memtune reads versions 2 to 4: a later one wrote it").c_str(), UsageError);
   CHECK_THROWS_WITH_AS(file.read("MTTRACE7 and whatever that is made of"),
-                       (is + "7, and this memtune reads versions 2 to 3: a later one wrote it").c_str(), UsageError);
-  CHECK_THROWS_WITH_AS(file.read(earlier), (is + "1, and this memtune reads versions 2 to 3: record it again").c_str(),
+                       (is + "7, and this memtune reads versions 2 to 4: a later one wrote it").c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(file.read(earlier), (is + "1, and this memtune reads versions 2 to 4: record it again").c_str(),
                        UsageError);
 }
 

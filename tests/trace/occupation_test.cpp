@@ -25,17 +25,18 @@ TEST_CASE("subtract leaves what is not in the second set") {
   CHECK(total(subtract({{0, 3}, {5, 9}}, {{2, 6}})) == 5);
 }
 
-TEST_CASE("a moment belongs to the first of compute, in, out and wait; the rest is idle") {
+TEST_CASE("a moment belongs to the first of compute, in, out, collectives and wait; the rest is idle") {
   Trace trace;
-  trace.events = {event(EventKind::kernel, 0, 40),    event(EventKind::copy_in, 30, 50),
-                  event(EventKind::copy_out, 45, 60), event(EventKind::wait, 35, 70),
-                  event(EventKind::memset, 80, 81),   event(EventKind::copy_device, 81, 83),
-                  event(EventKind::disk_read, 0, 90), event(EventKind::op, 0, 90)};
+  trace.events = {
+      event(EventKind::kernel, 0, 40),    event(EventKind::copy_in, 30, 50), event(EventKind::copy_out, 45, 60),
+      event(EventKind::wait, 35, 70),     event(EventKind::memset, 80, 81),  event(EventKind::copy_device, 81, 83),
+      event(EventKind::disk_read, 0, 90), event(EventKind::op, 0, 90),       event(EventKind::collective, 55, 66)};
   const Occupation found = find_occupation(trace, whole(0, 100));
   CHECK(total(found.compute) == 41);
   CHECK(total(found.in) == 10);
   CHECK(total(found.out) == 10);
-  CHECK(total(found.wait) == 12);
+  CHECK(total(found.collectives) == 6);
+  CHECK(total(found.wait) == 6);
   CHECK(total(found.idle) == 27);
 }
 

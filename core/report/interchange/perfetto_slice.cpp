@@ -21,7 +21,8 @@ std::string copy_name(const trace::Event& event) {
 }
 
 bool on_stream(trace::EventKind kind) {
-  return kind == trace::EventKind::kernel || kind == trace::EventKind::memset || is_copy(kind);
+  return kind == trace::EventKind::kernel || kind == trace::EventKind::collective || kind == trace::EventKind::memset ||
+         is_copy(kind);
 }
 
 class Arguments {
@@ -50,7 +51,8 @@ std::string quoted(const std::string& text) { return print_json(text); }
 
 const char* slice_category(const trace::Event& event) {
   switch (event.kind) {
-    case trace::EventKind::kernel: return "kernel";
+    case trace::EventKind::kernel:
+    case trace::EventKind::collective: return "kernel";
     case trace::EventKind::copy_out:
     case trace::EventKind::copy_in:
     case trace::EventKind::copy_device: return "gpu_memcpy";

@@ -65,15 +65,16 @@ TEST_CASE("a copy that took no time has no rate") {
 
 TEST_CASE("every kind has a category that viewers know") {
   std::vector<Event> events;
-  for (EventKind kind :
-       {EventKind::kernel, EventKind::copy_out, EventKind::copy_in, EventKind::copy_device, EventKind::memset,
-        EventKind::wait, EventKind::op, EventKind::region, EventKind::disk_write, EventKind::disk_read}) {
+  for (EventKind kind : {EventKind::kernel, EventKind::copy_out, EventKind::copy_in, EventKind::copy_device,
+                         EventKind::memset, EventKind::wait, EventKind::op, EventKind::region, EventKind::disk_write,
+                         EventKind::disk_read, EventKind::collective}) {
     events.push_back({kind, 0, 0, int64_t(events.size()) * 10, int64_t(events.size()) * 10 + 5, 0, 0});
   }
   std::vector<std::string> categories;
   for (const json& slice : records(one_track(events), "X")) categories.push_back(slice["cat"]);
   CHECK(categories == std::vector<std::string>{"kernel", "gpu_memcpy", "gpu_memcpy", "gpu_memcpy", "gpu_memset",
-                                               "user_annotation", "cpu_op", "user_annotation", "disk", "disk"});
+                                               "user_annotation", "cpu_op", "user_annotation", "disk", "disk",
+                                               "kernel"});
 }
 
 TEST_CASE("tracks have names, the host's in a process of their own") {
