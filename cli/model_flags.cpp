@@ -297,6 +297,7 @@ SweepSettings ModelFlags::settings(const sweep::LoopSettings& loop) const {
   check_attention(*this, settings);
   if (settings.request.training.attention.empty()) settings.request.training.attention = config::kAttentions.front();
   settings.request.training.device = choose_device(device, settings.notes);
+  check_device_of_ranks(settings.request.training);
   config::check_training(settings.request.training);
   if (out.empty()) throw UsageError("--out: the folder's name is empty");
   check_utf8("--out", fs::absolute(out).string());

@@ -22,7 +22,7 @@ constexpr int64_t kMostRanks = 256;  // started here
 void RankFlags::add_to(CLI::App& command) {
   command
       .add_option("--ranks", ranks,
-                  "processes that train together, each on a batch of its own, the model sharded over them; on CPUs "
+                  "processes that train together, each on a batch of its own and a GPU, the model sharded over them "
                   "(default: 1, or as many as torchrun, srun or mpirun started)")
       ->type_name("N");
   offer(command.add_option("--reshard", reshard,
@@ -47,6 +47,12 @@ void RankFlags::read(config::TrainingSettings& to) const {
   if (launch) to.ranks = launch->size;
   to.reshard = choice_flag("--reshard", reshard, config::kReshard);
   to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();
+}
+
+void check_device_of_ranks(const config::TrainingSettings& training) {
+  if (training.ranks > 1 && training.device.starts_with("cuda:"))
+    throw UsageError("--ranks " + std::to_string(training.ranks) +
+                     ": each rank has a device of its own, cuda:0 and so on: --device cuda, not " + training.device);
 }
 
 void check_ranks(const sweep::SweepSettings& settings, bool finds_batch) {

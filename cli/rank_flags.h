@@ -16,6 +16,8 @@ struct RankFlags {
   void read(config::TrainingSettings& to) const;
 };
 
+// UsageError where several ranks would share a device.
+void check_device_of_ranks(const config::TrainingSettings& training);
 // UsageError for what of a sweep does not go with several ranks.
 void check_ranks(const sweep::SweepSettings& settings, bool finds_batch);
 

@@ -66,6 +66,8 @@ if(MEMTUNE_CUDA)
   target_link_libraries(torch::c10_cuda INTERFACE torch::c10 cuda::cudart)
   memtune_import(torch::cuda "${torch}/lib/libtorch_cuda.so")
   target_link_libraries(torch::cuda INTERFACE torch::cpu torch::c10_cuda)
+  # LibTorch's headers of its NCCL include those of NCCL, which need not be there.
+  find_path(cuda_nccl nccl.h PATHS "${nvidia}/nccl/include" "${cuda_include}" NO_CACHE)
   # Nothing refers to libtorch_cuda by symbol; its kernels register themselves when it is loaded.
   target_link_options(torch::cuda INTERFACE LINKER:--no-as-needed)
 endif()

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/result/overlap.h"
 #include "core/trace/file.h"
+#include "core/trace/ranks.h"
 
 namespace memtune::attach {
 namespace {
@@ -53,22 +54,7 @@ class Merge {
 
   // What the device did since then; a rank's tracks are its own, whatever its file says.
   void add_device(const Trace& trace, int64_t rank, int64_t since_ns, int64_t shift_ns) {
-    std::vector<uint32_t> tracks, names;
-    for (trace::Track track : trace.tracks) {
-      track.rank = static_cast<int32_t>(rank);
-      tracks.push_back(to_.track(track));
-    }
-    for (const std::string& name : trace.names) names.push_back(to_.name(name));
-    for (Event event : trace.events) {
-      if (event.end_ns <= since_ns) continue;
-      event.track = tracks[event.track];
-      event.name = names[event.name];
-      event.start_ns += shift_ns;
-      event.end_ns += shift_ns;
-      event.value = {};
-      to_.events.push_back(event);
-    }
-    to_.lost_records += trace.lost_records;
+    trace::add_rank(trace, static_cast<int32_t>(rank), shift_ns, to_, since_ns);
   }
 
  private:

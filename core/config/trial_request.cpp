@@ -73,7 +73,6 @@ void check_ranks(const TrainingSettings& training) {
   check_least("rank timeout", training.rank_timeout_ms, 1);
   if (training.ranks == 1) return;
   const std::string with = "--ranks " + std::to_string(training.ranks) + ": ";
-  if (training.device != "cpu") throw UsageError(with + "ranks run on CPUs alone: --device cpu");
   if (training.optimizer != "adamw" && training.optimizer != "sgd")
     throw UsageError(with + "--optimizer " + training.optimizer + " is not sharded; adamw and sgd are");
   const auto refuse = [&](bool asked, const std::string& flag) {

@@ -84,7 +84,7 @@ class Side {
   }
 
  private:
-  std::array<const Intervals*, 5> sets() const {
+  std::array<const Intervals*, 6> sets() const {
     return {&occupation_.compute,     &occupation_.in,   &occupation_.out,
             &occupation_.collectives, &occupation_.wait, &occupation_.idle};
   }

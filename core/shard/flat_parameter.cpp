@@ -78,10 +78,13 @@ void FlatParameter::allocate() {
 
 at::Tensor FlatParameter::take_gradients() {
   const at::NoGradGuard no_grad;
-  at::Tensor row = at::zeros({elements_}, whole_.options());
+  at::Tensor row = at::empty({elements_}, whole_.options());  // between parameters whatever is there: no piece has it
   for (const Member& member : members_) {
     at::Tensor& gradient = member.tensor.mutable_grad();
-    if (!gradient.defined()) continue;
+    if (!gradient.defined()) {
+      within(row, member).zero_();
+      continue;
+    }
     if (gradient.layout() != at::kStrided)
       throw UsageError("the gradient of '" + member.name +
                        "' is sparse, and sharded ones are dense: make it dense (embeddings: sparse=False)");

@@ -1,8 +1,6 @@
 // Beside agent_store.cpp the one source that knows c10d, whose headers are slow to compile.
 #define USE_C10D_GLOO
 
-#include <ATen/ops/view_as_real.h>
-
 #include <atomic>
 #include <memory>
 #include <string_view>
@@ -12,28 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/layout.h"
+#include "core/base/elapsed.h"
 #include "core/base/text.h"
-#include "core/shard/collectives.h"
+#include "core/device/cuda_module.h"
+#include "core/shard/by_device.h"
+#include "core/shard/nccl.h"
+#include "core/shard/torch_groups.h"
 
 namespace memtune::shard {
 namespace {
-
-// Gloo tells by words alone, c10d's store by an error of torch's.
-[[noreturn]] void rethrow(const std::string& what, const GroupSettings& settings) {
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    const std::string rank = "rank " + std::to_string(settings.rank);
-    if (text.find("imed out") != std::string::npos || text.find("imeout") != std::string::npos)
-      throw RankTimeout(rank + " waited " + seconds_text(settings.patience) + " for the others in the " + what);
-    throw RankLost(rank + " lost another rank in the " + what);
-  }
-}
-
-// Gloo sums no complex numbers.
-at::Tensor reals_of(const at::Tensor& row) { return row.is_complex() ? at::view_as_real(row).view(-1) : row; }
 
 constexpr std::string_view kTcp = "tcp://";
 
@@ -51,6 +36,7 @@ c10::intrusive_ptr<c10d::Store> tcp_store(const GroupSettings& settings) {
 }
 
 c10::intrusive_ptr<c10d::Store> store_of(const GroupSettings& settings) {
+  if (settings.rendezvous.empty()) throw Error("ranks have no file to meet by");  // the store would look for it long
   if (settings.rendezvous.starts_with(kTcp)) return tcp_store(settings);
   auto store = c10::make_intrusive<c10d::FileStore>(settings.rendezvous, settings.size);
   store->setTimeout(settings.patience);
@@ -64,14 +50,15 @@ class GlooCollective : public Collective {
  public:
   using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
-  GlooCollective(Works works, std::string what, const GroupSettings& settings)
-      : works_(std::move(works)), what_(std::move(what)), settings_(settings) {
+  GlooCollective(Works works, std::string what, const GroupSettings& settings, std::chrono::nanoseconds& stood)
+      : works_(std::move(works)), what_(std::move(what)), settings_(settings), stood_(stood) {
     for (const auto& work : works_)
       work->getFuture()->addCallback([took = took_, asked = Clock::now()](c10::ivalue::Future& /*done*/) {
         took->store((Clock::now() - asked).count());
       });
   }
   void wait() override {
+    const Elapsed standing(stood_);
     for (const auto& work : works_) try {
         work->wait();
       } catch (...) {
@@ -85,15 +72,16 @@ class GlooCollective : public Collective {
   const Works works_;
   const std::string what_;
   const GroupSettings& settings_;
+  std::chrono::nanoseconds& stood_;
   std::shared_ptr<std::atomic<Clock::rep>> took_ =
       std::make_shared<std::atomic<Clock::rep>>(0);  // told by Gloo's thread
 };
 
 class GlooReduction final : public GlooCollective {
  public:
-  GlooReduction(c10::intrusive_ptr<c10d::Work> work, std::string what, const GroupSettings& settings, at::Tensor part,
-                at::Tensor own_of_whole)
-      : GlooCollective({std::move(work)}, std::move(what), settings),
+  GlooReduction(c10::intrusive_ptr<c10d::Work> work, std::string what, const GroupSettings& settings,
+                std::chrono::nanoseconds& stood, at::Tensor part, at::Tensor own_of_whole)
+      : GlooCollective({std::move(work)}, std::move(what), settings, stood),
         part_(std::move(part)),
         own_of_whole_(std::move(own_of_whole)) {}
   void wait() override {
@@ -107,17 +95,11 @@ class GlooReduction final : public GlooCollective {
 
 class GlooCollectives final : public Collectives {
  public:
-  explicit GlooCollectives(const GroupSettings& settings) : settings_(settings) {
+  GlooCollectives(const GroupSettings& settings, const c10::intrusive_ptr<c10d::Store>& store) : settings_(settings) {
     auto options = c10d::ProcessGroupGloo::Options::create(settings.patience);
     const std::string address = settings.address.empty() ? "127.0.0.1" : settings.address;
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
-    if (settings.rendezvous.empty()) throw Error("ranks have no file to meet by");  // the store would look for it long
-    try {
-      const c10::intrusive_ptr<c10d::Store> store = store_of(settings);
-      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, settings.rank, settings.size, options);
-    } catch (...) {
-      rethrow("meeting", settings_);
-    }
+    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, settings.rank, settings.size, options);
   }
 
   int rank() const override { return settings_.rank; }
@@ -136,7 +118,7 @@ class GlooCollectives final : public Collectives {
       options.asyncOp = true;
       works.push_back(group_->broadcast(of_rank, options));
     }
-    return std::make_unique<GlooCollective>(std::move(works), "all-gather of " + what, settings_);
+    return std::make_unique<GlooCollective>(std::move(works), "all-gather of " + what, settings_, stood_);
   }
 
   CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
@@ -144,8 +126,10 @@ class GlooCollectives final : public Collectives {
     c10d::AllreduceOptions options;
     options.asyncOp = true;
     return std::make_unique<GlooReduction>(group_->allreduce(all, options), "reduce-scatter of " + what, settings_,
-                                           part, own_part(whole, part));
+                                           stood_, part, own_part(whole, part));
   }
+
+  std::chrono::nanoseconds stood() override { return stood_; }
 
  private:
   at::Tensor own_part(const at::Tensor& whole, const at::Tensor& part) const {
@@ -153,8 +137,16 @@ class GlooCollectives final : public Collectives {
   }
 
   GroupSettings settings_;
+  std::chrono::nanoseconds stood_{0};
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
 };
+
+// The symbol is of the module, which has LibTorch's NCCL.
+std::unique_ptr<Collectives> connect_by_nccl(const GroupSettings& settings, c10d::Store& store) {
+  const auto connect =
+      reinterpret_cast<decltype(&memtune_connect_by_nccl)>(device::cuda_symbol("memtune_connect_by_nccl"));
+  return std::unique_ptr<Collectives>(connect(settings, store));
+}
 
 }  // namespace
 
@@ -162,8 +154,21 @@ bool tells_of_different_orders(const std::exception& error) {
   return std::string(error.what()).find("Received data size doesn't match expected size") != std::string::npos;
 }
 
-std::unique_ptr<Collectives> connect_by_gloo(const GroupSettings& settings) {
-  return std::make_unique<GlooCollectives>(settings);
+bool tells_of_missing_rank(const std::exception& error) {
+  return std::string(error.what()).find("Watchdog caught collective operation timeout") != std::string::npos;
+}
+
+std::unique_ptr<Collectives> connect(const GroupSettings& settings) {
+  try {
+    const c10::intrusive_ptr<c10d::Store> store = store_of(settings);
+    auto host = std::make_unique<GlooCollectives>(settings, store);
+    if (settings.device < 0) return host;
+    return by_device(std::move(host), connect_by_nccl(settings, *store));
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    rethrow("meeting", settings);
+  }
 }
 
 }  // namespace memtune::shard

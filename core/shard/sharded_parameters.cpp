@@ -9,7 +9,6 @@
 #include <map>
 #include <utility>
 
-#include "core/base/elapsed.h"
 #include "core/shard/units.h"
 
 namespace memtune::shard {
@@ -85,23 +84,17 @@ void ShardedParameters::gather(int unit) {
 }
 
 void ShardedParameters::wait(int unit) {
-  std::chrono::nanoseconds took{0};
+  std::vector<CollectivePtr> gathers;
   for (const size_t number : units_[unit].flats) {
-    const CollectivePtr gather = std::exchange(flats_[number].gather, nullptr);
-    if (!gather) continue;
-    stand_for(*gather);
-    took = std::max(took, gather->took());
+    if (!flats_[number].gather) continue;
+    gathers.push_back(std::exchange(flats_[number].gather, nullptr));
+    gathers.back()->wait();
   }
-  if (watcher_ && took.count() > 0) watcher_->gathered(unit, took);
+  if (watcher_ && !gathers.empty()) watcher_->gathered(unit, std::move(gathers));
 }
 
 void ShardedParameters::free(int unit) {
   for (const size_t number : units_[unit].flats) flats_[number].parameter->free();
-}
-
-void ShardedParameters::stand_for(Collective& collective) {
-  const Elapsed waited(counters_.waited);
-  collective.wait();
 }
 
 // Multiplier of Knuth's generator.
@@ -115,7 +108,7 @@ at::Tensor ShardedParameters::of_all_ranks(int64_t number, const std::string& wh
   const at::NoGradGuard no_grad;
   const at::Tensor own = at::full({1}, number, at::TensorOptions(at::kLong));
   const at::Tensor all = at::empty({collectives_.size()}, own.options());
-  stand_for(*collectives_.all_gather(all, own, what));
+  collectives_.all_gather(all, own, what)->wait();
   return all;
 }
 
@@ -185,7 +178,7 @@ void ShardedParameters::finish_reduction() {
   if (!reduction_.collective) return;
   const at::NoGradGuard no_grad;
   Reduction done = std::exchange(reduction_, {});
-  stand_for(*done.collective);
+  done.collective->wait();
   free_bytes(done.whole);  // those that ran the collective may let go of it later
   done.part.div_(collectives_.size());
   flats_[done.flat].parameter->add_gradient(done.part);

@@ -34,7 +34,7 @@ class UnitWatcher {
   // Around what brings the units about that an op of the forward, or a node of backward, is about to read.
   virtual void before_read(const std::vector<int>& units) = 0;
   virtual void after_read() = 0;
-  virtual void gathered(int unit, std::chrono::nanoseconds took) = 0;  // from asking for it
+  virtual void gathered(int unit, std::vector<CollectivePtr> by) = 0;  // which have been waited for
 };
 
 class ShardedParameters final : public program::ParameterSource, gather::UnitMemory {
@@ -64,7 +64,6 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   struct Counters {
     int64_t gathers = 0, gathered_bytes = 0;  // bytes of whole units
     int64_t reduces = 0, reduced_bytes = 0;
-    std::chrono::nanoseconds waited{0};  // that the host stood for collectives
   };
   const Counters& counters() const { return counters_; }
   struct UnitSize {
@@ -117,7 +116,6 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   void gradient_came(size_t flat);
   void reduce(size_t flat);
   void finish_reduction();
-  void stand_for(Collective& collective);
   void note_order(char kind, size_t flat);
   at::Tensor of_all_ranks(int64_t number, const std::string& what);
   void check_order();

@@ -13,6 +13,7 @@
 #include "core/base/private_folder.h"
 #include "core/config/reference_file.h"
 #include "core/process/interrupt.h"
+#include "core/sweep/rank_trials.h"
 #include "core/sweep/started_trial.h"
 
 namespace memtune::sweep {
@@ -105,6 +106,7 @@ class FollowingRank {
     request.inputs_file = own_.inputs_file;
     request.training.scratch = own_.training.scratch;
     request.rank = launch_.rank;
+    request.training.device = device_of_rank(request.training.device, std::max(0, launch_.local_rank));
     request.trace = "";
     if (!request.costs.empty()) request.costs = of_own(request.costs).string();
     if (!request.reference.empty()) request.reference = of_own(request.reference).string();

@@ -1,14 +1,17 @@
 #include "core/sweep/rank_trials.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <thread>
 
 #include "core/base/file.h"
 #include "core/base/private_folder.h"
 #include "core/launch/socket.h"
 #include "core/sweep/followers.h"
+#include "core/sweep/rank_traces.h"
 #include "core/sweep/started_trial.h"
 #include "core/sweep/trial_group.h"
 
@@ -37,6 +40,7 @@ TrialAnswer run_followed(const config::TrialRequest& request, const fs::path& pa
     own.rank = rank;
     own.rendezvous = "tcp://" + followers.address(0) + ":" + std::to_string(listener.port());
     own.address = followers.address(rank);
+    if (rank == 0) own.training.device = device_of_rank(request.training.device, 0);
     if (rank > 0) {
       const fs::path costs = request.costs.empty() ? "" : costs_of_rank(request.costs, rank);
       trials.push_back(followers.start(rank,
@@ -72,12 +76,15 @@ TrialAnswer run_each(const config::TrialRequest& request, const fs::path& path, 
   const PrivateFolder meeting("ranks");
   const std::vector<std::string> references = references_of(request, nullptr);
   std::vector<std::unique_ptr<RankTrial>> trials;
+  std::vector<fs::path> traces;
   for (int rank = 0; rank < ranks; ++rank) {
     config::TrialRequest own = request;
     own.rank = rank;
     own.rendezvous = (meeting.path() / "meeting").string();
+    own.training.device = device_of_rank(request.training.device, rank);
     if (!request.reference.empty()) own.reference = references[static_cast<size_t>(rank)];
-    if (rank > 0) own.trace = "";
+    if (!request.trace.empty())
+      own.trace = traces.emplace_back(rank == 0 ? fs::path(request.trace) : of_rank(request.trace, rank)).string();
     if (!request.costs.empty()) own.costs = costs_of_rank(request.costs, rank).string();
     const fs::path own_path = of_rank(path, rank);
     write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
@@ -90,10 +97,19 @@ TrialAnswer run_each(const config::TrialRequest& request, const fs::path& path, 
     }
     trials.push_back(std::make_unique<StartedTrial>(each));
   }
-  return run_trial_group(trials);
+  TrialAnswer answer = run_trial_group(trials);
+  if (!traces.empty()) merge_rank_traces(traces, files);
+  return answer;
 }
 
 }  // namespace
+
+std::string device_of_rank(const std::string& device, int local_rank) {
+  if (device == "cpu") return device;
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const bool one = visible && *visible && std::string_view(visible).find(',') == std::string_view::npos;
+  return "cuda:" + std::to_string(one ? 0 : local_rank);
+}
 
 std::vector<std::string> references_of(const config::TrialRequest& request, const Followers* followers) {
   std::vector<std::string> references = {request.reference};

@@ -82,6 +82,7 @@ struct Trace {
   std::vector<OwnedSample> owned;  // in order of time
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
   int64_t lost_records = 0;        // the profiler dropped that many; said in every report
+  int64_t start_ns = 0;            // when time 0 was, by the machine's clock, since 1970; 0: not told
   int32_t measured_rank = -1;      // of several, the one whose steps figures are of; -1: there is but one
 
   std::unordered_map<std::string, uint32_t> name_index;  // of `names`; name() keeps it

@@ -84,6 +84,7 @@ void write_header(std::string& file, const Trace& trace) {
                        {"owners", std::move(owners)},
                        {"budget_bytes", trace.budget_bytes},
                        {"lost_records", trace.lost_records},
+                       {"start_ns", trace.start_ns},
                        {"measured_rank", trace.measured_rank}};
   RecordWriter record(file, Record::header);
   record.payload() += header.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -222,6 +223,7 @@ class Reader {
   void read_tables(const Json& header) {
     header.at("origin").get_to(trace_.origin);
     if (header.contains("measured_rank")) trace_.measured_rank = whole_int(header.at("measured_rank"));
+    if (header.contains("start_ns")) trace_.start_ns = whole(header.at("start_ns"));
     for (const Json& track : header.at("tracks"))
       trace_.tracks.push_back({known(parse_track_role(track.at("role").get_ref<const std::string&>())),
                                whole_int(track.at("stream")), whole_int(track.at("rank"))});

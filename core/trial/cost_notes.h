@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "core/shard/sharded_parameters.h"
@@ -33,7 +34,10 @@ class CostNotes final : public StepNotes, shard::UnitWatcher {
 
   void begin_forward() override { recorder_.begin_step(); }
   void begin_optimizer() override { recorder_.end_backward(); }
-  void end_step() override { recorder_.end_step(); }
+  void end_step() override {
+    recorder_.end_step();
+    note_gathers();
+  }
   void begin_times() override {}
 
   std::optional<config::StepCosts> costs() const {
@@ -47,8 +51,16 @@ class CostNotes final : public StepNotes, shard::UnitWatcher {
  private:
   void before_read(const std::vector<int>& units) override { recorder_.before_read(units); }
   void after_read() override { recorder_.after_read(); }
-  void gathered(int unit, std::chrono::nanoseconds took) override {
-    gather_ms_[unit].push_back(std::chrono::duration<double, std::milli>(took).count());
+  void gathered(int unit, std::vector<shard::CollectivePtr> by) override { gathers_.emplace_back(unit, std::move(by)); }
+
+  // Of a unit in several rows, which are gathered beside each other.
+  void note_gathers() {
+    for (const auto& [unit, by] : gathers_) {
+      std::chrono::nanoseconds took{0};
+      for (const auto& each : by) took = std::max(took, each->took());
+      if (took.count() > 0) gather_ms_[unit].push_back(std::chrono::duration<double, std::milli>(took).count());
+    }
+    gathers_.clear();
   }
 
   static double median(std::vector<double> samples) {
@@ -60,7 +72,8 @@ class CostNotes final : public StepNotes, shard::UnitWatcher {
   step::CostRecorder recorder_;
   step::Executor& executor_;
   shard::ShardedParameters* parameters_;
-  std::vector<std::vector<double>> gather_ms_;  // by unit
+  std::vector<std::pair<int, std::vector<shard::CollectivePtr>>> gathers_;  // of this step
+  std::vector<std::vector<double>> gather_ms_;                              // by unit
 };
 
 }  // namespace memtune::trial

@@ -69,7 +69,10 @@ void InterpretedRunner::end_warm_up(int i) {
 }
 
 void InterpretedRunner::begin_measuring() {
-  if (sharded_) communicated_before_ = sharded_->counters();
+  if (sharded_) {
+    communicated_before_ = sharded_->counters();
+    stood_before_ = ranks_->stood();
+  }
   if (!executor_) return;
   reruns_before_ = executor_->reruns();
   recomputed_before_ = executor_->recomputed_bytes();
@@ -83,7 +86,7 @@ void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
     const auto& counters = sharded_->counters();
     to.communication.gathered_bytes = (counters.gathered_bytes - communicated_before_.gathered_bytes) / steps;
     to.communication.reduced_bytes = (counters.reduced_bytes - communicated_before_.reduced_bytes) / steps;
-    to.communication.exposed_ms = to_ms(counters.waited - communicated_before_.waited) / steps;
+    to.communication.exposed_ms = to_ms(ranks_->stood() - stood_before_) / steps;
   }
   if (!executor_) return;
   to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;

@@ -79,7 +79,7 @@ class InterpretedRunner final : public Runner {
   std::optional<CostNotes> cost_notes_;  // while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
-  std::chrono::nanoseconds host_time_before_{0};
+  std::chrono::nanoseconds host_time_before_{0}, stood_before_{0};
 };
 
 }  // namespace memtune::trial

@@ -60,8 +60,9 @@ void begin(const memtune::config::TrialRequest& request, std::vector<std::filesy
   memtune::trial::end_with_reader_of(memtune::config::kFrameDescriptor);
 }
 
-// Gloo's threads end the process where ranks ask for different things: the reason is told first.
-void tell_of_different_orders(Frames& frames) {
+// Threads of Gloo's and NCCL's end the process where ranks ask for different things, or one does not come: the reason
+// is told first.
+void tell_why_ranks_end(Frames& frames) {
   static Frames* told = nullptr;
   static std::terminate_handler former = nullptr;
   told = &frames;
@@ -71,6 +72,11 @@ void tell_of_different_orders(Frames& frames) {
     } catch (const std::exception& error) {
       if (memtune::shard::tells_of_different_orders(error)) {
         told->send({{"frame", "error"}, {"message", memtune::shard::kOrdersDiffer}});
+        std::_Exit(1);
+      }
+      if (memtune::shard::tells_of_missing_rank(error)) {
+        told->send(
+            {{"frame", "rank"}, {"timed_out", true}, {"message", "this rank waited for the others on the device"}});
         std::_Exit(1);
       }
     } catch (...) {
@@ -83,9 +89,11 @@ void tell_of_different_orders(Frames& frames) {
 std::unique_ptr<memtune::shard::Collectives> meet(const memtune::config::TrialRequest& request) {
   const auto& training = request.training;
   if (training.ranks == 1) return nullptr;
-  return memtune::shard::connect_by_gloo({request.rank, training.ranks, request.rendezvous,
-                                          std::chrono::milliseconds(training.rank_timeout_ms), request.address,
-                                          memtune::config::kRendezvousDescriptor});
+  memtune::shard::GroupSettings settings{request.rank,       training.ranks,
+                                         request.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms),
+                                         request.address,    memtune::config::kRendezvousDescriptor};
+  if (training.device != "cpu") settings.device = memtune::device::make_device(training.device)->index();
+  return memtune::shard::connect(settings);
 }
 
 void inspect(const char* path, Frames& frames) {
@@ -103,7 +111,7 @@ std::shared_ptr<memtune::trial::Runner> endless(std::unique_ptr<memtune::trial::
 void run_trial(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::TrialRequest>(path);
   auto ranks = meet(request);
-  if (ranks) tell_of_different_orders(frames);
+  if (ranks) tell_why_ranks_end(frames);
   begin(request);
   frames.phase("load", 1, 1);
   const auto runner = endless(memtune::trial::make_runner(request, std::move(ranks)), request.training.ranks);
@@ -113,7 +121,7 @@ void run_trial(const char* path, Frames& frames) {
 
 std::shared_ptr<memtune::trial::Runner> ready_runner(const memtune::config::RunRequest& request, Frames& frames) {
   auto ranks = meet(request.trial);
-  if (ranks) tell_of_different_orders(frames);
+  if (ranks) tell_why_ranks_end(frames);
   begin(request.trial, {request.folder});
   frames.phase("load", 1, 1);
   return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);

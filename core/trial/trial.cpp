@@ -176,6 +176,11 @@ class Trial {
     device_.empty_cache();
   }
 
+  // By the machine's clock.
+  static int64_t now_ns() {
+    return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
   // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.
   void trace_steps() {
     phase_ = "trace";
@@ -191,6 +196,7 @@ class Trial {
     StepNotes* notes = runner_.start_trace(*profiler, *optimizer_);
     step(notes);
     profiler->start();
+    trace.start_ns = now_ns() - profiler->now_ns();
     notes->begin_times();
     for (int i = 0; i < request_.training.traced_steps; ++i) {
       frames_.phase(phase_, i + 1, request_.training.traced_steps);

@@ -112,7 +112,6 @@ TEST_CASE("what several ranks do not do is refused by its flag") {
         },
         "--ranks 2: " + message);
   };
-  refused([](TrainingSettings& t) { t.device = "cuda"; }, "ranks run on CPUs alone: --device cpu");
   refused([](TrainingSettings& t) { t.optimizer = "adafactor"; },
           "--optimizer adafactor is not sharded; adamw and sgd are");
   refused([](TrainingSettings& t) { t.max_grad_norm = 1; }, "--max-grad-norm does not go with several ranks");

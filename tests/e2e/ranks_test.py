@@ -1,8 +1,10 @@
 """Ranks that train together, as a person starts them: what is measured, what is refused, and what becomes of the others
 when one is killed, hangs, or memtune itself is gone.
 
-    ranks_test.py MEMTUNE
+    ranks_test.py MEMTUNE            # on CPUs
+    ranks_test.py MEMTUNE cuda       # what two GPUs have room for
 """
+import glob
 import json
 import os
 import signal
@@ -18,7 +20,7 @@ STRATEGIES = "none;checkpoint:full;checkpoint:full,inputs=host;checkpoint:op;off
 
 
 def arguments(run, *more):
-    return [MEMTUNE, "sweep", "--model", "tiny", "--device", "cpu", "--batch", "2", "--out", run, "-q", *more]
+    return [MEMTUNE, "sweep", "--model", "tiny", "--device", DEVICE, "--batch", "2", "--out", run, "-q", *more]
 
 
 def ranks_of(folder):
@@ -48,8 +50,23 @@ def check_sweep(folder, ranks):
         assert trial["peak_bytes"]["allocated"] == max(rank["peak_bytes"]["allocated"] for rank in trial["ranks"]), name
         assert trial["communication"]["gathered_bytes"] > trial["communication"]["reduced_bytes"] > 0, name
         assert trial["communication"]["exposed_ms"] > 0, name
+        check_lanes(run, name, ranks)
     assert trials["checkpoint:full"]["peak_bytes"]["allocated"] < trials["none"]["peak_bytes"]["allocated"]
     return trials["none"]
+
+
+def check_lanes(run, name, ranks):
+    """The trace has every rank, on one clock."""
+    assert not glob.glob(os.path.join(run, "trials", "*", "trace-*")), "traces of single ranks"
+    out = os.path.join(run, "lanes.json")
+    subprocess.run([MEMTUNE, "report", run, "--format", "perfetto", "--trial", name, "-o", out], check=True)
+    with open(out) as file:
+        events = json.load(file)["traceEvents"]
+    steps = [(event["pid"], event["ts"], event["ts"] + event["dur"]) for event in events
+             if event.get("ph") == "X" and event["name"] == "step"]
+    assert len({pid for pid, _, _ in steps}) == ranks, steps
+    for pid, begin, end in steps:  # no rank goes on without the others
+        assert any(other != pid and begin < last and first < end for other, first, last in steps), steps
 
 
 def check_joined(folder, ranks, none):
@@ -120,10 +137,10 @@ def check_too_large(folder):
 
 
 def start(run, *more):
-    process = subprocess.Popen(arguments(run, "--ranks", "3", "--strategy", "none", "--steps", "5000", *more))
-    wait_until(lambda: len(ranks_of(run)) == 3)
-    time.sleep(2.5)  # into the steps
-    assert len(ranks_of(run)) == 3 and process.poll() is None
+    process = subprocess.Popen(arguments(run, "--ranks", str(MOST), "--strategy", "none", "--steps", "5000", *more))
+    wait_until(lambda: len(ranks_of(run)) == MOST)
+    time.sleep(2.5 if DEVICE == "cpu" else 12)  # into the steps
+    assert len(ranks_of(run)) == MOST and process.poll() is None
     return process
 
 
@@ -145,12 +162,12 @@ def check_killed(folder):
 def check_hangs(folder):
     run = os.path.join(folder, "hangs")
     process = start(run, "--rank-timeout", "2s")
-    os.kill(ranks_of(run)[2], signal.SIGSTOP)
+    os.kill(ranks_of(run)[MOST - 1], signal.SIGSTOP)
     assert process.wait(timeout=30) == 1
     wait_until(lambda: not ranks_of(run), 2)
     trial = trial_of(run)
     assert trial["outcome"] == "timeout", trial["reason"]
-    assert trial["reason"].startswith("rank 2 did not come: rank "), trial["reason"]
+    assert trial["reason"].startswith(f"rank {MOST - 1} did not come: rank "), trial["reason"]
     assert "waited 2 s for the others in the " in trial["reason"], trial["reason"]
 
 
@@ -166,7 +183,7 @@ def check_orphans(folder):
 def check_saves(folder):
     """Every way to save is measured on all ranks together; nothing of the states stays."""
     run = os.path.join(folder, "saves")
-    subprocess.run(arguments(run, "--ranks", "3", "--strategy", "none", "--rounds", "1", "--saves", "--json",
+    subprocess.run(arguments(run, "--ranks", str(MOST), "--strategy", "none", "--rounds", "1", "--saves", "--json",
                              run + ".json"), check=True)
     with open(run + ".json") as file:
         saves = json.load(file)["trials"][0]["saves"]
@@ -233,16 +250,17 @@ def check_refusals(folder):
         command = arguments(os.path.join(folder, "refused"), "--ranks", "2", *more)
         ended = subprocess.run(command, capture_output=True, text=True)
         assert ended.returncode == 2 and words in ended.stderr, (more, ended.stderr)
-    device = [word if word != "cpu" else "cuda" for word in arguments(os.path.join(folder, "refused"), "--ranks", "2")]
+    device = [word if word != DEVICE else "cuda:1" for word in arguments(os.path.join(folder, "refused"), "--ranks", "2")]
     ended = subprocess.run(device, capture_output=True, text=True)
-    assert ended.returncode == 2 and "ranks run on CPUs alone" in ended.stderr, ended.stderr
+    assert ended.returncode == 2 and "each rank has a device of its own" in ended.stderr, ended.stderr
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_refusals(folder)
-        check_branches(folder)
-        for ranks in (2, 4):
+        if DEVICE == "cpu":
+            check_branches(folder)
+        for ranks in (2, 4) if DEVICE == "cpu" else (2,):
             check_joined(folder, ranks, check_sweep(folder, ranks))
         check_saves(folder)
         for reshard in ("always", "after-backward", "never"):
@@ -254,5 +272,6 @@ def main():
 
 
 if __name__ == "__main__":
-    MEMTUNE = sys.argv[1]
+    MEMTUNE, DEVICE = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "cpu"
+    MOST = 3 if DEVICE == "cpu" else 2
     sys.exit(main())

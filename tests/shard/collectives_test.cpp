@@ -3,12 +3,32 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include "core/shard/by_device.h"
 #include "tests/shard/ranks.h"
 
 namespace memtune::tests {
 namespace {
 
 using std::chrono::milliseconds;
+
+// Does nothing but count.
+struct Counting final : shard::Collectives {
+  explicit Counting(int& count, milliseconds stood) : count(count), time(stood) {}
+  int rank() const override { return 1; }
+  int size() const override { return 2; }
+  shard::CollectivePtr all_gather(const at::Tensor&, const at::Tensor&, const std::string&) override {
+    ++count;
+    return nullptr;
+  }
+  shard::CollectivePtr reduce_scatter(const at::Tensor&, const at::Tensor&, const std::string&) override {
+    ++count;
+    return nullptr;
+  }
+  std::chrono::nanoseconds stood() override { return time; }
+
+  int& count;
+  milliseconds time;
+};
 
 TEST_CASE("parts are gathered in the order of the ranks, and sums scattered in it") {
   for (const int size : {1, 2, 3, 4}) {
@@ -23,6 +43,29 @@ TEST_CASE("parts are gathered in the order of the ranks, and sums scattered in i
       CHECK(at::equal(sum, all.narrow(0, 5 * group.rank(), 5)));
     });
   }
+}
+
+TEST_CASE("tensors of a device go to its collectives, those of the CPU to theirs") {
+  int of_cpu = 0, of_device = 0;
+  const auto both = shard::by_device(std::make_unique<Counting>(of_cpu, milliseconds(3)),
+                                     std::make_unique<Counting>(of_device, milliseconds(5)));
+  const at::Tensor here = at::zeros({2}), there = at::zeros({2}, at::kMeta);
+  both->all_gather(here, here, "a unit");
+  both->reduce_scatter(there, there, "a unit");
+  both->all_gather(there, there, "a unit");
+  CHECK(of_cpu == 1);
+  CHECK(of_device == 2);
+  CHECK(both->rank() == 1);
+  CHECK(both->size() == 2);
+  CHECK(both->stood() == milliseconds(5));
+}
+
+TEST_CASE("what compute stands for a late rank is told") {
+  on_ranks(2, [&](shard::Collectives& group) {
+    if (group.rank() == 1) std::this_thread::sleep_for(milliseconds(100));
+    group.all_gather(at::zeros({8}), at::zeros({4}), "a unit")->wait();
+    if (group.rank() == 0) CHECK(group.stood() >= milliseconds(90));
+  });
 }
 
 TEST_CASE("what is gathered may be of any type, and sums complex") {
@@ -94,7 +137,7 @@ TEST_CASE("a group that does not meet says so") {
   CHECK_THROWS_AS(on_ranks(1,
                            [](shard::Collectives&) {
                              const test::ScratchFolder folder;
-                             shard::connect_by_gloo({0, 2, (folder.path / "meeting").string(), milliseconds(300)});
+                             shard::connect({0, 2, (folder.path / "meeting").string(), milliseconds(300)});
                            }),
                   shard::RankTimeout);
 }

@@ -31,7 +31,7 @@ inline void run_as_rank(const std::string& which, int of, const RankProcess& ran
   const int number = std::stoi(which), size = std::stoi(which.substr(which.find('/') + 1));
   if (size != of) return;
   const std::string meeting = which.substr(which.find(' ') + 1);
-  rank(*shard::connect_by_gloo({number, size, meeting, std::chrono::seconds(60)}), progress_of(meeting, number));
+  rank(*shard::connect({number, size, meeting, std::chrono::seconds(60)}), progress_of(meeting, number));
   MESSAGE(std::string(kRankRan));
 }
 

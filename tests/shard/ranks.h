@@ -27,7 +27,7 @@ inline void on_ranks(int size, const std::function<void(shard::Collectives&)>& r
     threads.emplace_back([&, i] {
       c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
       try {
-        const auto group = shard::connect_by_gloo({i, size, (folder.path / "meeting").string(), patience});
+        const auto group = shard::connect({i, size, (folder.path / "meeting").string(), patience});
         rank(*group);
       } catch (...) {
         errors[static_cast<size_t>(i)] = std::current_exception();

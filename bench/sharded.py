@@ -1,0 +1,209 @@
+"""memtune --ranks beside FSDP2 of PyTorch (fully_shard of each layer and of the model), alone, over full checkpoints, and
+with ms-swift's groups, in one run: each rank a GPU, and a batch of its own.
+
+    PYTHONPATH=PEERS python bench/sharded.py FOLDER                            # peers, strategies, budgets; prints a table
+    PYTHONPATH=PEERS python bench/sharded.py FOLDER --only memtune --strategies none checkpoint:full
+    python bench/sharded.py FOLDER --table                                     # of what lies there
+    python bench/sharded.py FOLDER --device cpu                                # a tiny one over Gloo, to see that it runs
+
+FOLDER gets the model, peers.jsonl, memtune.json and budget-N.json. A row's time is the slowest rank's median, its peak the
+highest rank's.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List
+
+import torch
+import torch.distributed as dist
+
+import eager
+import peers
+import strategies
+from model import MODELS, build, dtype_of, loss_fn, make_batch
+
+HERE = Path(__file__).resolve().parent
+GIB = 1 << 30
+PEERS = ("none", "full", "swift", "swift+full")
+STRATEGIES = ("none", "checkpoint:full", "checkpoint:full,inputs=host", "checkpoint:cheap", "offload:group",
+              "offload:stream")
+COLUMNS = ("row", "by", "ms", "× FSDP2 none", "peak GiB", "exposed comm. ms", "copies hidden", "gradients", "step predicted",
+           "peak predicted")
+
+
+# --- FSDP2, a process a rank of torchrun's ----------------------------------------------------------------------------
+
+def shard(model: torch.nn.Module, name: str):
+    """In the order of the trainers: checkpoints, shards, then lets the engine look for the sharded layers."""
+    from torch.distributed.fsdp import fully_shard
+    if name == "full":
+        strategies.checkpoint_layers(model.layers)
+    for layer in model.layers:
+        fully_shard(layer)
+    fully_shard(model)
+    if name.startswith("swift"):
+        peers.load("swift").enable_activation_offloading(model, "fsdp2", name == "swift+full")
+
+
+def measure_peer(name: str, options) -> Dict:
+    rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+    if options.device == "cuda":
+        torch.cuda.set_device(local)
+        dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+    else:
+        dist.init_process_group("gloo")
+    model = build(options.model, options.length).to(dtype_of(options.dtype)).to(options.device)
+    shard(model, name)
+    x, y = make_batch(model, options.batch, options.length, options.device, seed=rank)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=options.device == "cuda")
+
+    def step() -> float:
+        logits = model(x)
+        loss = loss_fn(logits, y)
+        del logits
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    own = eager.timed(step, options)
+    every = [None] * dist.get_world_size()
+    dist.all_gather_object(every, (own["step_ms"]["median"], own["peak_bytes"]))
+    own["step_ms"]["median"] = max(ms for ms, _ in every)
+    if own["peak_bytes"]:
+        own["peak_bytes"]["allocated"] = max(peak["allocated"] for _, peak in every)
+    return {"strategy": name, "package": strategies.package_of(name), **own}
+
+
+def be_peer(name: str, options):
+    try:
+        row = measure_peer(name, options)
+    except Exception as error:  # the other ranks may wait in a collective
+        print(json.dumps({"strategy": name, "outcome": "error", "reason": f"{type(error).__name__}: {error}"[:300]}), flush=True)
+        os._exit(1)
+    if dist.get_rank() == 0:
+        print(json.dumps(row), flush=True)
+    dist.barrier()
+    os._exit(0)
+
+
+# --- all rows ---------------------------------------------------------------------------------------------------------
+
+def measure_peers(options):
+    with open(options.folder / "peers.jsonl", "a") as file:
+        for name in options.peers:
+            if options.device == "cpu" and name.startswith("swift"):
+                continue
+            command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(options.ranks), __file__,
+                       *sys.argv[1:], "--peer", name]
+            ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            lines = [line for line in ended.stdout.splitlines() if line.startswith("{")]
+            print(lines[0] if lines else f"{name}: {ended.stderr[-1500:]}", file=sys.stderr, flush=True)
+            if lines:
+                print(lines[0], file=file, flush=True)
+
+
+def sweep(name: str, flags: List[str], options):
+    command = shlex.split(options.memtune) + [
+        "sweep", "--model", str(options.folder / "model.pt"), "--loss", "next_token", "--device", options.device,
+        "--input", f"tok:int64[{options.batch},{options.length}]<{options.vocab}", "--ranks", str(options.ranks),
+        "--warmup", str(options.warmup), "--steps", str(options.steps), "--rounds", "1", "--rank-timeout", "60s",
+        "--out", str(options.folder / "run"), "--json", str(options.folder / f"{name}.json"), *flags]
+    with open(options.folder / f"{name}.log", "w") as log:
+        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode
+    if code:
+        print(f"{shlex.join(command)} ended with {code}:\n{(options.folder / (name + '.log')).read_text()[-1500:]}",
+              file=sys.stderr, flush=True)
+
+
+def measure_memtune(options):
+    if not (options.folder / "model.pt").exists():
+        size = ["--model", options.model, "--batch", str(options.batch), "--length", str(options.length)]
+        subprocess.run([sys.executable, HERE / "eager.py", "--export", options.folder / "model.pt", "--device", options.device,
+                        "--dtype", options.dtype, *size], check=True)
+    if options.strategies:
+        sweep("memtune", [part for name in options.strategies for part in ("--strategy", name)], options)
+    for i, gib in enumerate(options.budgets):
+        sweep(f"budget-{i}", ["--budget", f"{int(gib * GIB)}B"], options)
+
+
+def text(value, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def row(trial: Dict, by: str, none_ms: float) -> str:
+    if trial["outcome"] != "ok":
+        return f"| {trial['strategy']} | {by} | {trial['outcome']}: {trial['reason'][:80]} |" + " |" * (len(COLUMNS) - 3)
+    ms, peak = trial["step_ms"]["median"], (trial.get("peak_bytes") or {}).get("allocated")
+    exposed = trial.get("communication", {}).get("exposed_ms")
+    moved = trial.get("transfer", {})
+    predicted, compared = trial.get("predicted") or {}, trial.get("gradients") or {}
+    equal = "-" if not compared.get("compared") else "equal" if compared["equal"] else f"{compared['max_abs_difference']:.1e}"
+    cells = [trial["strategy"], by, f"{ms:.1f}", f"{ms / none_ms:.3f}", text(peak and peak / GIB, "{:.2f}"), text(exposed, "{:.1f}"),
+             text(100 * moved["hidden"] if moved.get("out_bytes") else None, "{:.0f} %"), equal,
+             *(text(predicted.get(key) and 100 * predicted[key], "{:+.2f} %") for key in ("step_error", "peak_error"))]
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(folder: Path) -> str:
+    others = [json.loads(line) for path in sorted(folder.glob("peers.jsonl")) for line in path.read_text().splitlines()]
+    ours: Dict[str, Dict] = {}
+    for path in sorted(folder.glob("memtune*.json")) + sorted(folder.glob("budget-*.json")):
+        for trial in json.loads(path.read_text())["trials"]:
+            ours.setdefault(trial["strategy"], trial)
+    worked = [trial for trial in [*others, *ours.values()] if trial["outcome"] == "ok"]
+    none_ms = next((trial["step_ms"]["median"] for trial in worked if trial["strategy"] == "none"), 1.0)
+    rows = [(trial, trial.get("package") or "memtune") for trial in [*others, *ours.values()]]
+    rows.sort(key=lambda pair: -((pair[0].get("peak_bytes") or {}).get("allocated") or 0))
+    return "\n".join(["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|",
+                      *(row(trial, by, none_ms) for trial, by in rows)])
+
+
+def parse_arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("folder", type=Path)
+    p.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts" / "memtune")))
+    p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    p.add_argument("--ranks", type=int, default=2)
+    p.add_argument("--model", choices=MODELS, help="default: bench; tiny on a CPU")
+    p.add_argument("--batch", type=int, default=0, help="a rank; default: the model's")
+    p.add_argument("--length", type=int, default=0)
+    p.add_argument("--dtype", help="default: bf16; fp32 on a CPU")
+    p.add_argument("--steps", type=int, default=8)
+    p.add_argument("--warmup", type=int, default=4)
+    p.add_argument("--only", choices=("peers", "memtune"))
+    p.add_argument("--peers", nargs="*", default=PEERS)
+    p.add_argument("--strategies", nargs="*", default=STRATEGIES)
+    p.add_argument("--budgets", type=float, nargs="*", default=(20, 14, 10.4, 9.5), metavar="GIB")
+    p.add_argument("--table", action="store_true", help="measure nothing")
+    p.add_argument("--peer", help=argparse.SUPPRESS)
+    options = p.parse_args()
+    options.model = options.model or ("bench" if options.device == "cuda" else "tiny")
+    options.dtype = options.dtype or ("bf16" if options.device == "cuda" else "fp32")
+    options.batch = options.batch or MODELS[options.model][2]
+    options.length = options.length or MODELS[options.model][3]
+    options.vocab = MODELS[options.model][1].get("vocab", 32000)
+    return options
+
+
+def main():
+    options = parse_arguments()
+    if options.peer:
+        be_peer(options.peer, options)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    if not options.table and options.only != "memtune":
+        measure_peers(options)
+    if not options.table and options.only != "peers":
+        measure_memtune(options)
+    found = table(options.folder)
+    (options.folder / "table.md").write_text(found + "\n")
+    print(found)
+
+
+if __name__ == "__main__":
+    main()

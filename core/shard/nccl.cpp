@@ -1,0 +1,151 @@
+// LibTorch's NCCL runs collectives on a stream of its own, behind what the compute stream has at the moment that they
+// are asked for; to wait for one makes the compute stream wait, and the host goes on. Memory that compute frees behind
+// that is safe to be used again.
+#define USE_C10D_NCCL
+
+#include "core/shard/nccl.h"
+
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime.h>
+
+#include <cstdlib>
+#include <deque>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <utility>
+
+#include "core/shard/torch_groups.h"
+
+namespace memtune::shard {
+namespace {
+
+using std::chrono::nanoseconds;
+
+nanoseconds of_ms(float ms) { return nanoseconds(static_cast<int64_t>(1e6 * static_cast<double>(ms))); }
+
+// What the compute stream stands for, by an event before each wait and one behind it.
+class Standing {
+ public:
+  void begin() { waits_.emplace_back().first.record(); }
+  void end() {
+    waits_.back().second.record();
+    while (waits_.size() > kMost) add_first();  // long past
+  }
+  nanoseconds so_far() {
+    while (!waits_.empty()) add_first();
+    return so_far_;
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+
+  struct Wait {
+    at::cuda::CUDAEvent first{cudaEventDefault}, second{cudaEventDefault};
+  };
+
+  void add_first() {
+    const Wait& wait = waits_.front();
+    wait.second.synchronize();
+    so_far_ += of_ms(wait.first.elapsed_time(wait.second));
+    waits_.pop_front();
+  }
+
+  std::deque<Wait> waits_;
+  nanoseconds so_far_{0};
+};
+
+class NcclCollective final : public Collective {
+ public:
+  NcclCollective(c10::intrusive_ptr<c10d::Work> work, std::string what, const GroupSettings& settings,
+                 Standing& standing)
+      : work_(std::move(work)), what_(std::move(what)), settings_(settings), standing_(standing) {}
+
+  void wait() override try {
+    standing_.begin();
+    work_->wait();
+    standing_.end();
+  } catch (...) {
+    rethrow(what_, settings_);
+  }
+  nanoseconds took() const override { return of_ms(work_->getDuration()); }
+
+ private:
+  const c10::intrusive_ptr<c10d::Work> work_;
+  const std::string what_;
+  const GroupSettings& settings_;
+  Standing& standing_;
+};
+
+class NcclCollectives final : public Collectives {
+ public:
+  NcclCollectives(const GroupSettings& settings, c10d::Store& store) : settings_(settings) {
+    const auto device = static_cast<c10::DeviceIndex>(settings.device);
+    c10::cuda::set_device(device);
+    // Collectives of one block hold up the next: they come before kernels that wait for room on the device.
+    auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
+    options->timeout = settings.patience;
+    const auto named =
+        c10::make_intrusive<c10d::PrefixStore>("nccl", c10::intrusive_ptr<c10d::Store>::reclaim_copy(&store));
+    group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(named, settings.rank, settings.size, std::move(options));
+    group_->enableCollectivesTiming();
+    group_->eagerConnectSingleDevice(c10::Device(c10::kCUDA, device));
+  }
+
+  int rank() const override { return settings_.rank; }
+  int size() const override { return settings_.size; }
+
+  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) override {
+    at::Tensor to = whole.view(at::kByte), from = part.view(at::kByte);  // NCCL knows few types
+    c10d::AllgatherOptions options;
+    options.asyncOp = true;
+    return asked(group_->_allgather_base(to, from, options), "all-gather of " + what);
+  }
+  CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
+    at::Tensor to = reals_of(part), from = reals_of(whole);
+    c10d::ReduceScatterOptions options;
+    options.asyncOp = true;
+    return asked(group_->_reduce_scatter_base(to, from, options), "reduce-scatter of " + what);
+  }
+  nanoseconds stood() override { return standing_.so_far(); }
+
+ private:
+  CollectivePtr asked(c10::intrusive_ptr<c10d::Work> work, const std::string& what) {
+    return std::make_unique<NcclCollective>(std::move(work), what, settings_, standing_);
+  }
+
+  const GroupSettings settings_;
+  Standing standing_;
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> group_;
+};
+
+// A trial may soon open no connection and write no file: NCCL makes all connections now, and LibTorch's watchdog ends
+// the process where a rank does not come, without notes for others.
+void set_up_environment() {
+  for (const auto& [name, value] : {std::pair{"NCCL_RUNTIME_CONNECT", "0"},
+                                    {"TORCH_NCCL_ENABLE_MONITORING", "0"},
+                                    {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},
+                                    {"TORCH_NCCL_TRACE_BUFFER_SIZE", "0"}})
+    ::setenv(name, value, /*overwrite=*/0);
+}
+
+// The first of each kind sets NCCL up.
+void try_each(Collectives& group, int device) {
+  const at::Tensor part =
+      at::ones({64}, at::TensorOptions(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device))));
+  const at::Tensor whole = at::empty({64 * group.size()}, part.options());
+  group.all_gather(whole, part, "the first rows")->wait();
+  group.reduce_scatter(part, whole, "the first rows")->wait();
+  (void)group.stood();
+}
+
+}  // namespace
+}  // namespace memtune::shard
+
+extern "C" __attribute__((visibility("default"))) memtune::shard::Collectives* memtune_connect_by_nccl(
+    const memtune::shard::GroupSettings& settings, c10d::Store& store) {
+  memtune::shard::set_up_environment();
+  auto group = std::make_unique<memtune::shard::NcclCollectives>(settings, store);
+  memtune::shard::try_each(*group, settings.device);
+  return group.release();
+}
