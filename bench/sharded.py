@@ -32,8 +32,8 @@ GIB = 1 << 30
 PEERS = ("none", "full", "swift", "swift+full")
 STRATEGIES = ("none", "checkpoint:full", "checkpoint:full,inputs=host", "checkpoint:cheap", "offload:group",
               "offload:stream")
-COLUMNS = ("row", "by", "ms", "× FSDP2 none", "peak GiB", "exposed comm. ms", "copies hidden", "gradients", "step predicted",
-           "peak predicted")
+COLUMNS = ("row", "by", "ms", "× FSDP2 none", "peak GiB", "collectives ms", "of it exposed", "copies hidden", "gradients",
+           "step predicted", "peak predicted")
 
 
 # --- FSDP2, a process a rank of torchrun's ----------------------------------------------------------------------------
@@ -94,18 +94,34 @@ def be_peer(name: str, options):
 
 # --- all rows ---------------------------------------------------------------------------------------------------------
 
+def peer_command(name: str, options) -> List[str]:
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(options.ranks), __file__, *sys.argv[1:],
+            "--peer", name]
+
+
+def measure_collectives(name: str, options) -> Dict:
+    """How much of a peer's collectives is hidden: its traced steps under `memtune profile`, in a run of their own."""
+    answer = options.folder / f"profile-{name}.json"
+    subprocess.run(shlex.split(options.memtune) + [
+        "profile", "--json", str(answer), "--out", str(options.folder / f"profile-{name}"), "--warmup", "3", "--steps", "2", "--",
+        *peer_command(name, options)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return json.loads(answer.read_text())["trials"][0].get("communication", {}) if answer.exists() else {}
+
+
 def measure_peers(options):
     with open(options.folder / "peers.jsonl", "a") as file:
         for name in options.peers:
             if options.device == "cpu" and name.startswith("swift"):
                 continue
-            command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(options.ranks), __file__,
-                       *sys.argv[1:], "--peer", name]
-            ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            ended = subprocess.run(peer_command(name, options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             lines = [line for line in ended.stdout.splitlines() if line.startswith("{")]
-            print(lines[0] if lines else f"{name}: {ended.stderr[-1500:]}", file=sys.stderr, flush=True)
-            if lines:
-                print(lines[0], file=file, flush=True)
+            if not lines:
+                print(f"{name}: {ended.stderr[-1500:]}", file=sys.stderr, flush=True)
+                continue
+            trial = json.loads(lines[0])
+            if name in options.traced and options.device == "cuda":
+                trial["communication"] = measure_collectives(name, options)
+            print(json.dumps(trial), file=file, flush=True)
 
 
 def sweep(name: str, flags: List[str], options):
@@ -140,11 +156,11 @@ def row(trial: Dict, by: str, none_ms: float) -> str:
     if trial["outcome"] != "ok":
         return f"| {trial['strategy']} | {by} | {trial['outcome']}: {trial['reason'][:80]} |" + " |" * (len(COLUMNS) - 3)
     ms, peak = trial["step_ms"]["median"], (trial.get("peak_bytes") or {}).get("allocated")
-    exposed = trial.get("communication", {}).get("exposed_ms")
+    collectives = trial.get("communication", {})
     moved = trial.get("transfer", {})
     predicted, compared = trial.get("predicted") or {}, trial.get("gradients") or {}
     equal = "-" if not compared.get("compared") else "equal" if compared["equal"] else f"{compared['max_abs_difference']:.1e}"
-    cells = [trial["strategy"], by, f"{ms:.1f}", f"{ms / none_ms:.3f}", text(peak and peak / GIB, "{:.2f}"), text(exposed, "{:.1f}"),
+    cells = [trial["strategy"], by, f"{ms:.1f}", f"{ms / none_ms:.3f}", text(peak and peak / GIB, "{:.2f}"), *(text(collectives.get(key), "{:.1f}") for key in ("collectives_ms", "exposed_ms")),
              text(100 * moved["hidden"] if moved.get("out_bytes") else None, "{:.0f} %"), equal,
              *(text(predicted.get(key) and 100 * predicted[key], "{:+.2f} %") for key in ("step_error", "peak_error"))]
     return "| " + " | ".join(cells) + " |"
@@ -178,6 +194,7 @@ def parse_arguments():
     p.add_argument("--warmup", type=int, default=4)
     p.add_argument("--only", choices=("peers", "memtune"))
     p.add_argument("--peers", nargs="*", default=PEERS)
+    p.add_argument("--traced", nargs="*", default=("none",), help="peers whose collectives are looked at")
     p.add_argument("--strategies", nargs="*", default=STRATEGIES)
     p.add_argument("--budgets", type=float, nargs="*", default=(20, 14, 10.4, 9.5), metavar="GIB")
     p.add_argument("--table", action="store_true", help="measure nothing")

@@ -105,7 +105,9 @@ void fill_traced(const Team& team, const std::filesystem::path& folder, const st
   if (trace.events.empty()) return;
   trace.strategy = to.strategy;
   trace.device = to.device;
-  to.transfer = result::measure_overlap(trace, static_cast<int>(slowest_rank(traced).trace->steps));
+  const int steps = static_cast<int>(slowest_rank(traced).trace->steps);
+  to.transfer = result::measure_overlap(trace, steps);
+  to.communication = result::measure_collectives(trace, steps);
   if (trace.lost_records > 0)
     notes.push_back("CUPTI lost " + std::to_string(trace.lost_records) +
                     " records: copies and kernels are not all there");

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <iterator>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -90,9 +89,8 @@ int role_rank(trace::EventKind kind) {
 constexpr trace::TrackRole kRoles[] = {trace::TrackRole::compute, trace::TrackRole::copy_out, trace::TrackRole::copy_in,
                                        trace::TrackRole::collectives, trace::TrackRole::stream};
 
-// NCCL's kernels: "ncclDevKernel_AllGather_RING_LL(...)".
-trace::EventKind kind_of_kernel(const char* name) {
-  return name && std::string_view(name).starts_with("nccl") ? trace::EventKind::collective : trace::EventKind::kernel;
+trace::EventKind kind_of_kernel(const std::string& name) {
+  return is_collective(name) ? trace::EventKind::collective : trace::EventKind::kernel;
 }
 
 }  // namespace
@@ -229,7 +227,7 @@ void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
       const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(activity);
       const auto [name, added] = names_.try_emplace(kernel.name ? kernel.name : "");
       if (added) name->second = trace.name(kernel_name(kernel.name));
-      add(kind_of_kernel(kernel.name), false, kernel.streamId, name->second, kernel.start, kernel.end, 0,
+      add(kind_of_kernel(trace.names[name->second]), false, kernel.streamId, name->second, kernel.start, kernel.end, 0,
           kernel.correlationId, trace);
       break;
     }

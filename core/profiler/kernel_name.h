@@ -9,4 +9,7 @@ namespace memtune::profiler {
 // "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, ...". Names that are not mangled stay.
 std::string kernel_name(const char* mangled);
 
+// By such a name: NCCL's kernels are collectives, "ncclDevKernel_AllGather_RING_LL".
+inline bool is_collective(const std::string& name) { return name.starts_with("nccl"); }
+
 }  // namespace memtune::profiler

@@ -63,6 +63,7 @@ constexpr Figure kFigures[] = {
     plain<within<&M::communication, &C::gathered_bytes>>("gathered_bytes", "gathered", Unit::bytes, 2),
     plain<within<&M::communication, &C::reduced_bytes>>("reduced_bytes", "reduced", Unit::bytes, 2),
     plain<within<&M::communication, &C::exposed_ms>>("exposed_communication_ms", "exposed comm. ms", Unit::ms, 1),
+    plain<within<&M::communication, &C::collectives_ms>>("collectives_ms", "collectives ms", Unit::ms, 1),
     plain<of<&M::recomputed_ops>>("recomputed_ops", "recomputed", Unit::count, 0),
     plain<of<&M::optimizer_ms>>("optimizer_ms", "optimizer ms", Unit::ms, 2),
 };

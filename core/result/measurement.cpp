@@ -91,6 +91,7 @@ void fields(Communication& communication, Visit visit) {
   visit("gathered_bytes", communication.gathered_bytes);
   visit("reduced_bytes", communication.reduced_bytes);
   visit("exposed_ms", communication.exposed_ms);
+  visit("collectives_ms", communication.collectives_ms);
 }
 
 template <typename Visit>

@@ -68,7 +68,8 @@ struct TransferFigures {
 // A step's collectives, of a model that is sharded over ranks.
 struct Communication {
   int64_t gathered_bytes = 0, reduced_bytes = 0;  // of whole units
-  double exposed_ms = 0;                          // that compute stood for them
+  double exposed_ms = 0;      // that compute stood for them; of commands, that nothing computed beside
+  double collectives_ms = 0;  // that they ran on the device, in traced steps
 };
 
 // Time of a step that engines stood in compute's way, by cause; taken in the traced steps.

@@ -22,7 +22,8 @@ void take_highest(const Measurement& rank, Measurement& to) {
   for (const auto bytes : {&Measurement::floor_bytes, &Measurement::host_bytes, &Measurement::host_peak_bytes,
                            &Measurement::disk_peak_bytes})
     to.*bytes = std::max(to.*bytes, rank.*bytes);
-  to.communication.exposed_ms = std::max(to.communication.exposed_ms, rank.communication.exposed_ms);
+  for (const auto ms : {&Communication::exposed_ms, &Communication::collectives_ms})
+    to.communication.*ms = std::max(to.communication.*ms, rank.communication.*ms);
   to.transfer.exposed_ms = std::max(to.transfer.exposed_ms, rank.transfer.exposed_ms);
   to.transfer.hidden = std::min(to.transfer.hidden, rank.transfer.hidden);
   to.noisy |= rank.noisy;

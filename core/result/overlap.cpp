@@ -44,4 +44,14 @@ TransferFigures measure_overlap(const Trace& trace, int steps) {
   return transfer;
 }
 
+Communication measure_collectives(const Trace& trace, int steps) {
+  const Intervals kernels = time_of_kinds(trace, {EventKind::kernel, EventKind::memset});
+  const Intervals collectives = time_of_kinds(trace, {EventKind::collective});
+  const double per_step = 1e6 * std::max(steps, 1);
+  Communication communication;
+  communication.collectives_ms = static_cast<double>(total(collectives)) / per_step;
+  communication.exposed_ms = static_cast<double>(total(subtract(collectives, kernels))) / per_step;
+  return communication;
+}
+
 }  // namespace memtune::result

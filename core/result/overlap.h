@@ -12,4 +12,7 @@ namespace memtune::result {
 // Fills bytes, hidden, exposed_ms and rates, per step over `steps` traced steps; link rates stay 0.
 TransferFigures measure_overlap(const trace::Trace& trace, int steps);
 
+// Of collectives, with C their union: collectives_ms = |C|, exposed_ms = |C \ K|, per step.
+Communication measure_collectives(const trace::Trace& trace, int steps);
+
 }  // namespace memtune::result

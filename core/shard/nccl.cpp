@@ -125,7 +125,7 @@ void set_up_environment() {
   for (const auto& [name, value] : {std::pair{"NCCL_RUNTIME_CONNECT", "0"},
                                     {"TORCH_NCCL_ENABLE_MONITORING", "0"},
                                     {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},
-                                    {"TORCH_NCCL_TRACE_BUFFER_SIZE", "0"}})
+                                    {"TORCH_FR_BUFFER_SIZE", "0"}})
     ::setenv(name, value, /*overwrite=*/0);
 }
 

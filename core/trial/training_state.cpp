@@ -59,6 +59,9 @@ void check_settings(const state::Settings& there, const state::Settings& here) {
   if (!differences.empty()) throw UsageError("the saved state is of another training: " + join(differences, "; "));
 }
 
+// Random numbers of a device: the run may go on on another kind, where they begin anew.
+bool is_of_a_device(const std::string& name) { return name.starts_with("random.") && name != "random.cpu"; }
+
 // "'a' is F32[2] there and BF16[2] here", and how many more.
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
   std::vector<std::string> told(differences.begin(),
@@ -226,16 +229,18 @@ TrainingState::Expected TrainingState::expect(const state::Manifest& manifest, s
   Expected expected;
   for (const auto& [name, tensor] : there) {
     const auto item = own.find(name);
-    if (item == own.end() && others.contains(parameter_of(name))) continue;
+    if (item == own.end() && (others.contains(parameter_of(name)) || is_of_a_device(name))) continue;
     const std::string difference = item == own.end()
                                        ? "'" + name + "' is " + describe(*tensor) + " there and nothing here"
                                        : trial::difference(item->second, *tensor);
     if (!difference.empty()) differences.push_back(difference);
     if (item != own.end()) expected[{tensor->file, tensor->name}] = item->second;
   }
-  for (const auto& [name, item] : own)
-    if (!names.contains(name) && (item.tensor.numel() > 0 || name == kLoss))  // no rank has a piece of nothing
+  for (const auto& [name, item] : own) {
+    if (names.contains(name) || is_of_a_device(name)) continue;
+    if (item.tensor.numel() > 0 || name == kLoss)  // no rank has a piece of nothing
       differences.push_back("'" + name + "' is nothing there");
+  }
   if (!differences.empty()) refuse(differences);
   return expected;
 }

@@ -4,7 +4,8 @@
 //
 // Of several ranks each saves its pieces, by the parameters' names, and what it has of its own: buffers, attributes and
 // random state, called rank.N.NAME of all but the first. Any number of ranks loads it; those that are more than there
-// were begin with what the first had of its own.
+// were begin with what the first had of its own. A state of a GPU is loaded on a CPU too, and the reverse, but for the
+// device's random numbers.
 //
 // Thread: the one that trains, between steps.
 #pragma once

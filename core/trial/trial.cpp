@@ -205,6 +205,8 @@ class Trial {
     runner_.finish_trace(trace, result_);
     result_.profiler_overhead = result::summarize(samples).median / result_.step_ms.median - 1;
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
+    result_.communication.collectives_ms =
+        result::measure_collectives(trace, request_.training.traced_steps).collectives_ms;
     if (result_.transfer.out_bytes == 0) return;  // the model's own copies (of its loss, say) are not the engine's
     const result::TransferFigures counted = result_.transfer;
     result_.transfer = result::measure_overlap(trace, request_.training.traced_steps);

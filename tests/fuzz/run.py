@@ -114,7 +114,7 @@ def seeds():
     share = {"rank": 1, "step_ms": {"median": 2, "samples": [2, 3]}, "peak_bytes": {"allocated": 9}, "optimizer_ms": 1,
              "loss": [1.5], "exposed_communication_ms": 0.5}
     of_ranks = {**measurements[0], "ranks": [{**share, "rank": 0}, share],
-                "communication": {"gathered_bytes": 9, "reduced_bytes": 4, "exposed_ms": 0.5}}
+                "communication": {"gathered_bytes": 9, "reduced_bytes": 4, "exposed_ms": 0.5, "collectives_ms": 2.5}}
     request = {**sweep["request"], "rank": 1, "rendezvous": "/tmp/m", "plan": json.loads(other), "training": {
         **sweep["request"]["training"], "device": "cpu", "ranks": 4, "reshard": "after-backward", "rank_timeout_ms": 500}}
     start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}

@@ -17,6 +17,13 @@ TEST_CASE("return type, parameters and LibTorch's namespaces go") {
   CHECK(kernel_name("_ZN2at6native12_GLOBAL__N_16kernelIfEEvPT_") == "kernel<float>");
 }
 
+TEST_CASE("collectives are told by their names, as the driver has them") {
+  using memtune::profiler::is_collective;
+  CHECK(is_collective(kernel_name("_Z31ncclDevKernel_AllGather_RING_LL24ncclDevKernelArgsStorageILm4096EE")));
+  CHECK(is_collective(kernel_name("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)")));
+  CHECK_FALSE(is_collective(kernel_name("_ZN2at6native12add_kernel_1EPfi")));
+}
+
 TEST_CASE("a long name is cut to 100 characters") {
   const std::string name = kernel_name(std::string(300, 'k').c_str());
   CHECK(name == std::string(97, 'k') + "...");

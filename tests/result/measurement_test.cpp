@@ -29,7 +29,7 @@ Measurement full() {
   m.samples_per_s = 320;
   m.tokens_per_s = 1.5e6;
   m.transfer = {10, 20, 8, 9, 0.75, 0.5, 40, 41, 52, 53};
-  m.communication = {30, 15, 0.25};
+  m.communication = {30, 15, 0.25, 2};
   m.stalls = {1.5, 2.5, 3.5};
   m.host_peak_bytes = 450;
   m.disk_peak_bytes = 8;
@@ -85,7 +85,7 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
     "ranks": [{"rank": 1, "step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]},
                "peak_bytes": {"allocated": 1, "reserved": 2, "device": 3}, "optimizer_ms": 0.75, "loss": [10.5],
                "exposed_communication_ms": 0.25}],
-    "communication": {"gathered_bytes": 30, "reduced_bytes": 15, "exposed_ms": 0.25},
+    "communication": {"gathered_bytes": 30, "reduced_bytes": 15, "exposed_ms": 0.25, "collectives_ms": 2.0},
     "profiler_overhead": 0.01, "emulated": true, "device": "NVIDIA H200",
     "plan": "trials/1/plan.json", "trace": "trials/1/trace.mtt"})");
   CHECK(Json(full()) == expected);

@@ -12,7 +12,7 @@ Measurement rank(double step_ms, int64_t peak, double loss, double waited_ms) {
   measurement.peak_bytes = {peak, 2 * peak, 0};
   measurement.samples_per_s = 4 / step_ms * 1e3;
   measurement.loss = {loss, loss - 1};
-  measurement.communication = {30, 15, waited_ms};
+  measurement.communication = {30, 15, waited_ms, 2 * waited_ms};
   measurement.gradients = {true, true, 0, "", "none"};
   return measurement;
 }
@@ -27,6 +27,7 @@ TEST_CASE("the slowest rank's step, the highest peaks, all samples, the mean of 
   CHECK(all.loss == std::vector<double>{3, 2});
   CHECK(all.communication.gathered_bytes == 30);
   CHECK(all.communication.exposed_ms == 1);
+  CHECK(all.communication.collectives_ms == 2);
   CHECK(all.gradients.equal);
   REQUIRE(all.ranks.size() == 2);
   CHECK(all.ranks[1].rank == 1);

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 using namespace memtune::trace;
+using memtune::result::Communication;
+using memtune::result::measure_collectives;
 using memtune::result::measure_overlap;
 using memtune::result::TransferFigures;
 
@@ -95,6 +97,16 @@ TEST_CASE("memsets hide copies as kernels do but waits and ops and regions and d
     CHECK(hidden_under(kind).exposed_ms == doctest::Approx(10));
     CHECK(hidden_under(kind).in_bytes == 1);
   }
+}
+
+TEST_CASE("collectives are told by how long they ran, and how long nothing computed beside them") {
+  const Trace trace =
+      trace_of({event(EventKind::collective, 0, 6), event(EventKind::collective, 4, 10), event(EventKind::kernel, 2, 5),
+                event(EventKind::memset, 5, 6), event(EventKind::copy_out, 0, 10, 8)});
+  const Communication found = measure_collectives(trace, 2);
+  CHECK(found.collectives_ms == doctest::Approx(5));
+  CHECK(found.exposed_ms == doctest::Approx(3));
+  CHECK(measure_collectives(trace_of({event(EventKind::kernel, 0, 4)}), 0).collectives_ms == 0);
 }
 
 TEST_CASE("copies that took no time divide nothing by zero") {

@@ -92,11 +92,13 @@ class Trained {
   trial::TrainingState& saved() { return *saved_; }
   at::Tensor buffer() const { return state_.buffers.at(0).second; }
 
-  void save(state::StateFolder& folder, int64_t step) {
+  void save(state::StateFolder& folder, int64_t step, const std::vector<state::StatePart>& more = {}) {
     const auto device = device::make_device("cpu");
     const auto buffer = device->allocate_host(state::kBufferBytes);
     const std::vector<double> losses(static_cast<size_t>(step), 0.5);
-    state::write(*device, step, saved_->parts(losses), *buffer, folder);
+    std::vector<state::StatePart> parts = saved_->parts(losses);
+    parts.insert(parts.end(), more.begin(), more.end());
+    state::write(*device, step, parts, *buffer, folder);
   }
 
  private:
@@ -175,6 +177,31 @@ std::string difference(const Numbers& a, const Numbers& b) {
   for (const auto& [name, numbers] : a)
     if (const auto other = b.find(name); other == b.end() || !at::equal(numbers, other->second)) return name;
   return "";
+}
+
+TEST_CASE("what was saved on a GPU goes on without it, but for its random numbers") {
+  Bench bench;
+  const std::vector<char> numbers(16, 'r');
+  const auto named = [&](const std::string& name) {
+    state::StatePart part;
+    part.spec = {name, safetensors::Dtype::u8, {16}};
+    part.data = numbers.data();
+    part.memory = numbers.data();
+    return part;
+  };
+  bench.on(1, [&](Trained& trained, state::StateFolder& folder) {
+    trained.step(0);
+    trained.save(folder, 1, {named("random.cuda")});
+    trained.save(folder, 2, {named("random.cuda"), named("other")});
+  });
+  const Numbers saved = bench.joined();
+  bench.on(1, [](Trained& trained, state::StateFolder& folder) { trained.saved().load(folder, 1); });
+  CHECK(difference(saved, bench.joined()) == "");
+  bench.on(1, [](Trained& trained, state::StateFolder& folder) {
+    CHECK_THROWS_WITH_AS(trained.saved().load(folder, 2),
+                         "the saved state is of another model or training: 'other' is U8[16] there and nothing here",
+                         UsageError);
+  });
 }
 
 TEST_CASE("what 1, 2, 3 or 4 ranks saved, 1, 2, 3 or 4 ranks load: the same bits, and go on alike") {

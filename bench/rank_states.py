@@ -1,0 +1,101 @@
+"""A state that two ranks saved while they trained: what it cost them, and whether other numbers of ranks go on from it with
+its bits.
+
+    python bench/rank_states.py FOLDER                                 # two GPUs
+    python bench/rank_states.py FOLDER --device cpu --model tiny --seq 64
+
+Costs: `memtune run --ranks 2 --save overlapped` beside the same run without saves. Bits: two ranks, one rank, and four on
+CPUs go on from each other's states with a learning rate of 0, under which a step leaves parameters as they are; what each
+saves has to be the first one's, number by number, read by torch.distributed.checkpoint.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Dict
+
+import torch
+import torch.distributed.checkpoint as dcp
+from safetensors import safe_open
+
+HERE = Path(__file__).resolve().parent
+
+
+def run(options, folder: Path, *flags: str) -> Dict:
+    answer = folder.with_suffix(".json")
+    subprocess.run([*shlex.split(options.memtune), "run", "--model", options.model, "--out", str(folder), "--json",
+                    str(answer), *flags], check=True, stdout=subprocess.DEVNULL)
+    return json.loads(answer.read_text())
+
+
+def newest(folder: Path) -> Path:
+    return max((folder / "states").glob("step-*"))
+
+
+def parameters(state: Path, like: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
+    """As rows of bytes. Several ranks save rows of numbers."""
+    several = len(list(state.glob("*.safetensors"))) > 1
+    tensors = {name: torch.empty_like(tensor.flatten() if several else tensor) for name, tensor in like.items()}
+    dcp.load(tensors, storage_reader=dcp.HuggingFaceStorageReader(str(state)))
+    return {name: tensor.flatten().view(torch.uint8) for name, tensor in tensors.items()}
+
+
+def costs(options):
+    size = ["--device", options.device, "--ranks", "2", "--batch", str(options.batch), "--seq", str(options.seq), "--steps", "24"]
+    never = run(options, options.folder / "never", *size)
+    saved = run(options, options.folder / "saved", *size, "--save", "overlapped", "--save-every", "6", "--keep-last", "2")
+    assert saved["loss"] == never["loss"], "saves changed the losses"
+    ms = [statistics.median(answer["times_ms"][4:]) for answer in (never, saved)]
+    for save in saved["saves"]:
+        print(f"step {save['step']}: blocked {save['blocked_ms']:.2f} ms, durable {save['durable_ms']:.0f} ms, "
+              f"{save['bytes'] / 1e9:.2f} GB {save.get('error', '')}")
+    print(f"steps {ms[1]:.1f} ms, without saves {ms[0]:.1f}; host memory of a rank {saved['save_host_bytes'] / 1e9:.2f} GB; "
+          "losses equal")
+
+
+def bits(options):
+    flags = ["--batch", "1", "--seq", "64", "--lr", "0", "--optimizer", "sgd", "--save", "sync", "--save-every", "2",
+             "--keep-last", "1"]
+    states = []
+    for i, (device, ranks) in enumerate(((options.device, 2), (options.device, 1), ("cpu", 4), (options.device, 2))):
+        folder = options.folder / f"on-{ranks}-{device}-{i}"
+        if states:
+            shutil.copytree(states[-1].parent.parent, folder)
+        run(options, folder, *flags, "--device", device, "--ranks", str(ranks), "--steps", str(2 * (i + 1)),
+            *(["--resume"] if states else []))
+        states.append(newest(folder))
+    whole = next(states[1].glob("*.safetensors"))  # one rank's has them whole
+    with safe_open(str(whole), "pt") as file:
+        like = {name: file.get_tensor(name) for name in file.keys()
+                if not name.startswith(("optimizer.", "random.", "run."))}
+    first = parameters(states[0], like)
+    numbers = sum(tensor.numel() for tensor in like.values())
+    for state in states[1:]:
+        other = parameters(state, like)
+        different = [name for name in first if not torch.equal(first[name], other[name])]
+        print(f"{state.parent.parent.name}: {len(first) - len(different)} of {len(first)} parameters, {numbers / 1e6:.0f} M "
+              f"numbers, with the first one's bits")
+        assert not different, different[:3]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("folder", type=Path)
+    p.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts" / "memtune")))
+    p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    p.add_argument("--model", default="llama-1b")
+    p.add_argument("--batch", type=int, default=4)
+    p.add_argument("--seq", type=int, default=2048)
+    options = p.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    costs(options)
+    bits(options)
+
+
+if __name__ == "__main__":
+    main()
