@@ -46,9 +46,9 @@ def parameters(state: Path, like: Dict[str, torch.Tensor]) -> Dict[str, torch.Te
 
 
 def costs(options):
-    size = ["--device", options.device, "--ranks", "2", "--batch", str(options.batch), "--seq", str(options.seq), "--steps", "24"]
+    size = ["--device", options.device, "--ranks", "2", "--batch", str(options.batch), "--seq", str(options.seq), "--steps", "64"]
     never = run(options, options.folder / "never", *size)
-    saved = run(options, options.folder / "saved", *size, "--save", "overlapped", "--save-every", "6", "--keep-last", "2")
+    saved = run(options, options.folder / "saved", *size, "--save", "overlapped", "--save-every", "30", "--keep-last", "2")
     assert saved["loss"] == never["loss"], "saves changed the losses"
     ms = [statistics.median(answer["times_ms"][4:]) for answer in (never, saved)]
     for save in saved["saves"]:
