@@ -2,6 +2,7 @@
 its bits.
 
     python bench/rank_states.py FOLDER                                 # two GPUs
+    python bench/rank_states.py FOLDER --model small --only bits       # seconds, where llama-1b's bits take minutes
     python bench/rank_states.py FOLDER --device cpu --model tiny --seq 64
 
 Costs: `memtune run --ranks 2 --save overlapped` beside the same run without saves. Bits: two ranks, one rank, and four on
@@ -89,12 +90,15 @@ def main():
     p.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts" / "memtune")))
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     p.add_argument("--model", default="llama-1b")
+    p.add_argument("--only", choices=("costs", "bits"))
     p.add_argument("--batch", type=int, default=4)
     p.add_argument("--seq", type=int, default=2048)
     options = p.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    costs(options)
-    bits(options)
+    if options.only != "bits":
+        costs(options)
+    if options.only != "costs":
+        bits(options)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ with ms-swift's groups, in one run: each rank a GPU, and a batch of its own.
     python bench/sharded.py FOLDER --table                                     # of what lies there
     python bench/sharded.py FOLDER --device cpu                                # a tiny one over Gloo, to see that it runs
 
-FOLDER gets the model, peers.jsonl, memtune.json and budget-N.json. A row's time is the slowest rank's median, its peak the
+Plans for the budgets are made on paper, by `memtune plan --from` of the recorded step of `none`, and run in one sweep: what
+`sweep --budget` does, without the known strategies beside each and without what it learns from a plan that ran. FOLDER gets
+the model, peers.jsonl, memtune.json, plan-N.json and plans.json. A row's time is the slowest rank's median, its peak the
 highest rank's.
 """
 
@@ -142,10 +144,17 @@ def measure_memtune(options):
         size = ["--model", options.model, "--batch", str(options.batch), "--length", str(options.length)]
         subprocess.run([sys.executable, HERE / "eager.py", "--export", options.folder / "model.pt", "--device", options.device,
                         "--dtype", options.dtype, *size], check=True)
-    if options.strategies:
-        sweep("memtune", [part for name in options.strategies for part in ("--strategy", name)], options)
-    for i, gib in enumerate(options.budgets):
-        sweep(f"budget-{i}", ["--budget", f"{int(gib * GIB)}B"], options)
+    none = options.strategies or ["none"]
+    sweep("memtune", [part for name in none for part in ("--strategy", name)], options)
+    files = {gib: options.folder / f"plan-{gib:g}GiB.json" for gib in options.budgets}
+    planning = [subprocess.Popen(shlex.split(options.memtune) + [
+        "plan", "--from", str(options.folder / "run"), "--budget", f"{int(gib * GIB)}B", "--write", str(file), "--json",
+        str(file.with_suffix(".predicted"))], stdout=subprocess.DEVNULL) for gib, file in files.items()]
+    for process in planning:
+        process.wait()
+    plans = [part for file in files.values() if file.exists() for part in ("--plan", str(file))]
+    if plans:
+        sweep("plans", ["--strategy", "none", *plans], options)
 
 
 def text(value, form: str) -> str:
@@ -159,18 +168,23 @@ def row(trial: Dict, by: str, none_ms: float) -> str:
     collectives = trial.get("communication", {})
     moved = trial.get("transfer", {})
     predicted, compared = trial.get("predicted") or {}, trial.get("gradients") or {}
+    errors = (predicted.get("step_ms") and predicted["step_ms"] / ms - 1, predicted.get("peak_bytes") and peak
+              and predicted["peak_bytes"] / peak - 1)
     equal = "-" if not compared.get("compared") else "equal" if compared["equal"] else f"{compared['max_abs_difference']:.1e}"
     cells = [trial["strategy"], by, f"{ms:.1f}", f"{ms / none_ms:.3f}", text(peak and peak / GIB, "{:.2f}"), *(text(collectives.get(key), "{:.1f}") for key in ("collectives_ms", "exposed_ms")),
              text(100 * moved["hidden"] if moved.get("out_bytes") else None, "{:.0f} %"), equal,
-             *(text(predicted.get(key) and 100 * predicted[key], "{:+.2f} %") for key in ("step_error", "peak_error"))]
+             *(text(error and 100 * error, "{:+.2f} %") for error in errors)]
     return "| " + " | ".join(cells) + " |"
 
 
 def table(folder: Path) -> str:
     others = [json.loads(line) for path in sorted(folder.glob("peers.jsonl")) for line in path.read_text().splitlines()]
     ours: Dict[str, Dict] = {}
-    for path in sorted(folder.glob("memtune*.json")) + sorted(folder.glob("budget-*.json")):
+    for path in [*folder.glob("memtune.json"), *folder.glob("plans.json")]:
         for trial in json.loads(path.read_text())["trials"]:
+            paper = folder / f"{trial['strategy']}.predicted"
+            if paper.exists():
+                trial["predicted"] = json.loads(paper.read_text())["plans"][0]["predicted"]
             ours.setdefault(trial["strategy"], trial)
     worked = [trial for trial in [*others, *ours.values()] if trial["outcome"] == "ok"]
     none_ms = next((trial["step_ms"]["median"] for trial in worked if trial["strategy"] == "none"), 1.0)

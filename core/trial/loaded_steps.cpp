@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -36,10 +35,10 @@ std::unique_ptr<disk::DiskLoad> disk_load(const config::TrainingSettings& traini
 
 }  // namespace
 
-LoadedSteps::LoadedSteps(Runner& runner, const profiler::Link& link, double step_ms, std::function<double()> step)
-    : runner_(runner), step_ms_(step_ms), step_(std::move(step)) {
-  if (!runner_.device().emulated())
-    copies_ = std::make_unique<profiler::LinkLoad>(runner_.device(), link, kLoadedShare * step_ms);
+std::unique_ptr<profiler::LinkLoad> LoadedSteps::make_copies(device::Device& device, const profiler::Link& link,
+                                                             double step_ms) {
+  if (device.emulated()) return nullptr;
+  return std::make_unique<profiler::LinkLoad>(device, link, kLoadedShare * step_ms);
 }
 
 double LoadedSteps::step_beside_copies() {
@@ -52,7 +51,8 @@ double LoadedSteps::copy_slowdown() {
   step_beside_copies();
   std::vector<double> longer;
   double spent_ms = 0;
-  for (int i = 0; i < kMostLoadedSteps && (i < kLeastLoadedSteps || spent_ms < kLoadedMs); ++i) {
+  // As many on each rank, for a step is one of all.
+  for (int i = 0; i < kMostLoadedSteps && (i < kLeastLoadedSteps || runner_.any_rank(spent_ms < kLoadedMs)); ++i) {
     const double plain = step_(), loaded = step_beside_copies();
     longer.push_back(loaded - plain);
     spent_ms += plain + loaded;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "core/config/step_costs.h"
 #include "core/config/trial_request.h"
@@ -13,8 +14,13 @@ namespace memtune::trial {
 
 class LoadedSteps {
  public:
-  // `step` takes one and tells its ms; `step_ms`: alone. The runner outlives it.
-  LoadedSteps(Runner& runner, const profiler::Link& link, double step_ms, std::function<double()> step);
+  // `step` takes one and tells its ms; `step_ms`: alone. Without copies the device is played: they are the processor's,
+  // too. The runner outlives it.
+  LoadedSteps(Runner& runner, std::unique_ptr<profiler::LinkLoad> copies, double step_ms, std::function<double()> step)
+      : runner_(runner), step_ms_(step_ms), step_(std::move(step)), copies_(std::move(copies)) {}
+  // Those of a step that takes so long.
+  static std::unique_ptr<profiler::LinkLoad> make_copies(device::Device& device, const profiler::Link& link,
+                                                         double step_ms);
 
   // How much longer compute takes for a ms of copies beside it, in ms: steps with and without copies take turns. 0 on a
   // device that is played.
@@ -30,7 +36,7 @@ class LoadedSteps {
   Runner& runner_;
   const double step_ms_;
   const std::function<double()> step_;
-  std::unique_ptr<profiler::LinkLoad> copies_;  // none: the device is played, and copies are the processor's, too
+  const std::unique_ptr<profiler::LinkLoad> copies_;
 };
 
 }  // namespace memtune::trial

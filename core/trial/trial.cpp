@@ -155,7 +155,7 @@ class Trial {
     const profiler::Link link = profiler::probe_link(device_);
     costs->out_gb_per_s = link.out_gb_per_s;
     costs->in_gb_per_s = link.in_gb_per_s;
-    LoadedSteps loaded(runner_, link, costs->step_ms, [&] {
+    LoadedSteps loaded(runner_, LoadedSteps::make_copies(device_, link, costs->step_ms), costs->step_ms, [&] {
       frames_.phase(phase_, 0, 0);
       return step();
     });
