@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/layout.h"
 #include "core/base/limits.h"
 #include "core/base/text.h"
 #include "core/config/run_request.h"
@@ -62,10 +63,14 @@ void begin(const memtune::config::TrialRequest& request, std::vector<std::filesy
 
 // Threads of Gloo's and NCCL's end the process where ranks ask for different things, or one does not come: the reason
 // is told first.
-void tell_why_ranks_end(Frames& frames) {
+void tell_why_ranks_end(const memtune::config::TrialRequest& request, Frames& frames) {
   static Frames* told = nullptr;
+  static std::string waited;
   static std::terminate_handler former = nullptr;
   told = &frames;
+  waited = "rank " + std::to_string(request.rank) + " waited " +
+           memtune::seconds_text(std::chrono::milliseconds(request.training.rank_timeout_ms)) +
+           " for the others on the device";
   former = std::set_terminate([] {
     try {
       if (const auto error = std::current_exception()) std::rethrow_exception(error);
@@ -75,8 +80,7 @@ void tell_why_ranks_end(Frames& frames) {
         std::_Exit(1);
       }
       if (memtune::shard::tells_of_missing_rank(error)) {
-        told->send(
-            {{"frame", "rank"}, {"timed_out", true}, {"message", "this rank waited for the others on the device"}});
+        told->send({{"frame", "rank"}, {"timed_out", true}, {"message", waited}});
         std::_Exit(1);
       }
     } catch (...) {
@@ -111,7 +115,7 @@ std::shared_ptr<memtune::trial::Runner> endless(std::unique_ptr<memtune::trial::
 void run_trial(const char* path, Frames& frames) {
   const auto request = read_request<memtune::config::TrialRequest>(path);
   auto ranks = meet(request);
-  if (ranks) tell_why_ranks_end(frames);
+  if (ranks) tell_why_ranks_end(request, frames);
   begin(request);
   frames.phase("load", 1, 1);
   const auto runner = endless(memtune::trial::make_runner(request, std::move(ranks)), request.training.ranks);
@@ -121,7 +125,7 @@ void run_trial(const char* path, Frames& frames) {
 
 std::shared_ptr<memtune::trial::Runner> ready_runner(const memtune::config::RunRequest& request, Frames& frames) {
   auto ranks = meet(request.trial);
-  if (ranks) tell_why_ranks_end(frames);
+  if (ranks) tell_why_ranks_end(request.trial, frames);
   begin(request.trial, {request.folder});
   frames.phase("load", 1, 1);
   return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);

@@ -196,6 +196,7 @@ class Trial {
     StepNotes* notes = runner_.start_trace(*profiler, *optimizer_);
     step(notes);
     profiler->start();
+    (void)runner_.any_rank(false);  // no step waits for another rank's profiler
     trace.start_ns = now_ns() - profiler->now_ns();
     notes->begin_times();
     for (int i = 0; i < request_.training.traced_steps; ++i) {
