@@ -154,6 +154,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.keep_last = record.keep_last;
   report.frontiers = record.frontiers;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());
+  if (record.request.training.ranks > 1) report.reshard = record.request.training.reshard;
   report.notes = record.facts.program.notes;
   for (const TrialSpec& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {

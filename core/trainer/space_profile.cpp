@@ -124,6 +124,16 @@ Expression read_expression(const json& json, const std::string& path) {
   return expression;
 }
 
+Sharding read_sharding(const json& json, const std::string& path) {
+  JsonObject object(json, path);
+  Sharding sharding;
+  object.read("notes", sharding.notes);
+  object.require({"set"});
+  sharding.set = read_values(object, "set");
+  object.finish();
+  return sharding;
+}
+
 void read_batch(const json& json, const std::string& path, SpaceProfile& profile) {
   JsonObject object(json, path);
   object.read("micro", profile.micro_batch);
@@ -170,6 +180,9 @@ SpaceProfile read_space_profile(const std::string& trainer) {
     profile.rules.push_back(read_rule(rule, object.path("rules", profile.rules.size())));
   for (const json& expression : object.array("strategies"))
     profile.strategies.push_back(read_expression(expression, object.path("strategies", profile.strategies.size())));
+  if (const json* sharding = object.find("sharding"))
+    for (const auto& [reshard, how] : sharding->items())
+      profile.sharding[reshard] = read_sharding(how, object.path("sharding") + "." + reshard);
   if (const json* batch = object.find("batch")) read_batch(*batch, object.path("batch"), profile);
   object.finish();
   return profile;

@@ -68,6 +68,12 @@ struct Expression {
   std::vector<std::string> notes;
 };
 
+// What a config has so that the trainer shards parameters in one way.
+struct Sharding {
+  std::map<std::string, JsonText> set;
+  std::vector<std::string> notes;
+};
+
 struct SpaceProfile {
   std::vector<std::string> forms;  // of its config: "yaml", "json", "toml"; none: it has arguments only
   std::string argument;            // "--{key} {value}"; "": it has none
@@ -80,6 +86,7 @@ struct SpaceProfile {
   std::vector<Axis> axes;
   std::string micro_batch, accumulation;                   // keys; "": neither
   std::vector<Expression> strategies;                      // the first that fits counts
+  std::map<std::string, Sharding> sharding;                // by --reshard's words
   std::map<std::string, std::vector<std::string>> names;   // of memtune's save=, in the trainer's words
   std::map<std::string, std::vector<std::string>> closed;  // mappings, with what else than `settings` may stand in them
   std::map<std::string, std::string> program;  // of a config that is a program: what stands there for a value

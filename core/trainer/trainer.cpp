@@ -46,6 +46,7 @@ class Exporter {
     }
     Config config = keys_of(*row);
     put_axes(*row, config);
+    put_sharding(*row, config);
     Comments comments;
     comments.put("", "memtune " + report_.version + ": " + row->measurement.strategy + in_keys());
     put_instead(asked, *row, comments);
@@ -181,6 +182,21 @@ class Exporter {
     if (row.sequence && trainer_.sequence_key.empty())
       config.notes.push_back("measured with sequences of " + std::to_string(*row.sequence) + ": " +
                              std::string(trainer_.sequence_note));
+  }
+
+  // Of what was measured on several ranks.
+  void put_sharding(const Row& row, Config& config) const {
+    if (report_.reshard.empty()) return;
+    const std::string measured = "measured on " + std::to_string(row.measurement.ranks.size()) +
+                                 " ranks, parameters sharded with --reshard " + report_.reshard;
+    const auto known = known_.profile.sharding.find(report_.reshard);
+    if (known == known_.profile.sharding.end()) {
+      config.notes.push_back(measured + ", for which memtune knows no key of " + name_);
+      return;
+    }
+    for (const auto& [key, value] : known->second.set) config.changes[key] = value;
+    config.notes.push_back(measured);
+    config.notes.insert(config.notes.end(), known->second.notes.begin(), known->second.notes.end());
   }
 
   // The keys of saving behind the others, their notes behind theirs.

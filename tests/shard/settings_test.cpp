@@ -52,6 +52,7 @@ class Borrowed final : public shard::Collectives {
                                       const std::string& what) override {
     return group_.reduce_scatter(part, whole, what);
   }
+  std::chrono::nanoseconds stood() override { return group_.stood(); }
 
  private:
   shard::Collectives& group_;

@@ -35,17 +35,19 @@ constexpr const char* kStrategies[] = {"none",
                                        "checkpoint:op,save=matmul-all+attention",
                                        "checkpoint:op,save=silu+bmm"};
 
-// Of a run in which each was measured alone, so that nothing else is written in its place.
+// Of a run in which each was measured alone, so that nothing else is written in its place; on one rank, and on several.
 nlohmann::json exports(const std::string& trainer, const trainer::ExportSettings& settings) {
   nlohmann::json all = nlohmann::json::array();
-  for (const char* strategy : kStrategies) try {
-      report::Report report;
-      report.blocks = 4;
-      report.rows = {report::worked(strategy, 100, 1, report::kGiB)};
-      all.push_back({{"strategy", strategy},
-                     {"text", trainer::export_config(trainer, report.rows.front(), report, settings).text}});
-    } catch (const UsageError&) {
-    }
+  for (const char* reshard : {"", "always", "after-backward"})
+    for (const char* strategy : kStrategies) try {
+        report::Report report;
+        report.blocks = 4;
+        report.reshard = reshard;
+        report.rows = {report::worked(strategy, 100, 1, report::kGiB)};
+        all.push_back({{"strategy", strategy},
+                       {"text", trainer::export_config(trainer, report.rows.front(), report, settings).text}});
+      } catch (const UsageError&) {
+      }
   return all;
 }
 

@@ -46,6 +46,27 @@ enable_activation_offloading: true
 )");
 }
 
+TEST_CASE("what was measured on several ranks says how its parameters were sharded, in keys where there are some") {
+  Report report;
+  memtune::result::Row row = report::worked("checkpoint:full", 300, 1, report::kGiB);
+  row.measurement.ranks.resize(2);
+  report.reshard = "after-backward";
+  const auto text = [&](const std::string& trainer) { return trainer::export_config(trainer, row, report).text; };
+  CHECK(has(text("torchtune"), "\nfsdp_reshard_after_forward: false\n"));
+  CHECK(has(text("transformers"), "\nfsdp_config:\n  reshard_after_forward: false\n"));
+  CHECK(has(text("axolotl"), "\nfsdp_version: 2\n"));
+  CHECK(has(text("torchtitan"), "\nconfig.parallelism.fsdp_reshard_after_forward = \"never\"\n"));
+  CHECK(has(text("accelerate"),
+            "  fsdp_activation_checkpointing: true\n  fsdp_reshard_after_forward: false\n  fsdp_version: 2\n"));
+  CHECK(has(text("torchtune"), "# note:      measured on 2 ranks, parameters sharded with --reshard after-backward\n"));
+  CHECK(has(text("megatron"), "for which memtune knows no key of megatron"));
+  report.reshard = "never";
+  CHECK_FALSE(has(text("torchtune"), "fsdp_reshard_after_forward"));
+  report.reshard = "";
+  CHECK_FALSE(has(text("torchtune"), "fsdp_reshard_after_forward"));
+  CHECK_FALSE(has(text("torchtune"), "sharded"));
+}
+
 TEST_CASE("batch and sequence, where they are axes, go into each trainer's own keys") {
   Report report;
   memtune::result::Row row = report::worked("none", 300, 1, report::kGiB);
