@@ -78,7 +78,6 @@ void check_ranks(const TrainingSettings& training) {
   const auto refuse = [&](bool asked, const std::string& flag) {
     if (asked) throw UsageError(with + flag + " does not go with several ranks");
   };
-  refuse(training.max_grad_norm > 0, "--max-grad-norm");
   refuse(training.optimizer_in_backward, "--optimizer-in-backward");
   refuse(!training.load_in.empty(), "--load-in");
   refuse(training.pack, "--pack");

@@ -1,6 +1,6 @@
 // The rules behind findings. A rule looks at one trial and has one thing to say or none. "a step" is the time in all
 // traced steps divided by their number; "of the step" is against the measured step. Sets of time are those of
-// trace::Occupation: in, out, wait and idle share no moment, so no time is told twice.
+// trace::Occupation: in, out, collectives, wait and idle share no moment, so no time is told twice.
 #pragma once
 
 #include <optional>
@@ -83,6 +83,9 @@ std::optional<Finding> recompute_dear(const Subject& subject);
 // Occupation::idle between the first and the last device event of each step is at least 2 % of it: the host issues too
 // slowly.
 std::optional<Finding> device_idle(const Subject& subject);
+// Occupation::collectives is at least kWorthTelling: ranks exchanged what they hold, or waited for each other, while
+// nothing computed.
+std::optional<Finding> collectives_exposed(const Subject& subject);
 // The profiler dropped records.
 std::optional<Finding> records_lost(const Subject& subject);
 // The trial is marked noisy.

@@ -51,6 +51,18 @@ std::optional<Finding> device_idle(const Subject& subject) {
   return finding;
 }
 
+std::optional<Finding> collectives_exposed(const Subject& subject) {
+  const Intervals& alone = subject.occupation.collectives;
+  const double ms = subject.per_step_ms(trace::total(alone));
+  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  Finding finding =
+      subject.costs("collectives-exposed", ms,
+                    "collectives exposed " + ms_text(ms) + " a step: gathered or reduced, or waited for a rank",
+                    "more work a rank (a larger --batch), or --reshard after-backward where there is memory");
+  finding.evidence = subject.evidence(alone, trace::EventKind::collective);
+  return finding;
+}
+
 std::optional<Finding> records_lost(const Subject& subject) {
   if (subject.trace.lost_records <= 0) return {};
   const double all = static_cast<double>(subject.trace.events.size()) + static_cast<double>(subject.trace.lost_records);

@@ -16,12 +16,12 @@
 namespace memtune::optimizer {
 
 OptimizerSettings settings_of(const config::TrainingSettings& training) {
-  return {training.optimizer, training.learning_rate, training.max_grad_norm, {}};
+  return {training.optimizer, training.learning_rate, training.max_grad_norm, {}, {}};
 }
 
 void Optimizer::step(UpdateGate* gate) {
   const at::NoGradGuard no_grad;
-  if (max_grad_norm_ > 0) clip_gradients(parameters_, max_grad_norm_);
+  if (max_grad_norm_ > 0) clip_gradients(parameters_, max_grad_norm_, join_norms_);
   std::map<size_t, std::vector<size_t>> turns;
   for (size_t i = 0; i < parameters_.size(); ++i)
     if (parameters_[i].grad().defined()) turns[gate ? turn_of(i, *gate) : 0].push_back(i);
@@ -55,7 +55,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std
   throw UsageError(unknown_name("optimizer", name, config::kOptimizers));
 }
 
-void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {
+void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const JoinNorms& join) {
   constexpr double kNotZero = 1e-6;
   std::map<std::pair<at::ScalarType, int>, std::vector<at::Tensor>> groups;
   for (const at::Tensor& parameter : parameters)
@@ -69,8 +69,10 @@ void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) 
   for (const auto& [kind, gradients] : groups)
     for (const at::Tensor& norm : at::_foreach_norm(gradients, 2))
       norms.push_back(norm.to(groups.begin()->second[0].device()));
+  at::Tensor norm = norms.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(norms), 2);
+  if (join) norm = join(norm);
   if (norms.empty()) return;
-  const at::Tensor factor = (max_norm / (at::linalg_vector_norm(at::stack(norms), 2) + kNotZero)).clamp_max(1);
+  const at::Tensor factor = (max_norm / (norm + kNotZero)).clamp_max(1);
   for (const auto& [kind, gradients] : groups) at::_foreach_mul_(gradients, factor.to(gradients[0].device()));
 }
 

@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -31,11 +32,16 @@ class UpdateGate {
   virtual void await(size_t turn) = 0;
 };
 
+// Of the norm of what is here, one float32, or of nothing where there is none, that of all processes which train
+// together.
+using JoinNorms = std::function<at::Tensor(const at::Tensor&)>;
+
 struct OptimizerSettings {
   std::string name = "adamw";
   double learning_rate = 1e-4;
   double max_grad_norm = 0;                         // 0: gradients are not clipped
   std::unordered_set<const void*> embeddings = {};  // TensorImpl of tables, whose states are never of 8 bits
+  JoinNorms join_norms = {};                        // where each process has a part of the gradients
 };
 OptimizerSettings settings_of(const config::TrainingSettings& training);
 
@@ -44,6 +50,7 @@ class Optimizer {
   Optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters)
       : learning_rate_(settings.learning_rate),
         max_grad_norm_(settings.max_grad_norm),
+        join_norms_(settings.join_norms),
         parameters_(std::move(parameters)) {}
   virtual ~Optimizer() = default;
 
@@ -67,6 +74,7 @@ class Optimizer {
   virtual void update(const std::vector<size_t>& parameters) = 0;
 
   double learning_rate_, max_grad_norm_;
+  JoinNorms join_norms_;
   std::vector<at::Tensor> parameters_;
 
  private:
@@ -77,7 +85,8 @@ class Optimizer {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters);
 
 // torch.nn.utils.clip_grad_norm_ of dense gradients: scales them by max_norm / (their common 2-norm + 1e-6) where that
-// is less than 1. No host synchronisation. UsageError for a sparse one.
-void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm);
+// is less than 1. With `join` that of all processes, which all have to come. No host synchronisation. UsageError for a
+// sparse one.
+void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const JoinNorms& join = {});
 
 }  // namespace memtune::optimizer

@@ -112,6 +112,15 @@ at::Tensor ShardedParameters::of_all_ranks(int64_t number, const std::string& wh
   return all;
 }
 
+at::Tensor ShardedParameters::norm_of_all(const at::Tensor& here) {
+  const at::NoGradGuard no_grad;
+  const auto options = flats_.front().parameter->whole().options().dtype(at::kFloat);
+  const at::Tensor own = here.defined() ? here.reshape({1}).to(options) : at::zeros({1}, options);
+  const at::Tensor all = at::empty({collectives_.size()}, options);
+  collectives_.all_gather(all, own, "the gradients' norm")->wait();
+  return at::linalg_vector_norm(all, 2);
+}
+
 bool ShardedParameters::any_rank(bool here) { return of_all_ranks(here ? 1 : 0, "a question").any().item<bool>(); }
 
 // Two units of one size would be taken for each other without a word.

@@ -72,6 +72,8 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   };
   std::vector<UnitSize> unit_sizes() const;
   void set_watcher(UnitWatcher* watcher) { watcher_ = watcher; }  // null: nobody
+  // Of the norm of this rank's pieces of gradients (undefined: it has none) that of all; all of them ask.
+  at::Tensor norm_of_all(const at::Tensor& here);
   // Whether a rank says so; all of them ask, between steps.
   bool any_rank(bool here);
   int64_t gathered_now_bytes() const;  // memory of units that is there

@@ -24,6 +24,10 @@ class InterpretedRunner final : public Runner {
   device::Device& device() override { return session_.device(); }
   const NamedParameters& parameters() const override { return sharded_ ? sharded_->pieces() : session_.parameters(); }
   program::State state() const override;
+  optimizer::JoinNorms join_norms() override {
+    if (!sharded_) return {};
+    return [this](const at::Tensor& here) { return sharded_->norm_of_all(here); };
+  }
   std::unordered_set<const void*> embeddings() const override { return program::embedding_tables(session_.program()); }
   Work work() const override {
     const int passes = request_.training.accumulate;

@@ -45,6 +45,8 @@ class Runner {
   virtual const NamedParameters& parameters() const = 0;
   // What lasts from step to step; without buffers and attributes where a runner does not tell.
   virtual program::State state() const { return {parameters(), {}, {}, {}}; }
+  // Of a runner that has a part of each gradient alone.
+  virtual optimizer::JoinNorms join_norms() { return {}; }
   // The tables of embeddings among them (TensorImpl).
   virtual std::unordered_set<const void*> embeddings() const { return {}; }
   struct Work {
@@ -116,6 +118,7 @@ class Runner {
   std::unique_ptr<optimizer::Optimizer> make_optimizer(const config::TrainingSettings& training) {
     optimizer::OptimizerSettings settings = optimizer::settings_of(training);
     settings.embeddings = embeddings();
+    settings.join_norms = join_norms();
     return optimizer::make_optimizer(settings, parameter_tensors());
   }
 

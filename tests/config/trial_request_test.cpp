@@ -114,7 +114,6 @@ TEST_CASE("what several ranks do not do is refused by its flag") {
   };
   refused([](TrainingSettings& t) { t.optimizer = "adafactor"; },
           "--optimizer adafactor is not sharded; adamw and sgd are");
-  refused([](TrainingSettings& t) { t.max_grad_norm = 1; }, "--max-grad-norm does not go with several ranks");
   refused([](TrainingSettings& t) { t.optimizer_in_backward = true; },
           "--optimizer-in-backward does not go with several ranks");
   refused([](TrainingSettings& t) { t.pack = true; }, "--pack does not go with several ranks");

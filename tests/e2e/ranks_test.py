@@ -83,6 +83,24 @@ def check_joined(folder, ranks, none):
     assert len(set(none["ranks"][0]["loss"])) > 1 and none["ranks"][0]["loss"] != none["ranks"][1]["loss"]
 
 
+def check_clipped(folder):
+    """Gradients are clipped by the norm of all that the ranks have of them."""
+    def losses(name, batch, *more):
+        run = os.path.join(folder, name)
+        command = arguments(run, "--strategy", "none", "--rounds", "1", "--lr", "0.1", "--optimizer", "sgd", "--json",
+                            run + ".json", *more)
+        command[command.index("--batch") + 1] = str(batch)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with open(run + ".json") as file:
+            return json.load(file)["trials"][0]["loss"]
+
+    free = losses("free", 4)
+    one = losses("clipped1", 4, "--max-grad-norm", "0.1")
+    assert one[-1] - free[-1] > 0.01, (one, free)
+    for expected, loss in zip(one, losses("clipped2", 2, "--max-grad-norm", "0.1", "--ranks", "2")):
+        assert abs(expected - loss) < 1e-4 * expected, (one, loss)
+
+
 def check_planned(folder, reshard):
     """A budget finds a plan on paper of the sharded step, which all ranks run."""
     run = os.path.join(folder, f"planned-{reshard}")
@@ -246,7 +264,7 @@ def check_branches(folder):
 
 def check_refusals(folder):
     for more, words in ((("--optimizer", "adafactor"), "--optimizer adafactor is not sharded"),
-                        (("--max-grad-norm", "1"), "--max-grad-norm does not go with several ranks")):
+                        (("--optimizer-in-backward",), "--optimizer-in-backward does not go with several ranks")):
         command = arguments(os.path.join(folder, "refused"), "--ranks", "2", *more)
         ended = subprocess.run(command, capture_output=True, text=True)
         assert ended.returncode == 2 and words in ended.stderr, (more, ended.stderr)
@@ -262,6 +280,7 @@ def main():
             check_branches(folder)
         for ranks in (2, 4) if DEVICE == "cpu" else (2,):
             check_joined(folder, ranks, check_sweep(folder, ranks))
+        check_clipped(folder)
         check_saves(folder)
         for reshard in ("always", "after-backward", "never"):
             check_planned(folder, reshard)

@@ -405,6 +405,21 @@ TEST_CASE("gaps between kernels are the host's, what lies before the first and b
   CHECK(findings[0].evidence.end_ns == 42 * kMs);
 }
 
+TEST_CASE("collectives beside which nothing computes are told from a hundredth of the step on") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 60);
+  made.kernel(62, 100);
+  made.add(EventKind::collective, 40, 60.9);
+  CHECK(find_in(made, measured(100)).empty());
+  const uint32_t late = made.add(EventKind::collective, 60.9, 62);
+  const auto findings = find_in(made, measured(100));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule == "collectives-exposed");
+  CHECK(findings[0].ms_per_step == doctest::Approx(2));
+  CHECK(findings[0].evidence.events.front() == late);
+}
+
 TEST_CASE("doubts about the figures come last, the gravest of them first") {
   MadeUp made;
   made.step(0, 100);

@@ -145,6 +145,24 @@ TEST_CASE("in the backward each parameter is updated at once, as it would be aft
   CHECK(p.grad().defined());  // it is over
 }
 
+TEST_CASE("where processes have parts of the gradients all are clipped by the norm of all of them") {
+  const at::Tensor a = parameter(4);
+  a.mutable_grad() = at::full({4}, 3.0f);
+  at::Tensor asked;
+  clip_gradients({a}, 1, [&](const at::Tensor& here) {
+    asked = here;
+    return here + 4;  // 6 here
+  });
+  CHECK(asked.item<float>() == doctest::Approx(6));
+  CHECK(a.grad()[0].item<float>() == doctest::Approx(0.3));
+  bool came = false;
+  clip_gradients({parameter(2)}, 1, [&](const at::Tensor& here) {
+    came = !here.defined();
+    return at::ones({});
+  });
+  CHECK(came);  // the others wait for it
+}
+
 TEST_CASE("gradients are clipped to the norm of all, together, and not where it is smaller") {
   const at::Tensor a = parameter(1), b = parameter(1, at::kFloat);
   for (const double largest : {1.0, 100.0}) {
