@@ -21,9 +21,10 @@ constexpr int64_t kMostRanks = 256;  // started here
 
 void RankFlags::add_to(CLI::App& command) {
   command
-      .add_option("--ranks", ranks,
-                  "processes that train together, each on a batch of its own and a GPU, the model sharded over them "
-                  "(default: 1, or as many as torchrun, srun or mpirun started)")
+      .add_option(
+          "--ranks", ranks,
+          "processes that train together, each on a batch of its own and, on CUDA, a GPU, the model sharded over them "
+          "(default: 1, or as many as torchrun, srun or mpirun started)")
       ->type_name("N");
   offer(command.add_option("--reshard", reshard,
                            "when a block's gathered parameters are freed: " + join(config::kReshard, ", ") +
