@@ -56,7 +56,7 @@ TEST_CASE("ranks that work give one measurement, each with its own request, log 
     CHECK_MESSAGE(std::filesystem::exists(group.folder.path / name), name);
   const auto second = nlohmann::json::parse(test::slurp(group.folder.path / "request-rank1.json"));
   CHECK(second["rank"] == 1);
-  CHECK(second["trace"] == "");
+  CHECK(second["trace"] == (group.folder.path / "trace-rank1").string());
   CHECK(second["costs"] == (group.folder.path / "costs-rank1.json").string());
 }
 

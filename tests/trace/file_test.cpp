@@ -244,7 +244,7 @@ TEST_CASE("records with a right check and wrong content are damage, not a crash"
     other[at] = byte;
     return other;
   };
-  const std::string unknown_kind = changed(1, 12), unknown_track = changed(2, 1), unknown_name = changed(6, 1),
+  const std::string unknown_kind = changed(1, 13), unknown_track = changed(2, 1), unknown_name = changed(6, 1),
                     far = changed(25, '\x7f'),  // ends in 292 years
       unknown_region = changed(46, 6), unknown_pass = changed(47, 4);
   std::string unknown_value = event;
