@@ -2,12 +2,12 @@
 its bits.
 
     python bench/rank_states.py FOLDER                                 # two GPUs
-    python bench/rank_states.py FOLDER --model small --only bits       # seconds, where llama-1b's bits take minutes
     python bench/rank_states.py FOLDER --device cpu --model tiny --seq 64
 
 Costs: `memtune run --ranks 2 --save overlapped` beside the same run without saves. Bits: two ranks, one rank, and four on
 CPUs go on from each other's states with a learning rate of 0, under which a step leaves parameters as they are; what each
-saves has to be the first one's, number by number, read by torch.distributed.checkpoint.
+saves has to be the first one's, number by number, read by torch.distributed.checkpoint. The first has weights of a file,
+which the others have not: what they do not load is drawn anew. Needs transformers.
 """
 
 import argparse
@@ -27,10 +27,10 @@ from safetensors import safe_open
 HERE = Path(__file__).resolve().parent
 
 
-def run(options, folder: Path, *flags: str) -> Dict:
+def run(options, model, folder: Path, *flags: str) -> Dict:
     answer = folder.with_suffix(".json")
-    subprocess.run([*shlex.split(options.memtune), "run", "--model", options.model, "--out", str(folder), "--json",
-                    str(answer), *flags], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*shlex.split(options.memtune), "run", "--model", str(model), "--out", str(folder), "--json", str(answer),
+                    *flags], check=True, stdout=subprocess.DEVNULL)
     return json.loads(answer.read_text())
 
 
@@ -47,9 +47,11 @@ def parameters(state: Path, like: Dict[str, torch.Tensor]) -> Dict[str, torch.Te
 
 
 def costs(options):
-    size = ["--device", options.device, "--ranks", "2", "--batch", str(options.batch), "--seq", str(options.seq), "--steps", "64"]
-    never = run(options, options.folder / "never", *size)
-    saved = run(options, options.folder / "saved", *size, "--save", "overlapped", "--save-every", "30", "--keep-last", "2")
+    size = ["--device", options.device, "--ranks", "2", "--batch", str(options.batch), "--seq", str(options.seq), "--steps",
+            "64"]
+    never = run(options, options.model, options.folder / "never", *size)
+    saved = run(options, options.model, options.folder / "saved", *size, "--save", "overlapped", "--save-every", "30",
+                "--keep-last", "2")
     assert saved["loss"] == never["loss"], "saves changed the losses"
     ms = [statistics.median(answer["times_ms"][4:]) for answer in (never, saved)]
     for save in saved["saves"]:
@@ -59,28 +61,45 @@ def costs(options):
           "losses equal")
 
 
+def models(folder: Path):
+    """With weights, and without."""
+    import transformers
+    config = transformers.LlamaConfig(hidden_size=256, intermediate_size=1024, num_hidden_layers=6, num_attention_heads=4,
+                                      num_key_value_heads=2, vocab_size=4096)
+    config.save_pretrained(folder / "drawn")
+    torch.manual_seed(1)
+    transformers.LlamaForCausalLM(config).save_pretrained(folder / "weights")
+    return folder / "weights", folder / "drawn"
+
+
 def bits(options):
-    flags = ["--batch", "1", "--seq", "64", "--lr", "0", "--optimizer", "sgd", "--save", "sync", "--save-every", "2",
-             "--keep-last", "1"]
+    flags = ["--batch", "1", "--seq", "64", "--dtype", "fp32", "--lr", "0", "--optimizer", "sgd", "--save", "sync",
+             "--save-every", "2", "--keep-last", "1"]
+    weights, drawn = models(options.folder)
+    run(options, drawn, options.folder / "drawn-alone", *flags, "--device", options.device, "--ranks", "2", "--steps", "2")
     states = []
     for i, (device, ranks) in enumerate(((options.device, 2), (options.device, 1), ("cpu", 4), (options.device, 2))):
         folder = options.folder / f"on-{ranks}-{device}-{i}"
         if states:
             shutil.copytree(states[-1].parent.parent, folder)
-        run(options, folder, *flags, "--device", device, "--ranks", str(ranks), "--steps", str(2 * (i + 1)),
-            *(["--resume"] if states else []))
+        run(options, drawn if states else weights, folder, *flags, "--device", device, "--ranks", str(ranks), "--steps",
+            str(2 * (i + 1)), *(["--resume"] if states else []))
         states.append(newest(folder))
-    whole = next(states[1].glob("*.safetensors"))  # one rank's has them whole
-    with safe_open(str(whole), "pt") as file:
-        like = {name: file.get_tensor(name) for name in file.keys()
-                if not name.startswith(("optimizer.", "random.", "run."))}
-    first = parameters(states[0], like)
+    with safe_open(str(weights / "model.safetensors"), "pt") as file:
+        like = {name: file.get_tensor(name) for name in file.keys()}
+    first = {name: tensor.flatten().view(torch.uint8) for name, tensor in like.items()}
     numbers = sum(tensor.numel() for tensor in like.values())
-    for state in states[1:]:
+
+    def differing(state: Path):
         other = parameters(state, like)
-        different = [name for name in first if not torch.equal(first[name], other[name])]
+        return [name for name in first if not torch.equal(first[name], other[name])]
+
+    matrices = {name for name, tensor in like.items() if tensor.dim() > 1}  # norms begin as ones everywhere
+    assert set(differing(newest(options.folder / "drawn-alone"))) == matrices, "what is not loaded would not be seen"
+    for state in states:
+        different = differing(state)
         print(f"{state.parent.parent.name}: {len(first) - len(different)} of {len(first)} parameters, {numbers / 1e6:.0f} M "
-              f"numbers, with the first one's bits")
+              f"numbers, with the bits of the file")
         assert not different, different[:3]
 
 

@@ -9,7 +9,7 @@ with ms-swift's groups, in one run: each rank a GPU, and a batch of its own.
 Plans for the budgets are made on paper, by `memtune plan --from` of the recorded step of `none`, and run in one sweep: what
 `sweep --budget` does, without the known strategies beside each and without what it learns from a plan that ran. FOLDER gets
 the model, peers.jsonl, memtune.json, plan-N.json and plans.json. A row's time is the slowest rank's median, its peak the
-highest rank's.
+highest rank's; × none is of FSDP2's, where that was measured.
 """
 
 import argparse
@@ -34,7 +34,7 @@ GIB = 1 << 30
 PEERS = ("none", "full", "swift", "swift+full")
 STRATEGIES = ("none", "checkpoint:full", "checkpoint:full,inputs=host", "checkpoint:cheap", "offload:group",
               "offload:stream")
-COLUMNS = ("row", "by", "ms", "× FSDP2 none", "peak GiB", "collectives ms", "of it exposed", "copies hidden", "gradients",
+COLUMNS = ("row", "by", "ms", "× none", "peak GiB", "collectives ms", "of it exposed", "copies hidden", "gradients",
            "step predicted", "peak predicted")
 
 
@@ -86,7 +86,8 @@ def be_peer(name: str, options):
     try:
         row = measure_peer(name, options)
     except Exception as error:  # the other ranks may wait in a collective
-        print(json.dumps({"strategy": name, "outcome": "error", "reason": f"{type(error).__name__}: {error}"[:300]}), flush=True)
+        reason = f"{type(error).__name__}: {error}"[:300]
+        print(json.dumps({"strategy": name, "outcome": "error", "reason": reason}), flush=True)
         os._exit(1)
     if dist.get_rank() == 0:
         print(json.dumps(row), flush=True)
@@ -105,8 +106,8 @@ def measure_collectives(name: str, options) -> Dict:
     """How much of a peer's collectives is hidden: its traced steps under `memtune profile`, in a run of their own."""
     answer = options.folder / f"profile-{name}.json"
     subprocess.run(shlex.split(options.memtune) + [
-        "profile", "--json", str(answer), "--out", str(options.folder / f"profile-{name}"), "--warmup", "3", "--steps", "2", "--",
-        *peer_command(name, options)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        "profile", "--json", str(answer), "--out", str(options.folder / f"profile-{name}"), "--warmup", "3", "--steps", "2",
+        "--", *peer_command(name, options)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return json.loads(answer.read_text())["trials"][0].get("communication", {}) if answer.exists() else {}
 
 
@@ -171,7 +172,8 @@ def row(trial: Dict, by: str, none_ms: float) -> str:
     errors = (predicted.get("step_ms") and predicted["step_ms"] / ms - 1, predicted.get("peak_bytes") and peak
               and predicted["peak_bytes"] / peak - 1)
     equal = "-" if not compared.get("compared") else "equal" if compared["equal"] else f"{compared['max_abs_difference']:.1e}"
-    cells = [trial["strategy"], by, f"{ms:.1f}", f"{ms / none_ms:.3f}", text(peak and peak / GIB, "{:.2f}"), *(text(collectives.get(key), "{:.1f}") for key in ("collectives_ms", "exposed_ms")),
+    cells = [trial["strategy"], by, f"{ms:.1f}", f"{ms / none_ms:.3f}", text(peak and peak / GIB, "{:.2f}"),
+             *(text(collectives.get(key), "{:.1f}") for key in ("collectives_ms", "exposed_ms")),
              text(100 * moved["hidden"] if moved.get("out_bytes") else None, "{:.0f} %"), equal,
              *(text(error and 100 * error, "{:+.2f} %") for error in errors)]
     return "| " + " | ".join(cells) + " |"
