@@ -28,6 +28,7 @@ Offload::~Offload() { device_.synchronize_quietly(); }
 void Offload::begin_step() {
   ceiling_ = 0;
   group_ = group_wanted_ = 0;
+  groups_.clear();
   saves_ = 0;
   op_wanted_ = op_fetched_for_ = -1;
   node_ = node_served_ = nullptr;

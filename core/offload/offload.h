@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,10 @@ class Offload {
   // Under habits that count them: a tensor more was saved, whatever becomes of it.
   void count_save() { saves_ += settings_.habits.counts_all ? 1 : 0; }
   void end_block();
+  // The forward comes to that block (-1: to none), where another ends; backward is at what that block saved. Under
+  // habits, by blocks, copies back start when backward comes to a block, whether it moved anything or not.
+  void begin_block(int block);
+  void backward_in(int block);
   // Issues copies back (and reads) that come next, within the settings and without raising the peak.
   void prefetch();
   // The forward has come to its head, where memory is needed most; and to its end.
@@ -127,6 +132,7 @@ class Offload {
   size_t to_read_ = 0;                                   // order_[to_read_ - 1] is the next to be read ahead
   int group_ = 0;                                        // blocks ended in this forward
   int group_wanted_ = 0;                                 // of the value that backward is at
+  std::map<int, int> groups_;                            // by block: group_ in it
   int64_t saves_ = 0;                                    // counted for stash_saves in this forward
   int op_wanted_ = -1;                                   // whose saved tensors backward is at; -1: not there yet
   const void *node_ = nullptr, *node_served_ = nullptr;  // that asks; that the last transfer was for

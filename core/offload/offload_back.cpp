@@ -148,6 +148,14 @@ void Offload::prefetch() {
   if (!next.empty()) start();
 }
 
+void Offload::backward_in(int block) {
+  if (settings_.habits.learns || !by_blocks()) return;
+  const auto group = groups_.find(block);
+  if (group == groups_.end() || group->second >= group_wanted_) return;
+  group_wanted_ = group->second;
+  prefetch();
+}
+
 void Offload::read_ahead() {
   for (to_read_ = std::min(to_read_, order_.size()); to_read_ > 0; --to_read_) {
     const Transfer* transfer = order_[to_read_ - 1];

@@ -50,6 +50,11 @@ void Offload::end_block() {
     retire([this](const Transfer& transfer) { return transfer.group_ >= group_ - settings_.groups_in_flight; });
 }
 
+void Offload::begin_block(int block) {
+  end_block();
+  if (block >= 0) groups_[block] = group_;
+}
+
 void Offload::start_gathered() {
   const std::vector<Transfer*> gathered = std::exchange(gathered_, {});
   gathered_bytes_ = 0;
@@ -178,7 +183,11 @@ void Offload::begin_head() {
 // What has not left yet stays when there is room until it is wanted: that saves both copies their wait.
 void Offload::end_forward() {
   if (settings_.habits.stash_saves > 0) return;
-  if (!learned()) return flush();
+  if (!learned()) {
+    flush();
+    if (!settings_.habits.learns) group_wanted_ = group_;  // the head's, and loss's
+    return;
+  }
   end_block();
   std::deque<Transfer*> stash = std::exchange(stash_, {});
   for (; !stash.empty(); stash.pop_back()) {

@@ -89,7 +89,7 @@ void Executor::set_recorder(trace::Recorder* recorder) {
 
 void Executor::enter(const OpPlan& op) {
   if (op.block != block_) {
-    offload_.end_block();
+    offload_.begin_block(op.block);
     copies_.begin_block();
     block_ = op.block;
   }

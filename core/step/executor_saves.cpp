@@ -113,6 +113,7 @@ at::Tensor Executor::unpack(const SavedTensor& saved) {
   const ValueKey key = saved.key();
   if (trace_) trace_->used(key, saved.block());
   if (costs_) costs_->asked(saved);
+  offload_.backward_in(saved.block());
   at::Tensor tensor = saved.stays() ? saved.tensor() : bytes_of(saved, key);
   if (costs_) costs_->handed(saved);
   return tensor;

@@ -16,15 +16,17 @@ struct LazyDevice : tests::QueueDevice {
 };
 
 struct Engine {
-  explicit Engine(const config::Habits& habits, bool side_stream = true)
-      : tier(device, 4096, 0, nullptr), offload(device, settings(habits, side_stream), tier) {
+  explicit Engine(const config::Habits& habits, bool side_stream = true,
+                  config::Schedule schedule = config::Schedule::value)
+      : tier(device, 4096, 0, nullptr), offload(device, settings(habits, side_stream, schedule), tier) {
     offload.begin_step();
   }
 
-  static config::TransferSettings settings(const config::Habits& habits, bool side_stream) {
+  static config::TransferSettings settings(const config::Habits& habits, bool side_stream, config::Schedule schedule) {
     config::TransferSettings result;
     result.min_bytes = 0;
     result.side_stream = side_stream;
+    result.schedule = schedule;
     result.habits = habits;
     return result;
   }
@@ -138,6 +140,31 @@ TEST_CASE("without any ahead each comes when it is asked for, also in a step tha
   CHECK(engine.offload.counters().in_bytes == 1024);
   engine.ask(1);
   CHECK(engine.offload.counters().in_bytes == 2 * 1024);
+}
+
+TEST_CASE("by blocks, nothing comes back in the head's backward, and one block ahead of the one that backward is in") {
+  Engine engine({.learns = false}, /*side_stream=*/true, config::Schedule::block);
+  for (int block = 0; block < 5; ++block) {  // of which the last keeps everything
+    engine.offload.begin_block(block);
+    if (block < 4) engine.send(block);
+  }
+  engine.offload.begin_block(-1);
+  engine.offload.begin_head();
+  engine.offload.end_forward();
+  const auto back = [&] { return engine.offload.counters().in_bytes / 1024; };
+  engine.offload.backward_in(-1);
+  engine.offload.prefetch();
+  CHECK(back() == 0);
+  engine.offload.backward_in(4);
+  CHECK(back() == 1);
+  engine.offload.backward_in(4);
+  CHECK(back() == 1);
+  engine.offload.backward_in(3);
+  CHECK(back() == 2);
+  engine.ask(3);
+  CHECK(back() == 2);
+  engine.ask(2);
+  CHECK(back() == 3);
 }
 
 }  // namespace
