@@ -1,6 +1,7 @@
 #include "core/profiler/doctor.h"
 
 #include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <torch/headeronly/version.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int kCudaVersion = 13000;    // that LibTorch was built for
 constexpr double kSlowLinkGbPerS = 8;  // a PCIe 3 slot with 8 lanes
+constexpr double kOwnLinkShare = 0.9;  // of its rate, while others copy: it shares nothing with them
 constexpr int64_t kLittleTempBytes = 10240 * kMiB;
 
 // What it costs to be without CUDA; `lack` is fail when a CUDA device was asked for.
@@ -99,6 +101,7 @@ bool has_copy(const trace::Trace& trace, int64_t bytes) {
   return false;
 }
 
+constexpr const char* kLinksTogether = "links together";
 constexpr const char* kNoOtherProfiler = "run outside other profilers and debuggers";
 
 std::string profiler_name(const device::Device& device) { return device.emulated() ? "profiler" : "CUPTI"; }
@@ -137,6 +140,17 @@ Check check_link(device::Device& device) {
   return {"link", Status::warn, rates + ": offloading will be slow", "check the slot's width (nvidia-smi -q)"};
 }
 
+Check measure_links_together() {
+  const auto made = device::make_all_cuda_devices();
+  std::vector<device::Device*> devices;
+  std::vector<Link> alone;
+  for (const auto& device : made) {
+    devices.push_back(device.get());
+    alone.push_back(probe_links_together(std::span(devices).last(1)).front());
+  }
+  return check_links_together(alone, probe_links_together(devices));
+}
+
 Check check_temp_folder() {
   const char* variable = std::getenv("TMPDIR");
   const std::filesystem::path path = variable && *variable ? variable : "/tmp";
@@ -153,13 +167,15 @@ Check check_temp_folder() {
 
 // Runs one check; what it throws is its result.
 template <class Run>
-Check attempt(const std::string& name, const std::string& fix, Run run) {
+Check attempt(const std::string& name, const std::string& fix, Run run, Status thrown = Status::fail) {
   try {
     return run();
   } catch (const UsageError&) {
     throw;
+  } catch (const c10::Error& error) {
+    return {name, thrown, error.what_without_backtrace(), fix};
   } catch (const std::exception& error) {
-    return {name, Status::fail, error.what(), fix};
+    return {name, thrown, error.what(), fix};
   }
 }
 
@@ -176,6 +192,22 @@ std::string driver_release() {
 }
 
 std::string to_string(Status status) { return status == Status::ok ? "ok" : status == Status::warn ? "warn" : "fail"; }
+
+Check check_links_together(std::span<const Link> alone, std::span<const Link> together) {
+  std::string rates;
+  bool shared = false;
+  for (size_t i = 0; i < alone.size(); ++i) {
+    const Link &own = alone[i], &among = together[i];
+    shared = shared || among.out_gb_per_s < kOwnLinkShare * own.out_gb_per_s ||
+             among.in_gb_per_s < kOwnLinkShare * own.in_gb_per_s;
+    rates += (i == 0 ? "cuda:" : "; cuda:") + std::to_string(i) + " " + decimal(among.out_gb_per_s) + " of " +
+             decimal(own.out_gb_per_s) + " GB/s out, " + decimal(among.in_gb_per_s) + " of " +
+             decimal(own.in_gb_per_s) + " in";
+  }
+  if (!shared) return {kLinksTogether, Status::ok, rates, ""};
+  return {kLinksTogether, Status::warn, rates + ": ranks that offload at once get that much each",
+          "for --ranks, have CUDA_VISIBLE_DEVICES name GPUs that share no switch or socket (nvidia-smi topo -m)"};
+}
 
 std::vector<Check> run_doctor(const std::string& name) {
   const bool on_cpu = name == "cpu";
@@ -195,6 +227,9 @@ std::vector<Check> run_doctor(const std::string& name) {
                                [&] { return check_pinned(*device, bytes); }));
     }
     checks.push_back(attempt("link", "", [&] { return check_link(*device); }));
+    if (!on_cpu && device::count_cuda_devices() > 1) {
+      checks.push_back(attempt(kLinksTogether, "stop what uses the other GPUs", measure_links_together, Status::warn));
+    }
   }
   checks.push_back(attempt("temporary folder", "set TMPDIR to a folder that can be written into",
                            [] { return check_temp_folder(); }));

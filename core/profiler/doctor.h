@@ -1,8 +1,11 @@
 // What this machine and this build can do for trials, by trying it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
+
+#include "core/profiler/profiler.h"
 
 namespace memtune::profiler {
 
@@ -19,6 +22,10 @@ struct Check {
 // `device` as make_device takes it. Never throws for a lack: that is a check that failed. UsageError for an unknown
 // name.
 std::vector<Check> run_doctor(const std::string& device);
+
+// Of cuda:0, cuda:1 and so on: what each link carries alone, and while all of them copy. A warning where one carries
+// less than nine tenths then.
+Check check_links_together(std::span<const Link> alone, std::span<const Link> together);
 
 // "580.65.06" of the kernel's module; "" without one.
 std::string driver_release();

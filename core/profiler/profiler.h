@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/device/device.h"
@@ -35,5 +36,10 @@ struct Link {
   double out_gb_per_s = 0, in_gb_per_s = 0;
 };
 Link probe_link(device::Device& device);
+
+// What each link carries while all of them copy, first out, then in, for a third of a second each way: a thread and 64
+// MiB of page-locked and of device memory a device. Of one device: what it carries alone, measured alike. Throws what
+// the first of them that failed threw, when all threads have ended.
+std::vector<Link> probe_links_together(std::span<device::Device* const> devices);
 
 }  // namespace memtune::profiler

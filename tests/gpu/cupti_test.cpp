@@ -148,3 +148,22 @@ TEST_CASE("the link is probed in both directions, and the doctor finds nothing m
     CHECK(check.status != profiler::Status::fail);
   }
 }
+
+TEST_CASE("all GPUs copy at once, and the calling thread's current one stays") {
+  const auto device = make_device("cuda");
+  const auto made = device::make_all_cuda_devices();
+  CHECK(made.size() == static_cast<size_t>(device::count_cuda_devices()));
+  std::vector<device::Device*> devices;
+  for (const auto& each : made) {
+    CHECK(each->index() == static_cast<int>(devices.size()));
+    devices.push_back(each.get());
+  }
+  const auto links = profiler::probe_links_together(devices);
+  REQUIRE(links.size() == made.size());
+  for (const auto& link : links) {
+    MESSAGE(link.out_gb_per_s << " GB/s out, " << link.in_gb_per_s << " GB/s in");
+    CHECK(link.out_gb_per_s > 1);
+    CHECK(link.in_gb_per_s > 1);
+  }
+  CHECK(at::ones({1}, at::kCUDA).device() == torch_device(*device));
+}

@@ -31,6 +31,7 @@ TEST_CASE("on the CPU everything that trials need works") {
     CHECK(check->fix.empty());
   }
   CHECK(find(checks, "LibTorch")->detail.rfind("2.11.", 0) == 0);
+  CHECK(find(checks, "links together") == nullptr);
 }
 
 TEST_CASE("what is missing never fails a CPU check, but has a cost and a way out") {
@@ -58,4 +59,36 @@ TEST_CASE("a temporary folder that is absent or takes nothing is told in words, 
   CHECK(refusing.detail.starts_with("nothing can be written into /proc: "));
   ::unsetenv("TMPDIR");
   CHECK(find(run_doctor("cpu"), "temporary folder")->detail.starts_with("/tmp has "));
+}
+
+TEST_CASE("the doctor tells what each link carries beside the others, of what it carries alone") {
+  const Link alone[] = {{54.5, 54.7}, {54.44, 54.61}}, together[] = {{54.1, 54.7}, {54.4, 55}};
+  const Check check = check_links_together(alone, together);
+  CHECK(check.name == "links together");
+  CHECK(check.status == Status::ok);
+  CHECK(check.detail == "cuda:0 54.1 of 54.5 GB/s out, 54.7 of 54.7 in; cuda:1 54.4 of 54.4 GB/s out, 55.0 of 54.6 in");
+  CHECK(check.fix.empty());
+}
+
+TEST_CASE("the doctor warns where links share a way to the host, and says what ranks then get") {
+  const Link alone[] = {{54.5, 54.7}, {54.5, 54.7}}, together[] = {{27.1, 28}, {27.3, 27.9}};
+  const Check check = check_links_together(alone, together);
+  CHECK(check.status == Status::warn);
+  CHECK(check.detail ==
+        "cuda:0 27.1 of 54.5 GB/s out, 28.0 of 54.7 in; cuda:1 27.3 of 54.5 GB/s out, 27.9 of 54.7 in: "
+        "ranks that offload at once get that much each");
+  CHECK_FALSE(check.fix.empty());
+}
+
+TEST_CASE("nine tenths of what a link carries alone are enough for the doctor, on every GPU and both ways") {
+  const Link alone[] = {{50, 50}, {50, 50}};
+  const auto status = [&](Link first, Link second) {
+    const Link together[] = {first, second};
+    return check_links_together(alone, together).status;
+  };
+  CHECK(status({45, 45}, {45, 45}) == Status::ok);
+  CHECK(status({44.9, 45}, {45, 45}) == Status::warn);
+  CHECK(status({45, 44.9}, {45, 45}) == Status::warn);
+  CHECK(status({45, 45}, {44.9, 45}) == Status::warn);
+  CHECK(status({45, 45}, {45, 44.9}) == Status::warn);
 }

@@ -1,5 +1,8 @@
 #include "core/device/torch/make_device.h"
 
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/DeviceGuard.h>
+
 #include <mutex>
 
 #include "core/base/error.h"
@@ -26,10 +29,10 @@ int parse_device(const std::string& name) {
   throw UsageError(unknown_name("device", name, known));
 }
 
-std::unique_ptr<Device> make_cuda_device(int index) {
-  using Make = Device* (*)(int);
-  return std::unique_ptr<Device>(reinterpret_cast<Make>(cuda_symbol("memtune_make_cuda_device"))(index));
-}
+using MakeCuda = Device* (*)(int);
+MakeCuda cuda_maker() { return reinterpret_cast<MakeCuda>(cuda_symbol("memtune_make_cuda_device")); }
+
+std::unique_ptr<Device> make_cuda_device(int index) { return std::unique_ptr<Device>(cuda_maker()(index)); }
 
 }  // namespace
 
@@ -51,6 +54,20 @@ std::unique_ptr<Device> make_device(const std::string& name) {
   }
   decided = full;
   return device;
+}
+
+int count_cuda_devices() {
+  cuda_maker();  // LibTorch is asked behind it
+  return at::detail::getCUDAHooks().deviceCount();
+}
+
+std::vector<std::unique_ptr<Device>> make_all_cuda_devices() {
+  std::vector<std::unique_ptr<Device>> devices;
+  const int count = count_cuda_devices();
+  if (count == 0) return devices;
+  const c10::DeviceGuard current{c10::Device(c10::kCUDA)};  // making one changes it
+  for (int index = 0; index < count; ++index) devices.push_back(make_cuda_device(index));
+  return devices;
 }
 
 }  // namespace memtune::device

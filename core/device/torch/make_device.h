@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/device/device.h"
 
@@ -11,5 +12,11 @@ namespace memtune::device {
 // what is missing) when there is no such device. On CPU this installs the counting allocator: call it before any tensor
 // is made.
 std::unique_ptr<Device> make_device(const std::string& name);
+
+// Those that the process may see. DeviceError without the CUDA module.
+int count_cuda_devices();
+// All of them, by index, to measure what they share: beside make_device's, which stays the one that the process uses
+// and the calling thread's current one. DeviceError when one cannot be had.
+std::vector<std::unique_ptr<Device>> make_all_cuda_devices();
 
 }  // namespace memtune::device

@@ -1,0 +1,106 @@
+// Ranks that offload at once are told what each link then carries: all must copy at once, and none may wait for one
+// that failed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/profiler/profiler.h"
+#include "tests/support/cpu_device.h"
+#include "tests/support/queue_device.h"
+
+using namespace memtune;
+using device::Direction;
+using device::Stream;
+using profiler::probe_links_together;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr double kBytes = 16 << 20;  // of a copy
+
+std::atomic<int> copying;
+
+// Its copies take a known time and move nothing.
+struct SlowDevice final : tests::QueueDevice {
+  SlowDevice() : QueueDevice(Compute::queued) { copying = 0; }
+  std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool pinned) override {
+    std::this_thread::sleep_for(late);
+    host_pinned = pinned;
+    return QueueDevice::allocate_host(bytes, pinned);
+  }
+  void copy(void*, const void*, int64_t bytes, Direction direction, Stream stream) override {
+    if (direction == fails) throw DeviceError("the link is gone");
+    if (bytes != int64_t(kBytes) || stream != (direction == Direction::to_host ? Stream::out : Stream::in)) odd = true;
+    enqueue(stream, [this, direction] {
+      most_copying = std::max(most_copying, ++copying);
+      std::this_thread::sleep_for(direction == Direction::to_host ? out : in);
+      --copying;
+    });
+  }
+  milliseconds out{2}, in{2}, late{0};
+  std::optional<Direction> fails;
+  bool host_pinned = false, odd = false;
+  int most_copying = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the links of two emulated devices carry something both ways at once, and no memory is left behind") {
+  device::CpuDevice first(tests::no_tensors()), second(tests::no_tensors());
+  device::Device* const devices[] = {&first, &second};
+  const int64_t before = first.memory().allocated;
+  const auto links = probe_links_together(devices);
+  REQUIRE(links.size() == 2);
+  for (const auto& link : links) {
+    CHECK(link.out_gb_per_s > 0.05);
+    CHECK(link.in_gb_per_s > 0.05);
+  }
+  CHECK(first.memory().allocated == before);
+  CHECK(probe_links_together({}).empty());
+}
+
+TEST_CASE("each link's rate is its own bytes in its own time, by direction") {
+  SlowDevice quick, slow;
+  slow.out = milliseconds(10);
+  slow.in = milliseconds(20);
+  device::Device* const devices[] = {&quick, &slow};
+  const auto links = probe_links_together(devices);
+  REQUIRE(links.size() == 2);
+  const double rates[] = {links[0].out_gb_per_s, links[0].in_gb_per_s, links[1].out_gb_per_s, links[1].in_gb_per_s};
+  const double ms[] = {2, 2, 10, 20};
+  for (size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CHECK(rates[i] <= kBytes / (ms[i] * 1e6));  // nothing sleeps shorter than it was told to
+    CHECK(rates[i] > kBytes / (ms[i] * 1e6) / 4);
+  }
+  for (SlowDevice* device : {&quick, &slow}) {
+    CHECK(device->host_pinned);
+    CHECK_FALSE(device->odd);
+    CHECK(device->idle(Stream::out));
+    CHECK(device->idle(Stream::in));
+  }
+}
+
+TEST_CASE("links are measured while all of them copy, however late one comes") {
+  SlowDevice first, late;
+  late.late = milliseconds(250);
+  device::Device* const devices[] = {&first, &late};
+  probe_links_together(devices);
+  CHECK(std::max(first.most_copying, late.most_copying) == 2);
+}
+
+TEST_CASE("a link that fails is told when the others are done, which do not wait for it") {
+  for (const Direction direction : {Direction::to_host, Direction::to_device}) {
+    SlowDevice failing, sound;
+    failing.fails = direction;
+    device::Device* const devices[] = {&sound, &failing};
+    CHECK_THROWS_WITH_AS(probe_links_together(devices), "the link is gone", DeviceError);
+    CHECK(sound.most_copying > 0);
+    CHECK(copying == 0);
+  }
+}
