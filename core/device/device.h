@@ -5,9 +5,7 @@
 // copies overlap and misordered ones go wrong for real. Free of LibTorch; torch/ and cuda/ are the parts that are not.
 //
 // Thread: everything is called from the thread that trains, except that a HostSlab may be freed anywhere
-// and an Event waited for anywhere. Devices share nothing that is not safe from any thread: each may have a thread of
-// its own, on which it is LibTorch's current device. Whatever says nothing else throws DeviceError when the device
-// fails.
+// and an Event waited for anywhere. Whatever says nothing else throws DeviceError when the device fails.
 #pragma once
 
 #include <cstdint>

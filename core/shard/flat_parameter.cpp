@@ -79,6 +79,7 @@ void FlatParameter::allocate() {
 at::Tensor FlatParameter::take_gradients() {
   const at::NoGradGuard no_grad;
   at::Tensor row = at::empty({elements_}, whole_.options());  // between parameters whatever is there: no piece has it
+  std::vector<at::Tensor> places, gradients;
   for (const Member& member : members_) {
     at::Tensor& gradient = member.tensor.mutable_grad();
     if (!gradient.defined()) {
@@ -88,9 +89,12 @@ at::Tensor FlatParameter::take_gradients() {
     if (gradient.layout() != at::kStrided)
       throw UsageError("the gradient of '" + member.name +
                        "' is sparse, and sharded ones are dense: make it dense (embeddings: sparse=False)");
-    within(row, member).copy_(gradient);
+    places.push_back(within(row, member));
+    gradients.push_back(std::move(gradient));
     gradient.reset();
   }
+  // One by one they would be the driver's copies, which queue behind those of offload.
+  if (!places.empty()) at::_foreach_copy_(places, gradients);
   return row;
 }
 

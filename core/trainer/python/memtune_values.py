@@ -172,7 +172,7 @@ class Value:
     # [eager]
     def overwrite(self) -> None:
         """Somebody is about to write into the storage: who needs what is in it finds that elsewhere."""
-        # [moves]
+        # [eager moves]
         if self.memory is not None:
             return self.leave()
         # [eager]
