@@ -51,8 +51,7 @@ double LoadedSteps::copy_slowdown() {
   step_beside_copies();
   std::vector<double> longer;
   double spent_ms = 0;
-  // As many on each rank, for a step is one of all.
-  for (int i = 0; i < kMostLoadedSteps && (i < kLeastLoadedSteps || runner_.any_rank(spent_ms < kLoadedMs)); ++i) {
+  for (int i = 0; i < kMostLoadedSteps && (i < kLeastLoadedSteps || spent_ms < kLoadedMs); ++i) {
     const double plain = step_(), loaded = step_beside_copies();
     longer.push_back(loaded - plain);
     spent_ms += plain + loaded;

@@ -22,8 +22,8 @@ class LoadedSteps {
   static std::unique_ptr<profiler::LinkLoad> make_copies(device::Device& device, const profiler::Link& link,
                                                          double step_ms);
 
-  // How much longer compute takes for a ms of copies beside it, in ms: steps with and without copies take turns. 0 on a
-  // device that is played.
+  // How much longer compute takes for a ms of copies beside it, in ms: steps of one rank with and without copies take
+  // turns. 0 on a device that is played.
   double copy_slowdown();
 
   // What the disk of `training.scratch` does beside steps and, on a device, their copies. What cannot be written to is
