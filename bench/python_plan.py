@@ -142,7 +142,6 @@ def rows(options, files: List[str]) -> List[Row]:
             data = copy.deepcopy(first)
             more = int(budget * GIB) - first["peak_bytes"]
             data["compile"]["left_bytes"] = max(0, data["compile"]["left_bytes"] + more)
-            data["peak_bytes"] = int(budget * GIB)
             data["min_bytes"] = data["min_bytes"] if options.device == "cuda" else 0  # so that a tiny model moves some
             result.append(Row(f"compiled at {budget:.4g}", lambda m, data=data: planned(compiled, data, m), True,
                               budget))

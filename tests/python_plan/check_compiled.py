@@ -61,33 +61,6 @@ def check_choice():
         assert choose(600, 150, 150)[1] == 200
 
 
-def check_room_to_spare():
-    """What whole steps, optimizer and all, need less than the plan's peak, stays: not before two of them, and no longer
-    once a step takes more than the plan's peak."""
-    model = Decoder(p=0.0, n=4)
-    torch._dynamo.reset()
-    plan = data(4, "keep keep", compile={"left_bytes": 1 << 16, "hidden_bytes": 1 << 30}, peak_bytes=1 << 20)
-    with applied(mp, model, plan) as run:
-        peak, spare, moved = 0, 1 << 14, []
-        run.streams.peak = lambda: peak
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        for i in range(8):
-            peak = (1 << 20) - spare if i < 5 else (1 << 20) + 1
-            before = run.streams.moved_bytes
-            step(model, lambda m: m(plans.tokens()))
-            moved.append(run.streams.moved_bytes - before)
-            if i % 2 == 1 or i > 3:
-                optimizer.step()
-    saved = moved[0]  # all of it, before anything is known
-    less = saved - (1 << 16)
-    assert all(less <= m < less + (1 << 14) for m in moved[1:4]), moved
-    assert moved[4] <= moved[3] - (1 << 13) and moved[4] >= less - spare, moved
-    assert moved[5:] == moved[1:4], moved
-    step(model, lambda m: m(plans.tokens()))
-    optimizer.step()
-    assert sum(run.steps.values()) == 6  # nobody counts behind remove()
-
-
 class Masked(nn.Module):
     """Saves a mask that all blocks share; its second part is a graph of its own where it `breaks`."""
 

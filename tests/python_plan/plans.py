@@ -67,7 +67,7 @@ def data(blocks, others, path="layers", ops=None, **fields):
     return {"name": "test", "path": path, "blocks": blocks, "parameters": 0, "input": "host", "regions": "",
             "treatments": [{"blocks": list(range(blocks)), "others": others, "ops": ops or {}}],
             "min_bytes": 0, "saved_min_bytes": 0, "stash_bytes": 1 << 16, "prefetch_blocks": 1,
-            "compile": {"left_bytes": 0, "hidden_bytes": 1 << 30}, "peak_bytes": 0, **fields}
+            "compile": {"left_bytes": 0, "hidden_bytes": 1 << 30}, **fields}
 
 
 class Attention(nn.Module):

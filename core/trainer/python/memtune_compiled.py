@@ -38,8 +38,7 @@ class Plan(memtune_plan.Plan):
     def choose(self, sizes: dict[tuple[int, int], int]) -> tuple[set[tuple[int, int]], float]:
         """What moves, and bytes that are waited for: copies that the forward does not hide. From the first block on, so
         that copies have ended with the last one; of each the narrow values first: wide ones hold others up."""
-        left = self.plan["compile"]["left_bytes"] + (self.spare or 0)
-        last, over = len(self.blocks) - 1, sum(sizes.values()) - left
+        last, over = len(self.blocks) - 1, sum(sizes.values()) - self.plan["compile"]["left_bytes"]
         room, moved, moves = self.plan["compile"]["hidden_bytes"] / len(self.blocks), Counter(), set()
 
         def waited() -> float:
@@ -64,15 +63,6 @@ class Plan(memtune_plan.Plan):
                     over -= sizes[key]
             allowed = max(2 * allowed, room / 4, 1.0)
         return moves, waited() + max(over, 0)
-
-    def fit(self) -> None:
-        """What whole steps did not need of the plan's peak stays on the device too; where one then takes more, it does
-        so no longer."""
-        spare = self.plan["peak_bytes"] - self.streams.peak()
-        if self.spare is None and max(self.steps.values(), default=0) > 1:  # with the optimizer's states
-            self.spare = max(0, spare)
-        elif self.spare and spare < 0:
-            self.spare = 0
 
     def choose_place(self, t: Tensor) -> None:
         if self.find(t) is None and storage_of(t) not in self.fixed:  # and no stand-in of the compiler

@@ -37,8 +37,6 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 # [eager]
 from torch.overrides import TorchFunctionMode
-# [compiled]
-from torch.optim.optimizer import register_optimizer_step_post_hook
 # [end]
 
 # --- data: written by memtune export ----------------------------------------------------------------------------------
@@ -91,9 +89,6 @@ class Plan:
         self.sizes: dict[tuple[int, int], int] = {}  # of what a forward saves, by block and number
         self.moves: set[tuple[int, int]] | None = None  # of these; None: all
         self.compiled: tuple[list[int], list[int]] = [], []  # sizes, and shared ones, by the block's graphs before
-        self.spare: int | None = None  # bytes of the plan's peak that steps do not need; None: not known yet
-        self.steps = Counter[int]()  # by optimizer
-        self.undo.append(register_optimizer_step_post_hook(lambda o, *_: self.steps.update([id(o)])).remove)
         name, run = "_compiled_call_impl", self.forward
         # [end]
         for index, block in enumerate(self.blocks):
@@ -163,7 +158,6 @@ class Plan:
         block, self.compiled = self.blocks[index], ([], [])
         self.fixed = {storage_of(t) for t in [*block.parameters(), *block.buffers()] if is_plain(t)}
         if index == 0 and self.sizes:
-            self.fit()
             self.moves, self.sizes = self.choose(self.sizes)[0], {}
         # [end]
 

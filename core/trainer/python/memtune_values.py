@@ -81,12 +81,6 @@ class Streams:
             target.copy_(source, non_blocking=True)
         return stream.record_event()
 
-        # [compiled]
-    def peak(self) -> float:
-        """Bytes that tensors have held on the device at most."""
-        return torch.cuda.max_memory_allocated(self.device) if self.cuda else float("inf")
-
-        # [moves]
     def wait(self, event: Any) -> None:
         """The compute stream waits, not the host."""
         if event is not None:
