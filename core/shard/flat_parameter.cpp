@@ -93,7 +93,7 @@ at::Tensor FlatParameter::take_gradients() {
     gradients.push_back(std::move(gradient));
     gradient.reset();
   }
-  // One by one they would be the driver's copies, which queue behind those of offload.
+  // In one kernel, where one by one they would be a copy of the driver's each.
   if (!places.empty()) at::_foreach_copy_(places, gradients);
   return row;
 }

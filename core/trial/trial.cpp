@@ -159,7 +159,7 @@ class Trial {
       frames_.phase(phase_, 0, 0);
       return step();
     });
-    // Collectives stand behind copies that are all enqueued at once, as those of no plan are.
+    // Copies that are all enqueued at once, as no plan's are, hold a sharded step up far more than a plan's do.
     if (!costs->sharded()) costs->copy_slowdown = loaded.copy_slowdown();
     loaded.measure_disk(request_.training, *costs);
     write_file(request_.costs, nlohmann::json(*costs).dump() + "\n");
