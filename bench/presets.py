@@ -47,8 +47,8 @@ def measure(options) -> None:
     wanted = {"none": 0, **dict.fromkeys(options.preset)}
     run([options.memtune, "sweep", "--model", str(folder / "model.pt"),
          "--inputs", str(folder / "inputs.safetensors"), "--loss", "next_token",
-         "--device", options.device, "--warmup", "4", "--steps", str(options.steps), "--out",
-         str(folder / "run-presets"), "--json", str(folder / "presets.json"),
+         "--device", options.device, "--warmup", "4", "--steps", str(options.steps), "--rounds", str(options.rounds),
+         "--out", str(folder / "run-presets"), "--json", str(folder / "presets.json"),
          *(word for preset in wanted for word in ("--strategy", preset))], options)
     run([*eager, "--weights", str(folder / "model.pt"), *size, "--steps", str(options.steps), "--json",
          str(folder / "engines.jsonl"), "--strategy", *(PRESETS[preset] for preset in options.preset)], options,
@@ -78,8 +78,9 @@ def row(preset: str, ours: Optional[Dict], theirs: Optional[Dict]) -> Dict:
 
 
 def table(folder: Path, presets: List[str]) -> int:
-    ours = {trial["strategy"]: trial for trial in json.loads((folder / "presets.json").read_text())["trials"]}
-    lines = (folder / "engines.jsonl").read_text().splitlines()
+    answer, engines = folder / "presets.json", folder / "engines.jsonl"
+    ours = {trial["strategy"]: trial for trial in json.loads(answer.read_text())["trials"]} if answer.exists() else {}
+    lines = engines.read_text().splitlines() if engines.exists() else []
     theirs = {trial["strategy"]: trial for trial in map(json.loads, lines)}
     rows = [row(preset, ours.get(preset), theirs.get(PRESETS[preset])) for preset in presets]
     print("| preset | engine | engine ms | preset ms | step | engine GiB | preset GiB | peak | |\n" + "|---" * 9 + "|")
@@ -100,6 +101,7 @@ def parse_arguments():
                    help=f"of {', '.join(PRESETS)}; default: all")
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     p.add_argument("--steps", type=int, default=int(os.environ.get("STEPS", 8)))
+    p.add_argument("--rounds", type=int, default=1, help="of the presets")
     p.add_argument("--dry-run", action="store_true", help="say what would be run")
     p.add_argument("--table", action="store_true", help="only print the table of what lies in the folder")
     return p.parse_args()

@@ -59,7 +59,9 @@ def main():
     options = parser.parse_args()
 
     folder = options.folder
-    (folder / "model").mkdir(parents=True)  # a run of before is not measured on
+    if folder.exists():
+        raise SystemExit(f"{folder} is there already: a run of before is not measured on")
+    (folder / "model").mkdir(parents=True)
     (folder / "model" / "config.json").write_text(json.dumps(LLAMA | SIZES[options.device]))
     none = sweep(options, folder / "none", "--strategy", "none", "--rounds", "1")["none"]
     costs, = (folder / "none" / "trials").glob("*/costs.json")
