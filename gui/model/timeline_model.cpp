@@ -85,12 +85,27 @@ void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineM
   model.row_of_event.resize(trace.events.size());
   for (const uint32_t track : tracks) {
     if (rows[track].empty()) continue;
-    const std::string rank = ranks ? "rank " + std::to_string(trace.tracks[track].rank) + ": " : "";
-    model.lanes.push_back({rank + shown_name(trace.tracks[track]), track, model.rows.size(), rows[track].size()});
+    const int32_t rank = ranks ? trace.tracks[track].rank : -1;
+    const std::string whose = ranks ? "rank " + std::to_string(rank) + ": " : "";
+    model.lanes.push_back(
+        {whose + shown_name(trace.tracks[track]), track, model.rows.size(), rows[track].size(), rank});
     for (SpanRow& row : rows[track]) {
       for (const uint32_t index : row.events) model.row_of_event[index] = static_cast<uint32_t>(model.rows.size());
       model.rows.push_back(std::move(row));
     }
+  }
+}
+
+// Of each rank one lane stays while it is folded.
+void choose_staying(const Trace& trace, std::vector<Lane>& lanes) {
+  const auto computes = [&](const Lane& lane) { return trace.tracks[lane.track].role == trace::TrackRole::compute; };
+  for (auto first = lanes.begin(); first != lanes.end();) {
+    const auto end = std::find_if(first, lanes.end(), [&](const Lane& lane) { return lane.rank != first->rank; });
+    const auto compute = std::find_if(first, end, computes);
+    const auto staying = compute != end ? compute : first;
+    if (first->rank >= 0)
+      for (auto lane = first; lane != end; ++lane) lane->stays = lane == staying;
+    first = end;
   }
 }
 
@@ -126,9 +141,24 @@ TimelineModel make_timeline(const Trace& trace) {
   const std::vector<uint32_t> order = in_order_of_time(trace);
   model.whole = whole_of(trace, order);
   add_lanes(trace, order, model);
+  choose_staying(trace, model.lanes);
   index_values(trace, order, model);
   model.memory = make_memory(trace);
   return model;
+}
+
+std::set<int32_t> ranks_of(const TimelineModel& model) {
+  std::set<int32_t> ranks;
+  for (const Lane& lane : model.lanes)
+    if (lane.rank >= 0) ranks.insert(lane.rank);
+  return ranks;
+}
+
+std::set<int32_t> folded_at_first(const TimelineModel& model) {
+  std::set<int32_t> ranks = ranks_of(model);
+  if (ranks.size() <= 2) return {};
+  ranks.erase(ranks.begin());
+  return ranks;
 }
 
 }  // namespace memtune::gui

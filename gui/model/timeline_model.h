@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ struct Lane {
   std::string name;  // for people: "copies out (20)"
   uint32_t track = 0;
   size_t first_row = 0,
-         rows = 0;  // in TimelineModel::rows; the second row holds what lies inside the first's, and so on
+         rows = 0;    // in TimelineModel::rows; the second row holds what lies inside the first's, and so on
+  int32_t rank = -1;  // whose it is, where ranks trained together
+  bool stays = true;  // also while its rank is folded: the first of compute, or of all where nothing computed
 };
 
 struct TimelineModel {
@@ -37,5 +40,12 @@ struct TimelineModel {
   std::vector<uint32_t> value_events, value_first;
 };
 TimelineModel make_timeline(const trace::Trace& trace);
+
+// Ranks whose lanes are folded until a person asks for them: of more than two all but the first.
+std::set<int32_t> folded_at_first(const TimelineModel& model);
+std::set<int32_t> ranks_of(const TimelineModel& model);
+inline bool shown(const Lane& lane, const std::set<int32_t>& folded) {
+  return lane.stays || !folded.contains(lane.rank);
+}
 
 }  // namespace memtune::gui

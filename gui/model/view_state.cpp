@@ -51,6 +51,10 @@ void ViewState::mark(int64_t time_ns) {
   marks.push_back(time_ns);
 }
 
+void ViewState::fold_or_unfold(int32_t rank) {
+  if (folded.erase(rank) == 0) folded.insert(rank);
+}
+
 void ViewState::clear_selection() {
   event.reset();
   value = {};

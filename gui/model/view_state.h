@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct ViewState {
   double cursor_ns = 0;                 // under the mouse, or the middle
   std::optional<int64_t> memory_at_ns;  // whose memory is told; not set: the cursor's or the peak's
   float scroll = 0;                     // of the lanes, in pixels
+  std::set<int32_t> folded;             // ranks of which one lane is shown
 
   double span_ns() const { return end_ns - start_ns; }
   void reset(trace::Interval all);
@@ -31,6 +33,7 @@ struct ViewState {
   void centre(int64_t time_ns);
   void mark(int64_t time_ns);  // a third begins anew
   void clear_selection();
+  void fold_or_unfold(int32_t rank);
 
  private:
   void clamp();

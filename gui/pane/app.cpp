@@ -80,11 +80,16 @@ void select_trial(AppState& state, size_t trial) {
   state.held.reset();
   state.search.find(state.current().load().trace, state.search.text());
   state.view.reset(state.current().load().timeline.whole);
+  state.view.folded = folded_at_first(state.current().load().timeline);
 }
 
 void select_event(AppState& state, uint32_t event) {
   state.view.event = event;
-  state.view.value = state.current().load().trace.events[event].value;
+  const LoadedTrace& loaded = state.current().load();
+  const uint32_t track = loaded.trace.events[event].track;
+  state.view.value = loaded.trace.events[event].value;
+  for (const Lane& lane : loaded.timeline.lanes)  // so that it is seen
+    if (lane.track == track && !lane.stays) state.view.folded.erase(lane.rank);
 }
 
 Trip lit_trip(const AppState& state) {

@@ -17,6 +17,8 @@ bool thin(const TimelineModel& model, const Lane& lane, size_t row) {
   return row > lane.first_row || spans.busy_before_ns.back() == 0;  // what lies inside another, and moments
 }
 
+bool is_shown(const LaneFrame& frame, size_t row) { return frame.row_height[row] > 0; }
+
 struct Box {
   float x0, y0, x1, y1;
 };
@@ -48,7 +50,7 @@ class LaneDrawing {
 
   std::optional<Hovered> draw() {
     for (size_t lane = 0; lane < model_.lanes.size(); ++lane) {
-      if (frame_.lane_y[lane + 1] < frame_.list->GetClipRectMin().y ||
+      if (!shown(model_.lanes[lane], frame_.folded) || frame_.lane_y[lane + 1] < frame_.list->GetClipRectMin().y ||
           frame_.lane_y[lane] > frame_.list->GetClipRectMax().y)
         continue;
       draw_ground(lane);
@@ -65,8 +67,16 @@ class LaneDrawing {
     const ImVec4 clip(frame_.left, top, frame_.axis.left - px(6), bottom);
     const size_t row = model_.lanes[lane].first_row;
     const float y = frame_.row_y[row] + (frame_.row_height[row] - ImGui::GetFontSize()) / 2 - 1;
-    frame_.list->AddText(nullptr, 0, {frame_.left + px(6), y}, palette().text, model_.lanes[lane].name.c_str(), nullptr,
-                         0, &clip);
+    const std::string name = fold_mark(lane) + model_.lanes[lane].name;
+    frame_.list->AddText(nullptr, 0, {frame_.left + px(6), y}, palette().text, name.c_str(), nullptr, 0, &clip);
+  }
+
+  // Before the first name of a rank.
+  std::string fold_mark(size_t lane) const {
+    const int32_t rank = model_.lanes[lane].rank;
+    if (rank < 0) return "";
+    if (frame_.folded.contains(rank)) return "+ ";
+    return lane == 0 || model_.lanes[lane - 1].rank != rank ? "- " : "  ";
   }
 
   void draw_row(size_t row) {
@@ -150,7 +160,10 @@ ImU32 event_color(const trace::Event& event) {
 
 float names_width(const TimelineModel& model) {
   float width = px(150);
-  for (const Lane& lane : model.lanes) width = std::max(width, ImGui::CalcTextSize(lane.name.c_str()).x + px(18));
+  for (const Lane& lane : model.lanes) {
+    const std::string name = (lane.rank < 0 ? "" : "+ ") + lane.name;
+    width = std::max(width, ImGui::CalcTextSize(name.c_str()).x + px(18));
+  }
   return width;
 }
 
@@ -158,21 +171,32 @@ void lay_out_lanes(const LoadedTrace& loaded, LaneFrame& frame) {
   const TimelineModel& model = loaded.timeline;
   float y = frame.top;
   for (const Lane& lane : model.lanes) {
+    const float part = shown(lane, frame.folded) ? 1 : 0;
     frame.lane_y.push_back(y);
-    y += px(kLaneGap) / 2;
+    y += part * px(kLaneGap) / 2;
     for (size_t row = lane.first_row; row < lane.first_row + lane.rows; ++row) {
       frame.row_y.push_back(y);
-      frame.row_height.push_back(px(thin(model, lane, row) ? kThinRowHeight : kRowHeight));
+      frame.row_height.push_back(part * px(thin(model, lane, row) ? kThinRowHeight : kRowHeight));
       y += frame.row_height.back();
     }
-    y += px(kLaneGap) / 2;
+    y += part * px(kLaneGap) / 2;
   }
   frame.lane_y.push_back(y);
 }
 
-float lanes_height(const TimelineModel& model) {
+std::optional<int32_t> rank_named(const LoadedTrace& loaded, const LaneFrame& frame) {
+  if (frame.mouse.x < frame.left || frame.mouse.x >= frame.axis.left) return std::nullopt;
+  const auto& lanes = loaded.timeline.lanes;
+  for (size_t lane = 0; lane < lanes.size(); ++lane)
+    if (frame.mouse.y >= frame.lane_y[lane] && frame.mouse.y < frame.lane_y[lane + 1] && lanes[lane].rank >= 0)
+      return lanes[lane].rank;
+  return std::nullopt;
+}
+
+float lanes_height(const TimelineModel& model, const std::set<int32_t>& folded) {
   float height = 0;
   for (const Lane& lane : model.lanes) {
+    if (!shown(lane, folded)) continue;
     height += px(kLaneGap);
     for (size_t row = lane.first_row; row < lane.first_row + lane.rows; ++row)
       height += px(thin(model, lane, row) ? kThinRowHeight : kRowHeight);
@@ -188,6 +212,7 @@ void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& tr
   std::optional<Box> before;
   const trace::Event* last = nullptr;
   for (const uint32_t index : trip) {
+    if (!is_shown(frame, loaded.timeline.row_of_event[index])) continue;
     const trace::Event& event = loaded.trace.events[index];
     Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
                      static_cast<double>(event.end_ns));
@@ -215,6 +240,7 @@ void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& 
         static_cast<double>(event.start_ns) > frame.axis.end_ns)
       continue;
     const size_t row = loaded.timeline.row_of_event[index];
+    if (!is_shown(frame, row)) continue;
     const float x = std::max(frame.axis.x(static_cast<double>(event.start_ns)), frame.axis.left + size);
     if (x - last_x[row] < size) continue;
     last_x[row] = x;
@@ -224,6 +250,7 @@ void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& 
 }
 
 void outline_event(const LoadedTrace& loaded, const LaneFrame& frame, uint32_t index) {
+  if (!is_shown(frame, loaded.timeline.row_of_event[index])) return;
   const trace::Event& event = loaded.trace.events[index];
   const Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
                          static_cast<double>(event.end_ns));

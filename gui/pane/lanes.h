@@ -29,6 +29,7 @@ struct LaneFrame {
   std::vector<float> row_y, row_height;  // of TimelineModel::rows
   std::vector<float> lane_y;             // one more than there are lanes
   ImVec2 mouse{-1, -1};                  // beside everything when it is elsewhere
+  std::set<int32_t> folded;              // ranks; a row of theirs that is not shown has no height
 
   bool over_time(ImVec2 point) const {
     return point.x >= axis.left && point.x < axis.right && point.y >= ruler_top && point.y < bottom;
@@ -39,7 +40,9 @@ struct LaneFrame {
 float names_width(const TimelineModel& model);
 // Heights and places of all rows from `frame.top` on.
 void lay_out_lanes(const LoadedTrace& loaded, LaneFrame& frame);
-float lanes_height(const TimelineModel& model);
+float lanes_height(const TimelineModel& model, const std::set<int32_t>& folded);
+// Whose name is under the mouse, where ranks trained together.
+std::optional<int32_t> rank_named(const LoadedTrace& loaded, const LaneFrame& frame);
 
 // `lit`: the trip whose events stand out; all others fade when it is not empty.
 std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& lit);

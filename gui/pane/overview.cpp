@@ -33,7 +33,9 @@ bool draw_overview(const LoadedTrace& loaded, std::span<const Stretched> stretch
   frame.left = at.x;
   frame.bottom = at.y + room.y;
   frame.top = at.y + px(kRulerHeight);
-  const float lanes_bottom = frame.top + std::min(lanes_height(loaded.timeline), (frame.bottom - frame.top) * 0.5F);
+  frame.folded = folded_at_first(loaded.timeline);
+  const float lanes_bottom =
+      frame.top + std::min(lanes_height(loaded.timeline, frame.folded), (frame.bottom - frame.top) * 0.5F);
   draw_ruler(*frame.list, frame.axis, at.y + px(2), frame.top, frame.bottom);
   lay_out_lanes(loaded, frame);
   frame.list->PushClipRect({frame.left, frame.top}, {frame.axis.right, lanes_bottom}, true);

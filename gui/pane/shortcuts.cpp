@@ -70,6 +70,10 @@ void handle_timeline_keys(AppState& state) {
   if (pressed(ImGuiKey_F)) fit_selection(state);
   if (pressed(ImGuiKey_Home)) view.fit_all();
   if (pressed(ImGuiKey_P)) jump_to_peak(state);
+  if (pressed(ImGuiKey_R)) {
+    const auto ranks = ranks_of(state.current().load().timeline);
+    view.folded = view.folded.empty() ? ranks : std::set<int32_t>();
+  }
   if (pressed(ImGuiKey_M)) view.mark(static_cast<int64_t>(view.cursor_ns));
   if (!state.search.hits().empty()) {
     if (pressed(ImGuiKey_Enter)) step_search(state, true);
@@ -87,6 +91,7 @@ const std::vector<KeyHelp>& key_help() {
                                              {"Home", "the whole trace"},
                                              {"P", "jump to the memory's peak"},
                                              {"M", "mark the time under the mouse; two marks measure"},
+                                             {"R", "fold all ranks, or unfold them; a click on a name folds one"},
                                              {"Ctrl F", "search; Enter and Shift Enter go through the hits"},
                                              {"1 to 9", "choose a trial"},
                                              {"Tab", "swap with the trial to compare"},

@@ -131,20 +131,20 @@ struct CanvasPlace {
   float lanes_top, lanes_bottom;
 };
 
-CanvasPlace place_canvas(const LoadedTrace& loaded, float width) {
+CanvasPlace place_canvas(const LoadedTrace& loaded, const ViewState& view, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const float top = at.y + px(kRulerHeight);
   const float most = std::max(px(40), room.y - px(kRulerHeight) - px(kLeastMemoryHeight));
   return {at,
           {std::max(width, px(200)), std::max(room.y, px(120))},
           top,
-          top + std::min(lanes_height(loaded.timeline), most)};
+          top + std::min(lanes_height(loaded.timeline, view.folded), most)};
 }
 
 // Draws lanes and memory, and does what the mouse does to them.
 void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, float width) {
   ViewState& view = state.view;
-  const CanvasPlace place = place_canvas(loaded, width);
+  const CanvasPlace place = place_canvas(loaded, view, width);
   ImGui::InvisibleButton("canvas", place.size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
   const bool hovered_canvas = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
 
@@ -152,6 +152,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   frame.list = ImGui::GetWindowDrawList();
   frame.axis = {view.start_ns, view.end_ns, place.at.x + names_width(loaded.timeline), place.at.x + place.size.x};
   frame.left = place.at.x;
+  frame.folded = view.folded;
   frame.bottom = place.at.y + place.size.y;
   frame.ruler_top = place.at.y;
   if (hovered_canvas) frame.mouse = ImGui::GetMousePos();
@@ -161,7 +162,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   if (active) handle_drag(view, frame.axis);
   frame.axis.start_ns = view.start_ns;
   frame.axis.end_ns = view.end_ns;
-  const float hidden = lanes_height(loaded.timeline) - (place.lanes_bottom - place.lanes_top);
+  const float hidden = lanes_height(loaded.timeline, view.folded) - (place.lanes_bottom - place.lanes_top);
   view.scroll = std::clamp(view.scroll, 0.0F, std::max(0.0F, hidden));
 
   frame.list->PushClipRect({frame.axis.left, place.at.y}, {frame.axis.right, frame.bottom}, true);
@@ -188,7 +189,9 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
 
   if (hovered && hovered_canvas && !active) draw_tooltip(loaded, *hovered);
   if (ImGui::IsItemHovered() && clicked()) {
-    if (frame.mouse.y < place.lanes_bottom) {
+    if (const auto rank = rank_named(loaded, frame); rank && frame.mouse.y < place.lanes_bottom) {
+      view.fold_or_unfold(*rank);
+    } else if (frame.mouse.y < place.lanes_bottom) {
       select(state, hovered);
     } else {
       view.memory_at_ns = static_cast<int64_t>(view.cursor_ns);

@@ -132,3 +132,32 @@ TEST_CASE("what computes for several parts of the model has none") {
   CHECK(said.find("took") != std::string::npos);
   CHECK_MESSAGE(!std::regex_search(said, std::regex("\\bpart\\W")), said);
 }
+
+TEST_CASE("a click on a lane's name folds its rank, R all of them, and what is selected unfolds") {
+  test::Screen screen;
+  screen.open(test::trace_of_ranks(3));
+  CHECK(screen.state.view.folded == std::set<int32_t>{1, 2});
+  const auto name_of = [&](size_t lane) {
+    const gui::LaneFrame& frame = screen.state.lanes;
+    return ImVec2(frame.left + 20, (frame.lane_y[lane] + frame.lane_y[lane + 1]) / 2);
+  };
+  const float high = screen.state.lanes.lane_y.back();
+  screen.point(name_of(3).x, name_of(3).y);  // rank 1's kernels
+  screen.click();
+  CHECK(screen.state.view.folded == std::set<int32_t>{2});
+  CHECK(screen.state.lanes.lane_y.back() > high);
+  screen.click();  // its steps are there now
+  CHECK(screen.state.view.folded == std::set<int32_t>{1, 2});
+  screen.press(ImGuiKey_R);
+  CHECK(screen.state.view.folded.empty());
+  screen.press(ImGuiKey_R);
+  CHECK(screen.state.view.folded == std::set<int32_t>{0, 1, 2});
+
+  const auto& events = screen.state.current().load().trace.events;
+  for (uint32_t event = 0; event < events.size(); ++event)
+    if (events[event].kind == EventKind::kernel) gui::select_event(screen.state, event);
+  CHECK(screen.state.view.folded.size() == 3);  // these are seen
+  gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(EventKind::region)));
+  CHECK(screen.state.view.folded.size() == 2);
+  screen.frames();
+}

@@ -23,13 +23,23 @@ TEST_CASE("lanes come in the order in which a step is read, whatever the order o
 }
 
 TEST_CASE("ranks that trained together come one below the other, and lanes say whose they are") {
-  trace::Trace trace;
-  for (const int rank : {1, 0}) {
-    test::add_event(trace, trace::EventKind::kernel, {trace::TrackRole::compute, 7, rank}, "k", 0, 10);
-    test::add_event(trace, trace::EventKind::region, {trace::TrackRole::steps, -1, rank}, "step", 0, 10);
-  }
-  CHECK(lane_names(gui::make_timeline(trace)) ==
+  CHECK(lane_names(gui::make_timeline(test::trace_of_ranks(2))) ==
         std::vector<std::string>{"rank 0: steps", "rank 0: compute (7)", "rank 1: steps", "rank 1: compute (7)"});
+}
+
+TEST_CASE("of more ranks than two all but the first are folded at first, to the lane of what computed") {
+  const auto with = [](int ranks) { return gui::make_timeline(test::trace_of_ranks(ranks)); };
+  CHECK(gui::folded_at_first(gui::make_timeline(test::small_trace())).empty());
+  CHECK(gui::folded_at_first(with(2)).empty());
+  const gui::TimelineModel model = with(4);
+  CHECK(gui::ranks_of(model) == std::set<int32_t>{0, 1, 2, 3});
+  CHECK(gui::folded_at_first(model) == std::set<int32_t>{1, 2, 3});
+  std::vector<std::string> names;
+  for (const gui::Lane& lane : model.lanes)
+    if (gui::shown(lane, {1, 2})) names.push_back(lane.name);
+  CHECK(names == std::vector<std::string>{"rank 0: steps", "rank 0: compute (7)", "rank 1: compute (7)",
+                                          "rank 2: compute (7)", "rank 3: steps", "rank 3: compute (7)"});
+  for (const gui::Lane& lane : gui::make_timeline(test::small_trace()).lanes) CHECK(gui::shown(lane, {-1, 0}));
 }
 
 TEST_CASE("a span inside another lies in a row below it, and both know their row") {

@@ -68,6 +68,16 @@ inline trace::Trace small_trace(int steps = 2) {
   return trace;
 }
 
+// A kernel and a step of each, the last rank first.
+inline trace::Trace trace_of_ranks(int ranks) {
+  trace::Trace trace;
+  for (int rank = ranks - 1; rank >= 0; --rank) {
+    add_event(trace, trace::EventKind::kernel, {trace::TrackRole::compute, 7, rank}, "k", 0, 10);
+    add_event(trace, trace::EventKind::region, {trace::TrackRole::steps, -1, rank}, "step", 0, 10);
+  }
+  return trace;
+}
+
 // Steps of 1000 kernels in 40 blocks, with the host's ops, copies of one value a block and memory samples: some
 // `events` events in all.
 inline trace::Trace big_trace(size_t events) {

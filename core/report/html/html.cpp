@@ -13,6 +13,7 @@
 #include "core/report/gain.h"
 #include "core/report/html/html_style.h"
 #include "core/report/prediction.h"
+#include "core/report/ranks.h"
 #include "core/report/saving.h"
 #include "core/report/text/columns.h"
 #include "core/report/ways.h"
@@ -137,6 +138,16 @@ class Page {
     if (const std::vector<std::string> parts = legend(report_); !parts.empty())
       text_ += "<p class=\"soft\">" + escape(join(parts, "; ")) + "</p>\n";
     put_meanings(columns);
+    put_ranks();
+  }
+
+  // Folded until it is clicked: of many ranks few are looked at.
+  void put_ranks() {
+    const std::vector<Column> columns = rank_columns(report_);
+    if (columns.empty()) return;
+    text_ += "<details><summary>Each of " + std::to_string(columns.front().cells.size()) + " ranks</summary>\n";
+    put_columns(columns, {});
+    text_ += "</details>\n";
   }
 
   // `rows`: of the cells, where they are trials.

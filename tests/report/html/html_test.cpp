@@ -148,3 +148,17 @@ TEST_CASE("a curve's caption names the tensors that lie there at its peak") {
   CHECK_MESSAGE(has(page, "The largest tensors: layers.* silu (2) 3.25 GiB"),
                 page.substr(page.find("<figcaption>Peak"), 300));
 }
+
+TEST_CASE("the figures of each rank are there, folded") {
+  Report report = report::sample_report();
+  CHECK(html(report, {}).find("ranks</summary>") == std::string::npos);
+  auto chosen = std::ranges::find_if(report.rows, &result::Row::recommended);
+  chosen->measurement.ranks = {{0, result::summarize({240}), {report::kGiB, 0, 0}, 3.5, {}},
+                               {1, result::summarize({250}), {2 * report::kGiB, 0, 0}, 4.5, {}}};
+  const std::string page = html(report, {});
+  const size_t at = page.find("<details><summary>Each of 2 ranks</summary>");
+  REQUIRE(at != std::string::npos);
+  const std::string folded = page.substr(at, page.find("</details>", at) - at);
+  CHECK(folded.find("<td>240.0</td><td>1.00</td>") != std::string::npos);
+  CHECK(folded.find("<td>250.0</td><td>2.00</td>") != std::string::npos);
+}
