@@ -90,8 +90,7 @@ at::Tensor FlatParameter::take_gradients() {
       throw UsageError("the gradient of '" + member.name +
                        "' is sparse, and sharded ones are dense: make it dense (embeddings: sparse=False)");
     places.push_back(within(row, member));
-    gradients.push_back(std::move(gradient));
-    gradient.reset();
+    gradients.push_back(std::exchange(gradient, {}));
   }
   // In one kernel, where one by one they would be a copy of the driver's each.
   if (!places.empty()) at::_foreach_copy_(places, gradients);
