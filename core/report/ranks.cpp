@@ -12,12 +12,6 @@ using result::FigureColumn;
 using result::RankShare;
 using result::Row;
 
-const Row* told_row(const Report& report) {
-  const auto recommended = std::ranges::find_if(report.rows, &Row::recommended);
-  if (recommended != report.rows.end()) return &*recommended;
-  return report.rows.size() == 1 ? &report.rows.front() : nullptr;
-}
-
 // A rank as a row, so that its figures are written as a trial's.
 Row as_row(const RankShare& rank) {
   Row row;
@@ -30,9 +24,17 @@ Row as_row(const RankShare& rank) {
 
 }  // namespace
 
+const Row* rank_row(const Report& report) {
+  const auto recommended = std::ranges::find_if(report.rows, &Row::recommended);
+  const Row* row = recommended != report.rows.end() ? &*recommended
+                   : report.rows.size() == 1        ? &report.rows.front()
+                                                    : nullptr;
+  return row && !row->measurement.ranks.empty() ? row : nullptr;
+}
+
 std::vector<Column> rank_columns(const Report& report) {
-  const Row* row = told_row(report);
-  if (!row || row->measurement.ranks.empty()) return {};
+  const Row* row = rank_row(report);
+  if (!row) return {};
   std::vector<Row> rows;
   Column names{"rank", Column::kAlways, true, {}, 1, ""};
   for (const RankShare& rank : row->measurement.ranks) {

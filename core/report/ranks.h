@@ -8,6 +8,8 @@
 
 namespace memtune::report {
 
+// The trial that is told of; null: it was one process, or there is no one trial.
+const result::Row* rank_row(const Report& report);
 // A cell a rank; empty: the trial was one process, or there is no one trial to tell of.
 std::vector<Column> rank_columns(const Report& report);
 

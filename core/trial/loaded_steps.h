@@ -23,7 +23,8 @@ class LoadedSteps {
                                                          double step_ms);
 
   // How much longer compute takes for a ms of copies beside it, in ms: steps of one rank with and without copies take
-  // turns. 0 on a device that is played.
+  // turns, as many as this process's clock says: never called where a step is one of several ranks. 0 on a device that
+  // is played.
   double copy_slowdown();
 
   // What the disk of `training.scratch` does beside steps and, on a device, their copies. What cannot be written to is

@@ -142,6 +142,7 @@ TimelineModel make_timeline(const Trace& trace) {
   model.whole = whole_of(trace, order);
   add_lanes(trace, order, model);
   choose_staying(trace, model.lanes);
+  model.measured_rank = trace.measured_rank;
   index_values(trace, order, model);
   model.memory = make_memory(trace);
   return model;
@@ -157,7 +158,7 @@ std::set<int32_t> ranks_of(const TimelineModel& model) {
 std::set<int32_t> folded_at_first(const TimelineModel& model) {
   std::set<int32_t> ranks = ranks_of(model);
   if (ranks.size() <= 2) return {};
-  ranks.erase(ranks.begin());
+  if (ranks.erase(model.measured_rank) == 0) ranks.erase(ranks.begin());
   return ranks;
 }
 

@@ -34,6 +34,7 @@ struct TimelineModel {
   std::vector<Lane> lanes;  // from the top: steps, blocks, compute, copies, disk, values, the host; rank by rank
   std::vector<SpanRow> rows;
   std::vector<uint32_t> row_of_event;  // index into rows
+  int32_t measured_rank = -1;          // Trace::measured_rank
   MemoryModel memory;
 
   // Events of each value in order of time: of the v-th those from value_first[v] to value_first[v + 1].
@@ -41,7 +42,8 @@ struct TimelineModel {
 };
 TimelineModel make_timeline(const trace::Trace& trace);
 
-// Ranks whose lanes are folded until a person asks for them: of more than two all but the first.
+// Ranks whose lanes are folded until a person asks for them: of more than two all but the one that the trace's figures
+// are of, or the first.
 std::set<int32_t> folded_at_first(const TimelineModel& model);
 std::set<int32_t> ranks_of(const TimelineModel& model);
 inline bool shown(const Lane& lane, const std::set<int32_t>& folded) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -79,8 +80,11 @@ void select_trial(AppState& state, size_t trial) {
   state.trial = trial;
   state.held.reset();
   state.search.find(state.current().load().trace, state.search.text());
-  state.view.reset(state.current().load().timeline.whole);
-  state.view.folded = folded_at_first(state.current().load().timeline);
+  const TimelineModel& timeline = state.current().load().timeline;
+  const std::set<int32_t> ranks = ranks_of(timeline), folded = state.view.folded;
+  state.view.reset(timeline.whole);
+  // Of another trial of the same ranks those stay folded that were.
+  state.view.folded = std::exchange(state.ranks, ranks) == ranks ? folded : folded_at_first(timeline);
 }
 
 void select_event(AppState& state, uint32_t event) {

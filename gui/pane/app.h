@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,10 @@ struct AppState {
   std::optional<ShowRequest> show;  // taken by the timeline in its next frame
   std::string message;              // what went wrong last; shown until it is closed
   bool help = false;
-  bool quit = false;  // the window closes after this frame
-  ViewState view;     // of the timeline
-  Search search;      // in the current trial's trace
+  bool quit = false;        // the window closes after this frame
+  ViewState view;           // of the timeline
+  std::set<int32_t> ranks;  // of the trial that is shown
+  Search search;            // in the current trial's trace
   bool search_open = false, search_focus = false;
 
   LaneFrame lanes;                // where the timeline's lanes were drawn last

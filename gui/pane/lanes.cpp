@@ -49,20 +49,23 @@ class LaneDrawing {
       : trace_(loaded.trace), model_(loaded.timeline), frame_(frame), lit_(lit) {}
 
   std::optional<Hovered> draw() {
+    bool striped = false;
     for (size_t lane = 0; lane < model_.lanes.size(); ++lane) {
-      if (!shown(model_.lanes[lane], frame_.folded) || frame_.lane_y[lane + 1] < frame_.list->GetClipRectMin().y ||
+      if (!shown(model_.lanes[lane], frame_.folded)) continue;
+      striped = !striped;
+      if (frame_.lane_y[lane + 1] < frame_.list->GetClipRectMin().y ||
           frame_.lane_y[lane] > frame_.list->GetClipRectMax().y)
         continue;
-      draw_ground(lane);
+      draw_ground(lane, striped);
       for (size_t i = 0; i < model_.lanes[lane].rows; ++i) draw_row(model_.lanes[lane].first_row + i);
     }
     return hovered_;
   }
 
  private:
-  void draw_ground(size_t lane) {
+  void draw_ground(size_t lane, bool striped) {
     const float top = frame_.lane_y[lane], bottom = frame_.lane_y[lane + 1];
-    if (lane % 2 == 0)
+    if (striped)
       frame_.list->AddRectFilled({frame_.left, top}, {frame_.axis.right, bottom}, with_alpha(palette().grid, 0.25F));
     const ImVec4 clip(frame_.left, top, frame_.axis.left - px(6), bottom);
     const size_t row = model_.lanes[lane].first_row;

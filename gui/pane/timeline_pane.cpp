@@ -29,7 +29,7 @@ void take_request(AppState& state, const LoadedTrace& loaded) {
   state.view.value = show.value;
   const Trip trip = trip_near(loaded.trace, loaded.timeline, state.view.value, middle);
   if (trip.empty()) return;
-  state.view.event = trip.front();
+  select_event(state, trip.front());
   fit_selection(state);
 }
 
@@ -188,16 +188,18 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   frame.list->PopClipRect();
 
   if (hovered && hovered_canvas && !active) draw_tooltip(loaded, *hovered);
+  const bool over_lanes = frame.mouse.y >= place.lanes_top && frame.mouse.y < place.lanes_bottom;
+  const std::optional<int32_t> named = over_lanes ? rank_named(loaded, frame) : std::nullopt;
   if (ImGui::IsItemHovered() && clicked()) {
-    if (const auto rank = rank_named(loaded, frame); rank && frame.mouse.y < place.lanes_bottom) {
-      view.fold_or_unfold(*rank);
+    if (named) {
+      view.fold_or_unfold(*named);
     } else if (frame.mouse.y < place.lanes_bottom) {
       select(state, hovered);
     } else {
       view.memory_at_ns = static_cast<int64_t>(view.cursor_ns);
     }
   }
-  if (hovered_canvas && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) fit_selection(state);
+  if (hovered_canvas && !named && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) fit_selection(state);
 }
 
 int64_t memory_time(const ViewState& view, const LoadedTrace& loaded) {

@@ -161,3 +161,30 @@ TEST_CASE("a click on a lane's name folds its rank, R all of them, and what is s
   CHECK(screen.state.view.folded.size() == 2);
   screen.frames();
 }
+
+TEST_CASE("a value of a folded rank that is asked for from elsewhere is seen") {
+  trace::Trace trace = test::trace_of_ranks(3);
+  trace.values.push_back({"v", "layers.0", "host", "", 1 << 20, 0});
+  for (const auto kind : {EventKind::copy_out, EventKind::copy_in}) {
+    const auto role = kind == EventKind::copy_out ? trace::TrackRole::copy_out : trace::TrackRole::copy_in;
+    const int64_t at = kind == EventKind::copy_out ? 1 : 6;
+    test::add_event(trace, kind, {role, 20, 2}, "v", at, at + 2, 1 << 20, trace::ValueId(0));
+  }
+  test::Screen screen;
+  screen.open(trace);
+  REQUIRE(screen.state.view.folded.contains(2));
+  gui::show_value(screen.state, 0, trace::ValueId(0));
+  screen.frames(2);
+  CHECK(screen.state.view.folded == std::set<int32_t>{1});
+}
+
+TEST_CASE("a click above the lanes folds nothing, and what is folded stays so from trial to trial") {
+  test::Screen screen;
+  screen.open(test::trace_of_ranks(3));
+  screen.point(screen.state.lanes.left + 20, screen.state.lanes.ruler_top + 5);
+  screen.click();
+  CHECK(screen.state.view.folded == std::set<int32_t>{1, 2});
+  screen.press(ImGuiKey_R);
+  gui::select_trial(screen.state, 0);
+  CHECK(screen.state.view.folded.empty());
+}

@@ -34,6 +34,9 @@ TEST_CASE("of more ranks than two all but the first are folded at first, to the 
   const gui::TimelineModel model = with(4);
   CHECK(gui::ranks_of(model) == std::set<int32_t>{0, 1, 2, 3});
   CHECK(gui::folded_at_first(model) == std::set<int32_t>{1, 2, 3});
+  trace::Trace measured = test::trace_of_ranks(4);
+  measured.measured_rank = 2;
+  CHECK(gui::folded_at_first(gui::make_timeline(measured)) == std::set<int32_t>{0, 1, 3});
   std::vector<std::string> names;
   for (const gui::Lane& lane : model.lanes)
     if (gui::shown(lane, {1, 2})) names.push_back(lane.name);

@@ -143,10 +143,10 @@ class Page {
 
   // Folded until it is clicked: of many ranks few are looked at.
   void put_ranks() {
-    const std::vector<Column> columns = rank_columns(report_);
-    if (columns.empty()) return;
-    text_ += "<details><summary>Each of " + std::to_string(columns.front().cells.size()) + " ranks</summary>\n";
-    put_columns(columns, {});
+    const Row* row = rank_row(report_);
+    if (!row) return;
+    text_ += "<details><summary>Each rank of " + escape(row->measurement.strategy) + "</summary>\n";
+    put_columns(rank_columns(report_), {});
     text_ += "</details>\n";
   }
 

@@ -151,12 +151,12 @@ TEST_CASE("a curve's caption names the tensors that lie there at its peak") {
 
 TEST_CASE("the figures of each rank are there, folded") {
   Report report = report::sample_report();
-  CHECK(html(report, {}).find("ranks</summary>") == std::string::npos);
+  CHECK(html(report, {}).find("Each rank") == std::string::npos);
   auto chosen = std::ranges::find_if(report.rows, &result::Row::recommended);
   chosen->measurement.ranks = {{0, result::summarize({240}), {report::kGiB, 0, 0}, 3.5, {}},
                                {1, result::summarize({250}), {2 * report::kGiB, 0, 0}, 4.5, {}}};
   const std::string page = html(report, {});
-  const size_t at = page.find("<details><summary>Each of 2 ranks</summary>");
+  const size_t at = page.find("<details><summary>Each rank of checkpoint:full,inputs=host</summary>");
   REQUIRE(at != std::string::npos);
   const std::string folded = page.substr(at, page.find("</details>", at) - at);
   CHECK(folded.find("<td>240.0</td><td>1.00</td>") != std::string::npos);
