@@ -95,6 +95,8 @@ class Offload {
   void forget(Transfer& transfer) noexcept;
 
   bool by_blocks() const { return settings_.schedule == config::Schedule::block; }
+  // Copies back start by the block that backward has come to, not by what was learned.
+  bool follows_backward() const { return by_blocks() && !settings_.habits.learns; }
   bool gathers_more() const;
   void start_gathered();
   void leave_gathered(Transfer& transfer);

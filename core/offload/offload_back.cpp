@@ -149,7 +149,7 @@ void Offload::prefetch() {
 }
 
 void Offload::backward_in(int block) {
-  if (settings_.habits.learns || !by_blocks()) return;
+  if (!follows_backward()) return;
   const auto group = groups_.find(block);
   if (group == groups_.end() || group->second >= group_wanted_) return;
   group_wanted_ = group->second;

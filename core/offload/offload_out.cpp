@@ -52,7 +52,7 @@ void Offload::end_block() {
 
 void Offload::begin_block(int block) {
   end_block();
-  if (block >= 0) groups_[block] = group_;
+  if (follows_backward() && block >= 0) groups_[block] = group_;
 }
 
 void Offload::start_gathered() {
@@ -185,7 +185,7 @@ void Offload::end_forward() {
   if (settings_.habits.stash_saves > 0) return;
   if (!learned()) {
     flush();
-    if (!settings_.habits.learns) group_wanted_ = group_;  // the head's, and loss's
+    if (follows_backward()) group_wanted_ = group_;  // the head's, and loss's
     return;
   }
   end_block();
