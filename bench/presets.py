@@ -95,7 +95,7 @@ def table(folder: Path, presets: List[str]) -> int:
 
 def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--memtune", default=str(HERE.parent / "scripts/memtune"), metavar="PROGRAM")
+    p.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts/memtune")), metavar="PROGRAM")
     p.add_argument("--out", required=True, type=Path, metavar="FOLDER")
     p.add_argument("--preset", nargs="+", choices=PRESETS, default=list(PRESETS), metavar="NAME",
                    help=f"of {', '.join(PRESETS)}; default: all")
