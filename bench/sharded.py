@@ -1,5 +1,6 @@
-"""memtune --ranks beside FSDP2 of PyTorch (fully_shard of each layer and of the model), alone, over full checkpoints, and
-with ms-swift's groups, in one run: each rank a GPU, and a batch of its own.
+"""memtune --ranks beside FSDP2 of PyTorch (fully_shard of each layer and of the model), alone, over full checkpoints,
+with ms-swift's groups, with float32 shards that are gathered in bf16 and reduced in float32 ("mixed"), and with shards
+and optimizer on the host ("on-host"), in one run: each rank a GPU, and a batch of its own.
 
     PYTHONPATH=PEERS python bench/sharded.py FOLDER                            # peers, strategies, budgets; prints a table
     PYTHONPATH=PEERS python bench/sharded.py FOLDER --only memtune --strategies none checkpoint:full
@@ -31,7 +32,9 @@ from model import MODELS, build, dtype_of, loss_fn, make_batch
 
 HERE = Path(__file__).resolve().parent
 GIB = 1 << 30
-PEERS = ("none", "full", "swift", "swift+full")
+PEERS = ("none", "full", "swift", "swift+full", "mixed", "on-host")
+# By the peer, as flags of memtune.
+WAYS = {"mixed": ("--shard-dtype", "float32", "--reduce-dtype", "float32"), "on-host": ("--shard-offload",)}
 STRATEGIES = ("none", "checkpoint:full", "checkpoint:full,inputs=host", "checkpoint:cheap", "offload:group",
               "offload:stream")
 COLUMNS = ("row", "by", "ms", "× none", "peak GiB", "collectives ms", "of it exposed", "copies hidden", "gradients",
@@ -42,12 +45,14 @@ COLUMNS = ("row", "by", "ms", "× none", "peak GiB", "collectives ms", "of it ex
 
 def shard(model: torch.nn.Module, name: str):
     """In the order of the trainers: checkpoints, shards, then lets the engine look for the sharded layers."""
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+    how = {"mixed": {"mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)},
+           "on-host": {"offload_policy": CPUOffloadPolicy()}}.get(name, {})
     if name == "full":
         strategies.checkpoint_layers(model.layers)
     for layer in model.layers:
-        fully_shard(layer)
-    fully_shard(model)
+        fully_shard(layer, **how)
+    fully_shard(model, **how)
     if name.startswith("swift"):
         peers.load("swift").enable_activation_offloading(model, "fsdp2", name == "swift+full")
 
@@ -59,7 +64,8 @@ def measure_peer(name: str, options) -> Dict:
         dist.init_process_group("nccl", device_id=torch.device("cuda", local))
     else:
         dist.init_process_group("gloo")
-    model = build(options.model, options.length).to(dtype_of(options.dtype)).to(options.device)
+    dtype = torch.float32 if name == "mixed" else dtype_of(options.dtype)
+    model = build(options.model, options.length).to(dtype).to(options.device)
     shard(model, name)
     x, y = make_batch(model, options.batch, options.length, options.device, seed=rank)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=options.device == "cuda")
@@ -79,7 +85,7 @@ def measure_peer(name: str, options) -> Dict:
     own["step_ms"]["median"] = max(ms for ms, _ in every)
     if own["peak_bytes"]:
         own["peak_bytes"]["allocated"] = max(peak["allocated"] for _, peak in every)
-    return {"strategy": name, "package": strategies.package_of(name), **own}
+    return {"strategy": name, "package": strategies.package_of("none" if name in WAYS else name), **own}
 
 
 def be_peer(name: str, options):
@@ -114,7 +120,7 @@ def measure_collectives(name: str, options) -> Dict:
 def measure_peers(options):
     with open(options.folder / "peers.jsonl", "a") as file:
         for name in options.peers:
-            if options.device == "cpu" and name.startswith("swift"):
+            if options.device == "cpu" and (name.startswith("swift") or name == "on-host"):
                 continue
             ended = subprocess.run(peer_command(name, options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             lines = [line for line in ended.stdout.splitlines() if line.startswith("{")]
@@ -156,6 +162,8 @@ def measure_memtune(options):
     plans = [part for file in files.values() if file.exists() for part in ("--plan", str(file))]
     if plans:
         sweep("plans", ["--strategy", "none", *plans], options)
+    for way in options.ways:
+        sweep(way, ["--strategy", "none", *WAYS[way]], options)
 
 
 def text(value, form: str) -> str:
@@ -188,6 +196,11 @@ def table(folder: Path) -> str:
             if paper.exists():
                 trial["predicted"] = json.loads(paper.read_text())["plans"][0]["predicted"]
             ours.setdefault(trial["strategy"], trial)
+    for way in WAYS:
+        for path in folder.glob(f"{way}.json"):
+            for trial in json.loads(path.read_text())["trials"]:
+                trial["strategy"] += f", {way}"
+                ours[trial["strategy"]] = trial
     worked = [trial for trial in [*others, *ours.values()] if trial["outcome"] == "ok"]
     none_ms = next((trial["step_ms"]["median"] for trial in worked if trial["strategy"] == "none"), 1.0)
     rows = [(trial, trial.get("package") or "memtune") for trial in [*others, *ours.values()]]
@@ -212,6 +225,7 @@ def parse_arguments():
     p.add_argument("--peers", nargs="*", default=PEERS)
     p.add_argument("--traced", nargs="*", default=("none",), help="peers whose collectives are looked at")
     p.add_argument("--strategies", nargs="*", default=STRATEGIES)
+    p.add_argument("--ways", nargs="*", default=tuple(WAYS), choices=WAYS)
     p.add_argument("--budgets", type=float, nargs="*", default=(20, 14, 10.4, 9.5), metavar="GIB")
     p.add_argument("--table", action="store_true", help="measure nothing")
     p.add_argument("--peer", help=argparse.SUPPRESS)

@@ -31,9 +31,19 @@ void RankFlags::add_to(CLI::App& command) {
                                " (default: always, after its forward and its backward)"),
         config::kReshard)
       ->type_name("WHEN");
+  command
+      .add_option("--shard-dtype", shard_dtype,
+                  "of what each rank keeps of the trained parameters, and its optimizer updates: fp32 beside --dtype "
+                  "bf16, whose blocks are gathered in bf16 (default: as the model's)")
+      ->type_name("DTYPE");
+  command
+      .add_option("--reduce-dtype", reduce_dtype, "that gradients are reduced in over the ranks (default: their own)")
+      ->type_name("DTYPE");
+  command.add_flag("--shard-offload", shard_offload,
+                   "keep each rank's shards, their gradients and the optimizer in host memory, as CPUOffloadPolicy");
   command.add_option("--rank-timeout", timeout, "that a rank waits for the others: 30s (default: 2m)")
       ->type_name("TIME");
-  put_under(kTraining, command, {"--ranks", "--reshard"});
+  put_under(kTraining, command, {"--ranks", "--reshard", "--shard-dtype", "--reduce-dtype", "--shard-offload"});
   put_under(kMeasuring, command, {"--rank-timeout"});
 }
 
@@ -47,6 +57,9 @@ void RankFlags::read(config::TrainingSettings& to) const {
                      " processes, which are the ranks; --ranks 1 is of this one alone");
   if (launch) to.ranks = launch->size;
   to.reshard = choice_flag("--reshard", reshard, config::kReshard);
+  to.shard_dtype = shard_dtype;
+  to.reduce_dtype = reduce_dtype;
+  to.shard_offload = shard_offload;
   to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();
 }
 

@@ -9,7 +9,8 @@
 namespace memtune::cli {
 
 struct RankFlags {
-  std::string ranks, reshard = "always", timeout = "2m";
+  std::string ranks, reshard = "always", shard_dtype, reduce_dtype, timeout = "2m";
+  bool shard_offload = false;
 
   void add_to(CLI::App& command);
   // As many as were asked for, or a launcher started; one that was asked for is alone, launched or not. UsageError.

@@ -71,6 +71,15 @@ void check_ranks(const TrainingSettings& training) {
   check_least("ranks", training.ranks, 1);
   check_name("reshard", training.reshard, kReshard);
   check_least("rank timeout", training.rank_timeout_ms, 1);
+  check_floating(training.shard_dtype);
+  check_floating(training.reduce_dtype);
+  const auto needs_ranks = [&](bool asked, const std::string& flag) {
+    if (asked && training.ranks == 1)
+      throw UsageError(flag + " is about parameters sharded over several ranks: say how many with --ranks");
+  };
+  needs_ranks(!training.shard_dtype.empty(), "--shard-dtype");
+  needs_ranks(!training.reduce_dtype.empty(), "--reduce-dtype");
+  needs_ranks(training.shard_offload, "--shard-offload");
   if (training.ranks == 1) return;
   const std::string with = "--ranks " + std::to_string(training.ranks) + ": ";
   if (training.optimizer != "adamw" && training.optimizer != "sgd")
@@ -123,6 +132,9 @@ json training_json(const TrainingSettings& training) {
           {"sequence", training.sequence},
           {"ranks", training.ranks},
           {"reshard", training.reshard},
+          {"shard_dtype", training.shard_dtype},
+          {"reduce_dtype", training.reduce_dtype},
+          {"shard_offload", training.shard_offload},
           {"rank_timeout_ms", training.rank_timeout_ms},
           {"host_budget_bytes", training.host_budget_bytes},
           {"disk_budget_bytes", training.disk_budget_bytes},
@@ -160,6 +172,9 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("sequence", training.sequence);
   object.read("ranks", training.ranks);
   object.read("reshard", training.reshard);
+  object.read("shard_dtype", training.shard_dtype);
+  object.read("reduce_dtype", training.reduce_dtype);
+  object.read("shard_offload", training.shard_offload);
   object.read("rank_timeout_ms", training.rank_timeout_ms);
   object.read("host_budget_bytes", training.host_budget_bytes);
   object.read("disk_budget_bytes", training.disk_budget_bytes);

@@ -65,6 +65,9 @@ struct TrainingSettings {
   // Processes that train together, each on a batch of its own, the model sharded over them.
   int ranks = 1;
   std::string reshard = "always";     // a word of kReshard: when gathered parameters are freed
+  std::string shard_dtype = "";       // of what a rank keeps of trained parameters; "": as they are
+  std::string reduce_dtype = "";      // gradients are reduced in it; "": as they are
+  bool shard_offload = false;         // shards, their gradients and the optimizer are in host memory
   int64_t rank_timeout_ms = 120'000;  // that a rank waits for the others in a collective
 
   // Where values wait that leave the device.

@@ -21,8 +21,10 @@ struct Report {
   bool emulated = false;           // the CPU played the device
   int64_t budget_bytes = 0;        // of the device's memory; 0: none
   result::Goal goal = result::Goal::throughput;
-  int blocks = 0;                 // of the model; 0: not known
-  std::string reshard = {};       // when gathered parameters are freed (a word of kReshard), of several ranks; "": one
+  int blocks = 0;                // of the model; 0: not known
+  std::string reshard = {};      // when gathered parameters are freed (a word of kReshard), of several ranks; "": one
+  std::string shard_flags = {};  // what else was said of their shards, as flags
+  bool shards_on_host = false;
   int64_t global_batch = 0;       // samples a step, of batches in several passes; 0: a step is one batch
   double mtbf_s = 0;              // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;          // saved states that the training is to keep; 0: all

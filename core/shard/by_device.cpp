@@ -12,8 +12,9 @@ class ByDevice final : public Collectives {
 
   int rank() const override { return of_cpu_->rank(); }
   int size() const override { return of_cpu_->size(); }
-  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) override {
-    return of(part).all_gather(whole, part, what);
+  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                           const device::EventPtr& behind) override {
+    return of(part).all_gather(whole, part, what, behind);
   }
   CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
     return of(part).reduce_scatter(part, whole, what);

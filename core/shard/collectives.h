@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/device/device.h"
 
 namespace memtune::shard {
 
@@ -52,8 +53,11 @@ class Collectives {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // `whole`, as long as all parts, becomes theirs. `what` is for the message of an error: "layers.3".
-  virtual CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) = 0;
+  // `whole`, as long as all parts, becomes theirs, cast where they are of another dtype. `what` is for the message of
+  // an error: "layers.3". `behind`: when the part is there, on a device also behind that, for which compute does not
+  // wait; null: it is.
+  virtual CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                                   const device::EventPtr& behind = nullptr) = 0;
   // `part` becomes the sum over the ranks of this rank's part of `whole`, whose bytes are lost; in an order that the
   // number of ranks fixes.
   virtual CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) = 0;

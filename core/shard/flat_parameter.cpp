@@ -16,6 +16,11 @@ constexpr int64_t kAlignedBytes = 64;  // of each parameter within the row, as a
 
 int64_t round_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
 
+// The dtype that is asked for, of real numbers.
+at::ScalarType of_floating(std::optional<at::ScalarType> dtype, const at::Tensor& tensor) {
+  return dtype && tensor.is_floating_point() ? *dtype : tensor.scalar_type();
+}
+
 void check(const std::string& name, const at::Tensor& tensor) {
   if (tensor.layout() != at::kStrided || !tensor.has_storage() || tensor.is_quantized() ||
       !tensor.is_non_overlapping_and_dense())
@@ -30,11 +35,14 @@ void free_bytes(const at::Tensor& tensor) {
   storage->set_nbytes(0);
 }
 
-FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks)
-    : name_(std::move(name)), trained_(parameters.front().second.requires_grad()) {
+FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
+                             const ShardSettings& settings, HostRows* host)
+    : name_(std::move(name)),
+      trained_(parameters.front().second.requires_grad()),
+      reduce_dtype_(of_floating(settings.reduce_dtype, parameters.front().second)) {
   const at::NoGradGuard no_grad;
   lay_out(parameters, ranks);
-  take_shard(rank);
+  take_shard(rank, settings, host);
   for (Member& member : members_) member.tensor.set_data(within(whole_, member));
   free();
 }
@@ -53,9 +61,11 @@ void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) 
   for (const Member& member : members_) within(whole_, member).copy_(member.tensor);
 }
 
-void FlatParameter::take_shard(int rank) {
+void FlatParameter::take_shard(int rank, const ShardSettings& settings, HostRows* host) {
   const int64_t begin = rank * shard_elements_, end = begin + shard_elements_;
-  shard_ = whole_.narrow(0, begin, shard_elements_).clone();
+  const at::ScalarType dtype = trained_ ? of_floating(settings.dtype, whole_) : whole_.scalar_type();
+  shard_ = host ? host->make(shard_elements_, dtype) : at::empty({shard_elements_}, whole_.options().dtype(dtype));
+  shard_.copy_(whole_.narrow(0, begin, shard_elements_));
   for (const Member& member : members_) {
     const int64_t from = std::max(begin, member.begin), to = std::min(end, member.begin + member.tensor.numel());
     if (from >= to) continue;
@@ -78,7 +88,8 @@ void FlatParameter::allocate() {
 
 at::Tensor FlatParameter::take_gradients() {
   const at::NoGradGuard no_grad;
-  at::Tensor row = at::empty({elements_}, whole_.options());  // between parameters whatever is there: no piece has it
+  // Between parameters whatever is there: no piece has it.
+  at::Tensor row = at::empty({elements_}, whole_.options().dtype(reduce_dtype_));
   std::vector<at::Tensor> places, gradients;
   for (const Member& member : members_) {
     at::Tensor& gradient = member.tensor.mutable_grad();
@@ -95,6 +106,10 @@ at::Tensor FlatParameter::take_gradients() {
   // In one kernel, where one by one they would be a copy of the driver's each.
   if (!places.empty()) at::_foreach_copy_(places, gradients);
   return row;
+}
+
+bool FlatParameter::has_gradient() const {
+  return std::ranges::any_of(pieces_, [](const auto& piece) { return piece.second.grad().defined(); });
 }
 
 void FlatParameter::add_gradient(const at::Tensor& of_shard) {

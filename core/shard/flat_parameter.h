@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "core/program/state.h"
+#include "core/shard/host_rows.h"
+#include "core/shard/shard_settings.h"
 
 namespace memtune::shard {
 
@@ -25,7 +27,9 @@ class FlatParameter {
   // `parameters` are leaves of one dtype and device, dense, each with a storage of its own, and all require a gradient
   // or none does. From here on their bytes are the storage's, which has none until allocate(). UsageError for what
   // cannot be laid out so.
-  FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks);
+  // Shards that wait on the host are of `host`; null: they are where the parameters are.
+  FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
+                const ShardSettings& settings = {}, HostRows* host = nullptr);
 
   const std::string& name() const { return name_; }
   bool trained() const { return trained_; }
@@ -33,7 +37,7 @@ class FlatParameter {
   int64_t piece_begin(size_t i) const { return piece_begins_in_parameters_[i]; }  // in its parameter's memory
   size_t parameters() const { return members_.size(); }
   const at::Tensor& parameter(size_t i) const { return members_[i].tensor; }
-  const at::Tensor& shard() const { return shard_; }
+  const at::Tensor& shard() const { return shard_; }  // of the settings' dtype
   const at::Tensor& whole() const { return whole_; }
   int64_t whole_bytes() const { return whole_bytes_; }
   const c10::StorageImpl* storage() const { return whole_.storage().unsafeGetStorageImpl(); }
@@ -42,10 +46,12 @@ class FlatParameter {
   void allocate();  // what is in it is anybody's guess
   void free() { free_bytes(whole_); }
 
-  // The parameters' gradients in one row, zeros where there is none; they are let go. UsageError for a sparse one.
+  // The parameters' gradients in one row of the dtype that they are reduced in, zeros where there is none; they are let
+  // go. UsageError for a sparse one.
   at::Tensor take_gradients();
-  // Of the shard's numbers: added to what the pieces have.
+  // Of the shard's numbers and dtype: added to what the pieces have.
   void add_gradient(const at::Tensor& of_shard);
+  bool has_gradient() const;
 
  private:
   struct Member {
@@ -55,11 +61,12 @@ class FlatParameter {
   };
 
   void lay_out(const program::NamedTensors& parameters, int ranks);
-  void take_shard(int rank);
+  void take_shard(int rank, const ShardSettings& settings, HostRows* host);
   at::Tensor within(const at::Tensor& row, const Member& member) const;
 
   std::string name_;
   bool trained_ = false;
+  at::ScalarType reduce_dtype_;
   std::vector<Member> members_;
   program::NamedTensors pieces_;
   std::vector<int64_t> piece_begins_;  // in the shard

@@ -106,7 +106,9 @@ class GlooCollectives final : public Collectives {
   int size() const override { return settings_.size; }
 
   // Gloo's own all-gather and reduce-scatter make copies of the whole, and let them go when it suits them.
-  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) override {
+  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                           const device::EventPtr& behind) override {
+    if (behind) behind->synchronize();
     own_part(whole, part).copy_(part);
     const at::Tensor bytes = whole.view(at::kByte);  // Gloo knows few types
     const int64_t count = bytes.numel() / size();

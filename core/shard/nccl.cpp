@@ -7,6 +7,7 @@
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -15,6 +16,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
+#include "core/device/cuda/cuda_check.h"
+#include "core/device/cuda/cuda_event.h"
 #include "core/shard/torch_groups.h"
 
 namespace memtune::shard {
@@ -58,13 +61,18 @@ class Standing {
 class NcclCollective final : public Collective {
  public:
   NcclCollective(c10::intrusive_ptr<c10d::Work> work, std::string what, const GroupSettings& settings,
-                 Standing& standing)
-      : work_(std::move(work)), what_(std::move(what)), settings_(settings), standing_(standing) {}
+                 Standing& standing, at::Tensor source)
+      : work_(std::move(work)),
+        what_(std::move(what)),
+        settings_(settings),
+        standing_(standing),
+        source_(std::move(source)) {}
 
   void wait() override try {
     standing_.begin();
     work_->wait();
     standing_.end();
+    source_.reset();
   } catch (...) {
     rethrow(what_, settings_);
   }
@@ -75,11 +83,14 @@ class NcclCollective final : public Collective {
   const std::string what_;
   const GroupSettings& settings_;
   Standing& standing_;
+  at::Tensor source_;  // of the collective; compute stands behind that when it goes
 };
 
 class NcclCollectives final : public Collectives {
  public:
-  NcclCollectives(const GroupSettings& settings, c10d::Store& store) : settings_(settings) {
+  NcclCollectives(const GroupSettings& settings, c10d::Store& store)
+      : settings_(settings),
+        beside_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(settings.device))) {
     const auto device = static_cast<c10::DeviceIndex>(settings.device);
     c10::cuda::set_device(device);
     // Collectives of one block hold up the next: they come before kernels that wait for room on the device.
@@ -95,26 +106,41 @@ class NcclCollectives final : public Collectives {
   int rank() const override { return settings_.rank; }
   int size() const override { return settings_.size; }
 
-  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what) override {
-    at::Tensor to = whole.view(at::kByte), from = part.view(at::kByte);  // NCCL knows few types
+  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                           const device::EventPtr& behind) override {
+    c10::cuda::OptionalCUDAStreamGuard guard;
+    if (behind) guard.reset_stream(beside_behind(*behind));
+    at::Tensor to = whole.view(at::kByte);  // NCCL knows few types
+    at::Tensor from = part.to(whole.scalar_type()).view(at::kByte);
     c10d::AllgatherOptions options;
     options.asyncOp = true;
-    return asked(group_->_allgather_base(to, from, options), "all-gather of " + what);
+    return asked(group_->_allgather_base(to, from, options), "all-gather of " + what, from);
   }
   CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
     at::Tensor to = reals_of(part), from = reals_of(whole);
     c10d::ReduceScatterOptions options;
     options.asyncOp = true;
-    return asked(group_->_reduce_scatter_base(to, from, options), "reduce-scatter of " + what);
+    return asked(group_->_reduce_scatter_base(to, from, options), "reduce-scatter of " + what, {});
   }
   nanoseconds stood() override { return standing_.so_far(); }
 
  private:
-  CollectivePtr asked(c10::intrusive_ptr<c10d::Work> work, const std::string& what) {
-    return std::make_unique<NcclCollective>(std::move(work), what, settings_, standing_);
+  CollectivePtr asked(c10::intrusive_ptr<c10d::Work> work, const std::string& what, at::Tensor source) {
+    return std::make_unique<NcclCollective>(std::move(work), what, settings_, standing_, std::move(source));
+  }
+
+  // What is asked for on it comes behind the event, and behind what compute has got so far: memory that compute has let
+  // go of is used again here.
+  c10::cuda::CUDAStream beside_behind(const device::Event& event) const {
+    at::cuda::CUDAEvent so_far;
+    so_far.record();
+    so_far.block(beside_);
+    device::check_cuda(cudaStreamWaitEvent(beside_.stream(), device::handle_of(event), 0), "cudaStreamWaitEvent");
+    return beside_;
   }
 
   const GroupSettings settings_;
+  const c10::cuda::CUDAStream beside_;
   Standing standing_;
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> group_;
 };

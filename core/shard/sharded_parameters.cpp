@@ -22,11 +22,12 @@ struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradH
 };
 
 ShardedParameters::ShardedParameters(const program::Program& program, const config::ProgramFacts& facts,
-                                     Collectives& collectives, Reshard reshard)
-    : collectives_(collectives) {
+                                     Collectives& collectives, const ShardSettings& settings)
+    : collectives_(collectives), settings_(settings) {
+  if (settings.host_of) host_.emplace(*settings.host_of);
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);
   gather::UnitMemory& memory = *this;
-  schedule_.emplace(units_.size(), reshard, memory);
+  schedule_.emplace(units_.size(), settings.reshard, memory);
 }
 
 ShardedParameters::~ShardedParameters() {
@@ -42,13 +43,14 @@ void ShardedParameters::add_unit(const std::string& name, const program::NamedTe
   GatheredUnit unit{name, {}};
   for (const auto& [kind, same] : kinds) {
     const size_t number = flats_.size();
-    auto flat = std::make_unique<FlatParameter>(name, same, collectives_.rank(), collectives_.size());
+    auto flat = std::make_unique<FlatParameter>(name, same, collectives_.rank(), collectives_.size(), settings_,
+                                                host_ ? &*host_ : nullptr);
     for (size_t i = 0; flat->trained() && i < flat->parameters(); ++i)
       torch::autograd::impl::set_post_acc_grad_hooks(flat->parameter(i), std::make_unique<Gradients>(*this, number));
     pieces_.insert(pieces_.end(), flat->pieces().begin(), flat->pieces().end());
     unit_of_[flat->storage()] = static_cast<int>(units_.size());
     unit.flats.push_back(number);
-    flats_.push_back({std::move(flat), nullptr});
+    flats_.emplace_back().parameter = std::move(flat);
   }
   units_.push_back(std::move(unit));
 }
@@ -77,7 +79,10 @@ void ShardedParameters::gather(int unit) {
     FlatParameter& parameter = *flat.parameter;
     if (!parameter.allocated()) parameter.allocate();
     note_order('g', number);
-    flat.gather = collectives_.all_gather(parameter.whole(), parameter.shard(), parameter.name());
+    HostRows::Brought part{parameter.shard(), nullptr};
+    if (host_) part = host_->bring(parameter.shard(), parameter.whole().device());
+    if (host_) flat.brought = part.row;
+    flat.gather = collectives_.all_gather(parameter.whole(), part.row, parameter.name(), part.there);
     ++counters_.gathers;
     counters_.gathered_bytes += parameter.whole_bytes();
   }
@@ -89,6 +94,7 @@ void ShardedParameters::wait(int unit) {
     if (!flats_[number].gather) continue;
     gathers.push_back(std::exchange(flats_[number].gather, nullptr));
     gathers.back()->wait();
+    flats_[number].brought.reset();
   }
   if (watcher_ && !gathers.empty()) watcher_->gathered(unit, std::move(gathers));
 }
@@ -114,7 +120,7 @@ at::Tensor ShardedParameters::of_all_ranks(int64_t number, const std::string& wh
 
 at::Tensor ShardedParameters::norm_of_all(const at::Tensor& here) {
   const at::NoGradGuard no_grad;
-  const auto options = flats_.front().parameter->whole().options().dtype(at::kFloat);
+  const auto options = flats_.front().parameter->shard().options().dtype(at::kFloat);
   const at::Tensor own = here.defined() ? here.reshape({1}).to(options) : at::zeros({1}, options);
   const at::Tensor all = at::empty({collectives_.size()}, options);
   collectives_.all_gather(all, own, "the gradients' norm")->wait();
@@ -143,8 +149,10 @@ void ShardedParameters::drop() {
 // What a step that threw has left goes as well.
 void ShardedParameters::drop_gradients() {
   reduction_ = {};
-  for (const Flat& flat : flats_)
+  for (Flat& flat : flats_) {
+    flat.adds = false;
     for (size_t i = 0; i < flat.parameter->parameters(); ++i) flat.parameter->parameter(i).mutable_grad().reset();
+  }
 }
 
 void ShardedParameters::begin_forward() { schedule_->begin_forward(); }
@@ -161,6 +169,7 @@ void ShardedParameters::end_backward() {
   for (size_t i = flats_.size(); i-- > 0;)
     if (flats_[i].parameter->trained() && !flats_[i].reduced) reduce(i);
   finish_reduction();
+  if (host_) add_what_was_taken();
   check_order();
   schedule_->end_backward();
 }
@@ -177,10 +186,12 @@ void ShardedParameters::reduce(size_t flat) {
   note_order('r', flat);
   FlatParameter& parameter = *flats_[flat].parameter;
   flats_[flat].reduced = true;
-  reduction_ = {flat, at::empty_like(parameter.shard()), parameter.take_gradients(), nullptr};
+  reduction_.flat = flat;
+  reduction_.whole = parameter.take_gradients();
+  reduction_.part = at::empty(parameter.shard().sizes(), reduction_.whole.options());
   reduction_.collective = collectives_.reduce_scatter(reduction_.part, reduction_.whole, parameter.name());
   ++counters_.reduces;
-  counters_.reduced_bytes += parameter.whole_bytes();
+  counters_.reduced_bytes += static_cast<int64_t>(reduction_.whole.nbytes());
 }
 
 void ShardedParameters::finish_reduction() {
@@ -189,8 +200,28 @@ void ShardedParameters::finish_reduction() {
   Reduction done = std::exchange(reduction_, {});
   done.collective->wait();
   free_bytes(done.whole);  // those that ran the collective may let go of it later
-  done.part.div_(collectives_.size());
-  flats_[done.flat].parameter->add_gradient(done.part);
+  Flat& flat = flats_[done.flat];
+  const at::Tensor part = done.part.div_(collectives_.size()).to(flat.parameter->shard().scalar_type());
+  if (host_)
+    take_to_host(flat, part);
+  else
+    flat.parameter->add_gradient(part);
+}
+
+// To where the pieces' gradients are, or beside them until that can be added.
+void ShardedParameters::take_to_host(Flat& flat, const at::Tensor& part) {
+  const bool more = flat.parameter->has_gradient();
+  at::Tensor& row = flat.on_host[more];
+  if (!row.defined()) row = host_->make(part.numel(), part.scalar_type());
+  host_->take(part, row);
+  flat.adds = more;
+  if (!more) flat.parameter->add_gradient(row);
+}
+
+void ShardedParameters::add_what_was_taken() {
+  host_->settle();
+  for (Flat& flat : flats_)
+    if (std::exchange(flat.adds, false)) flat.parameter->add_gradient(flat.on_host[1]);
 }
 
 }  // namespace memtune::shard

@@ -10,6 +10,7 @@
 
 #include <c10/util/flat_hash_map.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -21,10 +22,11 @@
 #include "core/program/parameter_source.h"
 #include "core/shard/collectives.h"
 #include "core/shard/flat_parameter.h"
+#include "core/shard/host_rows.h"
+#include "core/shard/shard_settings.h"
 
 namespace memtune::shard {
 
-using gather::parse_reshard;
 using gather::Reshard;
 
 // Told of what a step reads of them. Thread: the one that trains.
@@ -42,12 +44,12 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   // Takes this rank's shards of the program's parameters and lets the rest go. Both must outlive this, and nothing may
   // read the parameters without telling. UsageError for what cannot be sharded.
   ShardedParameters(const program::Program& program, const config::ProgramFacts& facts, Collectives& collectives,
-                    Reshard reshard);
+                    const ShardSettings& settings = {});
   ~ShardedParameters() override;
   ShardedParameters(const ShardedParameters&) = delete;
   ShardedParameters& operator=(const ShardedParameters&) = delete;
 
-  // What the optimizer updates.
+  // What the optimizer updates: of the settings' dtype, and where those say.
   const program::NamedTensors& pieces() const { return pieces_; }
   // The same, and where they lie; as long as this is there.
   program::Shards shards() const {
@@ -93,6 +95,10 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   struct Flat {
     std::unique_ptr<FlatParameter> parameter;
     CollectivePtr gather;  // under way
+    at::Tensor brought;    // what that reads, of a shard on the host
+    // Rows of gradients of such a shard: the pieces', and, of a later pass, one that is added to them.
+    std::array<at::Tensor, 2> on_host;
+    bool adds = false;     // the second is on its way
     size_t gradients = 0;  // that this backward has made
     bool reduced = false;  // in this backward
   };
@@ -118,11 +124,15 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   void gradient_came(size_t flat);
   void reduce(size_t flat);
   void finish_reduction();
+  void take_to_host(Flat& flat, const at::Tensor& part);
+  void add_what_was_taken();
   void note_order(char kind, size_t flat);
   at::Tensor of_all_ranks(int64_t number, const std::string& what);
   void check_order();
 
   Collectives& collectives_;
+  const ShardSettings settings_;
+  std::optional<HostRows> host_;
   std::vector<Flat> flats_;
   std::vector<GatheredUnit> units_;
   ska::flat_hash_map<const c10::StorageImpl*, int> unit_of_;

@@ -60,7 +60,10 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (record.global_batch > 0) parts.push_back(std::to_string(record.global_batch) + " samples a step");
   if (training.ranks > 1)
     parts.push_back(std::to_string(training.ranks) + " ranks" +
-                    (training.reshard == "always" ? "" : ", reshard " + training.reshard));
+                    (training.reshard == "always" ? "" : ", reshard " + training.reshard) +
+                    (training.shard_dtype.empty() ? "" : ", shards in " + training.shard_dtype) +
+                    (training.reduce_dtype.empty() ? "" : ", reduced in " + training.reduce_dtype) +
+                    (training.shard_offload ? ", shards on the host" : ""));
   if (training.accumulate > 1) parts.push_back(std::to_string(training.accumulate) + " passes a step");
   if (training.max_grad_norm > 0) parts.push_back("gradients clipped");
   if (!training.dtype.empty()) parts.push_back(training.dtype);
@@ -70,6 +73,14 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
   if (training.memory_cap_bytes > 0) parts.push_back("memory cap " + format_bytes(training.memory_cap_bytes));
   parts.push_back(steps_text(training.steps, training.warmup, most_rounds));
   return join(parts, ", ");
+}
+
+void put_sharding(const config::TrainingSettings& training, report::Report& report) {
+  report.reshard = training.reshard;
+  report.shards_on_host = training.shard_offload;
+  if (!training.shard_dtype.empty()) report.shard_flags += " --shard-dtype " + training.shard_dtype;
+  if (!training.reduce_dtype.empty()) report.shard_flags += " --reduce-dtype " + training.reduce_dtype;
+  if (training.shard_offload) report.shard_flags += " --shard-offload";
 }
 
 // The strategy whose gradients the others were compared with.
@@ -154,7 +165,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.keep_last = record.keep_last;
   report.frontiers = record.frontiers;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());
-  if (record.request.training.ranks > 1) report.reshard = record.request.training.reshard;
+  if (record.request.training.ranks > 1) put_sharding(record.request.training, report);
   report.notes = record.facts.program.notes;
   for (const TrialSpec& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {

@@ -184,19 +184,29 @@ class Exporter {
                              std::string(trainer_.sequence_note));
   }
 
+  static void put(const Sharding& sharding, Config& config) {
+    for (const auto& [key, value] : sharding.set) config.changes[key] = value;
+    config.notes.insert(config.notes.end(), sharding.notes.begin(), sharding.notes.end());
+  }
+
   // Of what was measured on several ranks.
   void put_sharding(const Row& row, Config& config) const {
     if (report_.reshard.empty()) return;
     const std::string measured = "measured on " + std::to_string(row.measurement.ranks.size()) +
-                                 " ranks, parameters sharded with --reshard " + report_.reshard;
+                                 " ranks, parameters sharded with --reshard " + report_.reshard + report_.shard_flags;
     const auto known = known_.profile.sharding.find(report_.reshard);
     if (known == known_.profile.sharding.end()) {
       config.notes.push_back(measured + ", for which memtune knows no key of " + name_);
       return;
     }
-    for (const auto& [key, value] : known->second.set) config.changes[key] = value;
     config.notes.push_back(measured);
-    config.notes.insert(config.notes.end(), known->second.notes.begin(), known->second.notes.end());
+    put(known->second, config);
+    if (!report_.shards_on_host) return;
+    const auto on_host = known_.profile.sharding.find("on-host");
+    if (on_host == known_.profile.sharding.end())
+      config.notes.push_back("memtune knows no key of " + name_ + " that keeps shards on the host");
+    else
+      put(on_host->second, config);
   }
 
   // The keys of saving behind the others, their notes behind theirs.

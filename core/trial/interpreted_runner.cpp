@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include "core/config/trial_request.h"
+#include "core/frontend/dtype.h"
+
 namespace memtune::trial {
 namespace {
 
@@ -24,10 +27,21 @@ struct LastOwners final : program::OpObserver {
 InterpretedRunner::InterpretedRunner(const config::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks)
     : request_(request), session_(request), ranks_(std::move(ranks)) {
   if (ranks_) {
-    sharded_.emplace(session_.program(), session_.facts(), *ranks_, shard::parse_reshard(request.training.reshard));
+    sharded_.emplace(session_.program(), session_.facts(), *ranks_, shard_settings());
     session_.set_parameters(&*sharded_);
   }
   if (!request.plan.keeps_everything()) make_executor();
+}
+
+shard::ShardSettings InterpretedRunner::shard_settings() {
+  const config::TrainingSettings& training = request_.training;
+  const auto dtype = [](const std::string& name) {
+    return name.empty() ? std::nullopt : std::optional(frontend::scalar_type(config::canonical_dtype(name)));
+  };
+  return {.reshard = gather::parse_reshard(training.reshard),
+          .dtype = dtype(training.shard_dtype),
+          .reduce_dtype = dtype(training.reduce_dtype),
+          .host_of = training.shard_offload ? &session_.device() : nullptr};
 }
 
 void InterpretedRunner::make_executor() {
@@ -110,7 +124,10 @@ bool InterpretedRunner::prepare_trace() {
 }
 
 StepNotes* InterpretedRunner::start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) {
-  owners_.emplace(session_.facts(), parameters(), optimizer, *executor_, device().memory().allocated);
+  // Of shards on the host nothing is the device's.
+  const bool on_host = request_.training.shard_offload;
+  owners_.emplace(session_.facts(), on_host ? NamedParameters() : parameters(), on_host ? 0 : optimizer.state_bytes(),
+                  *executor_, device().memory().allocated);
   step_trace_.emplace(session_.facts(), device(), profiler, *executor_, *owners_);
   return &*step_trace_;
 }

@@ -70,6 +70,7 @@ class InterpretedRunner final : public Runner {
   std::vector<Owner> largest_owners() override;
 
  private:
+  shard::ShardSettings shard_settings();
   void make_executor();
   step::Executor* executor() { return executor_ ? &*executor_ : nullptr; }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace memtune::trial {
 namespace {
@@ -21,16 +22,15 @@ int64_t bytes_of(const at::Tensor& gradient) {
 
 }  // namespace
 
-MemoryOwners::MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
-                           const optimizer::Optimizer& optimizer, const step::Executor& executor,
-                           int64_t allocated_bytes)
-    : facts_(facts), parameters_(parameters), executor_(executor), optimizer_bytes_(optimizer.state_bytes()) {
+MemoryOwners::MemoryOwners(const config::ProgramFacts& facts, NamedParameters parameters, int64_t optimizer_bytes,
+                           const step::Executor& executor, int64_t allocated_bytes)
+    : facts_(facts), parameters_(std::move(parameters)), executor_(executor), optimizer_bytes_(optimizer_bytes) {
   owners_ = {{OwnerKind::parameters, "parameters"},     {OwnerKind::optimizer, "optimizer"},
              {OwnerKind::inputs, "inputs and buffers"}, {OwnerKind::gradients, "gradients"},
              {OwnerKind::ahead, "copied back ahead"},   {OwnerKind::outside, "outside of blocks"}};
   for (int32_t block = 0; const auto& facts_of_block : facts.blocks)
     owners_.push_back({OwnerKind::block, facts_of_block.region, block++});
-  for (const auto& [name, parameter] : parameters) parameter_bytes_ += static_cast<int64_t>(parameter.nbytes());
+  for (const auto& [name, parameter] : parameters_) parameter_bytes_ += static_cast<int64_t>(parameter.nbytes());
   input_bytes_ = std::max<int64_t>(0, allocated_bytes - parameter_bytes_ - optimizer_bytes_);
 }
 

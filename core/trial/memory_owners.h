@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/optimizer/optimizer.h"
 #include "core/step/executor.h"
 #include "core/trace/event.h"
 #include "core/trial/reference.h"
@@ -14,9 +13,10 @@ namespace memtune::trial {
 
 class MemoryOwners {
  public:
-  // All must outlive it. Between two steps, when there are no gradients.
-  MemoryOwners(const config::ProgramFacts& facts, const NamedParameters& parameters,
-               const optimizer::Optimizer& optimizer, const step::Executor& executor, int64_t allocated_bytes);
+  // What of the parameters and of the optimizer's state lies on the device. Facts and executor must outlive it. Between
+  // two steps, when there are no gradients.
+  MemoryOwners(const config::ProgramFacts& facts, NamedParameters parameters, int64_t optimizer_bytes,
+               const step::Executor& executor, int64_t allocated_bytes);
 
   const std::vector<trace::Owner>& owners() const { return owners_; }
   // Bytes by owner, in the order of owners().
@@ -24,7 +24,7 @@ class MemoryOwners {
 
  private:
   const config::ProgramFacts& facts_;
-  const NamedParameters& parameters_;
+  const NamedParameters parameters_;
   const step::Executor& executor_;
   std::vector<trace::Owner> owners_;
   int64_t parameter_bytes_ = 0, optimizer_bytes_ = 0, input_bytes_ = 0;

@@ -18,10 +18,10 @@ TrialRequest example() {
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
   request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
   request.inputs_file = "sample.safetensors";
-  request.training = {"mse", "chunked=8", "logits",  "labels", "sgd",  0.5, 0.75,       false,
-                      6,     "bfloat16",  "float16", "r=4",    "4bit", 11,  12,         13,
-                      14,    "cuda:1",    15,        "eager",  true,   0,   "h.*",      16,
-                      17,    1,           "never",   20,       18,     19,  "/scratch", true};
+  request.training = {"mse",      "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       false, 6,
+                      "bfloat16", "float16",   "r=4",    "4bit",   11,    12,  13,         14,    "cuda:1",
+                      15,         "eager",     true,     0,        "h.*", 16,  17,         1,     "never",
+                      "",         "",          false,    20,       18,    19,  "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
   request.reference = "reference.bin";
@@ -94,11 +94,17 @@ TEST_CASE("a rank's request says which of how many it is, and where they meet") 
   request.rank = 3;
   request.rendezvous = "/run/meeting";
   request.address = "10.0.0.1";
+  request.training.shard_dtype = "float32";
+  request.training.reduce_dtype = "float64";
+  request.training.shard_offload = true;
   const TrialRequest read = json::parse(json(request).dump()).get<TrialRequest>();
   CHECK(read.training.ranks == 4);
   CHECK(read.rank == 3);
   CHECK(read.rendezvous == "/run/meeting");
   CHECK(read.address == "10.0.0.1");
+  CHECK(read.training.shard_dtype == "float32");
+  CHECK(read.training.reduce_dtype == "float64");
+  CHECK(read.training.shard_offload);
   request.rank = 4;
   CHECK_THROWS_AS(json(request).get<TrialRequest>(), UsageError);
 }
@@ -119,6 +125,8 @@ TEST_CASE("what several ranks do not do is refused by its flag") {
   refused([](TrainingSettings& t) { t.pack = true; }, "--pack does not go with several ranks");
   refused([](TrainingSettings& t) { t.padding = 0.25; }, "--padding does not go with several ranks");
   check_refused([](TrainingSettings& t) { t.ranks = 0; }, "ranks must be at least 1, not 0");
+  check_refused([](TrainingSettings& t) { t.shard_offload = true; },
+                "--shard-offload is about parameters sharded over several ranks: say how many with --ranks");
 }
 
 TEST_CASE("an optimizer in the backward has neither all gradients to clip nor a next pass to wait for") {

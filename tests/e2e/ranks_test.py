@@ -101,10 +101,34 @@ def check_clipped(folder):
         assert abs(expected - loss) < 1e-4 * expected, (one, loss)
 
 
-def check_planned(folder, reshard):
+ON_HOST, WIDE = ("--shard-offload",), ("--dtype", "bf16", "--shard-dtype", "fp32", "--reduce-dtype", "fp32")
+
+
+def check_shards(folder):
+    """Wherever shards are: strategies have the bits of none, and the losses are those of plain ones."""
+    def sweep(name, *more):
+        run = os.path.join(folder, name)
+        subprocess.run(arguments(run, "--ranks", "2", "--strategy", STRATEGIES, "--rounds", "1", "--accumulate", "2",
+                                 "--max-grad-norm", "0.5", "--lr", "0.003", "--json", run + ".json", *more), check=True)
+        with open(run + ".json") as file:
+            trials = json.load(file)["trials"]
+        for trial in trials:
+            assert trial["outcome"] == "ok" and trial["gradients"]["equal"], (name, trial)
+        return trials[0]
+
+    plain, on_host = sweep("plain"), sweep("on-host", *ON_HOST)
+    for expected, loss in zip(plain["loss"], on_host["loss"]):  # GPUs and processors round an update differently
+        assert expected == loss or DEVICE != "cpu" and abs(expected - loss) < 1e-3 * expected, (plain, on_host)
+    assert on_host["peak_bytes"]["allocated"] < plain["peak_bytes"]["allocated"], (plain, on_host)
+    half, wide = sweep("half", "--dtype", "bf16"), sweep("wide", *WIDE)
+    assert half["loss"] != wide["loss"], half["loss"]
+    assert max(abs(a - b) / a for a, b in zip(plain["loss"], wide["loss"])) < 0.05, (plain["loss"], wide["loss"])
+
+
+def check_planned(folder, reshard, *more):
     """A budget finds a plan on paper of the sharded step, which all ranks run."""
-    run = os.path.join(folder, f"planned-{reshard}")
-    sharded = arguments(run, "--ranks", "2", "--reshard", reshard, "--rounds", "1", "--steps", "2", "--json", run + ".json")
+    run = os.path.join(folder, "-".join(["planned", reshard, *more]))
+    sharded = arguments(run, "--ranks", "2", "--reshard", reshard, *more, "--rounds", "1", "--steps", "2", "--json", run + ".json")
 
     def sweep(*more):
         subprocess.run([*sharded, *more], check=True, stdout=subprocess.DEVNULL)
@@ -264,8 +288,10 @@ def check_branches(folder):
 
 def check_refusals(folder):
     for more, words in ((("--optimizer", "adafactor"), "--optimizer adafactor is not sharded"),
+                        (("--shard-dtype", "int8"), "'int8' is not a floating-point one"),
+                        (("--ranks", "1", "--shard-offload"), "--shard-offload is about parameters sharded over"),
                         (("--optimizer-in-backward",), "--optimizer-in-backward does not go with several ranks")):
-        command = arguments(os.path.join(folder, "refused"), "--ranks", "2", *more)
+        command = arguments(os.path.join(folder, "refused"), *([] if "--ranks" in more else ["--ranks", "2"]), *more)
         ended = subprocess.run(command, capture_output=True, text=True)
         assert ended.returncode == 2 and words in ended.stderr, (more, ended.stderr)
     device = [word if word != DEVICE else "cuda:1" for word in arguments(os.path.join(folder, "refused"), "--ranks", "2")]
@@ -282,8 +308,11 @@ def main():
             check_joined(folder, ranks, check_sweep(folder, ranks))
         check_clipped(folder)
         check_saves(folder)
+        check_shards(folder)
         for reshard in ("always", "after-backward", "never"):
             check_planned(folder, reshard)
+        check_planned(folder, "always", *ON_HOST)
+        check_planned(folder, "always", *WIDE)
         check_too_large(folder)
         check_killed(folder)
         check_hangs(folder)

@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include "core/device/torch/make_device.h"
 #include "core/shard/by_device.h"
+#include "core/shard/host_rows.h"
 #include "tests/shard/ranks.h"
 
 namespace memtune::tests {
@@ -16,7 +18,8 @@ struct Counting final : shard::Collectives {
   explicit Counting(int& count, milliseconds stood) : count(count), time(stood) {}
   int rank() const override { return 1; }
   int size() const override { return 2; }
-  shard::CollectivePtr all_gather(const at::Tensor&, const at::Tensor&, const std::string&) override {
+  shard::CollectivePtr all_gather(const at::Tensor&, const at::Tensor&, const std::string&,
+                                  const device::EventPtr&) override {
     ++count;
     return nullptr;
   }
@@ -43,6 +46,23 @@ TEST_CASE("parts are gathered in the order of the ranks, and sums scattered in i
       CHECK(at::equal(sum, all.narrow(0, 5 * group.rank(), 5)));
     });
   }
+}
+
+TEST_CASE("a part of another dtype is cast, and one that is not there yet is waited for") {
+  const auto device = device::make_device("cpu");
+  on_ranks(3, [&](shard::Collectives& group) {
+    const at::Tensor part = at::full({5}, group.rank() + 1.0 / 3, at::kDouble), whole = at::zeros({15});
+    group.all_gather(whole, part, "a unit")->wait();
+    const at::Tensor expected = (at::arange(3, at::kDouble) + 1.0 / 3).repeat_interleave(5).to(at::kFloat);
+    CHECK(at::equal(whole, expected));
+    const auto own = device::make_device("cpu");
+    shard::HostRows rows(*own);
+    constexpr int64_t kMany = 1 << 20;  // still on their way when they are asked for
+    const at::Tensor on_host = rows.make(kMany, at::kFloat).fill_(group.rank() + 1), all = at::zeros({3 * kMany});
+    const auto brought = rows.bring(on_host, c10::kCPU);
+    group.all_gather(all, brought.row, "a unit", brought.there)->wait();
+    CHECK(at::equal(all, at::arange(1, 4, at::kFloat).repeat_interleave(kMany)));
+  });
 }
 
 TEST_CASE("tensors of a device go to its collectives, those of the CPU to theirs") {

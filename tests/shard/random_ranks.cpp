@@ -36,7 +36,8 @@ std::string difference(const Seen& expected, const Seen& seen, const std::map<st
 void Subject::shard(shard::Reshard reshard) {
   const at::NoGradGuard no_grad;
   for (const auto& [tensor, before] : state_) tensor.copy_(before);
-  sharded_ = std::make_unique<shard::ShardedParameters>(program_, facts_, *rank_.group, reshard);
+  sharded_ = std::make_unique<shard::ShardedParameters>(program_, facts_, *rank_.group,
+                                                        shard::ShardSettings{.reshard = reshard});
   parameters_ = sharded_->pieces();
   state_.clear();
   expected_.clear();

@@ -41,8 +41,9 @@ TEST_CASE("every strategy has the bits of none on as many ranks") {
 
 TEST_CASE("when parameters are freed changes no bit, but what is gathered and how much of it is there") {
   const ShardedTraining training(kSizes);
-  const ShardedStep always = training.on(2, "none"), kept = training.on(2, "none", Reshard::after_backward),
-                    never = training.on(2, "none", Reshard::never);
+  const ShardedStep always = training.on(2, "none"),
+                    kept = training.on(2, "none", {.reshard = Reshard::after_backward}),
+                    never = training.on(2, "none", {.reshard = Reshard::never});
   CHECK(difference(kept.gradients, always.gradients, 0) == "");
   CHECK(difference(never.gradients, always.gradients, 0) == "");
   CHECK(always.left_bytes == 0);
@@ -55,6 +56,92 @@ TEST_CASE("when parameters are freed changes no bit, but what is gathered and ho
   CHECK(kept.counters.gathers == 2 * 5);
   CHECK(never.counters.gathers == 2 * 5);
   CHECK(always.counters.reduces == 2 * 5);
+}
+
+// Two blocks' weights, by rank, and what they were before they were sharded.
+struct TwoUnits {
+  explicit TwoUnits(int rank_of_reader) : program(ShardedTraining(kSizes).program()) {
+    const auto facts = program::facts(program, program::find_blocks(program, ""));
+    const auto units = shard::find_units(program, facts);
+    for (const int unit : {rank_of_reader, rank_of_reader + 1})
+      for (const auto& [name, parameter] : units[static_cast<size_t>(unit)].parameters)
+        if (parameter.dim() == 2) {
+          weights.push_back(parameter);
+          before.push_back(parameter.detach().clone());
+          break;
+        }
+    op.name = "aten::mm";
+  }
+  config::ProgramFacts facts() const { return program::facts(program, program::find_blocks(program, "")); }
+
+  program::Program program;
+  std::vector<at::Tensor> weights, before;
+  program::Op op;
+};
+
+// Of each rank's own rows, their mean in double: what a reduction in double precision gives.
+NamedGradients mean_of_ranks(const ShardedTraining& training, int ranks) {
+  NamedGradients mean;
+  for (int rank = 0; rank < ranks; ++rank)
+    for (const auto& [name, gradient] : training.on_one_rank(rank, ranks))
+      mean[name] = rank == 0 ? gradient.to(at::kDouble) : mean[name] + gradient;
+  for (auto& [name, gradient] : mean) gradient /= ranks;
+  return mean;
+}
+
+TEST_CASE("gradients are reduced in the dtype that is asked for, and kept in the shards'") {
+  const ShardedTraining training(kSizes);
+  const NamedGradients exact = mean_of_ranks(training, 2);
+  const ShardedStep wide = training.on(2, "none", {.dtype = at::kDouble, .reduce_dtype = at::kDouble});
+  CHECK(difference(wide.gradients, exact, 0) == "");
+  for (const auto& [name, gradient] : wide.gradients) CHECK((gradient.scalar_type() == at::kDouble));
+  const ShardedStep kept = training.on(2, "none", {.dtype = at::kDouble});  // the sum is rounded to float
+  CHECK(difference(kept.gradients, training.on(2, "none").gradients, 0) == "");
+  CHECK(difference(kept.gradients, exact, 0) != "");
+  CHECK(wide.counters.gathered_bytes == kept.counters.gathered_bytes);
+  CHECK(wide.counters.reduced_bytes == 2 * kept.counters.reduced_bytes);
+}
+
+TEST_CASE("an update that parameters are too coarse for stays in shards that are not") {
+  on_ranks(2, [&](shard::Collectives& group) {
+    TwoUnits two(1);
+    shard::ShardedParameters parameters(two.program, two.facts(), group, {.dtype = at::kDouble});
+    const auto weight_after = [&](double each, int updates) {
+      const at::NoGradGuard no_grad;
+      for (int i = 0; i < updates; ++i)
+        for (const auto& [name, piece] : parameters.pieces()) piece.mul_(1 + each);
+      parameters.begin_step();
+      parameters.begin_forward();
+      parameters.before(two.op, {two.weights[0]});
+      at::Tensor weight = two.weights[0].detach().clone();
+      parameters.after(two.op, {});
+      parameters.begin_backward();
+      parameters.end_backward();
+      return weight;
+    };
+    CHECK(at::equal(weight_after(1e-9, 1), two.before[0]));
+    CHECK(at::allclose(weight_after(1e-9, 1000), two.before[0] * (1 + 1e-6), /*rtol=*/2e-7, /*atol=*/0));
+  });
+}
+
+TEST_CASE("shards on the host change no bit under any strategy, and leave the device's memory") {
+  const ShardedTraining training(kSizes);
+  const auto device = device::make_device("cpu");
+  for (const char* strategy : {"none", "checkpoint:full", "offload:stream"}) {
+    CAPTURE(strategy);
+    const ShardedStep here = training.on(2, strategy), there = training.on(2, strategy, {.host_of = &*device});
+    CHECK(here.losses == there.losses);
+    CHECK(difference(there.gradients, here.gradients, 0) == "");
+  }
+  on_ranks(2, [&](shard::Collectives& group) {
+    const auto own = device::make_device("cpu");
+    TwoUnits two(1);
+    const int64_t before = own->memory().allocated;
+    shard::ShardedParameters parameters(two.program, two.facts(), group, {.host_of = &*own});
+    CHECK(parameters.pieces().front().second.sum().item<double>() != 0);
+    group.all_gather(at::empty({2}), at::zeros({1}), "meeting")->wait();  // memory is counted of both
+    CHECK(own->memory().allocated < before);
+  });
 }
 
 TEST_CASE("a pass that is known gathers one unit ahead and holds no more") {
@@ -72,7 +159,7 @@ TEST_CASE("ranks that read parameters in different orders are told so, and do no
       const program::Program& program = programs[rank];
       const auto facts = program::facts(program, program::find_blocks(program, ""));
       const auto units = shard::find_units(program, facts);
-      shard::ShardedParameters parameters(program, facts, group, Reshard::always);
+      shard::ShardedParameters parameters(program, facts, group);
       parameters.begin_step();
       parameters.begin_forward();
       for (const size_t unit : {1 + rank, 2 - rank})
@@ -101,31 +188,10 @@ TEST_CASE("frozen parameters are gathered, and have no gradient") {
     CHECK(difference(training.on(2, strategy).gradients, one, kNoise) == "");
 }
 
-// Two blocks' weights, by rank, and what they were before they were sharded.
-struct TwoUnits {
-  explicit TwoUnits(int rank_of_reader) : program(ShardedTraining(kSizes).program()) {
-    const auto facts = program::facts(program, program::find_blocks(program, ""));
-    const auto units = shard::find_units(program, facts);
-    for (const int unit : {rank_of_reader, rank_of_reader + 1})
-      for (const auto& [name, parameter] : units[static_cast<size_t>(unit)].parameters)
-        if (parameter.dim() == 2) {
-          weights.push_back(parameter);
-          before.push_back(parameter.detach().clone());
-          break;
-        }
-    op.name = "aten::mm";
-  }
-  config::ProgramFacts facts() const { return program::facts(program, program::find_blocks(program, "")); }
-
-  program::Program program;
-  std::vector<at::Tensor> weights, before;
-  program::Op op;
-};
-
 TEST_CASE("an op that hands its input on does not take from that one's backward what it reads") {
   on_ranks(2, [&](shard::Collectives& group) {
     TwoUnits two(1);
-    shard::ShardedParameters parameters(two.program, two.facts(), group, Reshard::always);
+    shard::ShardedParameters parameters(two.program, two.facts(), group);
     parameters.begin_step();
     parameters.begin_forward();
     const at::Tensor x = at::ones({3, two.weights[0].size(0)}).requires_grad_();
@@ -144,7 +210,7 @@ TEST_CASE("an op that hands its input on does not take from that one's backward 
 TEST_CASE("an op that writes into a parameter is refused, as its bytes would be lost") {
   on_ranks(2, [&](shard::Collectives& group) {
     TwoUnits two(1);
-    shard::ShardedParameters parameters(two.program, two.facts(), group, Reshard::always);
+    shard::ShardedParameters parameters(two.program, two.facts(), group);
     parameters.begin_step();
     parameters.begin_forward();
     two.op.writes = {true};
@@ -157,7 +223,7 @@ TEST_CASE("what one rank says all of them know") {
   for (const int speaker : {-1, 0, 2})
     on_ranks(3, [&](shard::Collectives& group) {
       TwoUnits two(1);
-      shard::ShardedParameters parameters(two.program, two.facts(), group, Reshard::always);
+      shard::ShardedParameters parameters(two.program, two.facts(), group);
       CHECK(parameters.any_rank(group.rank() == speaker) == (speaker >= 0));
     });
 }

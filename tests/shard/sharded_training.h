@@ -50,18 +50,18 @@ class ShardedTraining {
     return frontend::with_loss(model, frontend::Loss::next_token, model.inputs.front().name);
   }
 
-  // Plain autograd on all rows.
-  NamedGradients on_one_rank() const {
+  // Plain autograd on all rows, or on those of one of so many ranks.
+  NamedGradients on_one_rank(int rank = 0, int ranks = 1) const {
     const program::Program program = this->program();
-    program::Interpreter(program).run({tokens_.clone()}).toTensor().backward();
+    program::Interpreter(program).run({rows_of(rank, ranks)}).toTensor().backward();
     NamedGradients gradients;
     for (const auto& [name, parameter] : program.state.parameters)
       if (parameter.grad().defined()) gradients[name] = parameter.grad().flatten();
     return gradients;
   }
 
-  ShardedStep on(int ranks, const std::string& strategy, shard::Reshard reshard = shard::Reshard::always,
-                 int steps = 2) const {
+  // Shards on the host are so on each rank's own device.
+  ShardedStep on(int ranks, const std::string& strategy, shard::ShardSettings settings = {}, int steps = 2) const {
     std::vector<program::Program> programs;
     for (int i = 0; i < ranks; ++i) programs.push_back(program());
     const config::ProgramFacts facts = surveyed(programs.front());
@@ -73,15 +73,17 @@ class ShardedTraining {
     on_ranks(ranks, [&](shard::Collectives& group) {
       const auto rank = static_cast<size_t>(group.rank());
       const program::Program& program = programs[rank];
-      shard::ShardedParameters parameters(program, facts, group, reshard);
       const auto device = device::make_device("cpu");
+      shard::ShardSettings own = settings;
+      if (settings.host_of) own.host_of = &*device;
+      shard::ShardedParameters parameters(program, facts, group, own);
       step::Executor executor(program, facts, plan, *device, test_tiers(plan));
       executor.set_parameters(&parameters);
       program::Interpreter interpreter(program);
       interpreter.set_parameters(&parameters);
       for (int i = 0; i < steps; ++i) {
         for (const auto& [name, piece] : parameters.pieces()) piece.mutable_grad().reset();
-        result.losses[rank] = step(executor, interpreter, parameters, rows_of(group), result);
+        result.losses[rank] = step(executor, interpreter, parameters, rows_of(group.rank(), group.size()), result);
       }
       pieces[rank] = parameters.pieces();
       if (rank == 0) result.counters = parameters.counters();
@@ -98,9 +100,7 @@ class ShardedTraining {
   }
 
  private:
-  at::Tensor rows_of(const shard::Collectives& group) const {
-    return tokens_.chunk(group.size())[static_cast<size_t>(group.rank())].clone();
-  }
+  at::Tensor rows_of(int rank, int ranks) const { return tokens_.chunk(ranks)[static_cast<size_t>(rank)].clone(); }
 
   config::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, ""));

@@ -60,6 +60,12 @@ TEST_CASE("what was measured on several ranks says how its parameters were shard
             "  fsdp_activation_checkpointing: true\n  fsdp_reshard_after_forward: false\n  fsdp_version: 2\n"));
   CHECK(has(text("torchtune"), "# note:      measured on 2 ranks, parameters sharded with --reshard after-backward\n"));
   CHECK(has(text("megatron"), "memtune knows no"));
+  report.shards_on_host = true;
+  report.shard_flags = " --shard-dtype float32 --shard-offload";
+  CHECK(has(text("torchtune"), "\nfsdp_cpu_offload: true\nfsdp_reshard_after_forward: false\n"));
+  CHECK(has(text("torchtune"), "float32 --shard-offload\n"));
+  CHECK(has(text("axolotl"), "  offload_params: true\n"));
+  CHECK(has(text("transformers"), "memtune knows no key of transformers that keeps shards on the host"));
   report.reshard = "never";
   CHECK_FALSE(has(text("torchtune"), "fsdp_reshard_after_forward"));
   report.reshard = "";

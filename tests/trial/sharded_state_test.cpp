@@ -50,11 +50,13 @@ using Numbers = std::map<std::string, at::Tensor>;  // in memory order, of whole
 // A model on one rank, or what one of several has of it.
 class Trained {
  public:
-  Trained(const ShardedTraining& training, shard::Collectives* group)
+  // Shards on the host are those of a device of its own.
+  Trained(const ShardedTraining& training, shard::Collectives* group, shard::ShardSettings settings = {})
       : program_(training.program()), facts_(program::facts(program_, program::find_blocks(program_, ""))) {
     state_ = program_.state;
     if (group) {
-      sharded_.emplace(program_, facts_, *group, shard::Reshard::always);
+      if (settings.host_of) settings.host_of = &*device_;
+      sharded_.emplace(program_, facts_, *group, settings);
       state_.shards = sharded_->shards();
     }
     std::vector<at::Tensor> trained;
@@ -68,7 +70,7 @@ class Trained {
       if (!held.tensor.requires_grad()) continue;
       at::Tensor gradient = gradient_of(held.name, held.whole, number);
       if (sharded_) gradient = in_memory_order(gradient, held.whole).narrow(0, held.begin, held.tensor.numel()).clone();
-      const_cast<at::Tensor&>(held.tensor).mutable_grad() = gradient;
+      const_cast<at::Tensor&>(held.tensor).mutable_grad() = gradient.to(held.tensor.scalar_type());
     }
     optimizer_->step();
   }
@@ -120,6 +122,7 @@ class Trained {
     return helds;
   }
 
+  std::unique_ptr<device::Device> device_ = device::make_device("cpu");
   program::Program program_;
   config::ProgramFacts facts_;
   program::State state_;
@@ -130,6 +133,7 @@ class Trained {
 
 struct Bench {
   ShardedTraining training{kSizes, make_odd};
+  shard::ShardSettings settings{};
   test::ScratchFolder scratch;
   std::mutex mutex;
   std::map<std::string, std::map<int64_t, at::Tensor>> parts;
@@ -142,7 +146,7 @@ struct Bench {
       std::optional<Trained> trained;
       {
         const std::lock_guard lock(mutex);  // weights are drawn from the one generator
-        trained.emplace(training, group);
+        trained.emplace(training, group, settings);
       }
       state::StateFolder folder(run(ranks));
       folder.set_rank({group ? group->rank() : 0, ranks});
@@ -270,6 +274,36 @@ TEST_CASE(
       const double expected = folder.rank().rank < 3 ? number_of(folder) : 10.0;
       CHECK(trained.buffer().eq(expected).all().item<bool>());
     });
+}
+
+TEST_CASE("shards of another dtype and on the host are saved as they are, and go on on other numbers of ranks") {
+  constexpr int kSteps = 3;
+  const auto device = device::make_device("cpu");
+  Bench bench;
+  bench.settings = {.dtype = at::kDouble, .host_of = &*device};
+  bench.on(3, [](Trained& trained, state::StateFolder& folder) {
+    for (int i = 0; i < kSteps; ++i) trained.step(i);
+    trained.save(folder, kSteps);
+  });
+  const Numbers saved = bench.joined();
+  // What is frozen or complex, and what counts steps, is not.
+  const auto is_double = [](const auto& each) { return each.second.scalar_type() == at::kDouble; };
+  CHECK(2 * std::ranges::count_if(saved, is_double) > static_cast<int64_t>(saved.size()));
+  const auto load = [&](Trained& trained, state::StateFolder&) {
+    trained.saved().load(state::StateFolder(bench.run(3)), {});
+  };
+  for (const int ranks : {2, 3, 4}) {
+    bench.on(ranks, load);
+    CHECK(difference(saved, bench.joined()) == "");
+  }
+  bench.settings.host_of = nullptr;
+  bench.on(2, load);
+  CHECK(difference(saved, bench.joined()) == "");
+  bench.settings.dtype = {};
+  bench.on(2, [&](Trained& trained, state::StateFolder&) {
+    CHECK_THROWS_WITH_AS(trained.saved().load(state::StateFolder(bench.run(3)), {}), doctest::Contains("is F64["),
+                         UsageError);
+  });
 }
 
 TEST_CASE("a state of another model is refused on any number of ranks, with what differs of whole tensors") {

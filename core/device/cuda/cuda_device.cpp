@@ -20,6 +20,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/device/cuda/cuda_check.h"
+#include "core/device/cuda/cuda_event.h"
 #include "core/device/device.h"
 #include "core/device/ordinary_slab.h"
 #include "core/device/stream_order.h"
@@ -305,6 +306,9 @@ void require_device(int index) {
 }
 
 }  // namespace
+
+cudaEvent_t handle_of(const Event& event) { return static_cast<const CudaEvent&>(event).handle(); }
+
 }  // namespace memtune::device
 
 extern "C" __attribute__((visibility("default"))) memtune::device::Device* memtune_make_cuda_device(int index) {
