@@ -108,6 +108,11 @@ def peer_command(name: str, options) -> List[str]:
             "--peer", name]
 
 
+def with_threads(options) -> Dict[str, str]:
+    """As many to a rank as memtune gives one, where torchrun would give it one: an optimizer on the host takes them."""
+    return {"OMP_NUM_THREADS": str(max(1, os.cpu_count() // options.ranks)), **os.environ}
+
+
 def measure_collectives(name: str, options) -> Dict:
     """How much of a peer's collectives is hidden: its traced steps under `memtune profile`, in a run of their own."""
     answer = options.folder / f"profile-{name}.json"
@@ -122,7 +127,8 @@ def measure_peers(options):
         for name in options.peers:
             if options.device == "cpu" and (name.startswith("swift") or name == "on-host"):
                 continue
-            ended = subprocess.run(peer_command(name, options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            ended = subprocess.run(peer_command(name, options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=with_threads(options))
             lines = [line for line in ended.stdout.splitlines() if line.startswith("{")]
             if not lines:
                 print(f"{name}: {ended.stderr[-1500:]}", file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/config/trial_request.h"
 
 namespace memtune::cli {
 
@@ -62,6 +63,16 @@ std::chrono::milliseconds duration_flag(const std::string& flag, const std::stri
 std::string choice_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
   throw UsageError(flag + ": " + unknown_name("value", text, choices));
+}
+
+std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
+  std::string name = text;
+  try {
+    name = config::canonical_dtype(text);
+  } catch (const UsageError&) {
+  }
+  if (std::find(choices.begin(), choices.end(), name) != choices.end()) return name;
+  throw UsageError(flag + ": " + unknown_name("dtype", text, choices));
 }
 
 void check_utf8(const std::string& flag, const std::string& path) {

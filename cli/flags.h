@@ -14,6 +14,8 @@ std::vector<int64_t> integers_flag(const std::string& flag, const std::vector<st
 int64_t bytes_flag(const std::string& flag, const std::string& text);                                // > 0
 std::chrono::milliseconds duration_flag(const std::string& flag, const std::string& text);  // "90", "90s", "5m", "1h"
 std::string choice_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices);
+// One of `choices`, which are canonical names, by any of its names: bf16 is bfloat16.
+std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices);
 // Names of files are kept as JSON, which takes nothing else.
 void check_utf8(const std::string& flag, const std::string& path);
 

@@ -57,8 +57,8 @@ void RankFlags::read(config::TrainingSettings& to) const {
                      " processes, which are the ranks; --ranks 1 is of this one alone");
   if (launch) to.ranks = launch->size;
   to.reshard = choice_flag("--reshard", reshard, config::kReshard);
-  to.shard_dtype = shard_dtype;
-  to.reduce_dtype = reduce_dtype;
+  if (!shard_dtype.empty()) to.shard_dtype = dtype_flag("--shard-dtype", shard_dtype, config::kParameterDtypes);
+  if (!reduce_dtype.empty()) to.reduce_dtype = dtype_flag("--reduce-dtype", reduce_dtype, config::kParameterDtypes);
   to.shard_offload = shard_offload;
   to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();
 }

@@ -21,17 +21,6 @@ using config::kOptimizers;
 
 constexpr int64_t kMostPasses = 1'000'000;
 
-// One of `choices`, which are canonical names, by any of its names: bf16 is bfloat16.
-std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
-  std::string name = text;
-  try {
-    name = config::canonical_dtype(text);
-  } catch (const UsageError&) {
-  }
-  if (std::find(choices.begin(), choices.end(), name) != choices.end()) return name;
-  throw UsageError(flag + ": " + unknown_name("dtype", text, choices));
-}
-
 double parse_learning_rate(const std::string& text) {
   const double rate = parse_number(text, "--lr");
   if (!(rate >= 0)) throw UsageError("--lr: " + text + " is negative; a learning rate is 0 or more");

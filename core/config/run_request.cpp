@@ -36,6 +36,10 @@ std::map<std::string, std::string> course_of(const TrialRequest& request) {
   std::map<std::string, std::string> course;
   for (const auto& [flag, value] : settings.items())
     course[flag] = value.is_string() ? value.get<std::string>() : value.dump();
+  if (training.ranks > 1) {
+    course["--shard-dtype"] = training.shard_dtype;
+    course["--reduce-dtype"] = training.reduce_dtype;
+  }
   return course;
 }
 

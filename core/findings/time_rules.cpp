@@ -37,16 +37,32 @@ Intervals active(const Subject& subject) {
   return trace::unite(std::move(spans));
 }
 
+Intervals optimizer_phases(const trace::Trace& trace) {
+  Intervals phases;
+  for (const trace::Event& event : trace.events)
+    if (event.kind == trace::EventKind::region && event.region.kind == trace::RegionKind::phase &&
+        event.region.pass == trace::Pass::optimizer)
+      phases.push_back({event.start_ns, event.end_ns});
+  return trace::unite(std::move(phases));
+}
+
 }  // namespace
 
 std::optional<Finding> device_idle(const Subject& subject) {
   const Intervals gaps = trace::intersect(subject.occupation.idle, active(subject));
   const double ms = subject.per_step_ms(trace::total(gaps));
   if (gaps.empty() || subject.share_of_step(ms) < kIdle) return {};
-  Finding finding = subject.costs("device-idle", ms,
-                                  "the device is idle for " + ms_text(ms) + " a step, in " +
-                                      std::to_string(gaps.size() / std::max<size_t>(1, subject.steps.size())) + " gaps",
-                                  "the host issues too slowly: a larger --batch, or fewer and larger ops");
+  const int64_t in_optimizer = trace::total(trace::intersect(gaps, optimizer_phases(subject.trace)));
+  const bool updates = 2 * in_optimizer > trace::total(gaps);
+  Finding finding = subject.costs(
+      "device-idle", ms,
+      "the device is idle for " + ms_text(ms) + " a step, in " +
+          std::to_string(gaps.size() / std::max<size_t>(1, subject.steps.size())) + " gaps" +
+          (updates ? ", most of it in the optimizer" : ""),
+      updates
+          ? "the host updates, or issues that, while the device waits: no --shard-offload where there is memory, or "
+            "fewer steps with --accumulate"
+          : "the host issues too slowly: a larger --batch, or fewer and larger ops");
   finding.evidence = subject.evidence(gaps, trace::EventKind::op);
   return finding;
 }

@@ -11,13 +11,18 @@ namespace memtune::shard {
 using device::Direction;
 using device::Stream;
 
-HostRows::~HostRows() {
-  if (taken_) device_.wait_quietly(Stream::compute, taken_);
+HostRows::~HostRows() { stop(); }
+
+void HostRows::stop() noexcept {
+  device_.synchronize_quietly();
+  source_.reset();
+  taken_ = nullptr;
 }
 
 at::Tensor HostRows::make(int64_t numbers, at::ScalarType dtype) {
   const int64_t bytes = std::max<int64_t>(numbers * static_cast<int64_t>(c10::elementSize(dtype)), 1);
   std::shared_ptr<device::HostSlab> slab = device_.allocate_host(bytes);
+  bytes_ += bytes;
   std::memset(slab->data(), 0, static_cast<size_t>(bytes));
   return at::from_blob(
       slab->data(), {numbers}, [slab](void* /*data*/) {}, at::TensorOptions(dtype));

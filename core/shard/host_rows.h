@@ -16,6 +16,7 @@ class HostRows {
 
   // Zeros, page-locked where the device is none of the processor's. OutOfHostMemory.
   at::Tensor make(int64_t numbers, at::ScalarType dtype);
+  int64_t bytes() const { return bytes_; }  // of all that were made
 
   struct Brought {
     at::Tensor row;  // keep it until compute stands behind what reads it
@@ -27,11 +28,14 @@ class HostRows {
   void take(at::Tensor from, const at::Tensor& to);
   // What was taken is there.
   void settle();
+  // No copy is under way; for destructors and after a failure.
+  void stop() noexcept;
 
  private:
   void drop_source();  // compute stands behind its copy from here on
 
   device::Device& device_;
+  int64_t bytes_ = 0;
   at::Tensor source_;
   device::EventPtr taken_;
 };

@@ -13,6 +13,13 @@
 
 namespace memtune::shard {
 
+namespace {
+
+// A sum over the ranks may have no room in it where their mean has.
+bool is_narrow(const at::Tensor& gradients) { return gradients.scalar_type() == at::kHalf; }
+
+}  // namespace
+
 struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradHook {
   Gradients(ShardedParameters& owner, size_t flat) : owner(owner), flat(flat) {}
   void operator()(const at::Tensor& /*leaf*/) override { owner.gradient_came(flat); }
@@ -31,6 +38,7 @@ ShardedParameters::ShardedParameters(const program::Program& program, const conf
 }
 
 ShardedParameters::~ShardedParameters() {
+  if (host_) host_->stop();  // before rows go that copies read and write
   for (const Flat& flat : flats_)
     for (size_t i = 0; flat.parameter->trained() && i < flat.parameter->parameters(); ++i)
       torch::autograd::impl::set_post_acc_grad_hooks(flat.parameter->parameter(i), nullptr);
@@ -142,6 +150,8 @@ void ShardedParameters::begin_step() {
 }
 
 void ShardedParameters::drop() {
+  if (host_) host_->stop();
+  for (Flat& flat : flats_) flat.brought.reset();
   schedule_->drop();
   drop_gradients();
 }
@@ -188,6 +198,7 @@ void ShardedParameters::reduce(size_t flat) {
   flats_[flat].reduced = true;
   reduction_.flat = flat;
   reduction_.whole = parameter.take_gradients();
+  if (is_narrow(reduction_.whole)) reduction_.whole.div_(collectives_.size());
   reduction_.part = at::empty(parameter.shard().sizes(), reduction_.whole.options());
   reduction_.collective = collectives_.reduce_scatter(reduction_.part, reduction_.whole, parameter.name());
   ++counters_.reduces;
@@ -201,7 +212,8 @@ void ShardedParameters::finish_reduction() {
   done.collective->wait();
   free_bytes(done.whole);  // those that ran the collective may let go of it later
   Flat& flat = flats_[done.flat];
-  const at::Tensor part = done.part.div_(collectives_.size()).to(flat.parameter->shard().scalar_type());
+  if (!is_narrow(done.part)) done.part.div_(collectives_.size());
+  const at::Tensor part = done.part.to(flat.parameter->shard().scalar_type());
   if (host_)
     take_to_host(flat, part);
   else

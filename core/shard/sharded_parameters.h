@@ -78,7 +78,8 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   at::Tensor norm_of_all(const at::Tensor& here);
   // Whether a rank says so; all of them ask, between steps.
   bool any_rank(bool here);
-  int64_t gathered_now_bytes() const;  // memory of units that is there
+  int64_t gathered_now_bytes() const;                                // memory of units that is there
+  int64_t host_bytes() const { return host_ ? host_->bytes() : 0; }  // of shards and gradients that are kept there
 
   void before(const program::Op& op, const program::Stack& inputs) override;
   void after(const program::Op& op, const program::Stack& outputs) override;

@@ -189,24 +189,20 @@ class Exporter {
     config.notes.insert(config.notes.end(), sharding.notes.begin(), sharding.notes.end());
   }
 
-  // Of what was measured on several ranks.
+  // Of what was measured on several ranks: when parameters are freed, and where shards are.
   void put_sharding(const Row& row, Config& config) const {
     if (report_.reshard.empty()) return;
-    const std::string measured = "measured on " + std::to_string(row.measurement.ranks.size()) +
-                                 " ranks, parameters sharded with --reshard " + report_.reshard + report_.shard_flags;
-    const auto known = known_.profile.sharding.find(report_.reshard);
-    if (known == known_.profile.sharding.end()) {
-      config.notes.push_back(measured + ", for which memtune knows no key of " + name_);
-      return;
-    }
-    config.notes.push_back(measured);
-    put(known->second, config);
-    if (!report_.shards_on_host) return;
-    const auto on_host = known_.profile.sharding.find("on-host");
-    if (on_host == known_.profile.sharding.end())
-      config.notes.push_back("memtune knows no key of " + name_ + " that keeps shards on the host");
-    else
-      put(on_host->second, config);
+    config.notes.push_back("measured on " + std::to_string(row.measurement.ranks.size()) +
+                           " ranks, parameters sharded with --reshard " + report_.reshard + report_.shard_flags);
+    const auto& known = known_.profile.sharding;
+    const auto put_known = [&](const std::string& word, const std::string& flag) {
+      if (const auto found = known.find(word); found != known.end())
+        put(found->second, config);
+      else if (!flag.empty())
+        config.notes.push_back("memtune knows no key of " + name_ + " for " + flag);
+    };
+    put_known(report_.reshard, "--reshard " + report_.reshard);
+    put_known(report_.shards_on_host ? "on-host" : "on-device", report_.shards_on_host ? "--shard-offload" : "");
   }
 
   // The keys of saving behind the others, their notes behind theirs.

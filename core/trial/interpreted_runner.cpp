@@ -96,6 +96,7 @@ void InterpretedRunner::begin_measuring() {
 // Bytes are the last pass's: each pass of a step moves the same, and every step.
 void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
   to.recomputed_bytes = 0;
+  to.host_bytes = sharded_ ? sharded_->host_bytes() : 0;
   if (sharded_) {
     const auto& counters = sharded_->counters();
     to.communication.gathered_bytes = (counters.gathered_bytes - communicated_before_.gathered_bytes) / steps;
@@ -112,7 +113,7 @@ void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
   const tier::HostTier& tier = executor_->tier();
   to.transfer.disk_write_bytes = passes * tier.counters().disk_write_bytes;
   to.transfer.disk_read_bytes = passes * tier.counters().disk_read_bytes;
-  to.host_bytes = tier.pool().reserved_bytes();
+  to.host_bytes += tier.pool().reserved_bytes();
   to.host_peak_bytes = tier.pool().peak_leased_bytes();
   to.disk_peak_bytes = tier.peak_disk_bytes();
 }
@@ -124,10 +125,10 @@ bool InterpretedRunner::prepare_trace() {
 }
 
 StepNotes* InterpretedRunner::start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) {
-  // Of shards on the host nothing is the device's.
   const bool on_host = request_.training.shard_offload;
-  owners_.emplace(session_.facts(), on_host ? NamedParameters() : parameters(), on_host ? 0 : optimizer.state_bytes(),
-                  *executor_, device().memory().allocated);
+  const bool updates_there = on_host && !device().emulated();
+  owners_.emplace(session_.facts(), on_host ? NamedParameters() : parameters(),
+                  updates_there ? 0 : optimizer.state_bytes(), *executor_, device().memory().allocated);
   step_trace_.emplace(session_.facts(), device(), profiler, *executor_, *owners_);
   return &*step_trace_;
 }

@@ -137,6 +137,7 @@ class Trial {
     result_.samples_per_s = static_cast<double>(work.samples) / seconds;
     result_.tokens_per_s = static_cast<double>(work.tokens) / seconds;
     runner_.add_figures(request_.training.steps, result_);
+    if (request_.training.shard_offload && !device_.emulated()) result_.host_bytes += optimizer_->state_bytes();
   }
 
   // For planners: what each op and each saved tensor of a step costs.

@@ -405,6 +405,21 @@ TEST_CASE("gaps between kernels are the host's, what lies before the first and b
   CHECK(findings[0].evidence.end_ns == 42 * kMs);
 }
 
+TEST_CASE("a gap in the optimizer is told as that, where most of the idle time is in it") {
+  MadeUp made;
+  made.step(0, 100);
+  made.kernel(0, 40);
+  made.kernel(43, 50);
+  made.kernel(90, 100);
+  made.region(50, 52.9, Region::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  CHECK(find_in(made, measured(100))[0].what == "the device is idle for 43 ms a step, in 2 gaps");
+  made.region(60, 90, Region::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  const auto findings = find_in(made, measured(100));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].what == "the device is idle for 43 ms a step, in 2 gaps, most of it in the optimizer");
+  CHECK(findings[0].advice.find("no --shard-offload") != std::string::npos);
+}
+
 TEST_CASE("collectives beside which nothing computes are told from a hundredth of the step on") {
   MadeUp made;
   made.step(0, 100);

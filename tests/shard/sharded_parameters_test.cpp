@@ -2,6 +2,9 @@
 // with all rows, and under each strategy the bits of `none` on as many ranks.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "core/shard/units.h"
 #include "tests/shard/sharded_training.h"
 
@@ -133,15 +136,41 @@ TEST_CASE("shards on the host change no bit under any strategy, and leave the de
     CHECK(here.losses == there.losses);
     CHECK(difference(there.gradients, here.gradients, 0) == "");
   }
+  std::array<int64_t, 2> there = {}, here = {};  // of both ranks, whose memory is counted together
+  for (const bool on_host : {false, true})
+    on_ranks(2, [&](shard::Collectives& group) {
+      const auto own = device::make_device("cpu");
+      TwoUnits two(1);
+      shard::ShardedParameters parameters(two.program, two.facts(), group, {.host_of = on_host ? &*own : nullptr});
+      CHECK(parameters.any_rank(false) == false);  // both are made
+      (on_host ? there : here)[static_cast<size_t>(group.rank())] = own->memory().allocated;
+      CHECK((parameters.host_bytes() > 0) == on_host);
+      CHECK(parameters.any_rank(false) == false);  // and both have looked
+    });
+  const auto bytes = static_cast<int64_t>(ShardedTraining(kSizes).parameter_bytes());
+  CHECK(std::ranges::max(here) - std::ranges::max(there) >= bytes);
+}
+
+TEST_CASE("gradients whose sum half precision has no room for are reduced to their mean") {
+  std::array<double, 2> largest = {};
   on_ranks(2, [&](shard::Collectives& group) {
-    const auto own = device::make_device("cpu");
     TwoUnits two(1);
-    const int64_t before = own->memory().allocated;
-    shard::ShardedParameters parameters(two.program, two.facts(), group, {.host_of = &*own});
-    CHECK(parameters.pieces().front().second.sum().item<double>() != 0);
-    group.all_gather(at::empty({2}), at::zeros({1}), "meeting")->wait();  // memory is counted of both
-    CHECK(own->memory().allocated < before);
+    shard::ShardedParameters parameters(two.program, two.facts(), group, {.reduce_dtype = at::kHalf});
+    parameters.begin_step();
+    parameters.begin_forward();
+    const at::Tensor x = at::full({1, two.weights[0].size(0)}, 4e4);  // the largest number is 65504
+    parameters.before(two.op, {x, two.weights[0]});
+    const at::Tensor y = x.mm(two.weights[0]);
+    parameters.after(two.op, {y});
+    parameters.begin_backward();
+    y.sum().backward();
+    parameters.end_backward();
+    for (const auto& [name, piece] : parameters.pieces()) {
+      double& own = largest[static_cast<size_t>(group.rank())];
+      own = std::max(own, piece.grad().abs().max().item<double>());
+    }
   });
+  CHECK(std::ranges::max(largest) == doctest::Approx(4e4).epsilon(1e-3));  // one rank has the weight
 }
 
 TEST_CASE("a pass that is known gathers one unit ahead and holds no more") {

@@ -57,17 +57,22 @@ TEST_CASE("what was measured on several ranks says how its parameters were shard
   CHECK(has(text("axolotl"), "\nfsdp_version: 2\n"));
   CHECK(has(text("torchtitan"), "\nconfig.parallelism.fsdp_reshard_after_forward = \"never\"\n"));
   CHECK(has(text("accelerate"),
-            "  fsdp_activation_checkpointing: true\n  fsdp_reshard_after_forward: false\n  fsdp_version: 2\n"));
+            "  fsdp_activation_checkpointing: true\n  fsdp_offload_params: false\n  fsdp_reshard_after_forward: false\n"
+            "  fsdp_version: 2\n"));
   CHECK(has(text("torchtune"), "# note:      measured on 2 ranks, parameters sharded with --reshard after-backward\n"));
-  CHECK(has(text("megatron"), "memtune knows no"));
+  CHECK(has(text("megatron"), "memtune knows no key of megatron for --reshard after-backward"));
   report.shards_on_host = true;
   report.shard_flags = " --shard-dtype float32 --shard-offload";
   CHECK(has(text("torchtune"), "\nfsdp_cpu_offload: true\nfsdp_reshard_after_forward: false\n"));
   CHECK(has(text("torchtune"), "float32 --shard-offload\n"));
   CHECK(has(text("axolotl"), "  offload_params: true\n"));
-  CHECK(has(text("transformers"), "memtune knows no key of transformers that keeps shards on the host"));
+  CHECK(has(text("transformers"), "memtune knows no key of transformers for --shard-offload"));
   report.reshard = "never";
   CHECK_FALSE(has(text("torchtune"), "fsdp_reshard_after_forward"));
+  CHECK(has(text("torchtune"), "memtune knows no key of torchtune for --reshard never"));
+  CHECK(has(text("torchtune"), "\nfsdp_cpu_offload: true\n"));
+  report.shards_on_host = false;
+  CHECK(has(text("torchtune"), "\nfsdp_cpu_offload: false\n"));
   report.reshard = "";
   CHECK_FALSE(has(text("torchtune"), "fsdp_reshard_after_forward"));
   CHECK_FALSE(has(text("torchtune"), "sharded"));
