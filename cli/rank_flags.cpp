@@ -33,11 +33,10 @@ void RankFlags::add_to(CLI::App& command) {
       ->type_name("WHEN");
   command
       .add_option("--shard-dtype", shard_dtype,
-                  "of what each rank keeps of the trained parameters, and its optimizer updates: fp32 beside --dtype "
-                  "bf16, whose blocks are gathered in bf16 (default: as the model's)")
+                  "what each rank keeps of the trained parameters, and updates, is in it: fp32 beside --dtype bf16, "
+                  "whose blocks are gathered in bf16 (default: the model's)")
       ->type_name("DTYPE");
-  command
-      .add_option("--reduce-dtype", reduce_dtype, "that gradients are reduced in over the ranks (default: their own)")
+  command.add_option("--reduce-dtype", reduce_dtype, "gradients are reduced over the ranks in it (default: their own)")
       ->type_name("DTYPE");
   command.add_flag("--shard-offload", shard_offload,
                    "keep each rank's shards, their gradients and the optimizer in host memory, as CPUOffloadPolicy");
