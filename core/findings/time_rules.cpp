@@ -59,10 +59,9 @@ std::optional<Finding> device_idle(const Subject& subject) {
       "the device is idle for " + ms_text(ms) + " a step, in " +
           std::to_string(gaps.size() / std::max<size_t>(1, subject.steps.size())) + " gaps" +
           (updates ? ", most of it in the optimizer" : ""),
-      updates
-          ? "the host updates, or issues that, while the device waits: no --shard-offload where there is memory, or "
-            "fewer steps with --accumulate"
-          : "the host issues too slowly: a larger --batch, or fewer and larger ops");
+      updates ? "the host updates, or issues that, while the device waits: fewer updates (--accumulate), and "
+                "--shard-offload only where memory asks for it"
+              : "the host issues too slowly: a larger --batch, or fewer and larger ops");
   finding.evidence = subject.evidence(gaps, trace::EventKind::op);
   return finding;
 }

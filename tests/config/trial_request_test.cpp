@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/config/run_request.h"
 
 using namespace memtune;
 using namespace memtune::config;
@@ -107,6 +108,18 @@ TEST_CASE("a rank's request says which of how many it is, and where they meet") 
   CHECK(read.training.shard_offload);
   request.rank = 4;
   CHECK_THROWS_AS(json(request).get<TrialRequest>(), UsageError);
+}
+
+TEST_CASE("in which dtypes ranks keep and reduce is of a run's course, where there are several") {
+  TrialRequest request;
+  CHECK_FALSE(course_of(request).contains("--shard-dtype"));
+  CHECK_FALSE(course_of(request).contains("--reduce-dtype"));
+  request.training.ranks = 2;
+  request.training.shard_dtype = "float32";
+  request.training.reduce_dtype = "float64";
+  CHECK(course_of(request).at("--shard-dtype") == "float32");
+  CHECK(course_of(request).at("--reduce-dtype") == "float64");
+  CHECK(course_of(request).at("--dtype").empty());
 }
 
 TEST_CASE("what several ranks do not do is refused by its flag") {
