@@ -68,7 +68,7 @@ void put_treatment(const Treatment& treatment, std::string& text) {
 // "model.layers" of "model.layers.3".
 std::string list_path(const std::string& block) { return block.substr(0, block.rfind('.')); }
 
-// What can leave while the compiled forward of the blocks runs, a fifth shorter than a third of the step with
+// What can leave while the compiled forward of the blocks runs, three tenths shorter than a third of the step with
 // everything kept; where no trial tells, what the plan moves.
 int64_t hidden_bytes(const TreatedProgram& treated, const result::Row& row, const report::Report& report) {
   double link_bytes_per_ms = 0, forward_ms = 0;
@@ -77,7 +77,7 @@ int64_t hidden_bytes(const TreatedProgram& treated, const result::Row& row, cons
     link_bytes_per_ms = std::max(link_bytes_per_ms, other.measurement.transfer.link_out_gb_per_s * 1e6);
     if (!result::is_base(other)) continue;
     const double passes_ms = other.measurement.step_ms.median - other.measurement.optimizer_ms;
-    forward_ms = 0.8 * passes_ms / 3 / static_cast<double>(std::max<int64_t>(other.passes, 1));
+    forward_ms = 0.7 * passes_ms / 3 / static_cast<double>(std::max<int64_t>(other.passes, 1));
   }
   const auto bytes = static_cast<int64_t>(link_bytes_per_ms * forward_ms);
   return bytes > 0 ? bytes : treated.moved_bytes;

@@ -3,43 +3,71 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from itertools import combinations_with_replacement
 from typing import Any
 
 from torch import Tensor, nn
 import torch
 
 import memtune_plan
-from memtune_partitions import partitions
+from memtune_partitions import Partition, partitions
 from memtune_values import Value, View, is_plain, nbytes, storage_of
 
 
 class Plan(memtune_plan.Plan):
     # --- compiled blocks ---
 
-    def compile(self, graph: Any, inputs: Any) -> Any:
-        """A backend: inductor under the budget that costs least of a step, made again and waited for; of such the
-        largest."""
+    def compile(self, second: bool, graph: Any, inputs: Any) -> Any:
+        """Two backends: inductor under one of the two budgets that are chosen for the graph."""
         import torch._functorch.config as functorch
         from torch._inductor.compile_fx import compile_fx
-        trains = torch.is_grad_enabled() and any(isinstance(i, Tensor) and i.requires_grad for i in inputs)
-        found, costs = partitions(graph, inputs) if trains else {}, {}
-        for budget, (own, shared, again) in found.items():
-            own, shared = [*self.compiled[0], *own], [*self.compiled[1], *shared]
-            every = {(block, number): size for block in range(len(self.blocks)) for number, size in enumerate(own)}
-            every |= {(0, len(own) + number): size for number, size in enumerate(shared)}
-            waited = self.choose(every)[1]
-            costs[budget] = again + (waited and waited / max(self.plan["compile"]["hidden_bytes"], 1) / 3)
-        best = min(costs, key=lambda b: (costs[b], -b), default=1.0)
-        for sizes, more in zip(self.compiled, found.get(best, ())):
-            sizes += more
-        with functorch.patch(activation_memory_budget=best):
+        if not torch.is_grad_enabled() or not any(isinstance(i, Tensor) and i.requires_grad for i in inputs):
+            return compile_fx(graph, inputs)
+        if not second or graph.code not in self.budgets:
+            self.budgets[graph.code] = self.choose_budgets(partitions(graph, inputs))
+        with functorch.patch(activation_memory_budget=self.budgets[graph.code][second]):
             return compile_fx(graph, inputs)
 
+    def kinds(self, seconds: int) -> list[bool]:
+        """Which blocks get the second budget: so many, between the others, and never the first block."""
+        count = len(self.blocks)
+        return [block * seconds // count != (block + 1) * seconds // count for block in range(count)]
+
+    def choose_budgets(self, found: dict[float, Partition]) -> tuple[float, float]:
+        """Two budgets, and once how many blocks get the second, that cost least of a step: made again and waited
+        for. What a block saves is dear to shrink a little and cheap to shrink to the least: few blocks do that, then."""
+        count, hidden, ways = len(self.blocks), max(self.plan["compile"]["hidden_bytes"], 1), []
+        for pair in combinations_with_replacement(found, 2):
+            for seconds in range(count if pair[0] != pair[1] else 1) if self.seconds is None else [self.seconds]:
+                kinds, graphs = self.kinds(seconds), [*self.graphs, [found[budget] for budget in pair]]
+                sizes = {(block, number): size for block, second in enumerate(kinds) for number, size in
+                         enumerate(size for graph in graphs for size in graph[second].own)}
+                sizes |= {(0, -1 - number): size for number, size in
+                          enumerate(size for graph in graphs for size in graph[0].shared)}
+                again = sum(found[pair[second]].again for second in kinds) / count
+                least = max(0, sum(sizes.values()) - self.plan["compile"]["left_bytes"] - hidden) / hidden / 3
+                ways.append((again + least, seconds, [-budget for budget in pair], pair, again, sizes))
+        best, cost = min(ways), float("inf")
+        for way in sorted(ways):
+            if way[0] < cost and (now := way[4] + self.choose(way[5])[1] / hidden / 3) < cost:
+                best, cost = way, now
+        pair = best[3]
+        self.graphs.append([found[budget] for budget in pair])
+        if self.seconds is None:
+            self.seconds = best[1]
+            self.second = {block: torch.compile(self.blocks[block]._call_impl, backend=self.backends[1])
+                           for block, second in enumerate(self.kinds(self.seconds)) if second}
+        return pair
+
     def choose(self, sizes: dict[tuple[int, int], int]) -> tuple[set[tuple[int, int]], float]:
-        """What moves, and bytes that are waited for: copies that the forward does not hide. From the first block on, so
-        that copies have ended with the last one; of each the narrow values first: wide ones hold others up."""
+        """What moves, and bytes that are waited for: copies that the blocks' forward does not hide. As much of each
+        block but the last, from the first one on; of each the narrow values first: wide ones hold others up."""
         last, over = len(self.blocks) - 1, sum(sizes.values()) - self.plan["compile"]["left_bytes"]
-        room, moved, moves = self.plan["compile"]["hidden_bytes"] / len(self.blocks), Counter(), set()
+        room, moved, moves = self.plan["compile"]["hidden_bytes"] / len(self.blocks), Counter[int](), set()
+        before, sums = dict[tuple[int, int], int](), Counter[int]()
+        for key in sorted(sizes, key=lambda key: (sizes[key], key)):
+            before[key] = sums[key[0]]
+            sums[key[0]] += sizes[key]
 
         def waited() -> float:
             behind = total = 0.0
@@ -47,10 +75,10 @@ class Plan(memtune_plan.Plan):
                 behind = max(0.0, behind + moved[block] - room)
                 late = max(0.0, behind - self.plan["stash_bytes"])
                 behind, total = behind - late, total + late
-            return total + max(0.0, behind - room) + moved[last]
+            return total + behind + moved[last]
 
         order = sorted((key for key in sizes if sizes[key] >= max(self.plan["min_bytes"], 1)),
-                       key=lambda key: (key[0] == last, sizes[key] > room / 2, key[0], sizes[key], key))
+                       key=lambda key: (key[0] == last, sizes[key] > room / 2, before[key], key))
         allowed = 0.0
         while over > 0 and len(moves) < len(order):
             for key in order:

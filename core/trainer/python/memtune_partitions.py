@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +16,21 @@ class Partitioned(Exception):
     """The compiler has told what it was asked for, before it has compiled anything."""
 
 
-def partitions(graph: Any, inputs: Any) -> dict[float, tuple[list[int], list[int], float]]:
-    """By budget: bytes of what a graph saves for backward, parameters apart, then of what all blocks share, as masks,
-    and the part of its floating-point operations that backward repeats: as the compiler's own partition has it."""
+class Partition(NamedTuple):
+    """Of a block's graph under a budget: bytes of what it saves for backward, parameters apart, of what all blocks
+    share of that, as masks, and the part of its floating-point operations that backward repeats."""
+    own: list[int]
+    shared: list[int]
+    again: float
+
+
+def partitions(graph: Any, inputs: Any) -> dict[float, Partition]:
+    """The compiler's own, by the largest budget that has it."""
     from unittest import mock
 
     import torch._functorch.config as functorch
     from torch._inductor import compile_fx
-    found: dict[float, tuple[list[int], list[int], float]] = {}
+    found: dict[float, Partition] = {}
 
     def source(node: Any) -> Any:
         number = int(node.name.split("_")[1]) - 1 if node.op == "placeholder" else len(inputs)
@@ -43,7 +50,9 @@ def partitions(graph: Any, inputs: Any) -> dict[float, tuple[list[int], list[int
             count = known(flops(backward.graph))
             if not found:
                 whole, backward_flops = max(known(flops(forward.graph)) + count, 1), count
-            found[tenths / 10] = *(list(s.values()) for s in sizes), (count - backward_flops) / whole
+            one = Partition(*(list(s.values()) for s in sizes), (count - backward_flops) / whole)
+            if one not in found.values():
+                found[tenths / 10] = one
         raise Partitioned
 
     original = compile_fx.min_cut_rematerialization_partition

@@ -29,7 +29,9 @@ from collections import Counter
 # [eager]
 from typing import Any, Callable
 # [compiled]
-from typing import Any
+from functools import partial
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
 # [end]
 
 import torch
@@ -88,7 +90,12 @@ class Plan:
         # [compiled]
         self.sizes: dict[tuple[int, int], int] = {}  # of what a forward saves, by block and number
         self.moves: set[tuple[int, int]] | None = None  # of these; None: all
-        self.compiled: tuple[list[int], list[int]] = [], []  # sizes, and shared ones, by the block's graphs before
+        self.known: dict[tuple[int, int], int] = {}  # sizes that moves are for
+        self.budgets: dict[str, tuple[float, float]] = {}  # of graphs
+        self.graphs: list[list[Partition]] = []  # of the block that runs, compiled before in it
+        self.seconds: int | None = None  # blocks that have the second budget
+        self.second: dict[int, Any] = {}  # what they run
+        self.backends = [partial(self.compile, second) for second in (False, True)]
         name, run = "_compiled_call_impl", self.forward
         # [end]
         for index, block in enumerate(self.blocks):
@@ -96,7 +103,7 @@ class Plan:
             # [eager]
             self.name_modules(block)
             # [compiled]
-            block.compile(backend=self.compile)
+            block.compile(backend=self.backends[0])
             # [end]
             setattr(block, name, Forward(index, getattr(block, name), run))
             self.undo.append(lambda block=block, before=before:
@@ -117,7 +124,7 @@ class Plan:
                 result = inner(*args, **kwargs)
             # [compiled]
             with saved_tensors_hooks(self.pack, self.unpack):
-                result = inner(*args, **kwargs)
+                result = self.second.get(index, inner)(*args, **kwargs)
             # [end]
         finally:
             self.running = False
@@ -155,10 +162,12 @@ class Plan:
                 nbytes(hidden) >= self.plan["min_bytes"]:
             Value(self, "host", hidden)
         # [compiled]
-        block, self.compiled = self.blocks[index], ([], [])
+        block, self.graphs = self.blocks[index], []
         self.fixed = {storage_of(t) for t in [*block.parameters(), *block.buffers()] if is_plain(t)}
         if index == 0 and self.sizes:
-            self.moves, self.sizes = self.choose(self.sizes)[0], {}
+            if self.sizes != self.known:
+                self.moves, self.known = self.choose(self.sizes)[0], self.sizes
+            self.sizes = {}
         # [end]
 
     # [moves]
