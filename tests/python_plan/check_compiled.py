@@ -24,6 +24,8 @@ def compiled(model, left, hidden, steps=3, moving=True):
             before = run.streams.moved_bytes
             results.append(step(model, lambda m: m(plans.tokens())))
         saved, moved = sum(run.sizes.values()), run.streams.moved_bytes - before
+        of = [sum(size for (owner, _), size in run.sizes.items() if owner == block) for block in range(4)]
+        assert all((of[block] < 0.9 * of[0]) == (block in run.second) for block in range(1, 4)) or not moving, (of, run.second)
         assert counters["stats"]["unique_graphs"] == 1 + bool(run.second) and not counters["graph_break"], counters
         # What may stay does, but for a part of one value.
         assert not moving or moved == 0 if saved <= left else \
@@ -141,6 +143,28 @@ def check_counted_once():
                 assert max(counts) == sum(run.sizes.values()), (breaks, max(counts), run.sizes)
         finally:
             mp.Plan.choose = choose
+
+
+class Judging(Masked):
+    """Its first graph takes what needs gradients and gives nothing that has one."""
+
+    def forward(self, x, mask):
+        scale = (x > 0).float().mean()
+        torch._dynamo.graph_break()
+        return super().forward(x * scale, mask)
+
+
+def check_graph_without_backward():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = MaskedModel(False)
+    model.layers = nn.ModuleList([Judging(False) for _ in range(3)])
+    x, mask = torch.randn(32, 16, requires_grad=True), torch.randn(32, 16)
+    plain = step(model, lambda m: m(x, mask))
+    with applied(mp, model, data(3, "keep keep")) as run:
+        moving = step(model, lambda m: m(x, mask))
+        assert (1.0, 1.0) in run.budgets.values() and run.streams.moved_bytes > 0
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(moving, plain))
 
 
 def check_compiled_at_other_lengths():

@@ -36,6 +36,8 @@ class Plan(memtune_plan.Plan):
     def choose_budgets(self, found: dict[float, Partition]) -> tuple[float, float]:
         """Two budgets, and once how many blocks get the second, that cost least of a step: made again and waited
         for. What a block saves is dear to shrink a little and cheap to shrink to the least: few blocks do that, then."""
+        if not found:  # nothing that backward goes through
+            return 1.0, 1.0
         count, hidden, ways = len(self.blocks), max(self.plan["compile"]["hidden_bytes"], 1), []
         for pair in combinations_with_replacement(found, 2):
             for seconds in range(count if pair[0] != pair[1] else 1) if self.seconds is None else [self.seconds]:
