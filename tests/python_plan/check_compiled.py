@@ -73,9 +73,10 @@ def check_choice_of_budgets():
                             sizes = {(b, i): size for b, of in enumerate(budgets) for i, size in enumerate(own[of])}
                             waited = run.choose({**sizes, (0, -1): 7})[1]
                             costs[first, second, seconds] = sum(again[of] for of in budgets) / 4 + waited / hidden / 3
-                assert abs(costs[(*pair, run.seconds)] - min(costs.values())) < 1e-12, (left, hidden, pair, run.seconds)
-                assert list(run.second) == [block for block, kind in enumerate(run.kinds(run.seconds)) if kind]
-                chosen.add((*pair, run.seconds))
+                seconds = len(run.second)
+                assert abs(costs[(*pair, seconds)] - min(costs.values())) < 1e-12, (left, hidden, pair, seconds)
+                assert list(run.second) == [block for block, kind in enumerate(run.kinds(seconds)) if kind]
+                chosen.add((*pair, seconds))
     assert (1.0, 1.0, 0) in chosen and (1.0, 0.2, 2) in chosen and (0.1, 0.1, 0) in chosen, chosen
     run.blocks = [None] * 6
     assert [sum(run.kinds(n)) for n in range(6)] == list(range(6)) and not any(run.kinds(n)[0] for n in range(6))
@@ -163,7 +164,7 @@ def check_graph_without_backward():
     plain = step(model, lambda m: m(x, mask))
     with applied(mp, model, data(3, "keep keep")) as run:
         moving = step(model, lambda m: m(x, mask))
-        assert (1.0, 1.0) in run.budgets.values() and run.streams.moved_bytes > 0
+        assert len(run.budgets) == 1 and run.streams.moved_bytes > 0
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(moving, plain))
 
 

@@ -1,7 +1,6 @@
 """How Plan compiles blocks, and what then moves. Export writes this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from itertools import combinations_with_replacement
 from typing import Any
@@ -18,15 +17,26 @@ class Plan(memtune_plan.Plan):
     # --- compiled blocks ---
 
     def compile(self, second: bool, graph: Any, inputs: Any) -> Any:
-        """Two backends: inductor under one of the two budgets that are chosen for the graph."""
+        """Two backends: inductor, whose partitioner gets one of the two budgets that are chosen for the graph."""
+        from unittest import mock
+
         import torch._functorch.config as functorch
-        from torch._inductor.compile_fx import compile_fx
-        if not torch.is_grad_enabled() or not any(isinstance(i, Tensor) and i.requires_grad for i in inputs):
-            return compile_fx(graph, inputs)
-        if not second or graph.code not in self.budgets:
-            self.budgets[graph.code] = self.choose_budgets(partitions(graph, inputs))
-        with functorch.patch(activation_memory_budget=self.budgets[graph.code][second]):
-            return compile_fx(graph, inputs)
+        from torch._inductor import compile_fx
+
+        def partition(*args: Any, **options: Any) -> Any:
+            def under(budget: float) -> Any:
+                with functorch.patch(activation_memory_budget=budget):
+                    return original(*args, **options)
+
+            if not second or graph.code not in self.budgets:
+                graphs = {tenths / 10: under(tenths / 10) for tenths in range(10, 0, -1)}
+                self.budgets[graph.code] = self.choose_budgets(partitions(graphs, inputs, options["num_fwd_outputs"]))
+            return under(self.budgets[graph.code][second])
+
+        original = compile_fx.min_cut_rematerialization_partition
+        with functorch.patch(enable_autograd_cache=False), \
+                mock.patch.object(compile_fx, "min_cut_rematerialization_partition", partition):
+            return compile_fx.compile_fx(graph, inputs)
 
     def kinds(self, seconds: int) -> list[bool]:
         """Which blocks get the second budget: so many, between the others, and never the first block."""
@@ -34,13 +44,11 @@ class Plan(memtune_plan.Plan):
         return [block * seconds // count != (block + 1) * seconds // count for block in range(count)]
 
     def choose_budgets(self, found: dict[float, Partition]) -> tuple[float, float]:
-        """Two budgets, and once how many blocks get the second, that cost least of a step: made again and waited
-        for. What a block saves is dear to shrink a little and cheap to shrink to the least: few blocks do that, then."""
-        if not found:  # nothing that backward goes through
-            return 1.0, 1.0
+        """Two budgets, and once how many blocks get the second, that cost least of a step: made again and waited for.
+        What a block saves is dear to shrink a little and cheap to shrink to the least: so few blocks do that."""
         count, hidden, ways = len(self.blocks), max(self.plan["compile"]["hidden_bytes"], 1), []
         for pair in combinations_with_replacement(found, 2):
-            for seconds in range(count if pair[0] != pair[1] else 1) if self.seconds is None else [self.seconds]:
+            for seconds in range(count if pair[0] != pair[1] else 1) if self.second is None else [len(self.second)]:
                 kinds, graphs = self.kinds(seconds), [*self.graphs, [found[budget] for budget in pair]]
                 sizes = {(block, number): size for block, second in enumerate(kinds) for number, size in
                          enumerate(size for graph in graphs for size in graph[second].own)}
@@ -53,13 +61,11 @@ class Plan(memtune_plan.Plan):
         for way in sorted(ways):
             if way[0] < cost and (now := way[4] + self.choose(way[5])[1] / hidden / 3) < cost:
                 best, cost = way, now
-        pair = best[3]
-        self.graphs.append([found[budget] for budget in pair])
-        if self.seconds is None:
-            self.seconds = best[1]
+        self.graphs.append([found[budget] for budget in best[3]])
+        if self.second is None:
             self.second = {block: torch.compile(self.blocks[block]._call_impl, backend=self.backends[1])
-                           for block, second in enumerate(self.kinds(self.seconds)) if second}
-        return pair
+                           for block, second in enumerate(self.kinds(best[1])) if second}
+        return best[3]
 
     def choose(self, sizes: dict[tuple[int, int], int]) -> tuple[set[tuple[int, int]], float]:
         """What moves, and bytes that are waited for: copies that the blocks' forward does not hide. As much of each
@@ -88,9 +94,9 @@ class Plan(memtune_plan.Plan):
                     moved[key[0]] += sizes[key]
                     if waited() > allowed:
                         moved[key[0]] -= sizes[key]
-                        continue
-                    moves.add(key)
-                    over -= sizes[key]
+                    else:
+                        moves.add(key)
+                        over -= sizes[key]
             allowed = max(2 * allowed, room / 4, 1.0)
         return moves, waited() + max(over, 0)
 

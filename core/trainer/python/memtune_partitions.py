@@ -1,7 +1,6 @@
 """What the compiler would save. Export writes this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
-import contextlib
 from typing import Any, NamedTuple
 
 import torch
@@ -12,10 +11,6 @@ from memtune_values import nbytes, storage_of
 # --- the compiler -----------------------------------------------------------------------------------------------------
 
 
-class Partitioned(Exception):
-    """The compiler has told what it was asked for, before it has compiled anything."""
-
-
 class Partition(NamedTuple):
     """Of a block's graph under a budget: bytes of what it saves for backward, parameters apart, of what all blocks
     share of that, as masks, and the part of its floating-point operations that backward repeats."""
@@ -24,41 +19,24 @@ class Partition(NamedTuple):
     again: float
 
 
-def partitions(graph: Any, inputs: Any) -> dict[float, Partition]:
-    """The compiler's own, by the largest budget that has it."""
-    from unittest import mock
-
-    import torch._functorch.config as functorch
-    from torch._inductor import compile_fx
+def partitions(graphs: dict[float, Any], inputs: Any, outputs: int) -> dict[float, Partition]:
+    """Of forward and backward under each budget, by the largest of those that come to the same. The first repeats
+    nothing."""
     found: dict[float, Partition] = {}
-
-    def source(node: Any) -> Any:
-        number = int(node.name.split("_")[1]) - 1 if node.op == "placeholder" else len(inputs)
-        return inputs[number] if number < len(inputs) else None
-
-    def partition(*args: Any, **options: Any) -> Any:
-        whole = backward_flops = 0
-        for tenths in range(10, 0, -1):
-            with functorch.patch(activation_memory_budget=tenths / 10):
-                forward, backward = original(*args, **options)
-            saved = forward.graph.find_nodes(op="output")[0].args[0][options["num_fwd_outputs"]:]
-            sizes: tuple[dict[int, int], dict[int, int]] = {}, {}
-            for node in saved:
-                t, given = node.meta.get("val"), source(node)
-                if isinstance(t, Tensor) and not isinstance(given, nn.Parameter):
-                    sizes[given is not None and not given.requires_grad][storage_of(t)] = known(nbytes(t))
-            count = known(flops(backward.graph))
-            if not found:
-                whole, backward_flops = max(known(flops(forward.graph)) + count, 1), count
-            one = Partition(*(list(s.values()) for s in sizes), (count - backward_flops) / whole)
-            if one not in found.values():
-                found[tenths / 10] = one
-        raise Partitioned
-
-    original = compile_fx.min_cut_rematerialization_partition
-    with contextlib.suppress(Partitioned), functorch.patch(enable_autograd_cache=False), \
-            mock.patch.object(compile_fx, "min_cut_rematerialization_partition", partition):
-        compile_fx.compile_fx(graph, inputs)
+    whole = backward_flops = 0
+    for budget, (forward, backward) in graphs.items():
+        sizes: tuple[dict[int, int], dict[int, int]] = {}, {}
+        for node in forward.graph.find_nodes(op="output")[0].args[0][outputs:]:
+            number = int(node.name.split("_")[1]) - 1 if node.op == "placeholder" else len(inputs)
+            t, given = node.meta.get("val"), inputs[number] if number < len(inputs) else None
+            if isinstance(t, Tensor) and not isinstance(given, nn.Parameter):
+                sizes[given is not None and not given.requires_grad][storage_of(t)] = known(nbytes(t))
+        count = known(flops(backward.graph))
+        if not found:
+            whole, backward_flops = max(known(flops(forward.graph)) + count, 1), count
+        one = Partition(*(list(s.values()) for s in sizes), (count - backward_flops) / whole)
+        if one not in found.values():
+            found[budget] = one
     return found
 
 

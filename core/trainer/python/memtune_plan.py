@@ -18,7 +18,9 @@ much waits in host memory that the device holds no more than the plan would leav
 """
 from __future__ import annotations
 
+# [eager]
 import contextlib
+# [end]
 import copy
 import threading
 # [eager]
@@ -93,8 +95,7 @@ class Plan:
         self.known: dict[tuple[int, int], int] = {}  # sizes that moves are for
         self.budgets: dict[str, tuple[float, float]] = {}  # of graphs
         self.graphs: list[list[Partition]] = []  # of the block that runs, compiled before in it
-        self.seconds: int | None = None  # blocks that have the second budget
-        self.second: dict[int, Any] = {}  # what they run
+        self.second: dict[int, Any] | None = None  # what blocks of the second budget run
         self.backends = [partial(self.compile, second) for second in (False, True)]
         name, run = "_compiled_call_impl", self.forward
         # [end]
@@ -124,7 +125,7 @@ class Plan:
                 result = inner(*args, **kwargs)
             # [compiled]
             with saved_tensors_hooks(self.pack, self.unpack):
-                result = self.second.get(index, inner)(*args, **kwargs)
+                result = (self.second or {}).get(index, inner)(*args, **kwargs)
             # [end]
         finally:
             self.running = False
