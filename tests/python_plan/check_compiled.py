@@ -19,7 +19,7 @@ def compiled(model, left, hidden, steps=3, moving=True):
     with applied(mp, model, plan) as run:
         results = []
         if not moving:  # whatever is chosen
-            run.choose_place = lambda t: None
+            run.placed = lambda t: mp.Value(run, "keep", t)
         for _ in range(steps):
             before = run.streams.moved_bytes
             results.append(step(model, lambda m: m(plans.tokens())))

@@ -49,23 +49,25 @@ class Plan(memtune_plan.Plan):
         count, hidden, ways = len(self.blocks), max(self.plan["compile"]["hidden_bytes"], 1), []
         for pair in combinations_with_replacement(found, 2):
             for seconds in range(count if pair[0] != pair[1] else 1) if self.second is None else [len(self.second)]:
-                kinds, graphs = self.kinds(seconds), [*self.graphs, [found[budget] for budget in pair]]
-                sizes = {(block, number): size for block, second in enumerate(kinds) for number, size in
-                         enumerate(size for graph in graphs for size in graph[second].own)}
-                sizes |= {(0, -1 - number): size for number, size in
-                          enumerate(size for graph in graphs for size in graph[0].shared)}
-                again = sum(found[pair[second]].again for second in kinds) / count
-                least = max(0, sum(sizes.values()) - self.plan["compile"]["left_bytes"] - hidden) / hidden / 3
-                ways.append((again + least, seconds, [-budget for budget in pair], pair, again, sizes))
+                many, graphs = (count - seconds, seconds), [*self.graphs, [found[budget] for budget in pair]]
+                saved = sum(many[0] * sum(a.own) + many[1] * sum(b.own) + sum(a.shared) for a, b in graphs)
+                again = sum(number * found[budget].again for number, budget in zip(many, pair)) / count
+                least = max(0, saved - self.plan["compile"]["left_bytes"] - hidden) / hidden / 3
+                ways.append((again + least, seconds, [-budget for budget in pair], again, graphs))
         best, cost = min(ways), float("inf")
         for way in sorted(ways):
-            if way[0] < cost and (now := way[4] + self.choose(way[5])[1] / hidden / 3) < cost:
-                best, cost = way, now
-        self.graphs.append([found[budget] for budget in best[3]])
+            if way[0] < cost:
+                sizes = {(block, number): size for block, second in enumerate(self.kinds(way[1])) for number, size in
+                         enumerate(size for graph in way[4] for size in graph[second].own)}
+                sizes |= {(0, -1 - number): size for number, size in
+                          enumerate(size for graph in way[4] for size in graph[0].shared)}
+                if (now := way[3] + self.choose(sizes)[1] / hidden / 3) < cost:
+                    best, cost = way, now
+        self.graphs = best[4]
         if self.second is None:
             self.second = {block: torch.compile(self.blocks[block]._call_impl, backend=self.backends[1])
                            for block, second in enumerate(self.kinds(best[1])) if second}
-        return best[3]
+        return -best[2][0], -best[2][1]
 
     def choose(self, sizes: dict[tuple[int, int], int]) -> tuple[set[tuple[int, int]], float]:
         """What moves, and bytes that are waited for: copies that the blocks' forward does not hide. As much of each
@@ -100,9 +102,11 @@ class Plan(memtune_plan.Plan):
             allowed = max(2 * allowed, room / 4, 1.0)
         return moves, waited() + max(over, 0)
 
-    def choose_place(self, t: Tensor) -> None:
-        if self.find(t) is None and storage_of(t) not in self.fixed:  # and no stand-in of the compiler
+    def placed(self, t: Tensor) -> Value:
+        """A new value: a parameter stays, of others the choice tells."""
+        moves = False
+        if storage_of(t) not in self.fixed:
             key = self.index, sum(index == self.index for index, _ in self.sizes)
             self.sizes[key] = nbytes(t)
             moves = (self.moves is None or key in self.moves) and nbytes(t) >= max(self.plan["min_bytes"], 1)
-            Value(self, "host" if moves else "keep", t)
+        return Value(self, "host" if moves else "keep", t)

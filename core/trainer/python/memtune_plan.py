@@ -189,7 +189,11 @@ class Plan:
         return value if value is not None and value.run is self and value.version == t._version else None
 
     def needed(self, t: Tensor) -> Value:
+        # [eager]
         value = self.find(t) or Value(self, "keep", t)
+        # [compiled]
+        value = self.find(t) or self.placed(t)
+        # [end]
         value.use(t)
         return value
 
@@ -203,8 +207,6 @@ class Plan:
             if self.saved is not None:
                 self.saved.append((view, t))
                 return view
-            # [compiled]
-            self.choose_place(t)
             # [end]
             view.value = self.needed(t)
             return view
