@@ -104,7 +104,9 @@ class Plan(memtune_plan.Plan):
 
     def placed(self, t: Tensor) -> Value:
         """A new value: a parameter stays, of others the choice tells."""
-        moves = False
+        block, moves = self.blocks[self.index], False
+        if not self.fixed:  # now that FSDP2 has gathered them
+            self.fixed = {storage_of(p) for p in [*block.parameters(), *block.buffers()] if is_plain(p)}
         if storage_of(t) not in self.fixed:
             key = self.index, sum(index == self.index for index, _ in self.sizes)
             self.sizes[key] = nbytes(t)

@@ -163,8 +163,7 @@ class Plan:
                 nbytes(hidden) >= self.plan["min_bytes"]:
             Value(self, "host", hidden)
         # [compiled]
-        block, self.graphs = self.blocks[index], []
-        self.fixed = {storage_of(t) for t in [*block.parameters(), *block.buffers()] if is_plain(t)}
+        self.graphs, self.fixed = [], set[int]()
         if index == 0 and self.sizes:
             if self.sizes != self.known:
                 self.moves, self.known = self.choose(self.sizes)[0], self.sizes

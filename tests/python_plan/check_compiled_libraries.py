@@ -1,0 +1,115 @@
+"""The Python plan of compiled blocks on models of libraries, of peft, DDP and FSDP2: some blocks under a second budget."""
+import tempfile
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import plans
+from plans import Decoder, applied, data, equal, step
+
+mp = plans.load(words=plans.COMPILED)
+BLOCKS = 4
+
+
+def follows(model, loss, path, part=0.5, hidden=1 << 13, own=lambda values: values):
+    """Loss and gradients near those of the model that is not compiled; under a plan that leaves a part of what its
+    blocks save the same steps again and again, and without moving: bit for bit."""
+    def steps(left, times, moving=True):
+        torch._dynamo.reset()
+        plan = data(BLOCKS, "keep keep", path, compile={"left_bytes": left, "hidden_bytes": hidden})
+        with applied(mp, model, plan) as run:
+            if not moving:
+                run.placed = lambda t: mp.Value(run, "keep", t)
+            return [own(step(model, loss)) for _ in range(times)], run
+
+    plain = own(step(model, loss))
+    _, everything = steps(1 << 40, 2)
+    assert not everything.second and everything.moves == set()
+    left = int(part * sum(everything.sizes.values()))
+    results, run = steps(left, 3)
+    assert run.moves and run.second, "all blocks have one budget: another part of the bytes is needed to test with"
+    stayed, still = steps(left, 2, moving=False)
+    assert still.second and still.streams.moved_bytes == 0 < run.streams.moved_bytes
+    assert all(equal(result, results[0]) for result in results + stayed)
+    for got, wanted in zip(results[0], plain):
+        assert (got is None) == (wanted is None)
+        assert got is None or torch.allclose(got, wanted, rtol=1e-3, atol=1e-5), (got - wanted).abs().max()
+
+
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=BLOCKS, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=32))
+
+
+def language_loss(model):
+    ids = plans.tokens()
+    return model(input_ids=ids, labels=ids, use_cache=False).loss
+
+
+def check_llama():
+    follows(llama(), language_loss, "model.layers")
+
+
+def check_gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=BLOCKS, n_head=4, resid_pdrop=0,
+                                       embd_pdrop=0, attn_pdrop=0))
+    follows(model, language_loss, "transformer.h")
+
+
+def check_vit():
+    from transformers import ViTConfig, ViTForImageClassification
+    torch.manual_seed(0)
+    model = ViTForImageClassification(ViTConfig(
+        hidden_size=32, num_hidden_layers=BLOCKS, num_attention_heads=4, intermediate_size=64, image_size=16, patch_size=4))
+    pixels = torch.randn(2, 3, 16, 16)
+    follows(model, lambda m: m(pixels, labels=torch.tensor([0, 1])).loss, "layers")
+
+
+def check_torchvision():
+    import torchvision
+    torch.manual_seed(0)
+    model = torchvision.models.VisionTransformer(16, 4, BLOCKS, 4, 32, 64)
+    pixels = torch.randn(2, 3, 16, 16)
+    follows(model, lambda m: m(pixels).square().mean(), "encoder.layers")
+
+
+def check_lora():
+    from peft import LoraConfig, get_peft_model
+    model = get_peft_model(llama(), LoraConfig(r=4, target_modules=["q_proj", "down_proj"]))
+    for name, p in model.named_parameters():
+        if "lora_B" in name:
+            nn.init.normal_(p, generator=torch.Generator().manual_seed(1))
+    follows(model, language_loss, "model.layers")
+
+
+def rank(index, kind, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=index, world_size=2, init_method=f"file://{folder}/meet")
+    torch.manual_seed(0)
+    model = Decoder(p=0.0, n=BLOCKS, tied=False)
+    if kind == "ddp":
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    else:
+        from torch.distributed.fsdp import fully_shard
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
+    follows(model, lambda m: m(plans.tokens(seed=index)), "layers", part=0.42, hidden=1 << 14,
+            own=lambda values: [v.to_local() if hasattr(v, "to_local") else v for v in values])
+    dist.destroy_process_group()
+
+
+def check_two_ranks():
+    for kind in ("ddp", "fsdp2"):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(rank, (kind, folder), nprocs=2)
+
+
+if __name__ == "__main__":
+    plans.run_checks(globals())
