@@ -146,6 +146,55 @@ def check_counted_once():
             mp.Plan.choose = choose
 
 
+def check_first_block_apart():
+    """A frozen embedding: the first block's graph is another, and how many get the second budget is chosen by the rest."""
+    model = Decoder(p=0.0, n=8, tied=False)
+    seconds = []
+    for frozen in (False, True):
+        model.emb.requires_grad_(not frozen)
+        torch._dynamo.reset()
+        with applied(mp, model, data(8, "keep keep", compile={"left_bytes": 250000, "hidden_bytes": 1 << 14})) as run:
+            for _ in range(3):
+                step(model, lambda m: m(plans.tokens()))
+            seconds.append(len(run.second))
+            assert 250000 < sum(run.sizes.values()) < 320000, sum(run.sizes.values())
+    assert seconds[0] > 0 and abs(seconds[1] - seconds[0]) <= 1, seconds
+
+
+def check_many_lengths():
+    """Plans put on and taken away, two lengths and evaluation: compiled each time, and the limit as it was."""
+    torch._dynamo.reset()
+    model, limit = Decoder(p=0.0, n=4), torch._dynamo.config.recompile_limit
+    saved = []
+    for _ in range(5):
+        with applied(mp, model, data(4, "keep keep", compile={"left_bytes": 120000, "hidden_bytes": 1 << 14})) as run:
+            for length in (16, 24, 16):
+                step(model, lambda m: m(plans.tokens(length=length)))
+            with torch.no_grad():
+                model(plans.tokens())
+            saved.append(sum(run.sizes.values()))
+            assert run.budgets
+    assert max(saved) < 140000, saved  # not compiled: four times that
+    assert torch._dynamo.config.recompile_limit == limit
+
+
+def check_forward_that_fails():
+    """A forward that an error ends tells nothing of what moves."""
+    model = Decoder(p=0.0, n=4)
+    torch._dynamo.reset()
+    with applied(mp, model, data(4, "keep keep", compile={"left_bytes": 1 << 17, "hidden_bytes": 1 << 30})) as run:
+        first = step(model, lambda m: m(plans.tokens()))
+        moves = set(run.moves)
+        hook = model.layers[1].register_forward_hook(lambda *_: 1 / 0)
+        try:
+            model(plans.tokens())
+        except ZeroDivisionError:
+            pass
+        hook.remove()
+        assert moves and run.moves == moves
+        assert equal(step(model, lambda m: m(plans.tokens())), first) and run.moves == moves
+
+
 class Judging(Masked):
     """Its first graph takes what needs gradients and gives nothing that has one."""
 

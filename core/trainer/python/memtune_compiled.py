@@ -10,7 +10,7 @@ import torch
 
 import memtune_plan
 from memtune_partitions import Partition, partitions
-from memtune_values import Value, View, is_plain, nbytes, storage_of
+from memtune_values import Value, is_plain, nbytes, storage_of
 
 
 class Plan(memtune_plan.Plan):
@@ -28,6 +28,8 @@ class Plan(memtune_plan.Plan):
                 with functorch.patch(activation_memory_budget=budget):
                     return original(*args, **options)
 
+            if self.index > 0 and not second and not self.known:
+                self.second = None  # the first block is not as the others: its input needs no gradient, say
             if not second or graph.code not in self.budgets:
                 graphs = {tenths / 10: under(tenths / 10) for tenths in range(10, 0, -1)}
                 self.budgets[graph.code] = self.choose_budgets(partitions(graphs, inputs, options["num_fwd_outputs"]))
@@ -105,9 +107,9 @@ class Plan(memtune_plan.Plan):
     def placed(self, t: Tensor) -> Value:
         """A new value: a parameter stays, of others the choice tells."""
         block, moves = self.blocks[self.index], False
-        if not self.fixed:  # now that FSDP2 has gathered them
+        if not self.fixed:  # not before the block runs: FSDP2 gathers then
             self.fixed = {storage_of(p) for p in [*block.parameters(), *block.buffers()] if is_plain(p)}
-        if storage_of(t) not in self.fixed:
+        if not isinstance(t, nn.Parameter) and storage_of(t) not in self.fixed:
             key = self.index, sum(index == self.index for index, _ in self.sizes)
             self.sizes[key] = nbytes(t)
             moves = (self.moves is None or key in self.moves) and nbytes(t) >= max(self.plan["min_bytes"], 1)

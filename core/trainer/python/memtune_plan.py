@@ -12,8 +12,8 @@ How: while a block runs, a TorchFunctionMode sees each function of torch, and sa
 What a function makes is a Value, found by its storage. PLAN gives each a place: "keep"; "host"; or "recompute": the
 Node of its function makes it again, of the values that the function has read.
 # [compiled]
-How: apply compiles each block under a budget for what the compiler may save. Of that, which saved_tensors_hooks see, so
-much waits in host memory that the device holds no more than the plan would leave there.
+How: apply compiles each block under one of two budgets for what the compiler may save. Of that, which saved_tensors_hooks
+see, so much waits in host memory that the device holds no more than the plan would leave there.
 # [end]
 """
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Plan(TorchFunctionMode):
 # [compiled]
 class Plan:
     """The plan at work on a model, whose forwards run one at a time. The compiler says what a block saves, by the
-    budget that it is given here, and of that values move, until what is left is no more than the plan leaves."""
+    budget that it is given here, and of that, values move, until what is left is no more than the plan leaves."""
 # [end]
 
     def __init__(self, model: nn.Module, plan: dict[str, Any]) -> None:
@@ -93,10 +93,15 @@ class Plan:
         self.sizes: dict[tuple[int, int], int] = {}  # of what a forward saves, by block and number
         self.moves: set[tuple[int, int]] | None = None  # of these; None: all
         self.known: dict[tuple[int, int], int] = {}  # sizes that moves are for
+        self.hooks = torch.compiler.disable(self.pack), torch.compiler.disable(self.unpack)
         self.budgets: dict[str, tuple[float, float]] = {}  # of graphs
         self.graphs: list[list[Partition]] = []  # of the block that runs, compiled before in it
         self.second: dict[int, Any] | None = None  # what blocks of the second budget run
         self.backends = [partial(self.compile, second) for second in (False, True)]
+        self.undo.append(self.backends.clear)
+        config = torch._dynamo.config  # 8 for all blocks: two budgets, evaluation and some lengths are more
+        self.undo.append(partial(setattr, config, "cache_size_limit", config.cache_size_limit))
+        config.cache_size_limit = max(config.cache_size_limit, 64)
         name, run = "_compiled_call_impl", self.forward
         # [end]
         for index, block in enumerate(self.blocks):
@@ -124,7 +129,7 @@ class Plan:
             with self, saved_tensors_hooks(self.pack, self.unpack):
                 result = inner(*args, **kwargs)
             # [compiled]
-            with saved_tensors_hooks(self.pack, self.unpack):
+            with saved_tensors_hooks(*self.hooks):
                 result = (self.second or {}).get(index, inner)(*args, **kwargs)
             # [end]
         finally:
@@ -138,6 +143,9 @@ class Plan:
             warnings.warn("memtune_plan: the blocks run none of " + ", ".join(sorted(self.missing)) +
                           ": what the plan wants of these is not done")
             self.missing = set()
+        # [compiled]
+        if last and self.sizes != self.known:
+            self.moves, self.known = self.choose(self.sizes)[0], self.sizes
         # [moves]
         self.release(0 if last else self.plan["stash_bytes"])
         # [end]
@@ -164,10 +172,7 @@ class Plan:
             Value(self, "host", hidden)
         # [compiled]
         self.graphs, self.fixed = [], set[int]()
-        if index == 0 and self.sizes:
-            if self.sizes != self.known:
-                self.moves, self.known = self.choose(self.sizes)[0], self.sizes
-            self.sizes = {}
+        self.sizes = self.sizes if index else {}
         # [end]
 
     # [moves]
