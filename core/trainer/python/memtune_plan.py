@@ -12,7 +12,7 @@ How: while a block runs, a TorchFunctionMode sees each function of torch, and sa
 What a function makes is a Value, found by its storage. PLAN gives each a place: "keep"; "host"; or "recompute": the
 Node of its function makes it again, of the values that the function has read.
 # [compiled]
-How: apply compiles each block under one of two budgets for what the compiler may save. Of that, which saved_tensors_hooks
+How: apply compiles blocks under one of two budgets for what the compiler may save. Of that, which saved_tensors_hooks
 see, so much waits in host memory that the device holds no more than the plan would leave there.
 # [end]
 """
@@ -71,7 +71,7 @@ class Plan(TorchFunctionMode):
 # [compiled]
 class Plan:
     """The plan at work on a model, whose forwards run one at a time. The compiler says what a block saves, by the
-    budget that it is given here, and of that, values move, until what is left is no more than the plan leaves."""
+    budget that it is given here, and of that values move, until what is left is no more than the plan leaves."""
 # [end]
 
     def __init__(self, model: nn.Module, plan: dict[str, Any]) -> None:
