@@ -13,7 +13,9 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import peers
-from model import build, loss_fn, make_batch
+from eager import forward_backward
+from model import build, make_batch
+from strategies import Around
 
 
 def main() -> None:
@@ -37,18 +39,13 @@ def main() -> None:
         return pack(t)
 
     def step() -> None:
-        with engine:
-            logits = model(x)
-            loss = loss_fn(logits, y)
-            del logits
-            loss.backward()
+        forward_backward(model, x, y, Around(step=engine))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     for _ in range(3):
         step()
     engine.pack_hook = watch
-    kept.clear()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     step()

@@ -1,12 +1,8 @@
 """The Python plan of compiled blocks on models of libraries, of peft, DDP and FSDP2: some blocks under a second budget."""
-import tempfile
-
 import torch
-import torch.distributed as dist
-from torch import nn
 
 import plans
-from plans import Decoder, applied, data, equal, step
+from plans import applied, data, equal, language_loss, llama, local, on_two_ranks, step, with_lora
 
 mp = plans.load(words=plans.COMPILED)
 BLOCKS = 4
@@ -37,28 +33,15 @@ def follows(model, loss, path, part=0.5, hidden=1 << 13, own=lambda values: valu
         assert got is None or torch.allclose(got, wanted, rtol=1e-3, atol=1e-5), (got - wanted).abs().max()
 
 
-def llama():
-    from transformers import LlamaConfig, LlamaForCausalLM
-    torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(
-        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=BLOCKS, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=32))
-
-
-def language_loss(model):
-    ids = plans.tokens()
-    return model(input_ids=ids, labels=ids, use_cache=False).loss
-
-
 def check_llama():
-    follows(llama(), language_loss, "model.layers")
+    follows(llama(BLOCKS, use_cache=False), language_loss, "model.layers")
 
 
 def check_gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=BLOCKS, n_head=4, resid_pdrop=0,
-                                       embd_pdrop=0, attn_pdrop=0))
+                                       embd_pdrop=0, attn_pdrop=0, use_cache=False))
     follows(model, language_loss, "transformer.h")
 
 
@@ -80,35 +63,15 @@ def check_torchvision():
 
 
 def check_lora():
-    from peft import LoraConfig, get_peft_model
-    model = get_peft_model(llama(), LoraConfig(r=4, target_modules=["q_proj", "down_proj"]))
-    for name, p in model.named_parameters():
-        if "lora_B" in name:
-            nn.init.normal_(p, generator=torch.Generator().manual_seed(1))
-    follows(model, language_loss, "model.layers")
+    follows(with_lora(llama(BLOCKS, use_cache=False)), language_loss, "model.layers")
 
 
-def rank(index, kind, folder):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=index, world_size=2, init_method=f"file://{folder}/meet")
-    torch.manual_seed(0)
-    model = Decoder(p=0.0, n=BLOCKS, tied=False)
-    if kind == "ddp":
-        model = torch.nn.parallel.DistributedDataParallel(model)
-    else:
-        from torch.distributed.fsdp import fully_shard
-        for layer in model.layers:
-            fully_shard(layer)
-        fully_shard(model)
-    follows(model, lambda m: m(plans.tokens(seed=index)), "layers", part=0.42, hidden=1 << 14,
-            own=lambda values: [v.to_local() if hasattr(v, "to_local") else v for v in values])
-    dist.destroy_process_group()
+def follows_as_rank(model, loss):
+    follows(model, loss, "layers", part=0.42, hidden=1 << 14, own=local)
 
 
 def check_two_ranks():
-    for kind in ("ddp", "fsdp2"):
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(rank, (kind, folder), nprocs=2)
+    on_two_ranks(follows_as_rank, p=0.0, n=BLOCKS)
 
 
 if __name__ == "__main__":

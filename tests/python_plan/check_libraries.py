@@ -3,11 +3,9 @@ import tempfile
 import warnings
 
 import torch
-import torch.distributed as dist
-from torch import nn
 
 import plans
-from plans import Decoder, applied, data, equal, step
+from plans import applied, data, equal, language_loss, llama, local, on_two_ranks, step, with_lora
 
 mp = plans.load()
 warnings.filterwarnings("ignore", message="memtune_plan: the blocks run none of")
@@ -24,22 +22,9 @@ def follows(model, loss, path, blocks=2):
     return plain
 
 
-def llama(**options):
-    from transformers import LlamaConfig, LlamaForCausalLM
-    torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(
-        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=32, **options))
-
-
-def language_loss(model):
-    ids = plans.tokens()
-    return model(input_ids=ids, labels=ids).loss
-
-
 def check_llama():
     for attention in ("sdpa", "eager"):
-        follows(llama(attn_implementation=attention, attention_dropout=0.1), language_loss, "model.layers")
+        follows(llama(2, attn_implementation=attention, attention_dropout=0.1), language_loss, "model.layers")
 
 
 def check_gpt2():
@@ -68,11 +53,7 @@ def check_torchvision():
 
 
 def check_lora():
-    from peft import LoraConfig, get_peft_model
-    model = get_peft_model(llama(), LoraConfig(r=4, lora_dropout=0.1, target_modules=["q_proj", "down_proj"]))
-    for name, p in model.named_parameters():
-        if "lora_B" in name:
-            nn.init.normal_(p, generator=torch.Generator().manual_seed(1))
+    model = with_lora(llama(2), lora_dropout=0.1)
     follows(model, language_loss, "model.layers")
     # The base model's plan names q_proj/linear#0: it is q_proj.base_layer's here.
     with applied(mp, model, data(2, "keep keep", "model.layers", ops={"host keep": "self_attn.q_proj/linear#0"},
@@ -86,7 +67,7 @@ def check_trainer():
     from transformers import Trainer, TrainingArguments
 
     def losses(callbacks):
-        model = llama()
+        model = llama(2)
         examples = [{"input_ids": t, "labels": t} for t in plans.tokens(4)]
         with tempfile.TemporaryDirectory() as folder:
             trainer = Trainer(model, TrainingArguments(
@@ -103,37 +84,16 @@ def check_trainer():
     assert losses([mp.PlanCallback()]) == plain and len(plain) == 6, plain
 
 
-def rank(index, kind, folder):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=index, world_size=2, init_method=f"file://{folder}/meet")
-    torch.manual_seed(0)
-    model = Decoder(p=0.1, tied=False)
-    if kind == "ddp":
-        model = torch.nn.parallel.DistributedDataParallel(model)
-    else:
-        from torch.distributed.fsdp import fully_shard
-        for layer in model.layers:
-            fully_shard(layer)
-        fully_shard(model)
-
-    def loss(model):
-        return model(plans.tokens(seed=index))
-
-    def local(values):
-        return [v.to_local() if hasattr(v, "to_local") else v for v in values]
-
+def follows_as_rank(model, loss):
     plain = local(step(model, loss))
     for others in PLANS:
         with applied(mp, model, data(3, others)):
             for _ in range(2):
-                assert equal(local(step(model, loss)), plain), (kind, others)
-    dist.destroy_process_group()
+                assert equal(local(step(model, loss)), plain), others
 
 
 def check_two_ranks():
-    for kind in ("ddp", "fsdp2"):
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(rank, (kind, folder), nprocs=2)
+    on_two_ranks(follows_as_rank, p=0.1)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import sys
+import tempfile
 import types
 
 import torch
@@ -134,6 +135,57 @@ def step(model, loss, seed=3):
 
 def equal(a, b):
     return len(a) == len(b) and all((x is None and y is None) or torch.equal(x, y) for x, y in zip(a, b))
+
+
+def llama(layers, **options):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=layers, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=32, **options))
+
+
+def with_lora(model, **options):
+    from peft import LoraConfig, get_peft_model
+    model = get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj", "down_proj"], **options))
+    for name, p in model.named_parameters():
+        if "lora_B" in name:
+            nn.init.normal_(p, generator=torch.Generator().manual_seed(1))
+    return model
+
+
+def language_loss(model):
+    ids = tokens()
+    return model(input_ids=ids, labels=ids).loss
+
+
+def local(values):
+    """A rank's own parts."""
+    return [v.to_local() if hasattr(v, "to_local") else v for v in values]
+
+
+def be_rank(index, kind, folder, check, options):
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=index, world_size=2, init_method=f"file://{folder}/meet")
+    torch.manual_seed(0)
+    model = Decoder(tied=False, **options)
+    if kind == "ddp":
+        model = nn.parallel.DistributedDataParallel(model)
+    else:
+        from torch.distributed.fsdp import fully_shard
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
+    check(model, lambda m: m(tokens(seed=index)))
+    dist.destroy_process_group()
+
+
+def on_two_ranks(check, **options):
+    """`check` of a Decoder under DDP and under FSDP2, and of a rank's loss."""
+    for kind in ("ddp", "fsdp2"):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(be_rank, (kind, folder, check, options), nprocs=2)
 
 
 @contextlib.contextmanager

@@ -56,20 +56,21 @@ class Plan(memtune_plan.Plan):
                 again = sum(number * found[budget].again for number, budget in zip(many, pair)) / count
                 least = max(0, saved - self.plan["compile"]["left_bytes"] - hidden) / hidden / 3
                 ways.append((again + least, seconds, [-budget for budget in pair], again, graphs))
-        best, cost = min(ways), float("inf")
-        for way in sorted(ways):
-            if way[0] < cost:
-                sizes = {(block, number): size for block, second in enumerate(self.kinds(way[1])) for number, size in
-                         enumerate(size for graph in way[4] for size in graph[second].own)}
+        cost = float("inf")
+        for bound, seconds, budgets, again, graphs in sorted(ways):
+            if bound < cost:
+                kinds = self.kinds(seconds)
+                sizes = {(block, number): size for block, second in enumerate(kinds) for number, size in
+                         enumerate(size for graph in graphs for size in graph[second].own)}
                 sizes |= {(0, -1 - number): size for number, size in
-                          enumerate(size for graph in way[4] for size in graph[0].shared)}
-                if (now := way[3] + self.choose(sizes)[1] / hidden / 3) < cost:
-                    best, cost = way, now
-        self.graphs = best[4]
+                          enumerate(size for graph in graphs for size in graph[0].shared)}
+                if (now := again + self.choose(sizes)[1] / hidden / 3) < cost:
+                    best, cost = (budgets, kinds, graphs), now
+        budgets, kinds, self.graphs = best
         if self.second is None:
             self.second = {block: torch.compile(self.blocks[block]._call_impl, backend=self.backends[1])
-                           for block, second in enumerate(self.kinds(best[1])) if second}
-        return -best[2][0], -best[2][1]
+                           for block, second in enumerate(kinds) if second}
+        return -budgets[0], -budgets[1]
 
     def choose(self, sizes: dict[tuple[int, int], int]) -> tuple[set[tuple[int, int]], float]:
         """What moves, and bytes that are waited for: copies that the blocks' forward does not hide. As much of each
@@ -106,8 +107,9 @@ class Plan(memtune_plan.Plan):
 
     def placed(self, t: Tensor) -> Value:
         """A new value: a parameter stays, of others the choice tells."""
-        block, moves = self.blocks[self.index], False
+        moves = False
         if not self.fixed:  # not before the block runs: FSDP2 gathers then
+            block = self.blocks[self.index]
             self.fixed = {storage_of(p) for p in [*block.parameters(), *block.buffers()] if is_plain(p)}
         if not isinstance(t, nn.Parameter) and storage_of(t) not in self.fixed:
             key = self.index, sum(index == self.index for index, _ in self.sizes)
