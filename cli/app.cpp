@@ -33,7 +33,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
 }
 
 // CLI11 would only say that it did not expect the word.
-void check_command(const CLI::App& app, const std::string& word) {
+void check_command_word(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names = command_names(app);
   if (std::ranges::find(names, word) != names.end()) return;
   const std::vector<std::string> own = {"-h", "--help", "-V", "--version"};
@@ -158,7 +158,7 @@ int run(const std::vector<std::string>& arguments) {
   const CommandWordsBehind behind = take_command(words);
   const std::unique_ptr<CLI::App> made = make_app(action, behind);
   CLI::App& app = *made;
-  check_command(app, words.front());
+  check_command_word(app, words.front());
   if (const int code = parse(app, words); code >= 0) return code;
   const CLI::App& command = *app.get_subcommands().front();
   check_values(command);

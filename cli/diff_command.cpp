@@ -11,7 +11,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(Compare two sweeps, trial by trial: folders of sweeps, or reports as JSON.
+constexpr char kDiffDescription[] = R"(Compare two sweeps, trial by trial: folders of sweeps, or reports as JSON.
 
 Examples:
   memtune diff before after
@@ -76,7 +76,7 @@ int run_command(const DiffFlags& flags) {
 
 void add_diff(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DiffFlags>();
-  CLI::App* command = app.add_subcommand("diff", kDescription);
+  CLI::App* command = app.add_subcommand("diff", kDiffDescription);
   command->add_option("A", flags->a, "folder of a sweep, or a report as JSON")->required()->type_name(" ");
   command->add_option("B", flags->b, "what is compared with it")->required()->type_name(" ");
   offer(command->add_option("--format", flags->format, "table or json (default: table)"), kFormats)

@@ -22,7 +22,7 @@ using sweep::DoctorCheck;
 
 constexpr std::chrono::minutes kCommandLimit{10};
 
-constexpr char kDescription[] =
+constexpr char kDoctorDescription[] =
     R"(Look at the machine and the build, or at a command: what is missing, what that costs, how to mend it.
 
 Examples:
@@ -117,7 +117,7 @@ std::string as_text(const std::vector<DoctorCheck>& checks, report::TableStyle s
   return text;
 }
 
-int tell(const DoctorFlags& flags, const std::vector<DoctorCheck>& checks, const std::string& next) {
+int tell_checks(const DoctorFlags& flags, const std::vector<DoctorCheck>& checks, const std::string& next) {
   if (!flags.json.empty()) write_output(flags.json, as_json(checks));
   if (flags.json.empty()) write_output("-", as_text(checks, table_style(flags.console)));
   const bool failed =
@@ -129,7 +129,7 @@ int tell(const DoctorFlags& flags, const std::vector<DoctorCheck>& checks, const
 int look_at_command(const DoctorFlags& flags, const std::vector<std::string>& command) {
   check_output("--json", flags.json);
   if (command.empty()) throw UsageError("no command behind --; memtune doctor -- python train.py looks at one");
-  return tell(flags, check_command(command, kCommandLimit), "memtune profile -- and the command");
+  return tell_checks(flags, check_command(command, kCommandLimit), "memtune profile -- and the command");
 }
 
 int measure(const DoctorFlags& flags) {
@@ -153,14 +153,14 @@ int run_command(const DoctorFlags& flags) {
   std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
   if (!flags.scratch.empty()) checks.push_back(check_scratch(flags.scratch));
   for (const std::string& note : notes) say(flags.console, note);
-  return tell(flags, checks, "memtune sweep");
+  return tell_checks(flags, checks, "memtune sweep");
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action, const CommandWordsBehind& behind) {
   auto flags = std::make_shared<DoctorFlags>();
-  CLI::App* command = app.add_subcommand("doctor", kDescription);
+  CLI::App* command = app.add_subcommand("doctor", kDoctorDescription);
   add_json_flag(*command, flags->json);
   offer(command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda where there is one)"),
         kDevices)

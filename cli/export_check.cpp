@@ -36,7 +36,7 @@ std::string measured(const std::optional<FinishedRun>& run, const std::string& f
 
 }  // namespace
 
-int check_trainer_config(const TrainerConfig& config) {
+int check_trainer_config(const CheckedConfig& config) {
   const std::optional<FinishedRun> run = run_in(config.run);
   const trainer::ConfigCheck check = trainer::check_config(config.trainer, read_file(config.file), config.file,
                                                            config.releases, run ? run->report.blocks : 0);

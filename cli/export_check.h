@@ -8,7 +8,7 @@
 
 namespace memtune::cli {
 
-struct TrainerConfig {
+struct CheckedConfig {
   std::string trainer, file;
   std::string run;  // folder of a sweep whose figures are told, where there is one
   std::map<std::string, std::string> releases;
@@ -16,6 +16,6 @@ struct TrainerConfig {
 };
 
 // Prints; kFailed where a memory setting does not do what it says.
-int check_trainer_config(const TrainerConfig& config);
+int check_trainer_config(const CheckedConfig& config);
 
 }  // namespace memtune::cli

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kDescription[] =
+constexpr char kExportDescription[] =
     R"(Write a strategy as a trainer's configuration, or say what a configuration of yours amounts to.
 
 Examples:
@@ -134,7 +134,7 @@ int run_command(const ExportFlags& flags) {
 
 void add_export(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* command = app.add_subcommand("export", kDescription);
+  CLI::App* command = app.add_subcommand("export", kExportDescription);
   command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
   const auto known = known_trainers();
   offer(command->add_option("--trainer", flags->trainer, join(known, ", ")), {known.begin(), known.end()})

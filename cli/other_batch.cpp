@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using planner::RecordedBatch;
 
-constexpr int64_t kMostSamples = int64_t{1} << 24;
+constexpr int64_t kMostBatch = int64_t{1} << 24;
 constexpr double kGain = 0.99;  // of the time for a sample: what is not below it gains nothing over half the batch
 
 // Of a pass: an axis, or as the trial counted.
@@ -74,7 +74,7 @@ OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
   recorded_.batches = {all.front(), second_of({all.begin() + 1, all.end()}, all.front(), recorded_.program)};
   const int64_t step = recorded_.size.global_batch;
   if (batch != "auto") {
-    batch_ = integer_flag("--batch", batch, 1, kMostSamples);
+    batch_ = integer_flag("--batch", batch, 1, kMostBatch);
     if (!is_worked_out(batch_))
       throw UsageError(
           "--batch: a step of the run is one pass, in whose forward no gradients lie yet; those of more, as " + batch +

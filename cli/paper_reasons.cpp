@@ -19,9 +19,9 @@ using planner::PeakMoment;
 using planner::PlanReasons;
 using planner::TreatedParts;
 
-constexpr size_t kNames = 6;             // of ops, on a line
-constexpr int kLeast = 50, kMost = 120;  // characters a line
-constexpr double kLeastWait = 0.05;      // ms a step, that are worth a word
+constexpr size_t kNames = 6;                     // of ops, on a line
+constexpr int kLeastLine = 50, kMostLine = 120;  // characters a line
+constexpr double kLeastWait = 0.05;              // ms a step, that are worth a word
 
 std::string parts_text(const TreatedParts& parts) {
   if (parts.where == TreatedParts::Where::before) return "before the blocks";
@@ -96,7 +96,7 @@ std::string reasons_text(const PlanReasons& reasons, int64_t budget_bytes, int w
   std::vector<std::pair<std::string, std::string>> lines;
   for (const TreatedParts& parts : reasons.parts) lines.emplace_back(parts_text(parts), why(parts));
   lines.emplace_back("what binds", peak_text(reasons.peak, budget_bytes));
-  width = std::clamp(width, kLeast, kMost);
+  width = std::clamp(width, kLeastLine, kMostLine);
   std::string text;
   for (const auto& [head, said] : lines) {
     constexpr int kIndent = 4;

@@ -15,7 +15,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kPlanDescription[] =
     R"(Check a plan that you wrote and say what it does with a model; or work out the best plans of a sweep's model.
 
 Examples:
@@ -102,7 +102,7 @@ int run_command(const PlanFlags& flags) {
 
 void add_plan(CLI::App& app, Action& action) {
   auto flags = std::make_shared<PlanFlags>();
-  CLI::App* command = app.add_subcommand("plan", kDescription);
+  CLI::App* command = app.add_subcommand("plan", kPlanDescription);
   offer(command->add_option("validate", flags->action, "what to do with it"), {"validate"})->type_name(" ");
   command->add_option("FILE", flags->file, "the plan")->type_name(" ");
   command->add_option("--from", flags->paper.run, "folder of a sweep, whose model plans are worked out for")

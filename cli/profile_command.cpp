@@ -13,7 +13,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(Measure one strategy, or with -- a training command of yours as it is.
+constexpr char kProfileDescription[] = R"(Measure one strategy, or with -- a training command of yours as it is.
 
 Examples:
   memtune profile
@@ -33,8 +33,8 @@ them: forward, backward and updates, the blocks of the model by name, on CUDA ke
 It cannot be measured where Python is told not to look: python -I, -S, -E, or an environment without PYTHONPATH.)";
 
 // Of the flags, those that a command behind "--" has a use for.
-const std::vector<std::string> kOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap",
-                                              "--out",   "--json",   "--quiet",   "--no-color"};
+const std::vector<std::string> kFlagsOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap",
+                                                   "--out",   "--json",   "--quiet",   "--no-color"};
 
 struct ProfileFlags {
   ModelFlags model;
@@ -105,7 +105,7 @@ int profile_command(const ProfileFlags& flags, const std::vector<std::string>& c
 
 void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind) {
   auto flags = std::make_shared<ProfileFlags>();
-  CLI::App* command = app.add_subcommand("profile", kDescription);
+  CLI::App* command = app.add_subcommand("profile", kProfileDescription);
   flags->model.add_to(*command, "./memtune-profile");
   flags->model.ranks.add_to(*command);
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
@@ -119,7 +119,7 @@ void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind
   put_under(kAnswer, *command, {"--json"});
   command->footer("-- COMMAND...");
   command->callback([flags, command, &action, behind] {
-    if (behind) check_flags_of_command(*command, kOfCommands);
+    if (behind) check_flags_of_command(*command, kFlagsOfCommands);
     if (behind)
       action = [flags, behind] { return profile_command(*flags, *behind); };
     else

@@ -16,7 +16,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kReportDescription[] =
     R"(Show a sweep again: as a table, a page, a plot, or one trial's trace for other viewers.
 
 Examples:
@@ -151,7 +151,7 @@ int run_command(ReportFlags flags) {
 
 void add_report(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ReportFlags>();
-  CLI::App* command = app.add_subcommand("report", kDescription);
+  CLI::App* command = app.add_subcommand("report", kReportDescription);
   CLI::Option* run =
       command->add_option("run", flags->run, "folder of the sweep (default: ./memtune-run)")->type_name("DIR");
   offer(command->add_option("--format", flags->format, join(report::format_names(), ", ") + " (default: table)"),

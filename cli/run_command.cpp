@@ -17,7 +17,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(Train: real steps under a strategy or plan, with saves to go on from.
+constexpr char kRunDescription[] = R"(Train: real steps under a strategy or plan, with saves to go on from.
 
 Examples:
   memtune run --steps 100
@@ -48,16 +48,16 @@ class RunProgress final : public Progress {
 };
 
 sweep::RunSettings settings_of(const RunFlags& flags) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMostSteps = std::numeric_limits<int64_t>::max();
   if (!flags.strategy.empty() && !flags.plan.empty())
     throw UsageError("--strategy and --plan exclude each other: run trains under one");
   check_output("--json", flags.json);
   sweep::RunSettings settings;
-  settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMost);
+  settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMostSteps);
   settings.save = choice_flag("--save", flags.save, config::kSaveModes);
-  settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMost);
+  settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMostSteps);
   settings.resume = flags.resumes;
-  if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMost);
+  if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMostSteps);
   std::vector<plan::PlanFile> plans;
   if (!flags.plan.empty()) plans.emplace_back(flags.plan);
   settings.sweep = flags.model.settings();
@@ -130,7 +130,7 @@ int run_command(const RunFlags& flags) {
 
 void add_run(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = app.add_subcommand("run", kDescription);
+  CLI::App* command = app.add_subcommand("run", kRunDescription);
   flags->model.add_to(*command, "./memtune-training");
   flags->model.ranks.add_to(*command);
   for (const char* of_trials : {"--warmup", "--timeout"}) command->remove_option(command->get_option(of_trials));

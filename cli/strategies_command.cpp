@@ -10,7 +10,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] = R"(List the strategies, their parameters and what each does.
+constexpr char kStrategiesDescription[] = R"(List the strategies, their parameters and what each does.
 
 Examples:
   memtune strategies
@@ -19,7 +19,7 @@ Examples:
   memtune sweep --strategy none --strategy 'offload:stream,stash=4GiB'
   memtune sweep --strategy none --strategy 'checkpoint:cheap+offload:stream,fraction=0.4')";
 
-constexpr int kMostWidth = 110;
+constexpr int kMostTableWidth = 110;
 
 constexpr char kJoining[] =
     "Parts are joined by +, as in checkpoint:cheap+offload:stream,fraction=0.4: a later part places what the earlier "
@@ -87,7 +87,7 @@ void add_strategies(CLI::App& app, Action& action) {
     ConsoleFlags console;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("strategies", kDescription);
+  CLI::App* command = app.add_subcommand("strategies", kStrategiesDescription);
   offer(command->add_option("NAME", flags->name, "the only one to show"), strategy_words());
   add_json_flag(*command, flags->json);
   add_console_flags(*command, flags->console);
@@ -98,7 +98,7 @@ void add_strategies(CLI::App& app, Action& action) {
         write_output(flags->json, as_json(infos));
         return kDone;
       }
-      write_output("-", as_text(infos, std::min(table_style(flags->console).width, kMostWidth)));
+      write_output("-", as_text(infos, std::min(table_style(flags->console).width, kMostTableWidth)));
       say(flags->console, "next: memtune sweep --strategy " + (flags->name.empty() ? "NAME" : flags->name));
       return kDone;
     };

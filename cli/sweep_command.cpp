@@ -25,7 +25,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kSweepDescription[] =
     R"(Train a few steps under each strategy, or of each variant of a command, measure, and recommend one.
 
 Examples:
@@ -205,7 +205,7 @@ int run_command(const SweepFlags& flags) {
 
 void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) {
   auto flags = std::make_shared<SweepFlags>();
-  CLI::App* command = app.add_subcommand("sweep", kDescription);
+  CLI::App* command = app.add_subcommand("sweep", kSweepDescription);
   flags->model.add_to(*command, kDefaultOut);
   flags->model.ranks.add_to(*command);
   add_list(*command, "--batch", flags->model.batches,

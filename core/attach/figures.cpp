@@ -10,8 +10,6 @@ namespace {
 
 using result::Measurement;
 
-double median_of(std::vector<double> values) { return result::summarize(std::move(values)).median; }
-
 // By the number of the step; those with a save in them only where there are no others.
 std::map<int64_t, double> times_of(const TrainingRecords& rank, StepPhase phase) {
   std::map<int64_t, double> alone, all;
@@ -91,6 +89,8 @@ std::string device_of(const Team& team) {
 }
 
 }  // namespace
+
+double median_of(std::vector<double> values) { return result::summarize(std::move(values)).median; }
 
 Team team_of(std::span<const TrainingRecords> processes) {
   Team team;

@@ -20,6 +20,8 @@ Team team_of(std::span<const TrainingRecords> processes);
 // By its measured steps; the team has ranks.
 const TrainingRecords& slowest_rank(const Team& team);
 
+double median_of(std::vector<double> values);
+
 // All but outcome, reason and what traces tell.
 void fill_figures(const Team& team, result::Measurement& to);
 

@@ -13,8 +13,6 @@ struct Fed {
   double rows = 0, tokens = 0;
 };
 
-double median_of(std::vector<double> values) { return result::summarize(std::move(values)).median; }
-
 // 0 where one is not known.
 double median_size(const TrainingRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
   std::vector<double> all;

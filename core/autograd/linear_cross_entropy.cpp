@@ -19,7 +19,7 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using Kind = LogitStep::Kind;
+using StepKind = LogitStep::Kind;
 
 constexpr int64_t kIgnored = -100;
 
@@ -71,16 +71,16 @@ class Chunk {
  private:
   at::Tensor forward(const LogitStep& step, const at::Tensor& x) {
     dtypes_.push_back(x.scalar_type());
-    if (step.kind == Kind::multiply) return x.mul(step.factor);
-    if (step.kind == Kind::divide) return x.div(step.factor);
-    if (step.kind == Kind::to_float) return x.to(at::kFloat);
+    if (step.kind == StepKind::multiply) return x.mul(step.factor);
+    if (step.kind == StepKind::divide) return x.div(step.factor);
+    if (step.kind == StepKind::to_float) return x.to(at::kFloat);
     return tanhs_.emplace_back(x.tanh());
   }
 
   at::Tensor backward(const LogitStep& step, const at::Tensor& gradient) {
-    if (step.kind == Kind::multiply) return gradient.mul(step.factor);
-    if (step.kind == Kind::divide) return gradient.div(step.factor);
-    if (step.kind == Kind::to_float) return gradient;
+    if (step.kind == StepKind::multiply) return gradient.mul(step.factor);
+    if (step.kind == StepKind::divide) return gradient.div(step.factor);
+    if (step.kind == StepKind::to_float) return gradient;
     const at::Tensor result = at::tanh_backward(gradient, tanhs_.back());
     tanhs_.pop_back();
     return result;

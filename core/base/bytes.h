@@ -14,4 +14,7 @@ int64_t parse_bytes(std::string_view text);
 // "36.26 GiB", "512 KiB", "17 B": three or four significant digits, exact for whole units.
 std::string format_bytes(int64_t bytes);
 
+// The least multiple that is no smaller.
+constexpr int64_t round_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
+
 }  // namespace memtune

@@ -1,10 +1,15 @@
-// Adds the time from its beginning to its end to a sum.
+// Time that has gone by.
 #pragma once
 
 #include <chrono>
 
 namespace memtune {
 
+inline double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Adds the time from its beginning to its end to a sum.
 class Elapsed {
  public:
   explicit Elapsed(std::chrono::nanoseconds& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}

@@ -38,7 +38,7 @@ int64_t most_below(const std::string& dtype) {
                    "tokens:int64[4,4096]<32000 or image:float32[8,3,224,224]");
 }
 
-int64_t positive(const std::string& input, const std::string& text, const std::string& what) {
+int64_t positive_integer(const std::string& input, const std::string& text, const std::string& what) {
   int64_t number = 0;
   try {
     number = parse_integer(text, what);
@@ -53,7 +53,7 @@ std::vector<int64_t> parse_shape(const std::string& input, const std::string& te
   if (trim(text).empty()) return shape;
   int64_t elements = 1;
   for (const std::string& size : split(text, ',')) {
-    shape.push_back(positive(input, trim(size), "size"));
+    shape.push_back(positive_integer(input, trim(size), "size"));
     if (__builtin_mul_overflow(elements, shape.back(), &elements) || elements > (int64_t{1} << 48))
       refuse(input, "that is too many elements");
   }
@@ -63,7 +63,7 @@ std::vector<int64_t> parse_shape(const std::string& input, const std::string& te
 int64_t parse_bound(const std::string& input, const std::string& text, const std::string& dtype) {
   const int64_t most = most_below(dtype);
   if (most == 0) refuse(input, "a bound is for integers, not for " + dtype);
-  const int64_t below = positive(input, text, "bound");
+  const int64_t below = positive_integer(input, text, "bound");
   if (below > most) refuse(input, "bound " + text + " is more than " + dtype + " can hold");
   return below;
 }

@@ -19,9 +19,9 @@ namespace {
 using nlohmann::json;
 using Basis = MachineProfile::Basis;
 
-constexpr int kVersion = 1;
+constexpr int kMachineVersion = 1;
 constexpr char kMachines[] = "machines";
-constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr int64_t kMostMachineBytes = int64_t{1} << 50;
 constexpr double kLeastRate = 1e-6, kMostRate = 1e9;
 constexpr int64_t kMostFileBytes = int64_t{1} << 20;
 
@@ -70,8 +70,8 @@ MachineProfile read(const json& value, const std::string& path) {
   MachineProfile machine;
   JsonObject object(value, path);
   object.require({"version", "name", "basis", "memory_bytes", "tflops", "memory_gb_per_s"});
-  int version = kVersion;
-  object.read("version", version, kVersion, kVersion);
+  int version = kMachineVersion;
+  object.read("version", version, kMachineVersion, kMachineVersion);
   object.read("name", machine.name);
   check_line(object.path("name"), machine.name);
   object.read("description", machine.description);
@@ -81,14 +81,14 @@ MachineProfile read(const json& value, const std::string& path) {
   object.read("basis", basis);
   machine.basis = read_basis(object.path("basis"), basis);
   object.read("emulated", machine.emulated);
-  object.read("memory_bytes", machine.memory_bytes, 1, kMostBytes);
+  object.read("memory_bytes", machine.memory_bytes, 1, kMostMachineBytes);
   machine.tflops = read_tflops(*object.find("tflops"), object.path("tflops"));
   read_rate(object, "memory_gb_per_s", machine.memory_gb_per_s);
   read_rate(object, "link_out_gb_per_s", machine.link_out_gb_per_s);
   read_rate(object, "link_in_gb_per_s", machine.link_in_gb_per_s);
   read_rate(object, "disk_write_gb_per_s", machine.disk_write_gb_per_s);
   read_rate(object, "disk_read_gb_per_s", machine.disk_read_gb_per_s);
-  object.read("host_memory_bytes", machine.host_memory_bytes, 1, kMostBytes);
+  object.read("host_memory_bytes", machine.host_memory_bytes, 1, kMostMachineBytes);
   if (const json* sources = object.find("sources")) machine.sources = read_sources(*sources, object.path("sources"));
   object.finish();
   return machine;
@@ -103,14 +103,10 @@ MachineProfile read_machine_file(const std::filesystem::path& path) {
 std::string to_string(Basis basis) { return basis == Basis::measured ? "measured" : "datasheet"; }
 
 void to_json(json& out, const MachineProfile& machine) {
-  out = {{"version", kVersion},
-         {"name", machine.name},
-         {"description", machine.description},
-         {"devices", machine.devices},
-         {"basis", to_string(machine.basis)},
-         {"memory_bytes", machine.memory_bytes},
-         {"tflops", machine.tflops},
-         {"memory_gb_per_s", machine.memory_gb_per_s},
+  out = {{"version", kMachineVersion},         {"name", machine.name},
+         {"description", machine.description}, {"devices", machine.devices},
+         {"basis", to_string(machine.basis)},  {"memory_bytes", machine.memory_bytes},
+         {"tflops", machine.tflops},           {"memory_gb_per_s", machine.memory_gb_per_s},
          {"sources", machine.sources}};
   if (machine.emulated) out["emulated"] = true;
   const auto add = [&](const char* key, auto value) {

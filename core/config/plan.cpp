@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kPlanVersion = 1;
 
 const std::vector<std::string>& place_names() {
   static const std::vector<std::string> names = {"keep", "recompute", "host", "disk"};  // in the order of the enum
@@ -147,10 +147,10 @@ void read_fields(const json& json, const std::string& path, TransferSettings& tr
 
 Plan read_fields(const json& json, Unknown unknown) {
   Plan plan;
-  int version = kVersion;
+  int version = kPlanVersion;
   JsonObject object(json, "plan");
   object.require({"version", "placements"});
-  object.read("version", version, kVersion, kVersion);
+  object.read("version", version, kPlanVersion, kPlanVersion);
   object.read("strategy", plan.strategy);
   object.read("saved_min_bytes", plan.saved_min_bytes, 0);
   object.read("nested", plan.nested);
@@ -197,7 +197,7 @@ void read_transfer(const json& json, const std::string& path, TransferSettings& 
 void to_json(json& out, const Plan& plan) {
   json placements = json::array();
   for (const OpPlacement& placement : plan.placements) placements.push_back(placement_json(placement));
-  out = {{"version", kVersion},
+  out = {{"version", kPlanVersion},
          {"strategy", plan.strategy},
          {"saved_min_bytes", plan.saved_min_bytes},
          {"nested", plan.nested},

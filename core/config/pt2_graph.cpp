@@ -49,15 +49,15 @@ Pt2Element optional_tensor(Pt2Kind kind, const json& value) {
   return tag == "as_none" ? Pt2Element{} : constant(kind, *held);
 }
 
-struct Form {
+struct ValueForm {
   Pt2Kind kind;
   bool is_list = false;
   Pt2Element (*element)(Pt2Kind, const json&) = constant;
 };
 
-const std::map<std::string, Form>& forms() {
+const std::map<std::string, ValueForm>& forms() {
   using enum Pt2Kind;
-  static const std::map<std::string, Form> table = {
+  static const std::map<std::string, ValueForm> table = {
       {"as_none", {none}},
       {"as_tensor", {tensor}},
       {"as_tensors", {tensor, true}},
@@ -160,7 +160,7 @@ Pt2Argument parse_pt2_argument(const json& value) {
     argument.elements = {{"", tag}};
     return argument;
   }
-  const Form& form = found->second;
+  const ValueForm& form = found->second;
   argument.kind = form.kind;
   argument.is_list = form.is_list;
   if (!form.is_list)

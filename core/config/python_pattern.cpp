@@ -11,7 +11,7 @@ namespace memtune::config {
 namespace {
 
 constexpr size_t kLongest = 4096;
-constexpr int kDeepest = 100;  // std::regex goes through groups by recursion
+constexpr int kDeepestGroups = 100;  // std::regex goes through groups by recursion
 constexpr std::string_view kSpecial = "^$\\.*+?()[]{}|";
 
 std::regex::flag_type flags(bool ignores_case) {
@@ -140,7 +140,7 @@ class Translator {
   }
 
   void take_group() {
-    if (++depth_ > kDeepest) refuse("has more than 100 groups in each other, which is not built");
+    if (++depth_ > kDeepestGroups) refuse("has more than 100 groups in each other, which is not built");
     if (!next_is("(?")) {
       ++groups_;
       return put("(", 1);

@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 2, kShardedVersion = 3;
+constexpr int kCostsVersion = 2, kShardedVersion = 3;
 constexpr int kMostRanks = 1 << 20;
 constexpr int kMostRuns = 1 << 24;
 constexpr int kMostPasses = 1 << 20;
-constexpr int64_t kMostBytes = int64_t{1} << 50;
-constexpr int kDeepest = 10'000;  // values made from each other: making one again recurses so deep
+constexpr int64_t kMostCostBytes = int64_t{1} << 50;
+constexpr int kDeepestValues = 10'000;  // values made from each other: making one again recurses so deep
 constexpr double kMostMs = 1e9, kMostGbPerS = 1e6, kMostRatio = 1e6;
 
 // Thousands of entries: each is a row of numbers, in the order of `columns`.
@@ -40,7 +40,7 @@ class Row {
     if (!(number >= 0 && number <= kMostMs)) throw UsageError(path_ + " has the time " + cell.dump());
     return number;
   }
-  int64_t bytes() { return integer(0, kMostBytes); }
+  int64_t bytes() { return integer(0, kMostCostBytes); }
   std::string text() {
     const json& cell = next();
     if (!cell.is_string()) throw UsageError(path_ + " must have a name, not " + cell.dump());
@@ -112,8 +112,8 @@ void check_order(const StepCosts& costs) {
     if (of_run == kUnknown)
       for (const int read : costs.runs[value.run].reads) of_run = std::max(of_run, below(read));
     depth[i] = 1 + std::max({of_run, 0, value.cast_of < 0 ? 0 : below(value.cast_of)});
-    if (depth[i] > kDeepest)
-      throw UsageError("costs.values has one made from others more than " + std::to_string(kDeepest) + " deep");
+    if (depth[i] > kDeepestValues)
+      throw UsageError("costs.values has one made from others more than " + std::to_string(kDeepestValues) + " deep");
   }
 }
 
@@ -187,7 +187,7 @@ void to_json(json& json, const StepCosts& costs) {
   for (const auto& s : costs.saved) saved.push_back({s.value, s.run});
   for (const auto& m : costs.moments)
     moments.push_back({static_cast<int>(m.kind), m.saved, m.ms, m.host_ms, m.before_bytes, m.peak_bytes});
-  json = {{"version", kVersion},
+  json = {{"version", kCostsVersion},
           {"grain_bytes", costs.grain_bytes},
           {"start_bytes", costs.start_bytes},
           {"step_ms", costs.step_ms},
@@ -218,15 +218,15 @@ void from_json(const json& json, StepCosts& costs) {
   JsonObject object(json, "costs");
   int version = 0;
   object.require({"version"});
-  object.read("version", version, kVersion, kShardedVersion);
+  object.read("version", version, kCostsVersion, kShardedVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
-  object.read("start_bytes", costs.start_bytes, 0, kMostBytes);
+  object.read("start_bytes", costs.start_bytes, 0, kMostCostBytes);
   object.read("step_ms", costs.step_ms);
   object.read("rerun_ms", costs.rerun_ms);
   object.read("before_ms", costs.before_ms);
-  object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMostBytes);
+  object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMostCostBytes);
   object.read("after_ms", costs.after_ms);
-  object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMostBytes);
+  object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMostCostBytes);
   object.read("passes", costs.passes, 1, kMostPasses);
   object.read("rerun_ratio", costs.rerun_ratio);
   object.read("out_gb_per_s", costs.out_gb_per_s);
@@ -280,7 +280,7 @@ void from_json(const json& json, StepCosts& costs) {
     moment.peak_bytes = row.bytes();
   }
   object.read("gradient_bytes", costs.gradient_bytes, 0);
-  if (std::ranges::any_of(costs.gradient_bytes, [](int64_t bytes) { return bytes > kMostBytes; }))
+  if (std::ranges::any_of(costs.gradient_bytes, [](int64_t bytes) { return bytes > kMostCostBytes; }))
     throw UsageError("costs.gradient_bytes has more than any machine");
   if (!costs.gradient_bytes.empty() && costs.gradient_bytes.size() != moments.size() + 1)
     throw UsageError("costs.gradient_bytes must be " + std::to_string(moments.size() + 1) + ", or none");

@@ -18,6 +18,8 @@
 
 namespace memtune::config {
 
+inline constexpr double kBytesPerMs = 1e6;  // of a GB/s
+
 struct StepCosts {
   // A memory that an op brought into being, or the content that an in-place op gave it.
   struct Value {

@@ -60,7 +60,7 @@ constexpr ParameterInfo kInFlight = {
 constexpr ParameterInfo kPrefetchBlocks = {
     Parameter::prefetch, "prefetch", count, "", "1", "blocks copied back ahead of the one backward is in", true};
 
-constexpr ParameterInfo kEvery = {
+constexpr ParameterInfo kEveryNth = {
     Parameter::every, "every", positive, "", "1", "only every n-th block, from the first on"};
 constexpr ParameterInfo kLayers = {
     Parameter::layers, "layers", positive, "", "1", "blocks that one checkpoint has, as recompute_num_layers"};
@@ -74,7 +74,7 @@ constexpr ParameterInfo kSync[] = {kTier, kMemory, kFraction, kMin, kKeepNone, k
 constexpr ParameterInfo kStream[] = {kTier, kMemory, kFraction, kStash, kMin, kPrefetch, kKeepNone, kBlocks, kHead};
 constexpr ParameterInfo kGroup[] = {kTier, kMemory, kFraction, kInFlight, kMin, kPrefetchBlocks, kKeepOne, kBlocks};
 
-constexpr ParameterInfo kHf[] = {kEvery};
+constexpr ParameterInfo kHf[] = {kEveryNth};
 constexpr ParameterInfo kUniform[] = {kLayers};
 constexpr ParameterInfo kBlock[] = {kFirstLayers};
 

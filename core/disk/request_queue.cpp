@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kPatience = 100;  // interruptions and empty results in a row
+constexpr int kEmptyResults = 100;  // interruptions and empty results in a row
 
 bool passing(int64_t error) { return error == EINTR || error == EAGAIN; }
 
@@ -193,7 +193,7 @@ bool RequestQueue::advance(Flight& flight, int64_t result) const {
   const int64_t progress = std::max<int64_t>(0, result) / kAlignment * kAlignment;
   flight.moved += progress;
   flight.idle = progress > 0 ? 0 : flight.idle + 1;
-  if (flight.idle > kPatience)
+  if (flight.idle > kEmptyResults)
     std::rethrow_exception(file_.failure_of(result < 0 ? static_cast<int>(-result) : EIO, rest));
   return false;
 }
@@ -220,7 +220,7 @@ bool RequestQueue::read_again(size_t place) {
 void RequestQueue::submit(size_t place) {
   const DiskTransfer transfer = rest(place);
   int result = 0;
-  for (int tries = 0; tries < kPatience; ++tries) {
+  for (int tries = 0; tries < kEmptyResults; ++tries) {
     result = io_->submit(transfer, place);
     if (result >= 0) return;
     if (!passing(-result)) break;

@@ -13,7 +13,7 @@
 namespace memtune::disk {
 namespace {
 
-constexpr int kPatience = 100;                          // refusals in a row that may pass
+constexpr int kRefusals = 100;                          // refusals in a row that may pass
 constexpr unsigned kPinnedRanges = 64;                  // places in the kernel's table
 constexpr int64_t kPinnedBytes = int64_t{1} << 30;      // the most that one of them takes
 constexpr int64_t kLargestTransfer = int64_t{1} << 30;  // a longer one ends short, which is allowed
@@ -49,7 +49,7 @@ class UringIo final : public FileIo {
     prepare(*entry, transfer);
     io_uring_sqe_set_data64(entry, tag);
     int result = 0;
-    for (int tries = 0; tries < kPatience; ++tries) {
+    for (int tries = 0; tries < kRefusals; ++tries) {
       result = io_uring_submit(&ring_);
       if (result > 0) return 0;
       if (result < 0 && !passing(result)) break;

@@ -10,10 +10,10 @@
 namespace memtune::findings {
 namespace {
 
-constexpr double kSameMemory = 1.02;             // a little more is as good
-constexpr double kSamePeak = 0.001;              // of the allocator's, which repeats itself
-constexpr double kSameTime = 0.02;               // few rounds tell of no interval: anything is within theirs
-constexpr int64_t kOwnBytes = int64_t{1} << 20;  // a step: batches and losses, which every training copies
+constexpr double kSameMemory = 1.02;                   // a little more is as good
+constexpr double kSamePeak = 0.001;                    // of the allocator's, which repeats itself
+constexpr double kSameTime = 0.02;                     // few rounds tell of no interval: anything is within theirs
+constexpr int64_t kOwnBytesOfStep = int64_t{1} << 20;  // a step: batches and losses, which every training copies
 
 // The fastest that worked, trains the same and needs no more memory; null where none is faster by more than noise, and
 // where steps are of different work.
@@ -60,7 +60,7 @@ void tell_without_effect(std::span<const result::Row> rows, std::vector<Finding>
 void tell_exposed_copies(std::span<const result::Row> rows, std::vector<Finding>& findings) {
   for (const result::Row& row : rows) {
     const result::TransferFigures& transfer = row.measurement.transfer;
-    if (!worked(row) || transfer.out_bytes < kOwnBytes) continue;
+    if (!worked(row) || transfer.out_bytes < kOwnBytesOfStep) continue;
     Finding finding;
     finding.weight = transfer.exposed_ms / row.measurement.step_ms.median;
     if (finding.weight < kWorthTelling) continue;

@@ -47,20 +47,20 @@ std::vector<Part> parts_of(const IValue& answer) {
   return parts;
 }
 
-std::string describe(const IValue& answer) {
+std::string describe_answer(const IValue& answer) {
   if (answer.isTensor() && answer.toTensor().defined()) {
     std::vector<std::string> sizes;
     for (const int64_t size : answer.toTensor().sizes()) sizes.push_back(std::to_string(size));
     return name_of(answer.toTensor().scalar_type()) + "[" + join(sizes, ",") + "]";
   }
   std::vector<std::string> parts;
-  for (const Part& part : parts_of(answer)) parts.push_back(part.name + ": " + describe(part.value));
+  for (const Part& part : parts_of(answer)) parts.push_back(part.name + ": " + describe_answer(part.value));
   return parts.empty() ? answer.tagKind() : answer.tagKind() + " (" + join(parts, ", ") + ")";
 }
 
 [[noreturn]] void refuse(const std::string& output, const IValue& answer) {
   throw UsageError((output.empty() ? "the loss finds no tensor of floats" : "--output " + output + ": no such part") +
-                   "; the model answers with " + describe(answer));
+                   "; the model answers with " + describe_answer(answer));
 }
 
 bool is_float(const IValue& value) {
@@ -145,9 +145,9 @@ std::string note_on(const IValue& answer, const at::Tensor& taken, Loss loss) {
   for (const Part& part : candidates)
     if (part.value.toTensor().is_same(taken)) {
       const bool named = loss == Loss::returned && part.name.substr(part.name.rfind('.') + 1) == "loss";
-      return named ? "" : guess(describe(answer), "'" + part.name + "'");
+      return named ? "" : guess(describe_answer(answer), "'" + part.name + "'");
     }
-  return guess(describe(answer), "the sum");
+  return guess(describe_answer(answer), "the sum");
 }
 
 // --- an answer to come ---

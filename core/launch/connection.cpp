@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/json.h"
+#include "core/launch/socket.h"
 
 namespace memtune::launch {
 namespace {
@@ -19,11 +20,6 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLongestMessage = size_t{64} << 20;
-
-bool become_ready(int socket, short events, milliseconds patience) {
-  pollfd waiting{socket, events, 0};
-  return ::poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, patience.count()))) > 0;
-}
 
 constexpr const char* kEnded = "it has ended";
 

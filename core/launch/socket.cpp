@@ -39,11 +39,6 @@ void watch(int socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
-bool become_ready(int socket, short events, milliseconds patience) {
-  pollfd waiting{socket, events, 0};
-  return ::poll(&waiting, 1, static_cast<int>(patience.count())) > 0;
-}
-
 // Non-blocking, so that a machine that does not answer takes no longer than it is given.
 Descriptor try_connect(const addrinfo& to, milliseconds patience) {
   Descriptor socket(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
@@ -93,6 +88,11 @@ int listen_at(int family, Address& address) {
 }
 
 }  // namespace
+
+bool become_ready(int socket, short events, milliseconds patience) {
+  pollfd waiting{socket, events, 0};
+  return ::poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, patience.count()))) > 0;
+}
 
 Listener::Listener(bool loopback_only, int port) {
   sockaddr_in6 six{};

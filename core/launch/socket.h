@@ -34,6 +34,9 @@ std::string own_address(int socket);
 std::string peer_address(int socket);
 bool is_loopback(const std::string& address);  // "127.0.1.1", "::1", "localhost"
 
+// Poll's events, of which one is there within `patience`.
+bool become_ready(int socket, short events, std::chrono::milliseconds patience);
+
 std::string host_name();
 
 }  // namespace memtune::launch

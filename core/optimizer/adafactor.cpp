@@ -9,7 +9,7 @@
 namespace memtune::optimizer {
 namespace {
 
-constexpr double kEpsilon = 1e-30, kDecayRate = -0.8;
+constexpr double kAdafactorEpsilon = 1e-30, kDecayRate = -0.8;
 
 bool is_narrow(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
@@ -70,7 +70,7 @@ void Adafactor::update(const std::vector<size_t>& parameters) {
 
 at::Tensor Adafactor::scaled(const at::Tensor& gradient, const State& state) const {
   const double kept = 1 - std::pow(state.step.item<double>(), kDecayRate);
-  at::Tensor update = gradient.square().add_(kEpsilon);
+  at::Tensor update = gradient.square().add_(kAdafactorEpsilon);
   if (state.all.defined()) {
     at::Tensor(state.all).mul_(kept).add_(update, 1 - kept);
     update = state.all.rsqrt().mul_(gradient);

@@ -14,7 +14,7 @@ namespace {
 using quantized::Blockwise;
 
 constexpr int64_t kLeastIn8Bits = 4096, kLeastPaged = 100000;  // elements
-constexpr int64_t kAtATime = int64_t{1} << 24;                 // elements: what an update needs beside the states
+constexpr int64_t kUpdateElements = int64_t{1} << 24;          // elements: what an update needs beside the states
 
 bool in_blocks(const Blockwise& moment) { return moment.largest.defined(); }
 
@@ -107,8 +107,8 @@ void BlockAdamW::update(const at::Tensor& parameter, const State& state) const {
   if (in_blocks(first))
     update_in_blocks(values, gradient, first, second, maps_, step);
   else
-    for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
-      const auto some = [begin, count = std::min(kAtATime, values.numel() - begin)](const at::Tensor& all) {
+    for (int64_t begin = 0; begin < values.numel(); begin += kUpdateElements) {
+      const auto some = [begin, count = std::min(kUpdateElements, values.numel() - begin)](const at::Tensor& all) {
         return all.narrow(0, begin, count);
       };
       optimizer::update(some(values), some(gradient), some(first.bytes), some(second.bytes), step);

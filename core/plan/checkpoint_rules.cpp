@@ -197,7 +197,7 @@ class EveryOtherLinear {
   int block_ = kOutside, linear_ = 0;
 };
 
-void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
+void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const auto blocks = static_cast<int64_t>(facts.blocks.size());
   for (const Parameter parameter : {Parameter::every, Parameter::layers})
     if (part.has(parameter) && part.count(parameter) > blocks)
@@ -212,7 +212,7 @@ void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
 
 void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph,
                       int64_t saved_min_bytes, Handed handed, Draft& draft) {
-  check_blocks(part, facts);
+  check_numbers_of_blocks(part, facts);
   Checkpoint checkpoint(part, facts, draft);
   const Place inputs = part.has(Parameter::inputs) ? part.place(Parameter::inputs) : Place::keep;
   if (inputs != Place::keep)

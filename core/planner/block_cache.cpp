@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
+#include "core/base/bytes.h"
+
 namespace memtune::planner {
 namespace {
 
 constexpr int64_t kMinLargeAlloc = 10 << 20, kLargeBuffer = 20 << 20, kRoundLarge = 2 << 20;
 
-int64_t rounded(int64_t bytes, int64_t grain) { return (bytes + grain - 1) / grain * grain; }
-
 }  // namespace
 
 BlockCache::Block BlockCache::take(int64_t bytes) {
-  const int64_t asked = rounded(bytes, grain_bytes_);
+  const int64_t asked = round_up(bytes, grain_bytes_);
   if (grain_bytes_ == 1 || asked <= kSmallSize) return {asked};
   const auto found = std::lower_bound(free_.begin(), free_.end(), Free{.bytes = asked});
   const int piece = found != free_.end() ? found->piece : take_segment(asked);
@@ -23,7 +23,7 @@ BlockCache::Block BlockCache::take(int64_t bytes) {
 }
 
 int BlockCache::take_segment(int64_t bytes) {
-  const int64_t segment = bytes < kMinLargeAlloc ? kLargeBuffer : rounded(bytes, kRoundLarge);
+  const int64_t segment = bytes < kMinLargeAlloc ? kLargeBuffer : round_up(bytes, kRoundLarge);
   const int piece = new_piece({.address = next_address_, .bytes = segment});
   next_address_ += static_cast<uint64_t>(segment);
   reserved_bytes_ += static_cast<uint64_t>(segment);
@@ -54,7 +54,7 @@ void BlockCache::give_back(const Block& block) {
 // A free block that is large enough is afterwards as it was.
 void BlockCache::pass(int64_t bytes) {
   if (grain_bytes_ == 1 || bytes <= kSmallSize) return;
-  if (free_.empty() || free_.back().bytes < rounded(bytes, grain_bytes_)) give_back(take(bytes));
+  if (free_.empty() || free_.back().bytes < round_up(bytes, grain_bytes_)) give_back(take(bytes));
 }
 
 // `behind` is no more.

@@ -18,8 +18,6 @@ namespace {
 using config::OpFacts;
 using config::StepCosts;
 
-constexpr double kBytesPerMs = 1e6;  // of a GB/s
-
 // What a recording says of one part of the chain: a block, or what lies before or behind them. Bytes are allocated
 // ones.
 struct PartCosts {
@@ -99,10 +97,10 @@ void Planner::scale_link(double factor) {
 Chain Planner::make_chain() const {
   const std::vector<PartCosts> costs = costs_of_parts(facts_, costs_);
   Chain chain;
-  chain.out_bytes_per_ms = kBytesPerMs * costs_.out_gb_per_s;
-  chain.in_bytes_per_ms = kBytesPerMs * costs_.in_gb_per_s;
-  chain.write_bytes_per_ms = kBytesPerMs * costs_.disk_write_gb_per_s;
-  chain.read_bytes_per_ms = kBytesPerMs * costs_.disk_read_gb_per_s;
+  chain.out_bytes_per_ms = config::kBytesPerMs * costs_.out_gb_per_s;
+  chain.in_bytes_per_ms = config::kBytesPerMs * costs_.in_gb_per_s;
+  chain.write_bytes_per_ms = config::kBytesPerMs * costs_.disk_write_gb_per_s;
+  chain.read_bytes_per_ms = config::kBytesPerMs * costs_.disk_read_gb_per_s;
   double slowdown_ms = 0;  // of compute, for a byte that goes out and comes back
   if (costs_.out_gb_per_s > 0 && costs_.in_gb_per_s > 0)
     slowdown_ms = costs_.copy_slowdown * (1 / chain.out_bytes_per_ms + 1 / chain.in_bytes_per_ms);

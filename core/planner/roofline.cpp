@@ -15,7 +15,6 @@ using config::OpFacts;
 using config::StepCosts;
 
 constexpr double kFlopsPerMs = 1e9;  // of a TFLOP/s
-constexpr double kBytesPerMs = 1e6;  // of a GB/s
 constexpr double kMostFlops = 1e24;
 constexpr double kBackward = 2;  // the gradients of both operands
 
@@ -83,7 +82,7 @@ Roof& Roof::operator+=(const Roof& other) {
 
 Roofline::Roofline(const config::ProgramFacts& facts, const StepCosts& costs, const MachineProfile& from,
                    const MachineProfile& to, const std::string& dtype)
-    : memory_{1 / (kBytesPerMs * from.memory_gb_per_s), 1 / (kBytesPerMs * to.memory_gb_per_s)} {
+    : memory_{1 / (config::kBytesPerMs * from.memory_gb_per_s), 1 / (config::kBytesPerMs * to.memory_gb_per_s)} {
   std::vector<int> times(facts.ops.size());  // facts count an op's runs together
   for (const StepCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
   Roof unsaved;

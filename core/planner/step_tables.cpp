@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/bytes.h"
 #include "core/base/private_output.h"
 
 namespace memtune::planner {
@@ -17,8 +18,6 @@ Lists lists_of(const StepCosts& costs, List list) {
 }
 
 constexpr int64_t kCpuGenerator = 5056;  // of the Mersenne twister
-
-int64_t rounded(int64_t bytes, int64_t grain) { return (bytes + grain - 1) / grain * grain; }
 
 // Plans place arguments; a list's tensors have numbers of their own.
 int argument_of(const config::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
@@ -68,7 +67,7 @@ struct Storages {
 Storages find_storages(const config::ProgramFacts& facts, const StepCosts& costs) {
   Storages all;
   for (const StepCosts::Value& value : costs.values) {
-    const int64_t held = rounded(value.bytes, costs.grain_bytes);
+    const int64_t held = round_up(value.bytes, costs.grain_bytes);
     const bool outside = value.run < 0;
     const config::OpFacts* op = outside ? nullptr : &facts.ops.at(costs.runs[value.run].op);
     all.values.push_back({static_cast<int>(all.values.size()), value.run, op ? op->block : -1,

@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "core/base/bytes.h"
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/device/cuda_kernels.h"
@@ -128,7 +129,7 @@ Check check_profiler(device::Device& device) {
 Check check_pinned(device::Device& device, int64_t bytes) {
   const auto start = std::chrono::steady_clock::now();
   device.allocate_host(bytes);
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double ms = ms_since(start);
   return {"pinned memory", Status::ok, format_bytes(bytes) + " in " + decimal(ms) + " ms", ""};
 }
 

@@ -13,14 +13,14 @@
 namespace memtune::quantized {
 namespace {
 
-constexpr int64_t kBlock = 256;
+constexpr int64_t kBlockNumbers = 256;
 
-int64_t blocks_of(int64_t count) { return (count + kBlock - 1) / kBlock; }
+int64_t blocks_of(int64_t count) { return (count + kBlockNumbers - 1) / kBlockNumbers; }
 
 // Rows of one block each, the last filled up with zeros.
 at::Tensor in_blocks(const at::Tensor& numbers) {
-  const int64_t missing = blocks_of(numbers.numel()) * kBlock - numbers.numel();
-  return (missing == 0 ? numbers : at::constant_pad_nd(numbers, {0, missing})).view({-1, kBlock});
+  const int64_t missing = blocks_of(numbers.numel()) * kBlockNumbers - numbers.numel();
+  return (missing == 0 ? numbers : at::constant_pad_nd(numbers, {0, missing})).view({-1, kBlockNumbers});
 }
 
 using Code = std::array<float, 256>;
@@ -76,7 +76,7 @@ Blockwise pack_blockwise(const at::Tensor& numbers) {
   const float* from = plain.const_data_ptr<float>();
   auto* bytes = packed.bytes.data_ptr<uint8_t>();
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t begin = block * kBlock, end = std::min(count, begin + kBlock);
+    const int64_t begin = block * kBlockNumbers, end = std::min(count, begin + kBlockNumbers);
     float largest = 0;
     for (int64_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(from[i]));
     packed.largest.data_ptr<float>()[block] = largest;
@@ -100,7 +100,7 @@ void pack_blockwise(const at::Tensor& numbers, const Blockwise& to, int64_t begi
   const int64_t count = numbers.numel();
   const at::Tensor blocks = in_blocks(numbers);
   const at::Tensor largest = at::amax(blocks.abs(), 1);
-  to.largest.narrow(0, begin / kBlock, blocks.size(0)).copy_(largest);
+  to.largest.narrow(0, begin / kBlockNumbers, blocks.size(0)).copy_(largest);
   const at::Tensor parts = blocks.mul(largest.reciprocal().unsqueeze(1)).nan_to_num_(0).clamp_(-1, 1).view(-1);
   const at::Tensor middles = (map.slice(0, 0, -1) + map.slice(0, 1)) / 2;
   to.bytes.narrow(0, begin, count).copy_(at::searchsorted(middles, parts.narrow(0, 0, count), /*out_int32=*/true));
@@ -108,7 +108,7 @@ void pack_blockwise(const at::Tensor& numbers, const Blockwise& to, int64_t begi
 
 at::Tensor unpack_blockwise(const Blockwise& packed, int64_t begin, int64_t count, const at::Tensor& map) {
   const at::Tensor parts = map.index_select(0, packed.bytes.narrow(0, begin, count).to(at::kInt));
-  const at::Tensor largest = packed.largest.narrow(0, begin / kBlock, blocks_of(count));
+  const at::Tensor largest = packed.largest.narrow(0, begin / kBlockNumbers, blocks_of(count));
   return in_blocks(parts).mul_(largest.unsqueeze(1)).view(-1).narrow(0, 0, count);
 }
 

@@ -53,9 +53,10 @@ struct Linear4Bit : torch::autograd::Function<Linear4Bit> {
   }
 };
 
-at::Tensor with_gradient(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& largest,
-                         const std::optional<at::Tensor>& largest_of_largest, const std::optional<at::Tensor>& mean,
-                         int64_t rows, int64_t columns, const std::optional<at::Tensor>& bias) {
+at::Tensor linear_4bit_with_gradient(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& largest,
+                                     const std::optional<at::Tensor>& largest_of_largest,
+                                     const std::optional<at::Tensor>& mean, int64_t rows, int64_t columns,
+                                     const std::optional<at::Tensor>& bias) {
   const Nf4 packed = {weight, largest, largest_of_largest.value_or(at::Tensor()), mean.value_or(at::Tensor())};
   const std::vector<int64_t> shape = {rows, columns};
   return Linear4Bit::apply(input, packed, at::IntArrayRef(shape), bias);
@@ -70,6 +71,8 @@ TORCH_LIBRARY_FRAGMENT(memtune, library) {
       "linear_4bit(Tensor input, Tensor weight, Tensor largest, Tensor? largest_of_largest, Tensor? mean, int rows, "
       "int columns, Tensor? bias=None) -> Tensor");
 }
-TORCH_LIBRARY_IMPL(memtune, CompositeImplicitAutograd, library) { library.impl("linear_4bit", with_gradient); }
+TORCH_LIBRARY_IMPL(memtune, CompositeImplicitAutograd, library) {
+  library.impl("linear_4bit", linear_4bit_with_gradient);
+}
 
 }  // namespace memtune::quantized

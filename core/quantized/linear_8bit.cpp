@@ -51,8 +51,8 @@ struct Linear8Bit : torch::autograd::Function<Linear8Bit> {
   }
 };
 
-at::Tensor with_gradient(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& largest,
-                         const std::optional<at::Tensor>& bias) {
+at::Tensor linear_8bit_with_gradient(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& largest,
+                                     const std::optional<at::Tensor>& bias) {
   return Linear8Bit::apply(input, Int8{weight, largest}, bias);
 }
 
@@ -63,6 +63,8 @@ c10::OperatorHandle linear_8bit() { return c10::Dispatcher::singleton().findSche
 TORCH_LIBRARY_FRAGMENT(memtune, library) {
   library.def("linear_8bit(Tensor input, Tensor weight, Tensor largest, Tensor? bias=None) -> Tensor");
 }
-TORCH_LIBRARY_IMPL(memtune, CompositeImplicitAutograd, library) { library.impl("linear_8bit", with_gradient); }
+TORCH_LIBRARY_IMPL(memtune, CompositeImplicitAutograd, library) {
+  library.impl("linear_8bit", linear_8bit_with_gradient);
+}
 
 }  // namespace memtune::quantized

@@ -20,8 +20,8 @@ namespace memtune::quantized {
 namespace {
 
 constexpr int64_t kBlock = 64;
-constexpr int64_t kPiece = int64_t{1} << 22;  // numbers that operators take at a time
-constexpr float kLeast = 1e-38F;              // of a block of zeros
+constexpr int64_t kNf4Piece = int64_t{1} << 22;  // numbers that operators take at a time
+constexpr float kLeast = 1e-38F;                 // of a block of zeros
 
 // Quantiles of the normal distribution, made symmetric (QLoRA, appendix E).
 constexpr std::array<float, 16> kCode = {-1.0F,
@@ -192,8 +192,9 @@ Nf4 pack_nf4_by_operators(const at::Tensor& weight, Magnitudes magnitudes) {
   Nf4 packed;
   packed.bytes = at::empty({(flat.numel() + 1) / 2}, flat.options().dtype(at::kByte));
   std::vector<at::Tensor> largest;
-  for (int64_t at = 0; at < flat.numel(); at += kPiece)
-    largest.push_back(pack_piece(flat.slice(0, at, at + kPiece), packed.bytes.slice(0, at / 2, (at + kPiece) / 2)));
+  for (int64_t at = 0; at < flat.numel(); at += kNf4Piece)
+    largest.push_back(
+        pack_piece(flat.slice(0, at, at + kNf4Piece), packed.bytes.slice(0, at / 2, (at + kNf4Piece) / 2)));
   packed.largest = at::cat(largest);
   return finished(std::move(packed), magnitudes);
 }
@@ -214,11 +215,11 @@ at::Tensor unpack_nf4_by_operators(const Nf4& packed, at::IntArrayRef shape, at:
   const at::Tensor pairs = pairs_on(packed.bytes.device()), largest = largest_of(packed), bytes = packed.bytes.view(-1);
   at::Tensor weight = at::empty(shape, packed.bytes.options().dtype(type));
   const at::Tensor flat = weight.view(-1);
-  for (int64_t at = 0; at < flat.numel(); at += kPiece) {
-    const at::Tensor to = flat.slice(0, at, at + kPiece);
-    const at::Tensor piece = bytes.slice(0, at / 2, (at + kPiece) / 2).to(at::kInt);
+  for (int64_t at = 0; at < flat.numel(); at += kNf4Piece) {
+    const at::Tensor to = flat.slice(0, at, at + kNf4Piece);
+    const at::Tensor piece = bytes.slice(0, at / 2, (at + kNf4Piece) / 2).to(at::kInt);
     const at::Tensor numbers = pairs.index_select(0, piece).view(-1).slice(0, 0, to.numel());
-    scale_blocks(numbers, largest.slice(0, at / kBlock, (at + kPiece) / kBlock));
+    scale_blocks(numbers, largest.slice(0, at / kBlock, (at + kNf4Piece) / kBlock));
     at::Tensor(to).copy_(numbers);
   }
   return weight;

@@ -37,7 +37,7 @@ std::string time_text(const Report& report, const Gain& gain) {
          per_work(result::Ranking(report.rows).work()) + " than " + than;
 }
 
-std::string peak_text(int64_t more) {
+std::string peak_change_text(int64_t more) {
   if (more == 0) return "the same peak";
   return format_bytes(std::abs(more)) + (more < 0 ? " less" : " more") + " at the peak";
 }
@@ -46,7 +46,7 @@ std::string what_is_gained(const Report& report, const Row& row, const Row& base
   const std::string& name = row.measurement.strategy;
   if (&row == &base) return "nothing that was tried is a better choice than " + name;
   if (const auto over = gain(report))
-    return name + " " + time_text(report, *over) + ", with " + peak_text(over->peak_bytes);
+    return name + " " + time_text(report, *over) + ", with " + peak_change_text(over->peak_bytes);
   return name + " works, and " + base.measurement.strategy + " ended in " + to_string(base.measurement.outcome);
 }
 

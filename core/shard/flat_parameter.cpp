@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 
 namespace memtune::shard {
 namespace {
 
 constexpr int64_t kAlignedBytes = 64;  // of each parameter within the row, as an allocator would have it
-
-int64_t round_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
 
 // The dtype that is asked for, of real numbers.
 at::ScalarType of_floating(std::optional<at::ScalarType> dtype, const at::Tensor& tensor) {

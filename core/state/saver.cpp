@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "core/base/bytes.h"
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/state/rank_parts.h"
@@ -21,10 +22,6 @@ constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 // disk busy until the backward and costs the forward little.
 constexpr int64_t kHeadStart = 6;
 constexpr size_t kMostPortions = size_t{1} << 32;  // of a snapshot
-
-double ms_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 // Losses and what the optimizer gets to keep make a state larger as time goes on.
 int64_t with_slack(int64_t bytes) { return bytes + bytes / 64 + (int64_t{1} << 20); }

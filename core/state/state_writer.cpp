@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kPieceBytes = int64_t{8} << 20;  // one transfer
-constexpr int kDepth = 8;                          // of them in flight
+constexpr int64_t kTransferBytes = int64_t{8} << 20;  // one transfer
+constexpr int kDepth = 8;                             // of them in flight
 static_assert(safetensors::kDataAlignment % disk::kAlignment == 0);
 
 // By which torch.distributed.checkpoint knows which part of each tensor the file has: from the origin on, all of it, or
@@ -120,11 +120,11 @@ void StateWriter::check(const char* data, int64_t bytes) const {
 disk::RequestPtr StateWriter::write(const char* data, int64_t bytes, std::function<void()> before) {
   failure_.rethrow();
   check(data, bytes);
-  const int64_t pieces = std::max<int64_t>(1, (bytes + kPieceBytes - 1) / kPieceBytes);
+  const int64_t pieces = std::max<int64_t>(1, (bytes + kTransferBytes - 1) / kTransferBytes);
   const disk::RequestPtr request = requests_.emplace_back(std::make_shared<disk::Request>(static_cast<int>(pieces)));
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    const char* from = data + piece * kPieceBytes;
-    const int64_t size = std::min(kPieceBytes, bytes - piece * kPieceBytes);
+    const char* from = data + piece * kTransferBytes;
+    const int64_t size = std::min(kTransferBytes, bytes - piece * kTransferBytes);
     disk::RequestQueue::Job job = job_of(request, static_cast<int64_t>(head_.size()) + given_, from, size);
     given_ += size;
     job.prepare = [this, from, size, before = std::exchange(before, nullptr)] {

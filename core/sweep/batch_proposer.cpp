@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/result/ranking.h"
 #include "core/result/row.h"
+#include "core/sweep/proposer.h"
 #include "core/sweep/recorded_costs.h"
 
 namespace memtune::sweep {
@@ -20,7 +21,6 @@ namespace {
 using planner::StepPrediction;
 using result::Measurement;
 
-constexpr char kOfEveryTrainer[] = "checkpoint:full";
 constexpr char kNone[] = "none";
 constexpr double kGain = 0.99;           // of the time for a sample: what is not below it gains nothing
 constexpr int64_t kFurthest = 4;         // times the smallest batch: where the second is recorded

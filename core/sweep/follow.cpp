@@ -24,7 +24,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kTick{20}, kBeat{500};
+constexpr milliseconds kFollowTick{20}, kFollowBeat{500};
 constexpr int kInterruptedCode = 130;
 constexpr size_t kLogBytes = size_t{1} << 20, kCostsBytes = size_t{32} << 20;  // for rank 0
 
@@ -66,7 +66,7 @@ class FollowingRank {
   int run() {
     while (!process::interrupted()) {
       json message;
-      const bool heard = leader_.receive(message, std::min(kBeat, patience_ / 4));
+      const bool heard = leader_.receive(message, std::min(kFollowBeat, patience_ / 4));
       note(heard);
       if (!heard) leader_.send({{"beat", true}});
       if (heard && message.contains("end")) return code_in(message);
@@ -136,7 +136,7 @@ class FollowingRank {
     if (!request.costs.empty()) remove_file(request.costs);  // of an earlier trial
     StartedTrial trial(command);
     Clock::time_point beat = Clock::now();
-    while (trial.turn(kTick)) {
+    while (trial.turn(kFollowTick)) {
       json order;
       const bool heard = leader_.receive(order);
       note(heard);
@@ -144,7 +144,7 @@ class FollowingRank {
       if (end_ || (heard && order.contains("stop"))) trial.end();
       if (Clock::now() < beat) continue;
       leader_.send({{"beat", true}, {"of", message.at("start")}, {"phase", frame_of(trial.phase())}});
-      beat = Clock::now() + std::min(kBeat, patience_ / 4);
+      beat = Clock::now() + std::min(kFollowBeat, patience_ / 4);
     }
     leader_.send({{"done", true},
                   {"of", message.at("start")},

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kTick{50}, kBeat{500};
+constexpr milliseconds kFollowersTick{50}, kFollowersBeat{500};
 constexpr int kFailedCode = 1;
 
 }  // namespace
@@ -160,7 +160,7 @@ bool Followers::have(const std::string& reference) {
   for (size_t i = 0; i < followers_.size(); ++i) {
     json message;
     while (!message.contains("have")) {  // what a trial said that nobody waits for comes first
-      receive(i, message, kTick);
+      receive(i, message, kFollowersTick);
       check();
     }
     all &= message.at("have") == true;
@@ -189,12 +189,12 @@ void Followers::listen() {
       for (size_t i = 0; i < followers_.size(); ++i)
         sockets.push_back({states_[i].lost.empty() ? followers_[i].connection->socket() : -1, POLLIN, 0});
     }
-    ::poll(sockets.data(), sockets.size(), static_cast<int>(kTick.count()));
+    ::poll(sockets.data(), sockets.size(), static_cast<int>(kFollowersTick.count()));
     const std::scoped_lock lock(mutex_);
     for (size_t i = 0; i < followers_.size(); ++i) hear(i);
     if (Clock::now() >= next) {
       beat();
-      next = Clock::now() + std::min(kBeat, patience_ / 4);
+      next = Clock::now() + std::min(kFollowersBeat, patience_ / 4);
     }
     heard_.notify_all();
   }

@@ -12,6 +12,7 @@
 #include "core/planner/planner.h"
 #include "core/result/ranking.h"
 #include "core/result/row.h"
+#include "core/sweep/proposer.h"
 #include "core/sweep/recorded_costs.h"
 
 namespace memtune::sweep {
@@ -26,7 +27,6 @@ constexpr int kCorrections = 2;
 constexpr double kWorthATrial = 0.99;  // of the last plan on corrected paper: another has to be that much faster
 constexpr double kSlowestLink = 0.3;   // of what the link carries alone, beside compute
 constexpr double kSameStep = 0.02;     // of the baseline's peak, that the recorded step may be away from the measured
-constexpr char kOfEveryTrainer[] = "checkpoint:full";
 
 result::Predicted predicted(const StepPrediction& step) {
   return {step.step_ms, step.peak_bytes, 0, step.host_peak_bytes, step.disk_peak_bytes};

@@ -18,6 +18,8 @@
 
 namespace memtune::sweep {
 
+inline constexpr char kOfEveryTrainer[] = "checkpoint:full";  // a strategy that all of them have
+
 // One point of the axes, and the model as it is there: bytes and operations follow batch and sequence.
 struct Setting {
   std::optional<int64_t> batch, sequence;  // empty: as the inputs say

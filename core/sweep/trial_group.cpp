@@ -15,9 +15,9 @@ using result::Outcome;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kTick{20};         // of all ranks, which are heard in turns
-constexpr milliseconds kLeastTick{1};     // of one
-constexpr milliseconds kLastWords{1000};  // from the first failure, for the others to say what they miss
+constexpr milliseconds kGroupTick{20};          // of all ranks, which are heard in turns
+constexpr milliseconds kLeastTick{1};           // of one
+constexpr milliseconds kOthersLastWords{1000};  // from the first failure, for the others to say what they miss
 
 bool worked(const TrialAnswer& answer) {
   if (std::holds_alternative<result::TrainingResult>(answer)) return true;
@@ -34,11 +34,11 @@ class TrialGroup {
   explicit TrialGroup(const std::vector<std::unique_ptr<RankTrial>>& ranks) : trials_(ranks), answers_(ranks.size()) {}
 
   TrialAnswer run() {
-    const milliseconds tick = std::max(kLeastTick, kTick / static_cast<int64_t>(trials_.size()));
+    const milliseconds tick = std::max(kLeastTick, kGroupTick / static_cast<int64_t>(trials_.size()));
     while (order_.size() < trials_.size()) {
       for (size_t i = 0; i < trials_.size(); ++i)
         if (!answers_[i] && !trials_[i]->turn(tick)) note_end(i);
-      if (failed_ && Clock::now() >= *failed_ + kLastWords)
+      if (failed_ && Clock::now() >= *failed_ + kOthersLastWords)
         for (const auto& trial : trials_) trial->end();
     }
     return judge();

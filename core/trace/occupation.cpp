@@ -6,7 +6,7 @@
 namespace memtune::trace {
 namespace {
 
-std::vector<Interval> whole(const Trace& trace) {
+std::vector<Interval> whole_time(const Trace& trace) {
   Interval all{INT64_MAX, INT64_MIN};
   for (const Event& event : trace.events) {
     if (!trace.counts(event)) continue;
@@ -30,7 +30,7 @@ std::vector<Interval> find_steps(const Trace& trace) {
     if (event.region.kind == RegionKind::step && event.end_ns > event.start_ns && trace.counts(event))
       steps.push_back({event.start_ns, event.end_ns});
   }
-  if (steps.empty()) return whole(trace);
+  if (steps.empty()) return whole_time(trace);
   std::ranges::sort(steps, {}, &Interval::start);
   return steps;
 }

@@ -31,7 +31,7 @@ bool is_table(const std::string& line, std::span<const std::string> path) {
   return text == "[" + join(path, ".") + "]";
 }
 
-size_t indent_of(const std::string& line) { return line.find_first_not_of(" \t"); }
+size_t indent_with_tabs(const std::string& line) { return line.find_first_not_of(" \t"); }
 
 }  // namespace
 
@@ -51,7 +51,8 @@ size_t line_of(const std::string& text, std::span<const std::string> path) {
   for (size_t depth = 0; depth < path.size(); ++depth) {
     const bool top = depth == 0 && found == 0 && !json;
     size_t at = from;
-    while (at < lines.size() && !((!top || indent_of(lines[at]) == 0) && has_key(lines[at], path[depth], top))) ++at;
+    while (at < lines.size() && !((!top || indent_with_tabs(lines[at]) == 0) && has_key(lines[at], path[depth], top)))
+      ++at;
     if (at == lines.size()) return found;
     found = at + 1;
     from = at;

@@ -22,14 +22,14 @@ using nlohmann::json;
 constexpr int kMostNames = 16;  // that a value has in it, and those in its place
 
 // Of profiles/training/<trainer>.json: a flag with its value, or a note, for configs that meet all of `when`.
-struct Row {
+struct FlagRow {
   std::string flag, value, note;
   std::map<std::string, JsonText> when;
 };
 
-Row read_row(const json& json, const std::string& path) {
+FlagRow read_row(const json& json, const std::string& path) {
   config::JsonObject object(json, path);
-  Row row;
+  FlagRow row;
   object.read("flag", row.flag);
   object.read("value", row.value);
   object.read("note", row.note);
@@ -40,8 +40,8 @@ Row read_row(const json& json, const std::string& path) {
   return row;
 }
 
-std::vector<Row> read_rows(const std::string& trainer) {
-  std::vector<Row> rows;
+std::vector<FlagRow> read_rows(const std::string& trainer) {
+  std::vector<FlagRow> rows;
   const auto all = config::profiles();
   const bool known = std::ranges::any_of(
       all, [&](const config::Profile& profile) { return profile.kind == "training" && profile.name == trainer; });
@@ -58,9 +58,9 @@ std::vector<Row> read_rows(const std::string& trainer) {
   return rows;
 }
 
-class Reader {
+class Filler {
  public:
-  explicit Reader(const OwnSettings& own) : own_(own) {}
+  explicit Filler(const OwnSettings& own) : own_(own) {}
 
   // Values in the place of "{key}" and "{key|otherwise}"; "[...]" goes where a key in it has none. Nothing: another key
   // has none. `keys` gets those that are there, `missing` those that are not.
@@ -83,7 +83,7 @@ class Reader {
     return missing.empty() ? std::optional(text) : std::nullopt;
   }
 
-  bool meets(const Row& row) const {
+  bool meets(const FlagRow& row) const {
     return std::ranges::all_of(row.when,
                                [&](const auto& one) { return matches(own_.value(one.first), parse_json(one.second)); });
   }
@@ -126,18 +126,18 @@ class Reader {
 
 NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
                          const std::vector<std::string>& command) {
-  const std::vector<Row> rows = read_rows(trainer);
+  const std::vector<FlagRow> rows = read_rows(trainer);
   const SpaceProfile profile = read_space_profile(trainer);
   const OwnSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
   own.refuse_merges();
-  const Reader reader(own);
+  const Filler filler(own);
   NativeFlags found;
   std::set<std::string> seen;
-  for (const Row& row : rows) {
-    if (seen.contains(row.flag) || !reader.meets(row)) continue;
+  for (const FlagRow& row : rows) {
+    if (seen.contains(row.flag) || !filler.meets(row)) continue;
     std::vector<std::string> keys, missing;
-    const auto filled = reader.fill(row.flag.empty() ? row.note : row.value, keys, missing);
+    const auto filled = filler.fill(row.flag.empty() ? row.note : row.value, keys, missing);
     if (!filled && !row.flag.empty() && !row.when.empty()) found.missing.emplace(row.flag, missing);
     if (!filled) continue;
     if (row.flag.empty()) {

@@ -15,19 +15,19 @@ namespace memtune::trainer {
 namespace {
 
 using nlohmann::json;
-using Keys = std::vector<std::string>;
+using TomlKeys = std::vector<std::string>;
 
 // A line that begins a table or a setting, with those that go on with it; else comments and blanks.
 struct Entry {
   size_t begin = 0, end = 0;        // lines
-  Keys path;                        // of the setting, its table's keys first; of a head the table's
+  TomlKeys path;                    // of the setting, its table's keys first; of a head the table's
   std::string value;                // as it stands there
   bool head = false, many = false;  // "[table]"; "[[table]]"
   size_t table = 0;                 // keys of the path that its head has
 };
 
-Keys lines_of(const std::string& text) {
-  Keys lines = split(text, '\n');
+TomlKeys toml_lines(const std::string& text) {
+  TomlKeys lines = split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   return lines;
 }
@@ -59,8 +59,8 @@ struct Scan {
 
 std::string without_comment(const std::string& text) { return trim(text.substr(0, Scan(text).end)); }
 
-std::optional<Keys> keys_of(const std::string& text) {
-  Keys keys;
+std::optional<TomlKeys> keys_of(const std::string& text) {
+  TomlKeys keys;
   for (const std::string& part : split(text, '.')) {
     const json key = read_value(trim(part));
     const std::string bare = key.is_string() ? key.get<std::string>() : trim(part);
@@ -77,12 +77,12 @@ std::optional<Keys> keys_of(const std::string& text) {
                    "' is no TOML memtune reads");
 }
 
-bool starts_with(const Keys& path, const Keys& begin) {
+bool starts_with(const TomlKeys& path, const TomlKeys& begin) {
   return path.size() >= begin.size() && std::equal(begin.begin(), begin.end(), path.begin());
 }
 
 // How many lines the value takes that begins in `first`, behind "=".
-size_t lines_taken(const Keys& lines, size_t first, const std::string& value, const std::string& name) {
+size_t lines_taken(const TomlKeys& lines, size_t first, const std::string& value, const std::string& name) {
   for (const std::string mark : {"\"\"\"", "'''"}) {
     if (!value.starts_with(mark)) continue;
     if (value.find(mark, 3) != std::string::npos) return 1;
@@ -97,10 +97,10 @@ size_t lines_taken(const Keys& lines, size_t first, const std::string& value, co
   return at - first + 1;
 }
 
-std::vector<Entry> parse(const Keys& lines, const std::string& name) {
+std::vector<Entry> parse(const TomlKeys& lines, const std::string& name) {
   std::vector<Entry> entries;
-  std::set<Keys> seen;
-  Keys table;
+  std::set<TomlKeys> seen;
+  TomlKeys table;
   for (size_t at = 0; at < lines.size();) {
     const std::string line = without_comment(lines[at]);
     Entry entry{at, at + 1, {}, "", false, false, table.size()};
@@ -123,7 +123,7 @@ std::vector<Entry> parse(const Keys& lines, const std::string& name) {
       if (entry.end == at + 1) entry.value = without_comment(entry.value);
     }
     if (entry.many)
-      std::erase_if(seen, [&](const Keys& path) { return starts_with(path, entry.path); });
+      std::erase_if(seen, [&](const TomlKeys& path) { return starts_with(path, entry.path); });
     else if (!entry.path.empty() && !seen.insert(entry.path).second)
       throw UsageError(name + " has the key " + join(entry.path, ".") + " twice");
     at = entry.end;
@@ -138,7 +138,7 @@ json value_of(const Entry& entry) {
   return read_value(entry.value, '=');
 }
 
-std::string text_of(const json& value, const Keys& path) {
+std::string text_of(const json& value, const TomlKeys& path) {
   const bool list =
       value.is_array() && std::ranges::none_of(value, [](const json& one) { return one.is_structured(); });
   if (value.is_null() || (value.is_structured() && !list))
@@ -146,10 +146,10 @@ std::string text_of(const json& value, const Keys& path) {
   return print_json(value);
 }
 
-std::string put_line(const std::string& text, const Keys& path, const std::optional<json>& value,
+std::string put_line(const std::string& text, const TomlKeys& path, const std::optional<json>& value,
                      const std::string& name) {
-  Keys lines = lines_of(text);
-  const Keys table(path.begin(), path.end() - 1);
+  TomlKeys lines = toml_lines(text);
+  const TomlKeys table(path.begin(), path.end() - 1);
   const std::vector<Entry> entries = parse(lines, name);
   std::optional<size_t> behind;   // of the table's last setting
   const Entry* dotted = nullptr;  // the last that makes the table without a head: "table.key = value"
@@ -181,7 +181,7 @@ std::string put_line(const std::string& text, const Keys& path, const std::optio
   if (!value) return text;
   const std::string line = path.back() + " = " + text_of(*value, path);
   if (dotted) {
-    const Keys above(table.begin() + ptrdiff_t(dotted->table), table.end());
+    const TomlKeys above(table.begin() + ptrdiff_t(dotted->table), table.end());
     lines.insert(lines.begin() + ptrdiff_t(dotted->end), join(above, ".") + "." + line);
   } else if (behind) {
     lines.insert(lines.begin() + ptrdiff_t(*behind), line);
@@ -197,7 +197,7 @@ std::string put_line(const std::string& text, const Keys& path, const std::optio
 
 json read_whole_toml(const std::string& text, const std::string& name) {
   json whole = json::object();
-  for (const Entry& entry : parse(lines_of(text), name)) {
+  for (const Entry& entry : parse(toml_lines(text), name)) {
     json* at = &whole;
     const size_t tables = entry.head ? entry.path.size() : entry.path.empty() ? 0 : entry.path.size() - 1;
     for (size_t i = 0; i < tables; ++i) {
@@ -214,7 +214,7 @@ std::optional<json> read_toml(const std::string& text, std::span<const std::stri
   json value = read_whole_toml(text, name);
   for (const std::string& key : path) {
     if (value.is_string() && value.get<std::string>().starts_with('{'))
-      throw UsageError(name + ": " + join(Keys(path.begin(), path.end()), ".") +
+      throw UsageError(name + ": " + join(TomlKeys(path.begin(), path.end()), ".") +
                        " is in braces that memtune does not read");
     if (!value.is_object() || !value.contains(key)) return {};
     value = json(value[key]);
@@ -224,10 +224,10 @@ std::optional<json> read_toml(const std::string& text, std::span<const std::stri
 
 std::string put_in_toml(const std::string& text, std::span<const std::string> path, const std::optional<json>& value,
                         const std::string& name) {
-  const std::string written = put_line(text, Keys(path.begin(), path.end()), value, name);
+  const std::string written = put_line(text, TomlKeys(path.begin(), path.end()), value, name);
   // Keys with dots and tables written twice may say otherwise than lines do: then nothing is written.
   if (read_toml(written, path, name) != value)
-    throw UsageError(name + ": " + join(Keys(path.begin(), path.end()), ".") +
+    throw UsageError(name + ": " + join(TomlKeys(path.begin(), path.end()), ".") +
                      " cannot be set where it stands: write it there by hand");
   return written;
 }

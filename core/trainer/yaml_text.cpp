@@ -14,9 +14,9 @@ namespace memtune::trainer {
 namespace {
 
 using nlohmann::json;
-using Path = std::span<const std::string>;
+using KeySpan = std::span<const std::string>;
 
-Lines lines_of(const std::string& text) {
+Lines yaml_lines(const std::string& text) {
   Lines lines;
   for (size_t start = 0; start < text.size();) {
     const size_t end = std::min(text.find('\n', start), text.size());
@@ -32,7 +32,7 @@ void append(std::string& text, const Lines& lines) {
 
 size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
-bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
+bool is_blank_in_line(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
 
 // Behind the key that a line begins with, which may be quoted; npos: it begins with something else.
 size_t colon_of(const std::string& line) {
@@ -44,7 +44,7 @@ size_t colon_of(const std::string& line) {
   if (quote != 0) at = line.find_first_not_of(" \t", at + 1);
   if (quote != 0 && (at == std::string::npos || line[at] != ':')) return std::string::npos;
   for (at = line.find(':', at); at != std::string::npos; at = line.find(':', at + 1))
-    if (at + 1 == line.size() || is_blank(line[at + 1])) return at;
+    if (at + 1 == line.size() || is_blank_in_line(line[at + 1])) return at;
   return at;
 }
 
@@ -186,26 +186,28 @@ Lines written(const std::string& head, const json& value, size_t indent) {
   return lines;
 }
 
-json nested(Path path, json value) {
+json nested(KeySpan path, json value) {
   for (size_t i = path.size(); i > 0; --i) value = json{{path[i - 1], value}};
   return value;
 }
 
-void put(YamlDocument& document, size_t indent, Path path, const std::optional<json>& value, const std::string& name);
+void put(YamlDocument& document, size_t indent, KeySpan path, const std::optional<json>& value,
+         const std::string& name);
 
 // Into the mapping that an entry holds; an entry that holds nothing becomes one.
-void put_inside(YamlEntry& entry, size_t indent, Path path, const std::optional<json>& value, const std::string& name) {
+void put_inside(YamlEntry& entry, size_t indent, KeySpan path, const std::optional<json>& value,
+                const std::string& name) {
   const FirstLine first(entry.lines.front());
   if (is_block(entry)) {
     YamlDocument below = inside(entry, name);
     put(below, indent_of(content_of(entry).front()), path, value, name);
     entry.lines.resize(1);
     if (below.entries.empty()) entry.lines.front() = first.head + " {}" + first.comment;
-    for (const std::string& line : lines_of(below.text())) entry.lines.push_back(line);
+    for (const std::string& line : yaml_lines(below.text())) entry.lines.push_back(line);
   } else if (first.value.starts_with('{')) {
     const bool one_line = entry.lines.size() == 1;
     const std::string flow = put_in_flow(one_line ? first.value : trim(flow_of(entry)), path, value, false);
-    entry.lines = lines_of(first.head + " " + flow + (one_line ? first.comment : ""));
+    entry.lines = yaml_lines(first.head + " " + flow + (one_line ? first.comment : ""));
   } else if (value_of(entry, name).is_null()) {
     if (value) entry.lines = written(first.head, nested(path, *value), indent);
   } else {
@@ -231,7 +233,8 @@ void take_out(YamlDocument& document, size_t index) {
   next.insert(next.begin(), above.begin(), above.end());
 }
 
-void put(YamlDocument& document, size_t indent, Path path, const std::optional<json>& value, const std::string& name) {
+void put(YamlDocument& document, size_t indent, KeySpan path, const std::optional<json>& value,
+         const std::string& name) {
   YamlEntry* const entry = find_entry(document, path.front(), name);
   if (entry == nullptr) {
     const std::string head = std::string(indent, ' ') + write_value(path.front(), false) + ":";
@@ -262,7 +265,7 @@ std::string YamlDocument::text() const {
 
 YamlDocument parse_yaml(const std::string& text, const std::string& name) {
   const size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  YamlDocument document = parse_at(lines_of(text.substr(mark)), 0, name);
+  YamlDocument document = parse_at(yaml_lines(text.substr(mark)), 0, name);
   document.mark = text.substr(0, mark);
   return document;
 }
@@ -274,7 +277,7 @@ YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std:
   return found == document.entries.end() ? nullptr : &*found;
 }
 
-std::optional<json> read_yaml(const std::string& text, Path path, const std::string& name) {
+std::optional<json> read_yaml(const std::string& text, KeySpan path, const std::string& name) {
   YamlDocument document = parse_yaml(text, name);
   const YamlEntry* const entry = find_entry(document, path.front(), name);
   if (entry == nullptr) return {};
@@ -286,7 +289,8 @@ std::optional<json> read_yaml(const std::string& text, Path path, const std::str
   return value;
 }
 
-std::string put_in_yaml(const std::string& text, Path path, const std::optional<json>& value, const std::string& name) {
+std::string put_in_yaml(const std::string& text, KeySpan path, const std::optional<json>& value,
+                        const std::string& name) {
   YamlDocument document = parse_yaml(text, name);
   put(document, 0, path, value, name);
   std::string written = document.text();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/device/torch/torch_device.h"
 #include "core/program/first_line.h"
@@ -20,10 +21,6 @@ using Clock = std::chrono::steady_clock;
 using result::Outcome;
 
 constexpr int kStepsAfter = 2;  // each save
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // A save that failed is told in words.
 Outcome outcome_of(const std::string& error) {

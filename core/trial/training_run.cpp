@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/base/bytes.h"
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
@@ -29,10 +30,6 @@ using Clock = std::chrono::steady_clock;
 volatile std::sig_atomic_t asked_to_end = 0;
 
 void ask_to_end(int /*signal*/) { asked_to_end = 1; }
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 constexpr std::chrono::seconds kOthersEnd{10};  // of a memtune that was killed
 constexpr std::string_view kLock = "lock", kRankLock = "lock-rank";

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/elapsed.h"
 #include "core/base/limits.h"
 
 namespace memtune::trial {
@@ -31,7 +32,7 @@ void TrainingSaves::prepare(const std::vector<double>& losses) {
   saver_.prepare(state_.bytes(losses), budget > 0 ? std::max<int64_t>(0, budget - runner_.host_bytes())
                                                   : available_memory_bytes() / 8 * 7 / ranks_);
   if (budget > 0) runner_.set_host_budget(std::max<int64_t>(1, budget - saver_.most_host_bytes()));
-  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  prepare_ms_ = ms_since(start);
 }
 
 void TrainingSaves::save(const std::vector<double>& losses) {

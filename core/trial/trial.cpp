@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "core/base/bytes.h"
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/limits.h"
@@ -113,7 +114,7 @@ class Trial {
       result_.outcome = Outcome::nan;
       result_.reason = "the loss is " + std::to_string(last_loss_) + " in " + phase_;
     }
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return ms_since(start);
   }
 
   void measure() {

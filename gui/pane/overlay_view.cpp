@@ -16,8 +16,6 @@ namespace {
 constexpr float kStripsHeight = 150;
 constexpr double kLeastDelta = 0.05;  // ms
 
-ImVec4 color(ImU32 packed) { return ImGui::ColorConvertU32ToFloat4(packed); }
-
 std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1); }
 
 ImU32 activity_color(size_t kind) {
@@ -41,11 +39,11 @@ void choose(AppState& state) {
   state.compare.choice = {at.x + px(20), at.y + ImGui::GetFrameHeight() / 2};
   if (const auto a = choose_trial(state.run, "##a", state.trial)) select_trial(state, *a);
   ImGui::SameLine();
-  ImGui::TextColored(color(series_color(0)), "A");
+  ImGui::TextColored(unpacked(series_color(0)), "A");
   ImGui::SameLine(0, px(16));
   if (const auto b = choose_trial(state.run, "##b", state.other_trial)) state.other_trial = b;
   ImGui::SameLine();
-  ImGui::TextColored(color(series_color(1)), "B");
+  ImGui::TextColored(unpacked(series_color(1)), "B");
 }
 
 const Overlay& overlay_of(AppState& state) {
@@ -62,7 +60,7 @@ const Overlay& overlay_of(AppState& state) {
 void draw_curve(const char* name, const OverlaySide& side, ImU32 line) {
   if (side.times_ms.empty()) return;
   ImPlotSpec spec;
-  spec.LineColor = color(line);
+  spec.LineColor = unpacked(line);
   spec.LineWeight = px(1.8F);
   ImPlot::PlotStairs(name, side.times_ms.data(), side.memory.data(), static_cast<int>(side.times_ms.size()), spec);
 }
@@ -199,7 +197,7 @@ bool can_be_laid_over(const AppState& state) {
     const LoadedTrace& loaded = state.run.trials[trial].load();
     both = both && !loaded.trace.events.empty();
     if (!loaded.problem.empty())
-      ImGui::TextColored(color(palette().warning), "%s: %s", state.run.trials[trial].label().c_str(),
+      ImGui::TextColored(unpacked(palette().warning), "%s: %s", state.run.trials[trial].label().c_str(),
                          loaded.problem.c_str());
   }
   return both;

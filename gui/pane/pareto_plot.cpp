@@ -14,8 +14,6 @@ namespace {
 
 constexpr float kReach = 10, kMarker = 4.5F;  // pixels at scale 1
 
-ImVec4 color(ImU32 packed) { return ImGui::ColorConvertU32ToFloat4(packed); }
-
 ImVec2 pixels(const ParetoDot& point) { return ImPlot::PlotToPixels(point.peak, point.time); }
 
 void draw_fronts(const Scatter& scatter) {
@@ -28,7 +26,7 @@ void draw_fronts(const Scatter& scatter) {
     }
     if (x.size() < 2) continue;
     ImPlotSpec spec;
-    spec.LineColor = color(with_alpha(front.run == 0 ? palette().accent : series_color(front.run), 0.6F));
+    spec.LineColor = unpacked(with_alpha(front.run == 0 ? palette().accent : series_color(front.run), 0.6F));
     spec.LineWeight = px(1.5F);
     ImPlot::PlotLine(("front " + std::to_string(i)).c_str(), x.data(), y.data(), static_cast<int>(x.size()), spec);
   }

@@ -12,7 +12,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kRowHeight = 22, kLeastRow = 16, kMostRow = 40, kLeastCell = 14, kLyingCell = 58, kMostCell = 140;
+constexpr float kUsualRow = 22, kLeastRow = 16, kMostRow = 40, kLeastCell = 14, kLyingCell = 58, kMostCell = 140;
 constexpr float kSlant = 0.7F;      // of 90 degrees, to the right
 constexpr float kMostHeads = 0.3F;  // of the pane's height
 
@@ -48,8 +48,7 @@ void draw_tip(const trace::TracedValue& value, bool bytes_known) {
   ImGui::PushTextWrapPos(px(380));
   ImGui::TextUnformatted(value.name.c_str());
   const std::string bytes = bytes_known ? ", " + format_bytes(value.bytes) : "";
-  ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(placement_color(value.placement)), "%s%s", value.placement.c_str(),
-                     bytes.c_str());
+  ImGui::TextColored(unpacked(placement_color(value.placement)), "%s%s", value.placement.c_str(), bytes.c_str());
   if (!value.reason.empty()) ImGui::TextWrapped("%s", value.reason.c_str());
   if (bytes_known) ImGui::TextDisabled("click: its trip in the timeline");
   ImGui::PopTextWrapPos();
@@ -216,7 +215,7 @@ void draw_blocks(AppState& state, const PlanGrid& grid, int64_t largest) {
   const float sums = std::max(lean, widest(kept) + px(16)), room = pane.x - at.names - sums;
   at.cell = std::clamp(room / static_cast<float>(grid.columns.size()), px(kLeastCell), px(kMostCell));
   const Heads heads = make_heads(grid, at.cell, pane.y);
-  const float outside = grid.outside.empty() ? 0 : px(2.5F * kRowHeight);
+  const float outside = grid.outside.empty() ? 0 : px(2.5F * kUsualRow);
   at.row = std::clamp((pane.y - heads.height - outside - px(8)) / static_cast<float>(grid.rows.size()), px(kLeastRow),
                       px(kMostRow));
   const ImVec2 corner = ImGui::GetCursorScreenPos();
@@ -232,7 +231,7 @@ void draw_blocks(AppState& state, const PlanGrid& grid, int64_t largest) {
 // Values of no block, one after the other, wrapped.
 void draw_outside(AppState& state, const PlanGrid& grid, int64_t largest) {
   ImGui::SeparatorText(grid.rows.empty() ? "values" : "outside of blocks");
-  const float cell = px(56), row = px(kRowHeight);
+  const float cell = px(56), row = px(kUsualRow);
   const auto per_row = static_cast<size_t>(std::max(1.0F, ImGui::GetContentRegionAvail().x / cell));
   const ImVec2 corner = ImGui::GetCursorScreenPos();
   for (size_t i = 0; i < grid.outside.size(); ++i) {

@@ -27,7 +27,7 @@ struct Applied {
 } applied;
 
 ImVec4 color(ImU32 packed, float alpha = 1) {
-  ImVec4 value = ImGui::ColorConvertU32ToFloat4(packed);
+  ImVec4 value = unpacked(packed);
   value.w *= alpha;
   return value;
 }
@@ -99,6 +99,8 @@ ImU32 with_alpha(ImU32 color, float alpha) {
   const auto old = static_cast<float>(color >> IM_COL32_A_SHIFT);
   return (color & ~IM_COL32_A_MASK) | (static_cast<ImU32>(old * alpha) << IM_COL32_A_SHIFT);
 }
+
+ImVec4 unpacked(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }
 
 ImU32 text_on(ImU32 packed) {
   const ImVec4 ground = color(packed);

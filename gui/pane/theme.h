@@ -24,7 +24,8 @@ ImU32 kind_color(trace::EventKind kind);
 ImU32 placement_color(std::string_view placement);  // "keep", "recompute", "host", "disk"
 ImU32 series_color(size_t index);                   // of strategies, owners, blocks: repeats after 12
 ImU32 with_alpha(ImU32 color, float alpha);
-ImU32 text_on(ImU32 color);  // black or white, whichever can be read
+ImVec4 unpacked(ImU32 color);  // as widgets and plots take it
+ImU32 text_on(ImU32 color);    // black or white, whichever can be read
 
 // Sets ImGui's and ImPlot's whole style; `scale` enlarges everything.
 void apply_theme(Theme theme, float scale);

@@ -31,6 +31,8 @@ constexpr EGLint kContext[] = {
     EGL_CONTEXT_MAJOR_VERSION,           3,       EGL_CONTEXT_MINOR_VERSION, 3, EGL_CONTEXT_OPENGL_PROFILE_MASK,
     EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT, EGL_NONE};
 
+}  // namespace
+
 // EGL's functions, found when they are first needed: the viewer starts on machines that have none.
 struct EglLibrary {
   decltype(&eglGetProcAddress) get_proc_address;
@@ -60,8 +62,6 @@ struct EglLibrary {
     find(destroy_surface, "eglDestroySurface");
   }
 };
-
-}  // namespace
 
 struct Offscreen::Egl : EglLibrary {
   EGLDisplay display = EGL_NO_DISPLAY;

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/utf8.h"
 #include "core/frontend/pt2/schema_numbers.h"
+#include "core/frontend/schema_type.h"
 
 namespace memtune::frontend {
 namespace {
@@ -32,11 +33,6 @@ IValue number_as_tensor(const at::Scalar& number) {
   at::Tensor tensor = c10::scalar_to_tensor(number);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   return tensor;
-}
-
-c10::TypePtr without_none(const c10::TypePtr& type) {
-  const auto optional = type->cast<c10::OptionalType>();
-  return optional ? optional->getElementType() : type;
 }
 
 bool takes(TypeKind type, Pt2Kind kind) {

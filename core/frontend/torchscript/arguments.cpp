@@ -2,17 +2,13 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/frontend/schema_type.h"
 
 namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
 using c10::TypeKind;
-
-c10::TypePtr without_none(const c10::TypePtr& type) {
-  const auto optional = type->cast<c10::OptionalType>();
-  return optional ? optional->getElementType() : type;
-}
 
 bool is_number(const c10::TypePtr& type) {
   const TypeKind kind = without_none(type)->kind();

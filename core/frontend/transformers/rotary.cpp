@@ -10,7 +10,7 @@ namespace {
 using c10::IValue;
 using config::Turning;
 
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+constexpr int64_t kToEnd = std::numeric_limits<int64_t>::max();
 
 Value cat(Emitter& emit, Value first, Value second) {
   return emit.op("aten::cat", "", {emit.list(c10::ListType::ofTensors(), {first, second}), -1});
@@ -45,10 +45,10 @@ class Turner {
   Value swapped(Value x) {
     if (!of_neighbours(parts_.family().turning)) {
       const int64_t width = parts_.config().rotary[0].width;
-      const Value first = slice(emit_, x, 0, width / 2), second = slice(emit_, x, width / 2, kEnd);
+      const Value first = slice(emit_, x, 0, width / 2), second = slice(emit_, x, width / 2, kToEnd);
       return cat(emit_, emit_.op("aten::neg", "", {second}), first);
     }
-    const Value first = slice(emit_, x, 0, kEnd, 2), second = slice(emit_, x, 1, kEnd, 2);
+    const Value first = slice(emit_, x, 0, kToEnd, 2), second = slice(emit_, x, 1, kToEnd, 2);
     const Value pair = emit_.list(c10::ListType::ofTensors(), {emit_.op("aten::neg", "", {second}), first});
     return emit_.op("aten::flatten", "using_ints", {emit_.op("aten::stack", "", {pair, -1}), -2});
   }
@@ -114,8 +114,8 @@ std::pair<Value, Value> write_turned(Parts& parts, Value queries, Value keys, st
     return {cast_q, parts.cast(k, parts.dtype())};
   }
   const int64_t width = parts.config().rotary[0].width;
-  const Value q = slice(emit, queries, 0, width), q_rest = slice(emit, queries, width, kEnd);
-  const Value k = slice(emit, keys, 0, width), k_rest = slice(emit, keys, width, kEnd);
+  const Value q = slice(emit, queries, 0, width), q_rest = slice(emit, queries, width, kToEnd);
+  const Value k = slice(emit, keys, 0, width), k_rest = slice(emit, keys, width, kToEnd);
   const Value turned_q = turner.turned(q), turned_k = turner.turned(k);
   const Value whole_q = cat(emit, turned_q, q_rest);
   return {whole_q, cat(emit, turned_k, k_rest)};

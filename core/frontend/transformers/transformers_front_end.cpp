@@ -29,12 +29,12 @@ int64_t longest(const config::TransformersConfig& config, const DecoderSetting& 
 }
 
 // A profile has no weights.
-struct Described {
+struct DescribedModel {
   config::TransformersConfig config;
   std::vector<std::filesystem::path> weights;
 };
 
-Described describe(const config::ModelSource& model) {
+DescribedModel describe_model(const config::ModelSource& model) {
   if (!model.profile.empty()) return {config::parse_model_profile("model profile", model.profile).model, {}};
   const std::filesystem::path path = probe(model).file.config;
   return {config::read_transformers_config(path), config::weight_files(path)};
@@ -71,7 +71,7 @@ at::ScalarType stored_type(const std::vector<std::filesystem::path>& files) {
   return at::kFloat;
 }
 
-at::ScalarType type_of_weights(const Source& source, const Described& model) {
+at::ScalarType type_of_weights(const Source& source, const DescribedModel& model) {
   const std::string& asked = source.dtype.empty() ? model.config.dtype : source.dtype;
   return asked.empty() ? stored_type(model.weights) : weight_type(asked);
 }
@@ -79,7 +79,7 @@ at::ScalarType type_of_weights(const Source& source, const Described& model) {
 }  // namespace
 
 program::Program TransformersFrontEnd::lower(const Source& source) const {
-  const Described model = describe(source.model);
+  const DescribedModel model = describe_model(source.model);
   const config::TransformersConfig& config = model.config;
   const auto options = at::TensorOptions(type_of_weights(source, model));
   TransformersWeights weights(model.weights, config, options.device(source.device), source.seed);

@@ -5,22 +5,22 @@
 namespace memtune::report {
 namespace {
 
-constexpr double kHeight = 14, kDot = 7;
+constexpr double kTextHeight = 14, kDot = 7;
 
 // Around a point, the nearest first: right, left, above, below, then the corners farther and farther away.
 std::vector<LabelPlace> candidates(Point point, double width) {
   std::vector<LabelPlace> places;
   const auto add = [&](double left, double middle, bool away) {
-    const Box box{left, middle - kHeight / 2, left + width, middle + kHeight / 2};
+    const Box box{left, middle - kTextHeight / 2, left + width, middle + kTextHeight / 2};
     places.push_back({{left, middle + 4}, box, away});
   };
   const double right = point.x + kDot + 4, left = point.x - kDot - 4 - width;
   add(right, point.y, false);
   add(left, point.y, false);
-  add(point.x - width / 2, point.y - kDot - kHeight / 2 - 2, false);
-  add(point.x - width / 2, point.y + kDot + kHeight / 2 + 2, false);
+  add(point.x - width / 2, point.y - kDot - kTextHeight / 2 - 2, false);
+  add(point.x - width / 2, point.y + kDot + kTextHeight / 2 + 2, false);
   for (int ring = 1; ring <= 5; ++ring) {
-    const double down = ring * kHeight;
+    const double down = ring * kTextHeight;
     for (double y : {point.y - down, point.y + down}) {
       add(right + ring * 4, y, ring > 1);
       add(left - ring * 4, y, ring > 1);

@@ -15,7 +15,7 @@ namespace {
 
 using trace::OwnerKind;
 
-constexpr int kHeight = 340, kLegend = 64;
+constexpr int kPlotHeight = 340, kLegend = 64;
 constexpr size_t kMostTensors = 4;
 
 const char* style_of(OwnerKind kind) {
@@ -59,8 +59,8 @@ std::vector<LegendEntry> legend_of(const MemoryStack& stack) {
 class MemoryChart {
  public:
   MemoryChart(const trace::Trace& trace, const MemoryStack& stack, int64_t top_bytes)
-      : stack_(stack), svg_(kChartWidth, kHeight + kLegend, "Memory over time, by who holds it") {
-    frame_.bottom = kHeight - 44;
+      : stack_(stack), svg_(kChartWidth, kPlotHeight + kLegend, "Memory over time, by who holds it") {
+    frame_.bottom = kPlotHeight - 44;
     const int64_t top = std::max({top_bytes, stack.peak_bytes, trace.budget_bytes});
     unit_ = unit_for(top);
     y_ = {0, static_cast<double>(top) / unit_.bytes * 1.08, frame_.bottom, frame_.top};
@@ -75,7 +75,7 @@ class MemoryChart {
     for (size_t i = 0; i < stack_.bands.size(); ++i) put_band(stack_.bands[i], i, below);
     if (budget_ > 0) put_budget();
     put_peak();
-    put_legend(svg_, {frame_.left, kHeight + 14}, frame_.right, legend_of(stack_));
+    put_legend(svg_, {frame_.left, kPlotHeight + 14}, frame_.right, legend_of(stack_));
     return std::move(svg_).finish();
   }
 

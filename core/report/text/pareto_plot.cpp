@@ -18,7 +18,7 @@ using result::ParetoPlot;
 using result::ParetoPoint;
 using result::Row;
 
-constexpr int kMostWidth = 160, kLeastWidth = 40, kHeight = 18, kMargin = 9;  // characters
+constexpr int kMostWidth = 160, kLeastWidth = 40, kRows = 18, kMargin = 9;  // characters
 
 // U+2800 and the dots of a cell, two wide and four high, as bits.
 std::string braille(int dots) {
@@ -74,14 +74,14 @@ class Plot {
       : plot_(plot),
         style_(style),
         width_(std::clamp(style.width, kLeastWidth, kMostWidth) - kMargin - 2),
-        canvas_(width_, kHeight) {}
+        canvas_(width_, kRows) {}
 
   std::string print() {
     for (const auto& frontier : plot_.frontiers) put_frontier(frontier);
     for (const auto& front : plot_.fronts) put_front(front);
     put_points();
     text_ = std::string(" ") + plot_.time_name + "\n";
-    for (int row = 0; row < kHeight; ++row) put_row(row);
+    for (int row = 0; row < kRows; ++row) put_row(row);
     put_foot();
     put_key();
     return std::move(text_);
@@ -89,7 +89,7 @@ class Plot {
 
  private:
   double x_of(double peak) const { return Scale{plot_.least_peak, plot_.most_peak, 0, width_ - 1.0}(peak); }
-  double y_of(double time) const { return Scale{plot_.least_time, plot_.most_time, kHeight - 1.0, 0}(time); }
+  double y_of(double time) const { return Scale{plot_.least_time, plot_.most_time, kRows - 1.0, 0}(time); }
   double y_of(const ParetoPoint& point) const { return point.beyond ? 0 : y_of(point.time); }
 
   static std::string letter(size_t index) {
