@@ -33,6 +33,7 @@ def follows(model, loss, path, part=0.5, hidden=1 << 13, own=lambda values: valu
         assert got is None or torch.allclose(got, wanted, rtol=1e-3, atol=1e-5), (got - wanted).abs().max()
 
 
+@plans.with_kernels
 def check_llama():
     follows(llama(BLOCKS, use_cache=False), language_loss, "model.layers")
 
@@ -67,7 +68,8 @@ def check_lora():
 
 
 def follows_as_rank(model, loss):
-    follows(model, loss, "layers", part=0.42, hidden=1 << 14, own=local)
+    with plans.without_kernels():
+        follows(model, loss, "layers", part=0.42, hidden=1 << 14, own=local)
 
 
 def check_two_ranks():

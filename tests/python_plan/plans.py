@@ -1,9 +1,11 @@
 """What the tests of the Python plan share: the template as a module, models, plans and the bits of a step."""
 import contextlib
+import functools
 import os
 import sys
 import tempfile
 import types
+from unittest import mock
 
 import torch
 from torch import nn
@@ -49,13 +51,33 @@ def load(path=None, words=EAGER):
     return module
 
 
+def with_kernels(check):
+    """A check that has the compiler's own code run."""
+    check.kernels = True
+    return check
+
+
+@contextlib.contextmanager
+def without_kernels():
+    """What the compiler cuts a block into runs op by op: to make code of that takes most of the time of a test."""
+    from functorch.compile import make_boxed_func
+    from torch._inductor import compile_fx
+
+    def run_by_op(graph, inputs, **_):
+        return make_boxed_func(graph.forward)
+
+    with mock.patch.object(compile_fx, "compile_fx", functools.partial(compile_fx.compile_fx, inner_compile=run_by_op)):
+        yield
+
+
 def run_checks(of):
     """Those of a test's globals, or those of them that the command line names."""
     torch.set_num_threads(1)
     chosen = sys.argv[1:]
     for name, check in list(of.items()):
         if name.startswith("check_") and (not chosen or name in chosen):
-            check()
+            with contextlib.nullcontext() if hasattr(check, "kernels") else without_kernels():
+                check()
             print("ok", name, flush=True)
 
 
