@@ -13,6 +13,7 @@
 #include "core/base/private_folder.h"
 #include "core/config/reference_file.h"
 #include "core/process/interrupt.h"
+#include "core/sweep/followers.h"
 #include "core/sweep/rank_trials.h"
 #include "core/sweep/started_trial.h"
 
@@ -24,7 +25,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kFollowTick{20}, kFollowBeat{500};
+constexpr milliseconds kFollowTick{20};
 constexpr int kInterruptedCode = 130;
 constexpr size_t kLogBytes = size_t{1} << 20, kCostsBytes = size_t{32} << 20;  // for rank 0
 
@@ -66,7 +67,7 @@ class FollowingRank {
   int run() {
     while (!process::interrupted()) {
       json message;
-      const bool heard = leader_.receive(message, std::min(kFollowBeat, patience_ / 4));
+      const bool heard = leader_.receive(message, beat_for(patience_));
       note(heard);
       if (!heard) leader_.send({{"beat", true}});
       if (heard && message.contains("end")) return code_in(message);
@@ -144,7 +145,7 @@ class FollowingRank {
       if (end_ || (heard && order.contains("stop"))) trial.end();
       if (Clock::now() < beat) continue;
       leader_.send({{"beat", true}, {"of", message.at("start")}, {"phase", frame_of(trial.phase())}});
-      beat = Clock::now() + std::min(kFollowBeat, patience_ / 4);
+      beat = Clock::now() + beat_for(patience_);
     }
     leader_.send({{"done", true},
                   {"of", message.at("start")},

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kFollowersTick{50}, kFollowersBeat{500};
+constexpr milliseconds kFollowersTick{50};
 constexpr int kFailedCode = 1;
 
 }  // namespace
@@ -194,7 +194,7 @@ void Followers::listen() {
     for (size_t i = 0; i < followers_.size(); ++i) hear(i);
     if (Clock::now() >= next) {
       beat();
-      next = Clock::now() + std::min(kFollowersBeat, patience_ / 4);
+      next = Clock::now() + beat_for(patience_);
     }
     heard_.notify_all();
   }

@@ -11,6 +11,7 @@
 //   both          {"beat": true}                 so often that the silence of a machine that hangs is heard
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -26,6 +27,11 @@
 #include "core/sweep/rank_trial.h"
 
 namespace memtune::sweep {
+
+// How often each side says that it is there, for the other that waits so long.
+constexpr std::chrono::milliseconds beat_for(std::chrono::milliseconds patience) {
+  return std::min(std::chrono::milliseconds(500), patience / 4);
+}
 
 // One of the others, as it said who it is.
 struct Follower {

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kHello{1000};  // from a connection to who it is; whoever is late comes again
-constexpr milliseconds kMeetingBeat{500};
+constexpr milliseconds kMeetingTick{500};
 constexpr const char* kLoopback = "127.0.0.1";
 
 struct Place {
@@ -79,7 +79,7 @@ class Gathering {
     const auto end = Clock::now() + settings_.patience;
     for (int missing = launch_.size - 1; missing > 0;) {
       if (Clock::now() >= end) throw Error(who_is_missing());
-      Descriptor socket = listener_.accept(kMeetingBeat);
+      Descriptor socket = listener_.accept(kMeetingTick);
       if (socket.get() >= 0 && take(std::move(socket))) --missing;
       for (const Follower& follower : followers_)
         if (follower.connection) send(follower, {{"beat", true}});
@@ -192,7 +192,7 @@ std::unique_ptr<launch::Connection> meet_leader(const Launch& launch, const Meet
       if (answer.contains("welcome")) return connection;
     } catch (const launch::PeerLost&) {
     }
-    std::this_thread::sleep_for(kMeetingBeat);
+    std::this_thread::sleep_for(kMeetingTick);
   }
 }
 
