@@ -18,7 +18,8 @@ if(MEMTUNE_SANITIZE)
   # g++ sees ghosts in instrumented code. Targets with MEMTUNE_NOT_SANITIZED are linked with it only.
   set(instrumented $<NOT:$<BOOL:$<TARGET_PROPERTY:MEMTUNE_NOT_SANITIZED>>>)
   target_compile_options(memtune_options INTERFACE $<${instrumented}:-fsanitize=${MEMTUNE_SANITIZE}>
-                         -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+                         -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(memtune_options INTERFACE -fsanitize=${MEMTUNE_SANITIZE})
 endif()
 

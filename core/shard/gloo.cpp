@@ -100,6 +100,7 @@ class GlooCollectives final : public Collectives {
     const std::string address = settings.address.empty() ? "127.0.0.1" : settings.address;
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
     group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, settings.rank, settings.size, options);
+    group_->barrier()->wait();  // all have met: one that ends from now on ends no meeting
   }
 
   int rank() const override { return settings_.rank; }

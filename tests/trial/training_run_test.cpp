@@ -271,6 +271,9 @@ TEST_CASE("SIGTERM saves and ends, and the run goes on from there") {
   config::RunRequest asked = request(scratch.path, model, "none", 1'000'000);
   std::signal(SIGTERM, SIG_IGN);  // until the run has begun
   std::thread killer([] {
+    struct sigaction now = {};
+    while (sigaction(SIGTERM, nullptr, &now) == 0 && now.sa_handler == SIG_IGN)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     ::kill(::getpid(), SIGTERM);
   });
