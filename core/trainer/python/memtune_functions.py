@@ -49,6 +49,7 @@ class Plan(memtune_plan.Plan):
         for old in olds.values():
             old.overwrite()
         known, self.saved = {storage_of(t) for t in inputs} - written.keys(), []
+        shapes = [t.size() for t in written.values()]
         try:
             result = func(*args, **kwargs)
         finally:
@@ -63,7 +64,8 @@ class Plan(memtune_plan.Plan):
                     made.setdefault(storage_of(t), (what, i, t))
         self.seen[where] += bool(made)
         self.missing -= {key} if made else set()
-        again = again and len(olds) == len(written) and all(v.is_there() or v.node for v in olds.values())
+        again = again and len(olds) == len(written) and all(v.is_there() or v.node for v in olds.values()) and \
+            shapes == [t.size() for t in written.values()]  # squeeze_ would squeeze what it has squeezed
         node = None
         for what, i, t in made.values():
             own, count = what == "saved", nbytes(t) if t.device == self.streams.device else 0

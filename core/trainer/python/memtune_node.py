@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from memtune_values import Value, View, storage_of, tensors_in, whole
+from memtune_values import Value, View, is_plain, storage_of, tensors_in, whole
 
 if TYPE_CHECKING:
     from memtune_plan import Plan
@@ -61,7 +61,7 @@ class Node:
                 stack.callback(generator.set_state, generator.get_state())
                 generator.set_state(self.state)
             results = tensors_in(self.func(*args, **kwargs))
-        made = {"result": results, "saved": saved, "written": list(copies.values())}
+        made = {"result": results, "saved": list(filter(is_plain, saved)), "written": list(copies.values())}
         for what, i, ref in self.makes:
             if (value := ref()) is not None:
                 value.hold(made[what][i])
