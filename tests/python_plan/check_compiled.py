@@ -55,6 +55,45 @@ def check_two_budgets():
     assert stayed == 0 and others == seconds and all(equal(a, b) for a, b in zip(results, plain))
 
 
+@plans.with_kernels
+def check_dropout():
+    """A mask that backward makes again is the one of forward; by a budget of torch.compile's alone it is another one."""
+    model = Decoder(p=0.5, n=4)
+
+    def alone(budget):
+        torch._dynamo.reset()
+        for block in model.layers:
+            block.compile()
+        try:
+            with torch._functorch.config.patch(activation_memory_budget=budget, enable_autograd_cache=False):
+                return step(model, lambda m: m(plans.tokens()))
+        finally:
+            for block in model.layers:
+                block._compiled_call_impl = None
+
+    def near(a, b):
+        return all(torch.allclose(x, y, rtol=1e-3, atol=1e-5) for x, y in zip(a, b))
+
+    plain, budget = alone(1.0), alone(0.1)
+    assert near(budget[:1], plain[:1]) and not near(budget, plain)
+    torch._dynamo.reset()
+    with applied(mp, model, data(4, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 1 << 14})) as run:
+        for _ in range(2):
+            assert near(step(model, lambda m: m(plans.tokens())), plain)
+        assert all(second < 0.9 for _, second in run.budgets.values()), run.budgets
+
+
+def check_what_draws():
+    """Attention draws where it drops out alone, so that it may run again."""
+    def count(*dropout):
+        graph = torch.fx.Graph()
+        graph.call_function(torch.ops.aten._scaled_dot_product_flash_attention.default, (*map(graph.placeholder, "qkv"), *dropout))
+        graph.call_function(torch.ops.aten.add.Tensor, (graph.placeholder("a"), 1))
+        return sum(map(mp.draws, graph.nodes))
+
+    assert [count(), count(0.0), count(0.1)] == [0, 0, 1]
+
+
 def check_choice_of_budgets():
     """Of all ways the cheapest, by another count of them; and the blocks that save less lie between the others."""
     own = {1.0: [50, 30], 0.5: [50], 0.2: [20, 10], 0.1: [10]}

@@ -41,30 +41,31 @@ def check_llama():
 def check_gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
     torch.manual_seed(0)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=BLOCKS, n_head=4, resid_pdrop=0,
-                                       embd_pdrop=0, attn_pdrop=0, use_cache=False))
-    follows(model, language_loss, "transformer.h")
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=BLOCKS, n_head=4,
+                                       use_cache=False))
+    follows(model, language_loss, "transformer.h")  # with dropout
 
 
 def check_vit():
     from transformers import ViTConfig, ViTForImageClassification
     torch.manual_seed(0)
     model = ViTForImageClassification(ViTConfig(
-        hidden_size=32, num_hidden_layers=BLOCKS, num_attention_heads=4, intermediate_size=64, image_size=16, patch_size=4))
+        hidden_size=32, num_hidden_layers=BLOCKS, num_attention_heads=4, intermediate_size=64, image_size=16, patch_size=4,
+        hidden_dropout_prob=0.1))
     pixels = torch.randn(2, 3, 16, 16)
-    follows(model, lambda m: m(pixels, labels=torch.tensor([0, 1])).loss, "layers")
+    follows(model, lambda m: m(pixels, labels=torch.tensor([0, 1])).loss, "layers", part=0.3)
 
 
 def check_torchvision():
     import torchvision
     torch.manual_seed(0)
-    model = torchvision.models.VisionTransformer(16, 4, BLOCKS, 4, 32, 64)
+    model = torchvision.models.VisionTransformer(16, 4, BLOCKS, 4, 32, 64, dropout=0.1)
     pixels = torch.randn(2, 3, 16, 16)
     follows(model, lambda m: m(pixels).square().mean(), "encoder.layers")
 
 
 def check_lora():
-    follows(with_lora(llama(BLOCKS, use_cache=False)), language_loss, "model.layers")
+    follows(with_lora(llama(BLOCKS, use_cache=False), lora_dropout=0.1), language_loss, "model.layers")
 
 
 def follows_as_rank(model, loss):
@@ -73,7 +74,7 @@ def follows_as_rank(model, loss):
 
 
 def check_two_ranks():
-    on_two_ranks(follows_as_rank, p=0.0, n=BLOCKS)
+    on_two_ranks(follows_as_rank, p=0.1, n=BLOCKS)
 
 
 if __name__ == "__main__":

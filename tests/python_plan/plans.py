@@ -59,14 +59,16 @@ def with_kernels(check):
 
 @contextlib.contextmanager
 def without_kernels():
-    """What the compiler cuts a block into runs op by op: to make code of that takes most of the time of a test."""
+    """What the compiler cuts a block into runs op by op, with eager Python's random numbers: to make code of that takes
+    most of the time of a test."""
     from functorch.compile import make_boxed_func
-    from torch._inductor import compile_fx
+    from torch._inductor import compile_fx, config
 
     def run_by_op(graph, inputs, **_):
         return make_boxed_func(graph.forward)
 
-    with mock.patch.object(compile_fx, "compile_fx", functools.partial(compile_fx.compile_fx, inner_compile=run_by_op)):
+    compile_by_op = functools.partial(compile_fx.compile_fx, inner_compile=run_by_op)
+    with mock.patch.object(compile_fx, "compile_fx", compile_by_op), config.patch(fallback_random=True):
         yield
 
 

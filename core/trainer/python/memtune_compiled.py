@@ -9,7 +9,7 @@ from torch import Tensor, nn
 import torch
 
 import memtune_plan
-from memtune_partitions import Partition, partitions
+from memtune_partitions import Partition, draws, partitions
 from memtune_values import Value, is_plain, nbytes, storage_of
 
 
@@ -22,6 +22,7 @@ class Plan(memtune_plan.Plan):
 
         import torch._functorch.config as functorch
         from torch._inductor import compile_fx
+        from torch.utils.checkpoint import CheckpointPolicy
 
         def partition(*args: Any, **options: Any) -> Any:
             def under(budget: float) -> Any:
@@ -30,6 +31,8 @@ class Plan(memtune_plan.Plan):
 
             if self.index > 0 and not second and not self.known:
                 self.second = None  # the first block is not as the others: its input needs no gradient, say
+            for node in filter(draws, args[0].graph.nodes):
+                node.meta["recompute"] = CheckpointPolicy.MUST_SAVE  # again it would draw others
             if not second or graph.code not in self.budgets:
                 graphs = {tenths / 10: under(tenths / 10) for tenths in range(10, 0, -1)}
                 self.budgets[graph.code] = self.choose_budgets(partitions(graphs, inputs, options["num_fwd_outputs"]))

@@ -40,6 +40,15 @@ def partitions(graphs: dict[float, Any], inputs: Any, outputs: int) -> dict[floa
     return found
 
 
+def draws(node: Any) -> bool:
+    """Random numbers: the compiler's budgets know some of these functions, and not the seeds that it makes of them."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = dict(zip(names, node.args)) | node.kwargs
+    return "dropout_p" not in names or given.get("dropout_p", 0.0) != 0.0  # attention's
+
+
 def known(count: Any) -> int:
     """Of a symbol the number that it stands for now: a comparison of it would guard the graph."""
     return count if isinstance(count, int) else count.node.hint or 0

@@ -1,0 +1,152 @@
+"""The Python plan on the zoo's models, of transformers, timm, torchvision and torchaudio: gradients bit for bit those of
+the model without it, whatever the plan does with what its blocks save. Compiled, they are bit for bit those of the
+same compiled blocks without moving, and near those of torch.compile alone.
+
+    python check_zoo.py [--compiled] [--at-least N] [MODEL...]
+"""
+import argparse
+import os
+import sys
+import traceback
+import warnings
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import plans
+from plans import applied, data, equal, step
+
+sys.path.insert(0, os.path.join(plans.ROOT, "tests", "models"))
+PLANS = ["recompute recompute", "host host", "recompute host"]
+warnings.filterwarnings("ignore")
+
+
+def longest_list(model):
+    """Path and length of the list of blocks that holds most parameters; none where nothing is repeated."""
+    lists = {name: m for name, m in model.named_modules()
+             if isinstance(m, (nn.ModuleList, nn.Sequential)) and len({type(c) for c in m}) == 1 and len(m) > 1
+             and not isinstance(m[0], nn.ModuleList)}
+    if not lists:
+        return None, 0
+    path = max(lists, key=lambda name: sum(p.numel() for p in lists[name].parameters()))
+    return path, len(lists[path])
+
+
+def loss_of(kind, inputs):
+    def loss(model):
+        given = {name: value for name, value in inputs.items() if name != "target"}
+        out = model(*given.values())
+        if kind == "returned":
+            return out
+        if kind == "mse":
+            return F.mse_loss(out, inputs["target"])
+        if kind == "next_token":
+            ids = given.get("input_ids", next(iter(given.values())))
+            return F.cross_entropy(out[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+        return F.cross_entropy(out, inputs["target"])
+    return loss
+
+
+def buffers(model):
+    return [b.clone() for b in model.buffers()]
+
+
+def follows_eager(mp, model, path, blocks, training_step):
+    plain = training_step()
+    if not equal(plain, training_step()):
+        return "differs by itself"
+    for others in PLANS:
+        with applied(mp, model, data(blocks, others, path)) as run:
+            for _ in range(2):
+                assert equal(training_step(), plain), f"{others}: gradients differ"
+            assert run.streams.moved_bytes or "host" not in others, f"{others}: nothing moved"
+    return None
+
+
+def follows_compiled(mp, model, path, blocks, training_step):
+    def steps(moving):
+        torch._dynamo.reset()
+        plan = data(blocks, "keep keep", path, compile={"left_bytes": 0, "hidden_bytes": 1 << 14})
+        with applied(mp, model, plan) as run:
+            if not moving:
+                run.placed = lambda t: mp.Value(run, "keep", t)
+            return [training_step() for _ in range(2)], run.streams.moved_bytes
+
+    torch._dynamo.reset()
+    for block in model.get_submodule(path):
+        block.compile()
+    try:
+        alone = [training_step() for _ in range(2)]
+    except Exception as error:
+        return f"torch.compile alone: {type(error).__name__}"
+    finally:
+        for block in model.get_submodule(path):
+            block._compiled_call_impl = None
+    if not equal(*alone):
+        return "differs by itself"
+    moved, count = steps(moving=True)
+    stayed, none = steps(moving=False)
+    assert count > none == 0, "nothing moved"
+    assert all(equal(one, stayed[0]) for one in moved + stayed), "gradients differ"
+    for got, wanted in zip(moved[0], alone[0]):
+        assert (got is None) == (wanted is None), "a gradient is there or is not"
+        if got is not None and got.is_floating_point():
+            far, most = (got - wanted).abs().max().item(), wanted.abs().max().item()
+            assert far <= 1e-3 * most + 1e-5, f"{far:.2g} from torch.compile's {most:.2g}"
+    return None
+
+
+def follows(row, mp, check):
+    torch.manual_seed(0)
+    model, inputs = row.build()
+    model.train()
+    path, blocks = longest_list(model)
+    if not blocks:
+        return "nothing is repeated"
+    loss, before = loss_of(row.loss, inputs), buffers(model)
+
+    def training_step():
+        for buffer, value in zip(model.buffers(), before):
+            buffer.data.copy_(value)  # of norms that move averages
+        return step(model, loss) + buffers(model)
+
+    return check(mp, model, path, blocks, training_step)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--at-least", type=int, default=0)
+    parser.add_argument("models", nargs="*")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    import zoo
+    import zoo_timm, zoo_torchvision, zoo_transformers  # noqa: E401, F401
+    mp = plans.load(words=plans.COMPILED if options.compiled else plans.EAGER)
+    check = follows_compiled if options.compiled else follows_eager
+    followed, failed, others = 0, [], {}
+    for row in zoo.MODELS:
+        if options.models and row.name not in options.models:
+            continue
+        try:
+            with plans.without_kernels():
+                why = follows(row, mp, check)
+        except Exception as error:
+            traceback.print_exc()
+            failed.append(f"{row.name}: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
+            print("FAILED", failed[-1], flush=True)
+            continue
+        followed += why is None
+        print("ok" if why is None else why, row.name, flush=True)
+        if why:
+            others.setdefault(why, []).append(row.name)
+    for why, names in others.items():
+        print(f"{why}: {' '.join(names)}")
+    print(f"{followed} models followed, {len(failed)} failed")
+    print(*failed, sep="\n")
+    sys.exit(bool(failed) or followed < options.at_least)
+
+
+if __name__ == "__main__":
+    main()
