@@ -71,7 +71,7 @@ def follows_compiled(mp, model, path, blocks, training_step):
         with applied(mp, model, plan) as run:
             if not moving:
                 run.placed = lambda t: mp.Value(run, "keep", t)
-            return [training_step() for _ in range(2)], run.streams.moved_bytes
+            return [training_step() for _ in range(2)], run.streams.moved_bytes, run.thread
 
     torch._dynamo.reset()
     for block in model.get_submodule(path):
@@ -85,8 +85,10 @@ def follows_compiled(mp, model, path, blocks, training_step):
             block._compiled_call_impl = None
     if not equal(*alone):
         return "differs by itself"
-    moved, count = steps(moving=True)
-    stayed, none = steps(moving=False)
+    moved, count, thread = steps(moving=True)
+    if not thread:
+        return "blocks are run by their forward(), which is not compiled"
+    stayed, none, _ = steps(moving=False)
     assert count > none == 0, "nothing moved"
     assert all(equal(one, stayed[0]) for one in moved + stayed), "gradients differ"
     for got, wanted in zip(moved[0], alone[0]):
