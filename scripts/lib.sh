@@ -4,7 +4,7 @@
 #   MEMTUNE_TORCH_PYTHON  a python that has torch 2.11    } instead of the copy that is
 #   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
 #   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, timm, safetensors, numpy,
-#                         peft, bitsandbytes, highspy, trl
+#                         peft, bitsandbytes, highspy, mypy, trl
 #   MEMTUNE_CACHE         where downloads live; default $XDG_CACHE_HOME/memtune, shared by all clones
 # shellcheck shell=bash
 
@@ -22,7 +22,7 @@ cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft
   nvidia-nvjitlink==13.0.88 nvidia-cufile==1.15.1.6 nvidia-cusolver==12.0.4.66 nvidia-cuda-nvrtc==13.0.88"
 # shellcheck disable=SC2034
 test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 timm==1.0.31 safetensors numpy
-  peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 highspy==1.15.1"
+  peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 highspy==1.15.1 mypy==2.4.1"
 # shellcheck disable=SC2034
 peer_packages="trl==1.16.0"  # one file of it is read: what it needs besides is not
 # shellcheck disable=SC2034
@@ -165,7 +165,7 @@ install_set() {
 check_test_python() {
   local absent
   absent=$("$test_python" -c 'from importlib.util import find_spec
-print(*[m for m in ("torch", "torchvision", "transformers", "timm", "safetensors", "numpy", "peft", "bitsandbytes", "highspy", "trl") if not find_spec(m)])') ||
+print(*[m for m in ("torch", "torchvision", "transformers", "timm", "safetensors", "numpy", "peft", "bitsandbytes", "highspy", "mypy", "trl") if not find_spec(m)])') ||
     die "$test_python does not run"
   [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
 }

@@ -79,8 +79,8 @@ class Plan(memtune_plan.Plan):
         """What moves, and bytes that are waited for: copies that the blocks' forward does not hide. As much of each
         block but the last, from the first one on; of each the narrow values first: wide ones hold others up."""
         last, over = len(self.blocks) - 1, sum(sizes.values()) - self.plan["compile"]["left_bytes"]
-        room, moved, moves = self.plan["compile"]["hidden_bytes"] / len(self.blocks), Counter[int](), set()
-        before, sums = dict[tuple[int, int], int](), Counter[int]()
+        room, moved = self.plan["compile"]["hidden_bytes"] / len(self.blocks), Counter[int]()
+        before, sums, moves = dict[tuple[int, int], int](), Counter[int](), set[tuple[int, int]]()
         for key in sorted(sizes, key=lambda key: (sizes[key], key)):
             before[key] = sums[key[0]]
             sums[key[0]] += sizes[key]

@@ -56,7 +56,7 @@ class Node:
             stack.enter_context(torch.set_grad_enabled(self.grad))
             if self.cast is not None or torch.is_autocast_enabled(kind):
                 stack.enter_context(torch.autocast(kind, dtype=self.cast, enabled=self.cast is not None))
-            stack.enter_context(saved_tensors_hooks(lambda t: saved.append(t.detach()), lambda _: None))
+            stack.enter_context(saved_tensors_hooks(lambda t: saved.append(t.detach()), lambda _: None))  # type: ignore
             if self.state is not None:
                 stack.callback(generator.set_state, generator.get_state())
                 generator.set_state(self.state)

@@ -34,7 +34,7 @@ def partitions(graphs: dict[float, Any], inputs: Any, outputs: int) -> dict[floa
         count = known(flops(backward.graph))
         if not found:
             whole, backward_flops = max(known(flops(forward.graph)) + count, 1), count
-        one = Partition(*(list(s.values()) for s in sizes), (count - backward_flops) / whole)
+        one = Partition([*sizes[0].values()], [*sizes[1].values()], (count - backward_flops) / whole)
         if one not in found.values():
             found[budget] = one
     return found

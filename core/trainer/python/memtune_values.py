@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from memtune_eager import Node
     from memtune_plan import Plan
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -93,12 +92,12 @@ class Value:
 
     def __init__(self, run: Plan, place: str, t: Tensor) -> None:
         self.run, self.place, self.version, self.count = run, place, t._version, nbytes(t)
-        self.kept: Tensor | None = None  # on the device
+        self.kept: Any = None  # a tensor on the device
         # [moves]
-        self.memory: Tensor | None = None  # on the host
+        self.memory: Any = None  # a tensor on the host
         self.copied: Any = None  # the end of its last copy
         # [eager]
-        self.node: Node | None = None  # makes it again
+        self.node: Any = None  # the Node that makes it again
         # [end]
         t.untyped_storage().memtune = self  # type: ignore[attr-defined]
 
@@ -140,8 +139,9 @@ class Value:
 
     def restore(self) -> None:
         if self.kept is None:
-            self.hold(torch.empty(self.count, dtype=torch.uint8, device=self.streams.device))  # of the compute stream
-            self.copied = self.streams.copy(self.streams.back, whole(self.kept), self.memory[:self.count])
+            target = torch.empty(self.count, dtype=torch.uint8, device=self.streams.device)  # of the compute stream
+            self.hold(target)
+            self.copied = self.streams.copy(self.streams.back, whole(target), self.memory[:self.count])
 
     def __del__(self) -> None:
         if self.memory is not None:
@@ -178,7 +178,7 @@ class Value:
 class View:
     """A tensor as a part of a value: what autograd holds in its place, and a function that may run again."""
 
-    def __init__(self, run: Plan, t: Tensor, value: Value | None = None) -> None:
+    def __init__(self, run: Plan, t: Tensor, value: Any = None) -> None:
         self.value, self.count, self.grad = value, nbytes(t), t.requires_grad
         self.dtype, self.version, self.part = t.dtype, t._version, (t.storage_offset(), t.size(), t.stride())
         # [moves]
