@@ -83,6 +83,31 @@ def check_dropout():
         assert all(second < 0.9 for _, second in run.budgets.values()), run.budgets
 
 
+class Dropping(nn.Module):
+    """There is nothing to make again but what draws, whose result and mask are one value of the compiler's."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return torch.atan(nn.functional.dropout(-8 * self.scale * (1 + torch.tanh(x)), 0.5, True)) + x
+
+
+def check_nothing_but_draws():
+    torch._dynamo.reset()
+    model = nn.Module()
+    model.layers = nn.ModuleList([Dropping() for _ in range(3)])
+    x = torch.ones(())
+
+    def loss(model):
+        return model.layers[2](model.layers[1](model.layers[0](x)))
+
+    plain = step(model, loss)
+    with applied(mp, model, data(3, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 64})):
+        assert equal(step(model, loss), plain)
+
+
 def check_what_draws():
     """Attention draws where it drops out alone, so that it may run again."""
     def count(*dropout):

@@ -1,9 +1,10 @@
 """The Python plan on PyTorch's own test database (op_db): each operator in three chained blocks, reading activations or
 parameters, writing in place, in several dtypes and under autocast. Gradients are bit for bit those without the plan.
 
-    python check_operators.py [--all] [--jobs N] [--at-least N] [OPERATOR...]
+    python check_operators.py [--all | --compiled] [--jobs N] [--at-least N] [OPERATOR...]
 
---all: every sample in every mode; else what every change is tried with.
+--all: every sample in every mode; else what every change is tried with. --compiled: those in float32 that read activations;
+gradients are near those of torch.compile alone, which repeats nothing.
 """
 import argparse
 import os
@@ -21,7 +22,6 @@ from write_operators import (UNDEFINED, check_repeats_itself, first_line, full_n
                              samples_of, spread, wanted)
 
 PLANS = ["recompute recompute", "host host", "recompute host", "host recompute"]
-mp = plans.load()
 
 
 def values(model, dtype):
@@ -33,46 +33,79 @@ def same(a, b):
     return a[0] == b[0] and equal(a[1], b[1])
 
 
-def follows(operator, sample, mode, dtype, differentiable):
-    """NotMade with the reason where there is no such model."""
+def near(a, b):
+    return a[0] == b[0] and all(torch.allclose(x, y, rtol=1e-3, atol=1e-5) for x, y in zip(a[1], b[1]))
+
+
+def made(run):
     try:
-        model = chain(operator, sample, mode, differentiable)
-        plain = values(model, dtype)
-        if not same(values(model, dtype), plain):
-            raise NotMade("differs by itself")
+        return run()
     except NotMade:
         raise
     except Exception as error:
-        raise NotMade("eager: " + first_line(error)) from error
+        raise NotMade("without a plan: " + first_line(error)) from error
+
+
+def compiled_alone(model, dtype):
+    torch._dynamo.reset()
+    for block in model.layers:
+        block.compile()
+    try:
+        return values(model, dtype)
+    finally:
+        for block in model.layers:
+            block._compiled_call_impl = None
+
+
+def follows_compiled(mp, operator, sample, mode, dtype, differentiable):
+    model = made(lambda: chain(operator, sample, mode, differentiable))
+    with plans.without_kernels():
+        plain = made(lambda: compiled_alone(model, dtype))
+        torch._dynamo.reset()
+        with applied(mp, model, data(BLOCKS, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 64})):
+            for _ in range(2):
+                assert near(values(model, dtype), plain), "gradients differ"
+
+
+def follows(mp, operator, sample, mode, dtype, differentiable):
+    """NotMade with the reason where there is no such model."""
+    model = made(lambda: chain(operator, sample, mode, differentiable))
+    plain = made(lambda: values(model, dtype))
+    if not same(values(model, dtype), plain):
+        raise NotMade("differs by itself")
     for others in PLANS:
         with applied(mp, model, data(BLOCKS, others)):
             assert same(values(model, dtype), plain), f"{others}: gradients differ"
 
 
-def check(op, every, told):
+def check(op, every, compiled, told):
+    mp = plans.load(words=plans.COMPILED if compiled else plans.EAGER)
     for dtype, mode, most in wanted(op, every):
+        if compiled and (dtype, mode) != ("float32", "value"):
+            continue
         samples, differentiable = samples_of(op, dtype, every)
         operator = op.inplace_variant if mode.startswith("inplace") else op.op
-        made = 0
+        tried = 0
         for number in spread(len(samples), most or len(samples)):
-            if most and made == most:
+            if most and tried == most:
                 break
             name = f"{full_name(op)} {dtype} {mode} #{number}"
             try:
                 check_repeats_itself(op, samples[number])
-                follows(operator, samples[number], mode, dtype, differentiable)
-                made += 1
+                (follows_compiled if compiled else follows)(mp, operator, samples[number], mode, dtype, differentiable)
+                tried += 1
                 told("ok " + name)
             except NotMade as why:
                 told(f"not made {name}: {why}")
             except Exception as error:
-                made += 1
+                tried += 1
                 told(f"FAILED {name}: {type(error).__name__}: {first_line(error)}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--at-least", type=int, default=0)
     parser.add_argument("operators", nargs="*")
@@ -85,7 +118,7 @@ def main():
 
     def part(number):
         for op in every[number::options.jobs]:
-            check(op, options.all, lambda line: os.write(write, (line + "\n").encode()))
+            check(op, options.all, options.compiled, lambda line: os.write(write, (line + "\n").encode()))
 
     teller = os.fork()
     if not teller:

@@ -26,7 +26,10 @@ def partitions(graphs: dict[float, Any], inputs: Any, outputs: int) -> dict[floa
     whole = backward_flops = 0
     for budget, (forward, backward) in graphs.items():
         sizes: tuple[dict[int, int], dict[int, int]] = {}, {}
-        for node in forward.graph.find_nodes(op="output")[0].args[0][outputs:]:
+        saved = forward.graph.find_nodes(op="output")[0].args[0][outputs:]
+        if any(isinstance(node.meta.get("val"), (list, tuple)) for node in saved):
+            continue  # no code can be made of it
+        for node in saved:
             number = int(node.name.split("_")[1]) - 1 if node.op == "placeholder" else len(inputs)
             t, given = node.meta.get("val"), inputs[number] if number < len(inputs) else None
             if isinstance(t, Tensor) and not isinstance(given, nn.Parameter):
