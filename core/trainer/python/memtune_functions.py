@@ -48,14 +48,13 @@ class Plan(memtune_plan.Plan):
         olds = {number: old for number, t in written.items() if (old := self.find(t)) is not None}
         for old in olds.values():
             old.overwrite()
-        known, self.saved = {storage_of(t) for t in inputs} - written.keys(), []
-        shapes = [t.size() for t in written.values()]
+        known, shapes = {storage_of(t) for t in inputs} - written.keys(), [t.size() for t in written.values()]
+        self.saved = []
         try:
             result = func(*args, **kwargs)
         finally:
             saved, self.saved = self.saved, None
-        if state is not None and torch.equal(state, get_state()):
-            state = None  # it drew nothing
+        state = None if state is None or torch.equal(state, get_state()) else state  # of what has drawn numbers
         made: dict[int, tuple[str, int, Tensor]] = {}
         found = {"result": tensors_in(result), "written": written.values(), "saved": [t for _, t in saved]}
         for what, tensors in found.items():
