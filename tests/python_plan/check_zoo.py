@@ -1,5 +1,5 @@
-"""The Python plan on the zoo's models, of transformers, timm, torchvision and torchaudio: gradients bit for bit those of
-the model without it, whatever the plan does with what its blocks save. Compiled, they are bit for bit those of the
+"""The Python plan on the zoo's models, of transformers, timm and torchvision: gradients bit for bit those of the model
+without it, whatever the plan does with what its blocks save. Compiled, they are bit for bit those of the
 same compiled blocks without moving, and near those of torch.compile alone.
 
     python check_zoo.py [--compiled] [--at-least N] [MODEL...]
@@ -39,8 +39,6 @@ def loss_of(kind, inputs):
         out = model(*given.values())
         if kind == "returned":
             return out
-        if kind == "mse":
-            return F.mse_loss(out, inputs["target"])
         if kind == "next_token":
             ids = given.get("input_ids", next(iter(given.values())))
             return F.cross_entropy(out[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
