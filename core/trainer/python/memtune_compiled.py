@@ -4,13 +4,9 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations_with_replacement
 from typing import Any
-from unittest import mock
 
 import torch
-import torch._functorch.config as functorch
 from torch import Tensor, nn
-from torch._inductor import compile_fx
-from torch.utils.checkpoint import CheckpointPolicy
 
 import memtune_plan
 from memtune_partitions import Partition, draws, partitions
@@ -22,6 +18,12 @@ class Plan(memtune_plan.Plan):
 
     def compile(self, second: bool, graph: Any, inputs: Any) -> Any:
         """Two backends: inductor, whose partitioner gets one of the two budgets that are chosen for the graph."""
+        from unittest import mock
+
+        import torch._functorch.config as functorch
+        from torch._inductor import compile_fx
+        from torch.utils.checkpoint import CheckpointPolicy
+
         def partition(*args: Any, **options: Any) -> Any:
             def under(budget: float) -> Any:
                 with functorch.patch(activation_memory_budget=budget):

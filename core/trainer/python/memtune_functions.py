@@ -54,7 +54,8 @@ class Plan(memtune_plan.Plan):
             result = func(*args, **kwargs)
         finally:
             saved, self.saved = self.saved, None
-        state = None if state is None or torch.equal(state, get_state()) else state  # of what has drawn numbers
+        if state is not None and torch.equal(state, get_state()):
+            state = None  # it drew nothing
         made: dict[int, tuple[str, int, Tensor]] = {}
         found = {"result": tensors_in(result), "written": written.values(), "saved": [t for _, t in saved]}
         for what, tensors in found.items():

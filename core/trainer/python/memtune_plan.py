@@ -34,22 +34,13 @@ from typing import Any, Callable
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
-from unittest import mock
 # [end]
 
 import torch
-# [compiled]
-import torch._functorch.config as functorch
-# [end]
 from torch import Tensor, nn
-# [compiled]
-from torch._inductor import compile_fx
-# [end]
 from torch.autograd.graph import saved_tensors_hooks
 # [eager]
 from torch.overrides import TorchFunctionMode
-# [compiled]
-from torch.utils.checkpoint import CheckpointPolicy
 # [end]
 
 # --- data: written by memtune export ----------------------------------------------------------------------------------
