@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import plans
-from plans import Decoder, applied, data, equal, step
+from plans import Decoder, applied, compiled_alone, data, equal, near, step
 
 mp = plans.load(words=plans.COMPILED)
 
@@ -18,8 +18,8 @@ def compiled(model, left, hidden, steps=3, moving=True):
     plan = data(4, "keep keep", compile={"left_bytes": left, "hidden_bytes": hidden})
     with applied(mp, model, plan) as run:
         results = []
-        if not moving:  # whatever is chosen
-            run.placed = lambda t: mp.Value(run, "keep", t)
+        if not moving:
+            plans.stay(mp, run)
         for _ in range(steps):
             before = run.streams.moved_bytes
             results.append(step(model, lambda m: m(plans.tokens())))
@@ -61,18 +61,8 @@ def check_dropout():
     model = Decoder(p=0.5, n=4)
 
     def alone(budget):
-        torch._dynamo.reset()
-        for block in model.layers:
-            block.compile()
-        try:
-            with torch._functorch.config.patch(activation_memory_budget=budget, enable_autograd_cache=False):
-                return step(model, lambda m: m(plans.tokens()))
-        finally:
-            for block in model.layers:
-                block._compiled_call_impl = None
-
-    def near(a, b):
-        return all(torch.allclose(x, y, rtol=1e-3, atol=1e-5) for x, y in zip(a, b))
+        with compiled_alone(model.layers, budget):
+            return step(model, lambda m: m(plans.tokens()))
 
     plain, budget = alone(1.0), alone(0.1)
     assert near(budget[:1], plain[:1]) and not near(budget, plain)

@@ -7,18 +7,21 @@ parameters, writing in place, in several dtypes and under autocast. Gradients ar
 gradients are near those of torch.compile alone, which repeats nothing.
 """
 import argparse
+import multiprocessing
 import os
 import sys
 import warnings
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 
 import torch
 
 import plans
-from plans import applied, data, equal
+from plans import applied, compiled_alone, data, equal, near
 
 sys.path.insert(0, os.path.join(plans.ROOT, "tests", "operators"))
 from operator_case import BLOCKS, NotMade, answer, chain  # noqa: E402
-from write_operators import (UNDEFINED, check_repeats_itself, first_line, full_name, in_processes, operators,  # noqa: E402
+from write_operators import (UNDEFINED, check_repeats_itself, first_line, full_name, operators,  # noqa: E402
                              samples_of, spread, wanted)
 
 PLANS = ["recompute recompute", "host host", "recompute host", "host recompute"]
@@ -33,10 +36,6 @@ def same(a, b):
     return a[0] == b[0] and equal(a[1], b[1])
 
 
-def near(a, b):
-    return a[0] == b[0] and all(torch.allclose(x, y, rtol=1e-3, atol=1e-5) for x, y in zip(a[1], b[1]))
-
-
 def made(run):
     try:
         return run()
@@ -46,25 +45,16 @@ def made(run):
         raise NotMade("without a plan: " + first_line(error)) from error
 
 
-def compiled_alone(model, dtype):
-    torch._dynamo.reset()
-    for block in model.layers:
-        block.compile()
-    try:
-        return values(model, dtype)
-    finally:
-        for block in model.layers:
-            block._compiled_call_impl = None
-
-
 def follows_compiled(mp, operator, sample, mode, dtype, differentiable):
     model = made(lambda: chain(operator, sample, mode, differentiable))
     with plans.without_kernels():
-        plain = made(lambda: compiled_alone(model, dtype))
+        with compiled_alone(model.layers):
+            names, plain = made(lambda: values(model, dtype))
         torch._dynamo.reset()
         with applied(mp, model, data(BLOCKS, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 64})):
             for _ in range(2):
-                assert near(values(model, dtype), plain), "gradients differ"
+                found = values(model, dtype)
+                assert found[0] == names and near(found[1], plain), "gradients differ"
 
 
 def follows(mp, operator, sample, mode, dtype, differentiable):
@@ -78,8 +68,10 @@ def follows(mp, operator, sample, mode, dtype, differentiable):
             assert same(values(model, dtype), plain), f"{others}: gradients differ"
 
 
-def check(op, every, compiled, told):
-    mp = plans.load(words=plans.COMPILED if compiled else plans.EAGER)
+def check(op, every, compiled):
+    """What became of each case, a line each."""
+    torch.set_num_threads(1)
+    mp, lines = plans.load(words=plans.COMPILED if compiled else plans.EAGER), []
     for dtype, mode, most in wanted(op, every):
         if compiled and (dtype, mode) != ("float32", "value"):
             continue
@@ -93,47 +85,36 @@ def check(op, every, compiled, told):
             try:
                 check_repeats_itself(op, samples[number])
                 (follows_compiled if compiled else follows)(mp, operator, samples[number], mode, dtype, differentiable)
-                tried += 1
-                told("ok " + name)
+                lines.append("ok " + name)
             except NotMade as why:
-                told(f"not made {name}: {why}")
+                lines.append(f"not made {name}: {why}")
+                continue
             except Exception as error:
-                tried += 1
-                told(f"FAILED {name}: {type(error).__name__}: {first_line(error)}")
+                lines.append(f"FAILED {name}: {type(error).__name__}: {first_line(error)}")
+            tried += 1
+    return lines
 
 
-def main():
+def check_number(number):
+    return check(CHOSEN[number], OPTIONS.all, OPTIONS.compiled)
+
+
+if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--at-least", type=int, default=0)
     parser.add_argument("operators", nargs="*")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
+    OPTIONS = parser.parse_args()
     warnings.filterwarnings("ignore")
-    every = [op for op in operators() if op.name not in UNDEFINED
-             and (not options.operators or full_name(op) in options.operators)]
-    read, write = os.pipe()
-
-    def part(number):
-        for op in every[number::options.jobs]:
-            check(op, options.all, options.compiled, lambda line: os.write(write, (line + "\n").encode()))
-
-    teller = os.fork()
-    if not teller:
-        os.close(write)
-        counts = {"ok": 0, "not": 0, "FAILED": 0}
-        for line in os.fdopen(read):
+    CHOSEN = [op for op in operators() if op.name not in UNDEFINED
+              and (not OPTIONS.operators or full_name(op) in OPTIONS.operators)]
+    counts = Counter()
+    with ProcessPoolExecutor(OPTIONS.jobs, multiprocessing.get_context("fork")) as pool:  # the database loads for 10 s
+        for line in (line for lines in pool.map(check_number, range(len(CHOSEN))) for line in lines):
             counts[line.split()[0]] += 1
             if line.startswith("FAILED"):
-                print(line, end="", flush=True)
-        print(f"{counts['ok']} cases followed, {counts['not']} not made, {counts['FAILED']} failed")
-        os._exit(counts["FAILED"] > 0 or counts["ok"] < options.at_least)
-    in_processes(range(options.jobs), options.jobs, part)
-    os.close(write)
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(teller, 0)[1]))
-
-
-if __name__ == "__main__":
-    main()
+                print(line, flush=True)
+    print(f"{counts['ok']} cases followed, {counts['not']} not made, {counts['FAILED']} failed")
+    sys.exit(bool(counts["FAILED"]) or counts["ok"] < OPTIONS.at_least)
