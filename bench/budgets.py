@@ -1,15 +1,15 @@
-"""The planner under budgets beside every fixed strategy, model by model: `memtune sweep --budget` after a sweep of the
-strategies (and, of the decoder, of the plans written by hand) into the same folder, so that all are of one run.
+"""memtune's plans under budgets beside every fixed strategy, model by model.
 
     python bench/budgets.py FOLDER                                # all models, five budgets each
     python bench/budgets.py FOLDER bench --budgets 14.7 13.2
-    python bench/budgets.py FOLDER resnet101 --rivals             # only strategies that the sweeps try by themselves
+    python bench/budgets.py FOLDER bench --plans                  # the plans of plans/ too
     python bench/budgets.py FOLDER --device cpu                   # tiny ones, to see that it runs
-    python bench/budgets.py FOLDER bench --table                  # of what lies there
+    python bench/budgets.py FOLDER bench --table                  # prints the table of an earlier run
 
-FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those that the sweep made before it
-ran the plan; the seconds are those of a sweep from its start to its end: with --rivals the first one's are all that a
-person waits for.
+The strategies that `memtune sweep` runs without a budget (profiles/sweeps/default.json) run first, then one
+`memtune sweep --budget` for each budget, all in one call and into one folder. So the best fixed strategy of a row is the
+best of all of them. FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those made before
+the plan ran. The last column is the time of the budget's sweep; `none` was measured before.
 """
 
 import argparse
@@ -24,8 +24,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 HERE = Path(__file__).resolve().parent
 GIB = 1 << 30
-STRATEGIES = ("none", "checkpoint:cheap", "checkpoint:op", "checkpoint:every=2", "checkpoint:full",
-              "checkpoint:full,inputs=host", "offload:stream")
+STRATEGIES = tuple(json.loads((HERE.parent / "profiles" / "sweeps" / "default.json").read_text())["strategies"])
 COLUMNS = ("budget GiB", "plan", "ms", "× none", "peak GiB", "step predicted", "peak predicted", "best fixed that fits",
            "ms", "plan is faster by", "s")
 TINY_BUDGETS = (0.0053, 0.0047, 0.0042)
@@ -102,11 +101,10 @@ def measure(name: str, folder: Path, options):
     case = CASES[name]
     folder.mkdir(parents=True, exist_ok=True)
     model = export(case, folder, options) + ([] if options.device == "cpu" else case.flags.split())
-    if not options.rivals:
-        fixed = [part for strategy in STRATEGIES for part in ("--strategy", strategy)]
-        if case.plans and options.device != "cpu":
-            fixed += [part for plan in sorted((HERE / "plans").glob("*.json")) for part in ("--plan", str(plan))]
-        sweep(folder, "fixed", model + fixed, options)
+    fixed = [part for strategy in STRATEGIES for part in ("--strategy", strategy)]
+    if options.plans and case.plans and options.device != "cpu":
+        fixed += [part for plan in sorted((HERE / "plans").glob("*.json")) for part in ("--plan", str(plan))]
+    sweep(folder, "fixed", model + fixed, options)
     for i, gib in enumerate(TINY_BUDGETS if options.device == "cpu" else options.budgets or case.budgets):
         sweep(folder, f"budget-{i}", model + ["--budget", f"{int(gib * GIB)}B"], options)
 
@@ -171,7 +169,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--budgets", type=float, nargs="+", metavar="GIB", help="default: each model's own")
-    parser.add_argument("--rivals", action="store_true", help="no sweep of all strategies first")
+    parser.add_argument("--plans", action="store_true", help="the decoder's plans of plans/ as well")
     parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
     for name in options.names or ([*TINY] if options.device == "cpu" else CASES):
