@@ -245,7 +245,8 @@ def parse_arguments():
     p.add_argument("--under", default="offload:stream", help="a strategy under which the first way is tried too")
     p.add_argument("--saves", type=int, default=10, help="of each of memtune's ways")
     p.add_argument("--peers", nargs="+", metavar="WAY", help="ways of training_state_peers.py",
-                   default=["torch.save", "sync-8-threads", "async", "async-staged", "async-process"])
+                   default=["torch.save", "sync-8-threads", "async", "async-staged", "async-new-stager",
+                                              "async-process"])
     p.add_argument("--peer-saves", type=int, default=2)
     p.add_argument("--verify", action="store_true", help="read the peers' saves back and compare them")
     p.add_argument("--limit", type=float, default=360, help="seconds")

@@ -75,14 +75,16 @@ def writer(folder):
 
 
 class Staged:
-    """async_save through one stager with pinned, shared memory, in a thread or in a process of its own."""
+    """async_save through a stager with pinned, shared memory, in a thread or in a process of its own. One stager for all
+    saves, or a new one each: torch 2.11's raises KeyError when it stages a second time."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, keep: bool):
         self.kind = kind
+        self.keep = keep
         self.stager = None
 
     def __call__(self, state, folder):
-        if self.stager is None:
+        if self.stager is None or not self.keep:
             on_cuda = torch.cuda.is_available()
             self.stager = DefaultStager(StagingOptions(use_pinned_memory=on_cuda, use_shared_memory=True,
                                                        use_async_staging=on_cuda, use_non_blocking_copy=on_cuda))
@@ -95,8 +97,9 @@ WAYS = {
     "sync": lambda state, folder: dcp.save(state, checkpoint_id=folder) and None,
     "sync-8-threads": lambda state, folder: dcp.save(state, storage_writer=writer(folder)) and None,
     "async": lambda state, folder: dcp.async_save(state, checkpoint_id=folder),
-    "async-staged": Staged(AsyncCheckpointerType.THREAD),
-    "async-process": Staged(AsyncCheckpointerType.PROCESS),
+    "async-staged": Staged(AsyncCheckpointerType.THREAD, keep=True),
+    "async-new-stager": Staged(AsyncCheckpointerType.THREAD, keep=False),
+    "async-process": Staged(AsyncCheckpointerType.PROCESS, keep=False),
 }
 
 
