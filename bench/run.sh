@@ -13,6 +13,7 @@
 #   context   logits whole, in chunks, or never             Llama 3.2 1B, B1 T32768         FOLDER/context
 #   commands  training scripts beside their own clocks      commands/*.py, 0.9 B            FOLDER/commands
 #   ranks     two GPUs under FSDP2, likewise                commands/fsdp2.py               FOLDER/commands
+#   readme    what README quotes of one GPU, in one call    the first decoder               FOLDER/bench
 #   all       memtune, peers and disk
 #
 # A part writes JSON into its folder and prints the table of all that lies there. MEMTUNE names the tool (default:
@@ -64,6 +65,17 @@ peers_part() {
   eager peers --strategy none full every2 op op-matmul compile compile-0.5 compile-0.1
   eager trainers --gradients --strategy "${trainers[@]}"
   table
+}
+
+# One sweep as README shows it, plans and every fixed strategy at eight budgets, and the others' engines.
+readme_part() {
+  decoder
+  (cd "$folder" && "$memtune" sweep --model model.pt --inputs inputs.safetensors --loss next_token --budget 14.7GiB \
+    --out run-sweep --json sweep.json >sweep.txt) || :
+  "$python" "$here/budgets.py" "$out" bench --memtune "$memtune" --device "$device" --warmup 3 --steps "${STEPS:-6}" \
+    --budgets 30 24.8 21.5 20.5 17.4 14.7 13.2 12.25
+  STEPS=${STEPS:-6} eager peers --strategy none full every2 op op-matmul torchtune+full trl+full axolotl-sac axolotl-hidden \
+    swift+full compile compile-0.5 compile-0.1
 }
 
 disk_part() {
@@ -139,11 +151,11 @@ command_sweep() {  # NAME FLAGS... -- COMMAND...
 }
 
 case $part in
-  memtune | peers | disk | long | qlora | context | commands | ranks) "${part}_part" ;;
+  memtune | peers | readme | disk | long | qlora | context | commands | ranks) "${part}_part" ;;
   second) other_part vit vit 128 224 cross_entropy ;;
   experts) other_part moe moe 4 4096 next_token ;;
   scaling) MEMTUNE=$memtune "$python" "$here/scaling.py" "$out/scaling" | tee "$out/scaling.md" ;;
   states) MEMTUNE=$memtune "$python" "$here/training_state.py" "$out/states" --device "$device" ;;
   all) for part in memtune peers disk; do "$0" "$part" "$out"; done ;;
-  *) echo "bench/run.sh: no part '$part': memtune, peers, disk, long, second, experts, scaling, states, qlora, context, commands, ranks or all" >&2; exit 2 ;;
+  *) echo "bench/run.sh: no part '$part': memtune, peers, readme, disk, long, second, experts, scaling, states, qlora, context, commands, ranks or all" >&2; exit 2 ;;
 esac

@@ -1,0 +1,176 @@
+"""The figures of README.md and results/h100.md, from the answers kept in results/raw.
+
+    python bench/figures.py            # prints each block
+    python bench/figures.py --write    # puts them into the documents
+    python bench/figures.py --check    # exit code 1 where a document has another block, or none has it (a test)
+
+A block stands between <!-- NAME --> and <!-- /NAME -->. Times are medians of the kept samples, by one function for both
+sides: of an even number the mean of the middle two.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+from typing import Callable, Dict, List
+
+HERE = Path(__file__).resolve().parent
+RAW = HERE / "results" / "raw"
+DOCUMENTS = (HERE.parent / "README.md", HERE / "results" / "h100.md")
+GIB = 1 << 30
+ENGINES = {"axolotl-sac": "axolotl, attention offloaded", "axolotl-hidden": "axolotl, block inputs offloaded",
+           "torchtune+full": "torchtune, block inputs offloaded", "trl+full": "TRL, block inputs offloaded",
+           "swift+full": "ms-swift, block inputs offloaded", "none": "no checkpointing",
+           "full": "`torch.utils.checkpoint`, every block", "every2": "the same, every second block",
+           "op": "selective checkpointing (torchtitan's policy)", "op-matmul": "selective checkpointing, every matmul kept",
+           "compile": "`torch.compile`", "compile-0.5": "`torch.compile`, activation budget 0.5",
+           "compile-0.1": "`torch.compile`, activation budget 0.1"}
+
+
+def ms(trial: dict) -> float:
+    """Checks the figure that the tool wrote, too."""
+    median = statistics.median(trial["step_ms"]["samples"])
+    if abs(median - trial["step_ms"]["median"]) > 1e-3 * median:
+        raise SystemExit(f"{trial['strategy']}: the answer says {trial['step_ms']['median']} ms, its samples {median}")
+    return median
+
+
+def peak(trial: dict) -> float:
+    return trial["peak_bytes"]["allocated"] / GIB
+
+
+def trials(path: Path) -> List[dict]:
+    text = path.read_text()
+    found = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)["trials"]
+    return [trial for trial in found if trial["outcome"] == "ok"]
+
+
+def table(rows: List[List[str]]) -> str:
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def transcript(folder: Path) -> str:
+    """The command, which the report names last, the table, and what is recommended."""
+    parts = (folder / "sweep.txt").read_text().rstrip().split("\n\n")
+    command = parts[-1][parts[-1].index("$ "):].replace("\n ", " \\\n    ")
+    shown = [parts[0], parts[1]] + [part for part in parts if part.startswith(" Recommended")]
+    lines = (command + "\n" + "\n\n".join(shown)).splitlines()
+    return "\n".join(("    " + line).rstrip() for line in lines)
+
+
+def budgets(folder: Path) -> str:
+    """The fastest plan that fits each budget beside the fastest of all fixed strategies of the same call."""
+    answers = [json.loads(path.read_text()) for path in sorted(folder.glob("budget-*.json"))]
+    fixed = trials(folder / "fixed.json")
+    rows = [["budget, GiB", "memtune's plan, ms", "fastest fixed strategy, ms", "which"]]
+    for answer in sorted(answers, key=lambda answer: -answer["budget_bytes"]):
+        plans = [trial for trial in answer["trials"] if trial["outcome"] == "ok" and trial["strategy"].startswith("plan:")]
+        ours, best = (min((trial for trial in some if trial["peak_bytes"]["allocated"] <= answer["budget_bytes"]), key=ms,
+                          default=None) for some in (plans, fixed))
+        cells = [f"{answer['budget_bytes'] / GIB:.4g}", f"{ms(ours):.1f}" if ours else "none fits"]
+        rows.append(cells + ([f"{ms(best):.1f}", f"`{best['strategy']}`"] if best else ["none fits", ""]))
+    return table(rows)
+
+
+def peers(folder: Path) -> str:
+    """Every row of the others' engines in that call."""
+    rows = [["PyTorch and the trainers' engines", "ms", "peak allocated, GiB"]]
+    for trial in sorted(trials(folder / "peers.jsonl"), key=lambda trial: -peak(trial)):
+        rows.append([ENGINES[trial["strategy"]], f"{ms(trial):.1f}", f"{peak(trial):.2f}"])
+    return table(rows)
+
+
+def saves(folder: Path) -> str:
+    """Every way of saving, ours and theirs; the first save apart, which is cold."""
+    records = [json.loads(line) for line in (folder / "training-state.jsonl").read_text().splitlines()]
+    ways: Dict[str, dict] = {}
+    for record in records:
+        if record["kind"] == "memtune" and record.get("blocked_ms") and record["strategy"] == "none":
+            name = f"memtune `--save {record['way']}`"
+            ways[name] = {"blocked": record["blocked_ms"], "durable": record["durable_ms"], "errors": record["errors"]}
+        elif record["kind"] == "peer":
+            way = ways.setdefault(f"torch, {record['way']}", {"blocked": [], "durable": [], "errors": []})
+            if "error" in record:
+                way["errors"].append(f"save {record['save']}: {record['error']}")
+            elif "blocked_ms" in record:
+                way["blocked"].append(record["blocked_ms"])
+                way["durable"].append(record["durable_ms"])
+    rows = [["saved by", "saves", "blocks training, ms: first", "median of the others", "durable, s: median", "failures"]]
+    for name, way in ways.items():
+        later = way["blocked"][1:]
+        rows.append([name, str(len(way["blocked"])), f"{way['blocked'][0]:.1f}" if way["blocked"] else "–",
+                     f"{statistics.median(later):.1f}" if later else "–",
+                     f"{statistics.median(way['durable']) / 1e3:.1f}" if way["durable"] else "–",
+                     "; ".join(error.split("\n")[0][:60] for error in way["errors"][:1]) or "none"])
+    return table(rows)
+
+
+def fixed(folder: Path) -> str:
+    """Every fixed strategy of the call, from the largest peak to the smallest."""
+    found = trials(folder / "fixed.json")
+    none = ms(next(trial for trial in found if trial["strategy"] == "none"))
+    rows = [["strategy", "ms", "× none", "peak allocated, GiB"]]
+    for trial in sorted(found, key=lambda trial: -peak(trial)):
+        rows.append([f"`{trial['strategy']}`", f"{ms(trial):.1f}", f"{ms(trial) / none:.2f}", f"{peak(trial):.2f}"])
+    return table(rows)
+
+
+def predicted(folder: Path) -> str:
+    """What the planner predicted of each plan before it ran."""
+    rows = [["plan", "ms", "step predicted", "peak allocated, GiB", "peak predicted"]]
+    for path in sorted(folder.glob("budget-*.json")):
+        for trial in trials(path):
+            if trial["strategy"].startswith("plan:") and trial.get("predicted"):
+                error = trial["predicted"]
+                rows.append([f"`{trial['strategy']}`", f"{ms(trial):.1f}", f"{100 * error['step_error']:+.1f} %",
+                             f"{peak(trial):.2f}", f"{100 * error['peak_error']:+.2f} %"])
+    return table(rows)
+
+
+def beside(folder: Path) -> str:
+    """PyTorch's own of about the transcript's budget, in a sentence."""
+    found = {trial["strategy"]: trial for trial in trials(folder / "peers.jsonl")}
+    full, compiled = found["full"], found["compile-0.1"]
+    return (f"There PyTorch's checkpointing of every block takes {ms(full):.1f} ms at {peak(full):.2f} GiB. `torch.compile` "
+            f"fuses kernels, too:\n{ms(compiled):.1f} ms at {peak(compiled):.2f} GiB with an activation budget of 0.1.")
+
+
+BLOCKS: Dict[str, Callable[[Path], str]] = {"transcript": transcript, "budgets": budgets, "beside": beside, "peers": peers,
+                                            "fixed": fixed, "predicted": predicted, "saves": saves}
+
+
+def pattern(name: str) -> re.Pattern:
+    return re.compile(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- /{name} -->)", re.DOTALL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--raw", type=Path, default=RAW / "h100", help="folder of the answers")
+    options = parser.parse_args()
+    texts = {path: path.read_text() for path in DOCUMENTS}
+    wrong = []
+    for name, make in BLOCKS.items():
+        block = make(options.raw)
+        found = [there for text in texts.values() for there in pattern(name).findall(text)]
+        if options.write:
+            texts = {path: pattern(name).sub(lambda _: block, text) for path, text in texts.items()}
+        if not (options.write or options.check):
+            print(f"<!-- {name} -->\n{block}\n<!-- /{name} -->\n")
+        if not found or not options.write and any(there != block for there in found):
+            wrong.append(name)
+    if options.write:
+        for path, text in texts.items():
+            path.write_text(text)
+    if wrong and (options.write or options.check):
+        print(f"not in the documents as {options.raw} has it: {', '.join(wrong)}; --write puts it in", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
