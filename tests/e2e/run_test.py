@@ -2,7 +2,7 @@
 
     python3 run_test.py MEMTUNE [unittest arguments]
 
-MEMTUNE_KILLS: how often the run is killed (default 12). Needs the standard library alone.
+MEMTUNE_KILLS: how often the run is killed (default 8). Needs the standard library alone.
 """
 
 import json
@@ -52,23 +52,60 @@ class RunTest(unittest.TestCase):
 
 
 class Killed(RunTest):
+    """Killed by time: three of four kills fall between saves, behind new states of their run and before its end."""
+
+    SAVE_EVERY, MODES = 3, ("sync", "async", "overlapped")
+
+    def newest(self):
+        try:
+            return (self.folder / "parts/states/latest").read_text()
+        except FileNotFoundError:
+            return ""
+
+    def await_new_state(self, process):
+        """Until a state is durable that was not there; the time, or None when the run ended first."""
+        before = self.newest()
+        while self.newest() == before:
+            if process.poll() is not None:
+                return None
+            time.sleep(0.001)
+        return time.monotonic()
+
+    def kill_between_saves(self, process, draw):
+        """Behind the second new state, within two intervals of saves; seconds to the first state, None without a kill."""
+        start = time.monotonic()
+        first = self.await_new_state(process)
+        second = first and self.await_new_state(process)
+        if second:
+            time.sleep(draw.uniform(0, 2 * (second - first)))
+        process.kill()
+        process.communicate()
+        return first - start if second and process.returncode == -signal.SIGKILL else None
+
     def test_goes_on_with_the_same_bits_and_leaves_nothing(self):
-        whole = self.losses("--out", "whole")
-        self.assertEqual(len(whole), STEPS)
-        self.assertEqual(len(set(whole)), STEPS)
-        draw, kills = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))), int(os.environ.get("MEMTUNE_KILLS", "12"))
-        parts = ("--out", "parts", "--save-every", "3", "--keep-last", "3", "--resume",
+        draw, kills = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))), int(os.environ.get("MEMTUNE_KILLS", "8"))
+        steps = kills * 4 * self.SAVE_EVERY  # no more than four saves until a kill
+        whole = self.losses("--out", "whole", steps=steps)
+        self.assertEqual(len(whole), steps)
+        self.assertEqual(len(set(whole)), steps)
+        parts = ("--out", "parts", "--save-every", str(self.SAVE_EVERY), "--keep-last", "3", "--resume",
                  "--strategy", "checkpoint:full")
-        for _ in range(kills):
-            process = self.start(*parts, "--save", draw.choice(["sync", "async", "overlapped"]))
-            time.sleep(draw.uniform(0.05, 0.6))
+        starts = []  # seconds to the first new state, of each run that was killed between saves
+        for i in range(kills):
+            process = self.start(*parts, "--save", self.MODES[i % 3], steps=steps)
+            if i % 4 < 3:
+                starts += filter(None, [self.kill_between_saves(process, draw)])
+                continue
+            time.sleep(draw.uniform(0, max(starts, default=1)))
             process.kill()
             process.communicate()
-        self.assertEqual(self.losses(*parts), whole)
-        self.assertEqual(self.states("parts"), ["latest", "lock", "step-00000084", "step-00000087", "step-00000090"])
-        for state in self.states("parts")[2:]:
+        self.assertGreaterEqual(2 * len(starts), kills, "too few kills fell between saves")
+        self.assertEqual(self.losses(*parts, steps=steps), whole)
+        last = [f"step-{steps - behind * self.SAVE_EVERY:08}" for behind in (2, 1, 0)]
+        self.assertEqual(self.states("parts"), ["latest", "lock", *last])
+        for state in last:
             self.assertEqual(len(list((self.folder / "parts/states" / state).iterdir())), 2)
-        self.assertEqual((self.folder / "parts/states/latest").read_text(), "step-00000090\n")
+        self.assertEqual(self.newest(), f"{last[-1]}\n")
 
 
 class Kept(RunTest):
