@@ -3,7 +3,10 @@ own parser, which is then asked for the values: parsers drop what they do not kn
 the config. And what memtune reads of training, from that config and from one that says nothing, has to be what the
 trainer would do.
 
-  check_parsers.py --print memtune-print-space TRAINER...     in a Python that has the trainers
+  check_parsers.py --print memtune-print-space [--python PYTHON] TRAINER...
+
+Runs in a Python that has the trainers: this one, or that of --python, without which the exit code is 77. Fails too when a
+choice of a trainer is in no config, when nothing is exported, and when a config in own/ is of no trainer.
 """
 
 import argparse
@@ -25,6 +28,7 @@ import warnings
 from typing import get_args
 
 HERE = pathlib.Path(__file__).parent
+SKIPPED = 77
 warnings.simplefilter("ignore")
 os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true", AXOLOTL_DO_NOT_TRACK="1", DS_ACCELERATOR="cpu")
 
@@ -245,6 +249,15 @@ def without(config, profile):
     return {key: value for key, value in config.items() if key not in tops}
 
 
+def choices(profile):
+    return {choice["name"] for axis in profile["axes"] for choice in axis["choices"]}
+
+
+def tried(space):
+    """The choices that are in a config, or left out with a reason."""
+    return {name for one in space["variants"] + space["skipped"] for name in one["name"].split("+")}
+
+
 def check(trainer, own, print_space):
     """The number of settings that are not as they should be."""
     parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
@@ -252,7 +265,8 @@ def check(trainer, own, print_space):
     releases = [word for package in profile["releases"] for word in ("--release", f"{package}={installed(package)}")]
     space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer", *releases],
                                       capture_output=True, text=True, check=True).stdout)
-    wrong = []
+    wrong = [f"{name} is in no config, and not skipped" for name in sorted(choices(profile) - tried(space))]
+    wrong += [] if space["exports"] else ["nothing is exported"]
     for variant in space["variants"]:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / space["file_name"]
@@ -317,6 +331,9 @@ def check_native(trainer, own, print_space):
                                               check=True).stdout)
             ask = parse(path, None)
             pairs = [(flag, flags[flag], ask(key)) for flag, key in NATIVE[trainer].items() if flag in flags]
+            if path == own and not pairs:
+                print(f"{trainer}: {path.name}: nothing of training is read")
+                wrong += 1
             pairs += [(flag, flags.get(flag), of(ask)) for flag, of in DERIVED.get(trainer, {}).items()]
             for flag, ours, theirs in pairs:
                 if ours != theirs and not (is_number(theirs) and is_number(ours) and float(ours) == float(theirs)):
@@ -401,15 +418,32 @@ def differences(parse, profile, own, path, variant):
             yield f"{key} is {ask(key)!r} by the file and {by_arguments(key)!r} by arguments"
 
 
+def own_configs(trainer):
+    profiles = {path.stem for path in (HERE / "../../profiles/trainers").glob("*.json")}
+    owns = {path: path.stem.removesuffix("-lora") for path in sorted((HERE / "own").iterdir())}
+    if unknown := [path.name for path, name in owns.items() if name not in profiles]:
+        sys.exit(f"own configs of no trainer: {', '.join(unknown)}")
+    found = [path for path, name in owns.items() if name == trainer]
+    if trainer in NATIVE and not found:
+        sys.exit(f"{trainer} has no own config")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--print", required=True, help="memtune-print-space")
+    parser.add_argument("--python", help="as scripts/nightly installs one")
     parser.add_argument("trainers", nargs="+")
     options = parser.parse_args()
+    if options.python:
+        if not pathlib.Path(options.python).parent.with_name(".memtune").exists():
+            print(f"skipped: {options.python} is not there; scripts/nightly trainers installs it")
+            sys.exit(SKIPPED)
+        os.execv(options.python, [options.python, __file__, "--print", options.print, *options.trainers])
     logging.disable(logging.WARNING)
     wrong = 0
     for trainer in options.trainers:
-        owns = [path for path in sorted((HERE / "own").iterdir()) if path.stem.removesuffix("-lora") == trainer]
+        owns = own_configs(trainer)
         wrong += sum(check(trainer, own, options.print) for own in owns or [None])
         wrong += sum(check_native(trainer, own, options.print) for own in owns if trainer in NATIVE)
     sys.exit(wrong > 0)

@@ -80,7 +80,7 @@ TEST_CASE("torchtune (E10): recipes that pass over a key are named") {
   CHECK(notes("torchtune", "checkpoint:full") == "");
 }
 
-TEST_CASE("axolotl: none switches all three off; checkpointing is never reentrant") {
+TEST_CASE("axolotl: none switches all three off, and checkpointing is never reentrant") {
   CHECK(keys("axolotl", "none") ==
         "activation_offloading=false gradient_checkpointing=false gradient_checkpointing_kwargs.every_n_layers "
         "selective_checkpointing=false");
@@ -144,7 +144,7 @@ TEST_CASE("ms-swift has checkpointing on and off alone: it passes over every_n_l
     CHECK_MESSAGE(keys("ms-swift", other) == "-", other);
 }
 
-TEST_CASE("torchtitan: selective is memtune's op; only 0.2 has every n-th block, as text") {
+TEST_CASE("torchtitan: selective is memtune's op, and only 0.2 has every n-th block, as text") {
   CHECK(keys("torchtitan", "none") == "activation_checkpoint=\"none\"");
   CHECK(keys("torchtitan", "checkpoint:op") == "activation_checkpoint=\"selective\"");
   CHECK(keys("torchtitan", "checkpoint:every=2") == "-");

@@ -57,7 +57,7 @@ TEST_CASE("axolotl: packed rows, an adapter over all linear layers, a fused loss
   CHECK(native.strategy == "checkpoint:full");
 }
 
-TEST_CASE("where a flag comes from is told; a habit of the trainer's comes from no key") {
+TEST_CASE("where a flag comes from is told, and a habit of the trainer's comes from no key") {
   const NativeFlags native = of("trl", "model_name_or_path: m\nuse_peft: true\nlora_r: 8\n");
   const auto keys = [&](const std::string& name) {
     const auto found = std::ranges::find(native.flags, name, &NativeFlag::name);
@@ -81,7 +81,7 @@ TEST_CASE("TRL by itself: float32 weights under autocast, 8 rows of 1024, a loss
         std::string::npos);
 }
 
-TEST_CASE("ms-swift by itself trains an adapter over all linear layers; a list of targets is joined") {
+TEST_CASE("ms-swift by itself trains an adapter over all linear layers, and a list of targets is joined") {
   CHECK(told(of("ms-swift", "model: m\nmax_length: 512\ntorch_dtype: bfloat16\ngradient_accumulation_steps: 2\n")) ==
         "--accumulate 2 --autocast bf16 --batch 1 --dtype bf16 --lora r=8,alpha=32,dropout=0.05 --max-grad-norm 1 "
         "--model m --optimizer adamw --seq 512");

@@ -52,7 +52,7 @@ std::string keys(const trainer::Export& written) {
 
 }  // namespace
 
-TEST_CASE("keys go into their places, nested ones too; the rest stays, and the comments of an earlier export go") {
+TEST_CASE("keys go into their places, nested ones too, and the rest stays, and the comments of an earlier export go") {
   const std::string mine =
       "base_model: a/b  # of the hub\n# memory\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n"
       "  # by hand\n  use_reentrant: true\n  early_stop: false\n# the end\n";
@@ -136,7 +136,7 @@ TEST_CASE("a JSON config has no comments: what they would say is said") {
   CHECK(has(join(written.said, "\n"), "checkpoint:full in keys of transformers"));
 }
 
-TEST_CASE("TOML of torchtitan 0.2 keeps its text; a config that is a program is refused") {
+TEST_CASE("TOML of torchtitan 0.2 keeps its text, and a config that is a program is refused") {
   const std::string mine = "[job]\nname = \"x\"  # mine\n[activation_checkpoint]\nmode = \"none\"  # now\n";
   const trainer::Export written = into("torchtitan", mine, 2, "mine.toml", {{"", "0.2.2"}});
   CHECK(keys(written) ==

@@ -97,7 +97,7 @@ TEST_CASE("a function is counted within its module, writes in place by themselve
   CHECK(treated.moved_bytes == 2 * kMiB);
 }
 
-TEST_CASE("what did not run when the model was looked at is not counted; where nothing was measured all is") {
+TEST_CASE("what did not run when the model was looked at is not counted, and where nothing was measured all is") {
   Program p = program(1);
   p.facts.ops[1].output_bytes.clear();  // of a branch that was not taken
   p.op(0, "attn.q", "aten::linear", kMiB);
@@ -120,8 +120,8 @@ TEST_CASE("what a compiled model may leave on the device is what this plan leave
 }
 
 TEST_CASE(
-    "what moves while a compiled forward runs is what the link carries in most of a third of a step; else what moves "
-    "here") {
+    "what moves while a compiled forward runs is what the link carries in most of a third of a step, and else what "
+    "moves here") {
   Program p = program(2);
   p.place(6, Place::host);
   report::Report report = report::sample_report();
@@ -141,7 +141,7 @@ TEST_CASE(
   CHECK(has(compiled(), "\"hidden_bytes\": 3500000000}"));
 }
 
-TEST_CASE("the first block's input moves; what else lies outside, and the disk, is told") {
+TEST_CASE("the first block's input moves, and what else lies outside, and the disk, is told") {
   Program p = program(2);
   p.place(0, Place::host);
   CHECK(trainer::treat(p.plan, p.facts).moves_input);

@@ -77,7 +77,7 @@ TEST_CASE("what is no TOML, or cannot be changed line by line, is refused with i
   CHECK_THROWS_AS(put("[[c]]\nx = 1\n", {"c", "x"}, 2), UsageError);
 }
 
-TEST_CASE("a table in braces is read; what memtune does not read of it is refused") {
+TEST_CASE("a table in braces is read, and what memtune does not read of it is refused") {
   CHECK(read("c = {x = 'full', y = [1, 2], z = { w = true } } # d\n", {"c", "x"}) == json("full"));
   CHECK(read("c = {x = 'full', z = { w = true } }\n", {"c", "z", "w"}) == json(true));
   CHECK_THROWS_WITH_AS(read("c = {x = 1, x = 2}\n", {"c", "x"}), "x.toml: c.x is in braces that memtune does not read",

@@ -225,7 +225,7 @@ TEST_CASE(
   CHECK(trainer::export_config("axolotl", report.rows[4], report).said.empty());
 }
 
-TEST_CASE("torchtitan's config is lines of Python, those of 0.2 TOML; Megatron's are flags, DeepSpeed's JSON") {
+TEST_CASE("torchtitan's config is lines of Python, those of 0.2 TOML, Megatron's are flags, DeepSpeed's JSON") {
   const Report report = measured_report();
   const auto ends = [&](const std::string& trainer, const std::map<std::string, std::string>& releases,
                         const std::string& keys) {
