@@ -1,12 +1,12 @@
 """memtune run on a disk that is full, really: a small tmpfs for the states, and a limit on the size of files.
 
-    python3 full_disk_test.py MEMTUNE [unittest arguments]
+    python3 full_disk_test.py MEMTUNE [FullDisk] [FileLimit] [unittest arguments]
 
 The run goes on, the save that failed is told at once and at the end, nothing of it stays, older states are untouched,
 and once there is room the run goes on from them with the losses of one that was never disturbed. MEMTUNE_ROOMS: with
 how many different amounts of room left, beside those at which one file or another is the first without (default 0).
-Needs a kernel that lets people mount a tmpfs in a namespace of their own; else only the limit is tried, which it says.
-Needs the standard library alone.
+FullDisk needs a kernel that lets people mount a tmpfs in a namespace of their own; without one it is skipped, and the
+exit code is 77. Needs the standard library alone.
 """
 
 import json
@@ -61,7 +61,9 @@ class Disk:
             path.unlink()
 
 
-class FullDisk(SavedRuns):
+class FailedSaves(SavedRuns):
+    """What a run does whose saves fail."""
+
     def run_it(self, mode, folder, *more, code, **how):
         done = subprocess.run([*self.command(mode, folder, "--json", folder.with_suffix(".json")), *more],
                               capture_output=True, text=True, **how)
@@ -106,6 +108,9 @@ class FullDisk(SavedRuns):
             self.assertEqual(contents(folder / "states"), before, where)
         return failed
 
+
+@unittest.skipUnless(IN_NAMESPACE in sys.argv, "no namespace in which to mount a disk")
+class FullDisk(FailedSaves):
     def try_with(self, name: str, mode: str, amount: int, fill):
         """Which saves failed with so much left of the disk."""
         where = f"{mode}, {amount} {name} left"
@@ -124,7 +129,6 @@ class FullDisk(SavedRuns):
             self.assertEqual(outcomes[-1], [], f"{mode}: {amounts[-1]} {name} are enough")
             print(f"{mode}: {len(amounts)} amounts of {name}, {sum(map(bool, outcomes))} too small", file=sys.stderr)
 
-    @unittest.skipUnless(IN_NAMESPACE in sys.argv, "no namespace in which to mount a disk")
     def test_whatever_room_is_left(self):
         manifest, data = [pages(path.stat().st_size) for path in sorted((self.root / "whole").glob("states/step-*/*"))]
         rooms = {0, 1, data // 2, data - 1, data, data + 1, data + manifest - 1, data + manifest, data + manifest + 1}
@@ -132,11 +136,9 @@ class FullDisk(SavedRuns):
         rooms |= {i * data // count for i in range(count)}
         self.check_each("pages", [*sorted(rooms), 2 * (data + manifest)], Disk.leave_pages)
 
-    @unittest.skipUnless(IN_NAMESPACE in sys.argv, "no namespace in which to mount a disk")
     def test_whatever_files_there_may_still_be(self):
         self.check_each("inodes", [*range(6), 20], Disk.leave_inodes)
 
-    @unittest.skipUnless(IN_NAMESPACE in sys.argv, "no namespace in which to mount a disk")
     def test_saves_again_once_there_is_room(self):
         for mode in save_modes(self.MEMTUNE):
             folder, disk = self.begin("while", mode)
@@ -153,7 +155,6 @@ class FullDisk(SavedRuns):
             self.assertEqual(published(folder), [60], mode)
             self.check_only_whole_states(folder, mode)
 
-    @unittest.skipUnless(IN_NAMESPACE in sys.argv, "no namespace in which to mount a disk")
     def test_a_stopped_run_whose_last_save_fails_says_so(self):
         for mode in save_modes(self.MEMTUNE):
             folder, disk = self.begin("stopped", mode)
@@ -169,6 +170,8 @@ class FullDisk(SavedRuns):
             disk.make_room()
             self.check_goes_on(mode, folder, mode)
 
+
+class FileLimit(FailedSaves):
     def test_a_limit_on_the_size_of_files(self):
         for mode in save_modes(self.MEMTUNE):
             for limit in (128 << 10, 1 << 20, 2 << 20):
@@ -184,9 +187,9 @@ def main():
     if IN_NAMESPACE not in sys.argv:
         if subprocess.run([*NAMESPACE, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
             os.execvp("unshare", [*NAMESPACE, sys.executable, __file__, sys.argv[1], IN_NAMESPACE, *sys.argv[2:]])
-        print("no disk can be mounted here: only a limit on the size of files is tried", file=sys.stderr)
     SavedRuns.MEMTUNE = sys.argv.pop(1)
-    unittest.main(argv=[argument for argument in sys.argv if argument != IN_NAMESPACE])
+    result = unittest.main(argv=[argument for argument in sys.argv if argument != IN_NAMESPACE], exit=False).result
+    sys.exit(1 if not result.wasSuccessful() or not result.testsRun else 77 if result.skipped else 0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Ranks that a launcher started: each is a memtune of its own, rank 0 speaks and writes, and what they measure is what
 --ranks measures. One that is killed or hangs ends all; nothing stays behind.
 
-    launched_test.py MEMTUNE
+    launched_test.py MEMTUNE [CHECK...]      without a name: all
+
+Checks whose launcher or network is not here are skipped: the exit code is then 77.
 """
 import json
 import os
@@ -15,6 +17,7 @@ import time
 
 from processes import processes_of
 
+SKIPPED = 77
 STRATEGIES = "none;checkpoint:full;checkpoint:full,inputs=host"
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "SLURM_", "PMI", "OMPI_", "MPI_")
 
@@ -171,7 +174,7 @@ def check_planned(folder):
 
 def check_mpirun(folder):
     if not shutil.which("mpirun"):
-        return print("no mpirun here: its environment was set by hand alone")
+        return "no mpirun here: its environment was set by hand alone"
     run = os.path.join(folder, "mpirun")
     done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"] +
                           words("profile", run, "--json", "-"), env=environment(folder, {}), stdout=subprocess.PIPE,
@@ -231,7 +234,7 @@ def has_namespaces():
 
 def check_machines(folder):
     if not has_namespaces():
-        return print("no network namespaces here: ranks of several machines were not tried")
+        return "no network namespaces here: ranks of several machines were not tried"
     with Machines() as machines:
         run = os.path.join(folder, "machines")
         told = ends(machines.start(folder, run))
@@ -363,12 +366,23 @@ def check_interrupt(folder):
     nothing_left(folder)
 
 
+CHECKS = (check_profile, check_nodes, check_environments, check_planned, check_refusals, check_kills, check_hangs,
+          check_interrupt)
+NEED_MORE = (check_mpirun, check_machines)  # than this machine may have
+
+
 def main():
+    named = {check.__name__.removeprefix("check_"): check for check in CHECKS + NEED_MORE}
+    if unknown := set(sys.argv[2:]) - {"usual", *named}:
+        sys.exit(f"no check is called {', '.join(unknown)}: usual, {', '.join(named)}")
+    chosen = CHECKS if sys.argv[2:] == ["usual"] else [named[name] for name in sys.argv[2:] or named]
+    code = 0
     with tempfile.TemporaryDirectory() as folder:
-        for check in (check_profile, check_nodes, check_environments, check_planned, check_mpirun, check_machines, check_refusals,
-                      check_kills, check_hangs, check_interrupt):
-            if not sys.argv[2:] or check.__name__ in sys.argv[2:]:
-                check(folder)
+        for check in chosen:
+            if why_not := check(folder):
+                print(f"skipped {check.__name__}: {why_not}")
+                code = SKIPPED
+    return code
 
 
 if __name__ == "__main__":
