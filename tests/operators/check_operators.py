@@ -4,8 +4,8 @@
 
 Workers take many cases each; one that dies is begun again behind the case that it died of. A case that fails, and an
 operator that could not be made a case in some dtype and mode, must be in exceptions.txt, with its cause; an exception
-fails too when anything that it names passes, so that the list only shrinks. Fails when fewer operators ran than
---at-least. Prints counts by strategy. Needs Python's standard library only.
+fails too when anything that it names passes, or when it names nothing, so that the list only shrinks. Fails when fewer
+operators ran than --at-least. Prints counts by strategy. Needs Python's standard library only.
 """
 
 import argparse
@@ -115,18 +115,22 @@ def main() -> int:
     tried = {key(c) for c in index["cases"] + index["not_made"]}
     unexpected = sorted(set(failures).difference(*(names(pattern, failures) for pattern in exceptions)))
     unneeded = sorted(set().union(*(names(pattern, tried) for pattern in exceptions)) - set(failures))
+    empty = [pattern for pattern in exceptions if not names(pattern, index["all"])]
     for name in unexpected:
         print(f"FAILED {name}: {failures[name]}")
     for name in unneeded:
         print(f"FAILED {name}: passes, and has to leave {os.path.basename(options.exceptions)}")
+    for pattern in empty:
+        print(f"FAILED {pattern}: names nothing, and has to leave {os.path.basename(options.exceptions)}")
     right = {c["operator"] for c, a in zip(index["cases"], answers) if not any(a["verdicts"].values())}
     if len(right) < options.at_least:
         print(f"FAILED only {len(right)} operators ran and were right, not {options.at_least}")
     moved = all(sum(a[what] for a in answers) > 0 for what in ("reruns", "moved"))
     if not moved:
         print("FAILED nothing was run again, or nothing moved")
-    print(f"{len(right)} operators right, {len(failures)} exceptions, {len(answers)} cases, {time.time() - start:.0f} s")
-    return 1 if unexpected or unneeded or len(right) < options.at_least or not moved else 0
+    print(f"{len(right)} operators right, {len(failures)} exceptions, {len(answers)} cases, "
+          f"{len(index['left_out'])} samples not made, {time.time() - start:.0f} s")
+    return 1 if unexpected or unneeded or empty or len(right) < options.at_least or not moved else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python write_operators.py --out build/operators            what every change is tried with
     python write_operators.py --out build/operators-all --all  all samples in all modes and dtypes, and under autocast
 
-    OUT/index.json   cases (id, file, operator, dtype, mode), what could not be made and why, stamp
+    OUT/index.json   cases (id, file, operator, dtype, mode), what could not be made and why, with --all also single
+                     samples that could not (left_out), every "operator dtype mode" that --all tries (all), stamp
     OUT/N.pt         a model of three chained blocks; its extra file "answer" holds loss and gradients
 
 Does nothing when all is up to date. Needs torch alone.
@@ -146,7 +147,7 @@ def write_part(numbers, out: str, every: bool):
 def write_operator(number: int, out: str, every: bool):
     warnings.simplefilter("ignore")
     op = operators()[number]
-    cases, not_made = [], []
+    cases, not_made, left_out = [], [], []
     for dtype, mode, most in wanted(op, every):
         reasons = []
         if op.name in UNDEFINED:
@@ -170,10 +171,11 @@ def write_operator(number: int, out: str, every: bool):
             made += 1
             cases.append({"id": f"{full_name(op)}/{dtype}/{mode}/{i}", "file": file, "operator": full_name(op),
                           "dtype": dtype, "mode": mode})
+        left_out += [] if most or not made else [f"{full_name(op)} {dtype} {mode}: {why}" for why in reasons]
         if not made:
             why = max(set(reasons), key=reasons.count) if reasons else "has no samples"
             not_made.append({"operator": full_name(op), "dtype": dtype, "mode": mode, "why": why})
-    return cases, not_made
+    return cases, not_made, left_out
 
 
 def stamp(every: bool) -> str:
@@ -213,16 +215,19 @@ def main() -> int:
     size = 1 if options.all else 24  # all samples of one take up to 3 GiB; of the usual ones as many as share out well
     in_processes([numbers[i:i + size] for i in range(0, len(numbers), size)], options.jobs,
                  functools.partial(write_part, out=options.out, every=options.all))
-    index = {"stamp": current, "cases": [], "not_made": []}
+    index = {"stamp": current, "cases": [], "not_made": [], "left_out": [],
+             "all": [f"{full_name(op)} {dtype} {mode}" for op in operators() for dtype, mode, _ in wanted(op, True)]}
     for number in numbers:
         with open(os.path.join(options.out, f"{number}.json")) as file:
-            cases, not_made = json.load(file)
+            cases, not_made, left_out = json.load(file)
         index["cases"] += cases
         index["not_made"] += not_made
+        index["left_out"] += left_out
     with open(os.path.join(options.out, "index.json"), "w") as file:
         json.dump(index, file, indent=0)
     print(f"{len(index['cases'])} cases of {len({c['operator'] for c in index['cases']})} operators in {options.out}, "
-          f"{len(index['not_made'])} not made, {time.time() - start:.0f} s")
+          f"{len(index['not_made'])} not made, {len(index['left_out'])} samples of others not made, "
+          f"{time.time() - start:.0f} s")
     return 0
 
 
