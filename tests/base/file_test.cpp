@@ -98,7 +98,7 @@ TEST_CASE("a folder is made with what is missing on the way, and who made it is 
   CHECK_THROWS_WITH_AS(make_folders(folder.path / "file/a"), doctest::Contains("Not a directory"), IoError);
 }
 
-TEST_CASE("a file is removed, or there is none; a folder is none") {
+TEST_CASE("a file is removed, or there is none, and a folder is none") {
   const ScratchFolder folder;
   write_file(folder.path / "file", "");
   remove_file(folder.path / "file");

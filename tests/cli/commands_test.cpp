@@ -402,7 +402,8 @@ TEST_CASE("help begins with examples, and --version is one line") {
   }
 }
 
-TEST_CASE("every report says by which commands, when and on what its figures were measured; looking again is none") {
+TEST_CASE(
+    "every report says by which commands, when and on what its figures were measured, and looking again is none") {
   const Workspace place;
   const Ended sweep = place.memtune("sweep -q --model tiny --sweep quick --json -");
   const json origin = json::parse(sweep.out).at("origin");

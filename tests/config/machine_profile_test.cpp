@@ -119,7 +119,7 @@ TEST_CASE("every machine shipped says where its numbers are from, and no device 
   CHECK_FALSE(machine_of_device("CPU (4 cores)"));
 }
 
-TEST_CASE("a machine is found by name or file; an unknown one gets the known") {
+TEST_CASE("a machine is found by name or file, and an unknown name lists the known ones") {
   const test::ScratchFolder folder;
   const std::string path = (folder.path / "here.json").string();
   std::ofstream(path) << json(one());

@@ -34,7 +34,7 @@ config::Plan plan_for(const config::ProgramFacts& facts, config::Place copies) {
   return plan;
 }
 
-TEST_CASE("the copy of an input is cast again, whatever the value's own place; the matmul does not run twice") {
+TEST_CASE("the copy of an input is cast again, whatever the value's own place, and the matmul does not run twice") {
   Model model(kSource, 3);
   const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));

@@ -220,7 +220,7 @@ TEST_CASE("a block may outlive its store") {
   block = Block();
 }
 
-TEST_CASE("a store that ends waits for what is in flight; what still waits to be fails and is not touched") {
+TEST_CASE("a store that ends waits for what is in flight, and what still waits to be fails and is not touched") {
   for (const Backend backend : test::backends()) {
     const Watchdog watchdog("the end of a store");
     Stage stage(backend);

@@ -270,7 +270,7 @@ TEST_CASE("small copies of a trial that moves no values are the model's own") {
   CHECK_FALSE(of_rule(find_in(made, measurement), "copies-small"));
 }
 
-TEST_CASE("nothing is found about a trial that did nothing; had it recomputed a value there would be") {
+TEST_CASE("nothing is found about a trial that did nothing, and had it recomputed a value there would be") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);

@@ -322,7 +322,7 @@ TEST_CASE("a batch is made up as the archive describes it, and what does not fit
   CHECK(at::equal(made().tensors[0], at::cat({sample, sample.slice(0, 0, 1)})));
 }
 
-TEST_CASE("a number that forward takes is the sample's, or the one given; one that export fixed stays") {
+TEST_CASE("a number that forward takes is the sample's, or the one given, and one that export fixed stays") {
   Archive archive;
   json& inputs = archive.model["graph_module"]["signature"]["input_specs"];
   inputs.push_back({{"user_input", {{"arg", number("steps")}}}});

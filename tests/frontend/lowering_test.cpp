@@ -111,7 +111,7 @@ TEST_CASE("single numbers in arithmetic stay on the CPU, all other constants go 
 }
 
 TEST_CASE(
-    "a recorded Python number leaves the other operand its type, also one without dimensions; a tensor does not") {
+    "a recorded Python number leaves the other operand its type, also one without dimensions, but a tensor does not") {
   const auto type_of = [](const at::Tensor& x, const at::Tensor& constant) {
     return program::Interpreter(lowered(with_constant(constant, "aten::mul"))).run({x}).toTensor().scalar_type();
   };

@@ -63,7 +63,7 @@ void reject(const Thrown& thrown) try {
   rethrow_as_rejection({}, "scripted", {}, "aten::linear");
 }
 
-TEST_CASE("what the model throws is a rejection; memory that ran out and our own errors are none of its doing") {
+TEST_CASE("what the model throws is a rejection, and memory that ran out and our own errors are none of its doing") {
   CHECK_THROWS_WITH_AS(reject(std::runtime_error("out of range")), "the model rejects : out of range (aten::linear)",
                        UsageError);
   CHECK_THROWS_WITH_AS(reject(program::Raised("ValueError: no")), doctest::Contains("the model rejects"), UsageError);

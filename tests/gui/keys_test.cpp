@@ -85,7 +85,7 @@ TEST_CASE("M marks the time under the mouse, two marks measure, Escape takes the
   CHECK(screen.state.view.marks.empty());
 }
 
-TEST_CASE("Ctrl F takes the typing; Enter and Shift Enter go through the hits") {
+TEST_CASE("Ctrl F takes the typing, and Enter and Shift Enter go through the hits") {
   test::Screen screen;
   screen.open(test::small_trace());
   screen.press(ImGuiMod_Ctrl | ImGuiKey_F);

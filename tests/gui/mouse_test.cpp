@@ -8,7 +8,7 @@
 using namespace memtune;
 using trace::EventKind;
 
-TEST_CASE("the wheel zooms at the mouse; Ctrl is fine, Shift is fast") {
+TEST_CASE("the wheel zooms at the mouse, finely with Ctrl and fast with Shift") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ImVec2 at = screen.place_of(screen.find_event(EventKind::disk_read));

@@ -16,7 +16,7 @@ TracedValue value(const std::string& block, const std::string& name, const std::
 
 }  // namespace
 
-TEST_CASE("a row a block, a column a name; what a block lacks stays empty") {
+TEST_CASE("a block is a row, a name is a column, and what a block lacks stays empty") {
   const PlanGrid grid =
       make_plan_grid({value("layers.0", ".attn norm", "recompute", 4), value("layers.0", ".mlp silu", "host", 8),
                       value("layers.1", ".attn norm", "keep", 4), value("layers.1", ".attn sdpa", "keep", 2),

@@ -95,7 +95,7 @@ TEST_CASE("small values leave when as many are there as go together") {
   CHECK(engine.offload.counters().out_bytes == 4 * kBytes);
 }
 
-TEST_CASE("a large value leaves at once and alone; what waited leaves before it") {
+TEST_CASE("a large value leaves at once and alone, and what waited leaves before it") {
   Engine engine;
   const Use large = engine.send_one(0, 4 * kBytes);
   CHECK(engine.device.batches == Batches{1});

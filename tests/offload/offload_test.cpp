@@ -91,7 +91,7 @@ TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only fo
   CHECK(c->alive());
 }
 
-TEST_CASE("while the step's peak is not known two transfers may wait; once it is, as many as leave it alone") {
+TEST_CASE("while the step's peak is not known two transfers may wait, and once it is, as many as leave it alone") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   Offload offload(device, settings(/*stash=*/1 << 20, 0), tier);

@@ -23,7 +23,7 @@ void train(Optimizer& optimizer, const std::vector<at::Tensor>& parameters, int 
   }
 }
 
-TEST_CASE("states take a byte an element, a scale a block; small parameters have float32") {
+TEST_CASE("states take a byte an element, a scale a block, and small parameters have float32") {
   const std::vector<at::Tensor> parameters = {parameter(10000), parameter(4095, at::kBFloat16), parameter(4096)};
   BlockAdamW in_8_bits({"adamw_8bit", 0.1}, parameters, true, false);
   train(in_8_bits, parameters, 1);

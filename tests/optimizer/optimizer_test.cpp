@@ -97,7 +97,7 @@ TEST_CASE("zeros that autograd made without memory are a gradient of zeros") {
   }
 }
 
-TEST_CASE("sgd takes sparse gradients; adamw, which moves every element, says who does") {
+TEST_CASE("sgd takes sparse gradients, and adamw, which moves every element, says who does") {
   at::Tensor table = at::ones({4, 2}, at::kDouble).requires_grad_();
   const auto set = [&] {
     table.mutable_grad() = at::sparse_coo_tensor(at::ones({1, 2}, at::kLong), at::ones({2, 2}, at::kDouble), {4, 2});

@@ -20,7 +20,9 @@ std::string moved(double mib, const std::string& parameters = "") {
 
 }  // namespace
 
-TEST_CASE("the dearest per byte moves first: residual sums behind wide matmuls, then attention; early blocks first") {
+TEST_CASE(
+    "the dearest per byte moves first: residual sums behind wide matmuls, then attention, early blocks before late "
+    "ones") {
   CHECK(moved(0) == "");
   CHECK(moved(64) == "18 host/keep");
   CHECK(moved(128) == "18 host/keep, 36 host/keep");

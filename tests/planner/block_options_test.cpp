@@ -66,7 +66,7 @@ TEST_CASE("an option's plan holds, moves and reruns what the option says") {
   }
 }
 
-TEST_CASE("no option is worse than another in all; the first keeps everything, the last keeps the least") {
+TEST_CASE("no option is worse than another in all, and the first keeps everything, the last keeps the least") {
   const Decoder decoder;
   for (const int most : {2, 5, 12, 40}) {
     const std::vector<BlockOption> options = decoder.options({.most = most})[1].options;

@@ -73,7 +73,7 @@ TEST_CASE("one batch tells the memory of any other: gradients of parameters stay
   }
 }
 
-TEST_CASE("a time of another batch is between the recorded one and its share; the optimizer's stays") {
+TEST_CASE("a time of another batch is between the recorded one and its share, and the optimizer's stays") {
   const config::StepCosts four = recorded(4);
   const config::StepCosts fixed = planner::fixed_costs(decoder_at(4), four);
   const double pass_ms = four.step_ms - 5;

@@ -95,7 +95,7 @@ TEST_CASE("both factors that are values are moved once, and what is private is n
   CHECK(program.roofline().forward(0).to_ms == doctest::Approx(2.7e6 / 0.8e6));
 }
 
-TEST_CASE("float32 convolutions are rounded, matmuls are not; where no dtype is told the usual one holds") {
+TEST_CASE("float32 convolutions are rounded, matmuls are not, and where no dtype is told the usual one holds") {
   Program program;
   const int x = program.value(1000);
   program.run("aten::conv2d", 1e9, {x}, 1000, "float32");
@@ -108,7 +108,7 @@ TEST_CASE("float32 convolutions are rounded, matmuls are not; where no dtype is 
   CHECK(roofline.arithmetic_ratio(2) == doctest::Approx(0.5));
 }
 
-TEST_CASE("an op that runs twice has half of its flops each time; flops that make no sense are not known") {
+TEST_CASE("an op that runs twice has half of its flops each time, and flops that make no sense are not known") {
   Program program;
   const int x = program.value(1000);
   program.run("aten::linear", 1e9, {x}, 1000);

@@ -248,7 +248,7 @@ TEST_CASE("a cast that an op saved is cast again, without the op") {
   CHECK(step.recompute_ms < 1.5);
 }
 
-TEST_CASE("a cast parameter is cast again, but does not move; autocast keeps it for the forward") {
+TEST_CASE("a cast parameter is cast again, but does not move, and autocast keeps it for the forward") {
   const Step step = chain({0, 1, 2, 3}, 200, StepCosts::kCastOfOther);
   CHECK(step.predict(own_of_op2(Place::host)).out_bytes == 0);
   const StepPrediction again = step.predict(own_of_op2(Place::recompute));

@@ -18,7 +18,7 @@ std::vector<std::string> order(const Report& report) {
 
 }  // namespace
 
-TEST_CASE("trials that worked come first, the fastest ahead; failed ones keep their order") {
+TEST_CASE("trials that worked come first, the fastest ahead, and failed ones keep their order") {
   Report report;
   report.rows = {failed("z", Outcome::timeout, ""), worked("slow", 3, 0, 1), failed("a", Outcome::crash, ""),
                  worked("fast", 1, 0, 1)};

@@ -20,7 +20,7 @@ Row counted(const std::string& strategy, double ms, int64_t moved, int64_t recom
 
 }  // namespace
 
-TEST_CASE("who moved and recomputed nothing did nothing; who did either, was not counted, failed or is none, did not") {
+TEST_CASE("a trial that moved and recomputed nothing did nothing, unless it was not counted, failed or is none") {
   CHECK(did_nothing(counted("offload:stream", 90, 0, 0).measurement));
   CHECK_FALSE(did_nothing(counted("offload:stream", 90, 1, 0).measurement));
   CHECK_FALSE(did_nothing(counted("checkpoint:cheap", 90, 0, 1).measurement));
@@ -34,7 +34,7 @@ TEST_CASE("who moved and recomputed nothing did nothing; who did either, was not
   CHECK_FALSE(did_nothing(views.measurement));
 }
 
-TEST_CASE("a trial that did nothing is never recommended nor on the front, however fast; its neighbour is") {
+TEST_CASE("a trial that did nothing is never recommended nor on the front, however fast, and its neighbour is") {
   std::vector<Row> rows = {row("none", 100, 4), counted("offload:stream", 50, 0, 0)};
   rows[1].measurement.peak_bytes.allocated = 1;
   for (const Goal goal : {Goal::throughput, Goal::memory}) {
@@ -55,7 +55,7 @@ TEST_CASE("what did nothing stands for none where that was not run") {
   CHECK(advice.fits);
 }
 
-TEST_CASE("what changes less moves and recomputes fewer bytes; not counted, it holds more memory") {
+TEST_CASE("what changes less moves and recomputes fewer bytes, and not counted, it holds more memory") {
   const Row none = row("none", 100), moves = counted("a", 100, 5, 0), both = counted("b", 100, 3, 3);
   CHECK(changes_less(none, moves));
   CHECK_FALSE(changes_less(moves, none));

@@ -72,7 +72,7 @@ TEST_CASE("planned is what a name says that begins with plan:") {
   CHECK_FALSE(is_planned(row("my-plan:16GiB", 100)));
 }
 
-TEST_CASE("a frontier is read as it was written; what is known of no plan is no time") {
+TEST_CASE("a frontier is read as it was written, and what is known of no plan is no time") {
   const Frontier frontier{4, {}, {{100, 8, 99.5}, {120, 4, 118}}};
   CHECK(nlohmann::json(frontier).get<Frontier>() == frontier);
   CHECK(nlohmann::json(frontier)["plans"][0]["least_ms"] == 99.5);

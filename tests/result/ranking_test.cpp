@@ -50,7 +50,7 @@ TEST_CASE("with several batch sizes and no tokens a sample is the same work") {
   CHECK(order(rows) == std::vector<std::string>{"none, batch 2", "none, batch 1"});
 }
 
-TEST_CASE("of the same axes steps of other samples are other work; padding of larger batches is none") {
+TEST_CASE("of the same axes steps of other samples are other work, and padding of larger batches is none") {
   std::vector<Row> rows = {row("own", 100), row("batch-x2", 150)};
   for (Row& row : rows) row.command = {"train"};
   rows[0].measurement.samples_per_s = 40, rows[0].measurement.tokens_per_s = 4000;

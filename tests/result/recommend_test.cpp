@@ -44,7 +44,7 @@ TEST_CASE("without a budget the fastest wins, and the price of less memory is to
         "time");
 }
 
-TEST_CASE("a budget leaves out what is larger; a peak of exactly the budget fits") {
+TEST_CASE("a budget leaves out what is larger, and a peak of exactly the budget fits") {
   const Recommendation advice = recommend(usual(), 13 * kGiB, Goal::throughput);
   CHECK(advice.strategy == "checkpoint:full");
   CHECK(advice.fits);

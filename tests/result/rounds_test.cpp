@@ -99,7 +99,7 @@ TEST_CASE("rounds beside another baseline, and a single one, count as steps do")
   CHECK(ratio_of(other.measurement, none.measurement).value == doctest::Approx(1.2));
 }
 
-TEST_CASE("a round that comes again replaces itself; samples of all make the step, rates follow") {
+TEST_CASE("a round that comes again replaces itself, and samples of all make the step, rates follow") {
   Row made = row("a", 100);
   made.measurement.samples_per_s = 10;
   Measurement round = made.measurement;

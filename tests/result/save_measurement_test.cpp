@@ -20,7 +20,7 @@ SaveMeasurement of(const std::vector<ObservedSave>& saves, const std::vector<dou
 
 }  // namespace
 
-TEST_CASE("the first save stands for itself; of the others median and largest are told") {
+TEST_CASE("the first save stands for itself, and of the others median and largest are reported") {
   const SaveMeasurement m =
       of({{500, 900, 901, 64}, {10, 100, 110, 64}, {30, 140, 150, 64}, {20, 120, 130, 64}}, {50, 50, 50});
   CHECK(m.saves == 4);

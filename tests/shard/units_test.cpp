@@ -25,7 +25,7 @@ TEST_CASE("each block is a unit, and so are the embedding and the head, in the o
   CHECK(parameters == program.state.parameters.size());
 }
 
-TEST_CASE("a trained parameter whose memory something else shows is refused; of a frozen one a view may stay") {
+TEST_CASE("a trained parameter whose memory something else shows is refused, but of a frozen one a view may stay") {
   const auto units_of = [](const std::function<void(program::Program&)>& change) {
     const program::Program program = ShardedTraining({64, 32, 3, 4, 2, 48, 16}, change).program();
     return shard::find_units(program, program::facts(program, program::find_blocks(program, ""))).size();

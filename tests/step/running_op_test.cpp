@@ -55,7 +55,7 @@ TEST_CASE("what its schema says is written is, with the version and the value be
   CHECK_FALSE(running.writes_outside());
 }
 
-TEST_CASE("a write into what no op of the step made is a write outside; a parameter is none of its business") {
+TEST_CASE("a write into what no op of the step made is a write outside, and a parameter is none of its business") {
   const at::Tensor outside = at::ones({4}), parameter = at::ones({4});
   const program::Op op = op_that_writes({true});
   const ValueTable values(c10::kCPU, {parameter});

@@ -46,7 +46,7 @@ TEST_CASE("a tensor that is saved twice moves twice") {
   CHECK(first->value != second->value);
 }
 
-TEST_CASE("parameters stay; whether their views do is a habit") {
+TEST_CASE("parameters stay, and whether their views do is a habit") {
   const at::Tensor weight = at::ones({8, 4});
   SavedCopies by_object = copies(
       [] {

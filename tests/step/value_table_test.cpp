@@ -33,7 +33,7 @@ TEST_CASE("parameters and their views, undefined tensors and other kinds have no
   CHECK(values.covers(other.view({2, 4}).t()));
 }
 
-TEST_CASE("all views of a storage are one value; what comes from outside stays") {
+TEST_CASE("all views of a storage are one value, and what comes from outside stays") {
   ValueTable values(c10::kCPU, {});
   const at::Tensor tensor = floats(8);
   CHECK_FALSE(values.find(ValueTable::storage_of(tensor)));

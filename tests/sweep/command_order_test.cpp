@@ -83,7 +83,7 @@ TEST_CASE("what is expected to be slower and larger than something measured come
   CHECK(run[2].why == "120 ms, 960 B expected: beaten in time and memory");  // by liger
 }
 
-TEST_CASE("a combination with a part that ended in error alone is not run; one that ran out of memory may fit") {
+TEST_CASE("a combination with a part that ended in error alone is not run, and one that ran out of memory may fit") {
   std::vector<TrialState> trials = measured();
   trials[3] = tried("liger", 0, 0, Outcome::error);
   trials[4] = tried("compile", 0, 0, Outcome::device_oom);

@@ -103,7 +103,7 @@ TEST_CASE("the note of a damaged line names file and line") {
   CHECK(journal.notes()[0] == path.string() + ": line 2 is damaged; skipped");
 }
 
-TEST_CASE("the first line says what the file is; damaged it costs nothing but a note") {
+TEST_CASE("the first line says what the file is, and damaged it costs nothing but a note") {
   const ScratchFolder folder;
   const auto path = folder.path / "journal.jsonl";
   const std::string whole = two_trials(folder.path / "whole");

@@ -75,7 +75,7 @@ TEST_CASE("steps have as many passes as make their samples up, and the same work
   CHECK(result.report.recommendation.batch == 2);
 }
 
-TEST_CASE("what crashes is tried with less; all of it can be resumed") {
+TEST_CASE("what crashes is tried with less, and all of it can be resumed") {
   Search search;
   const SweepResult result = search.find(0, "checkpoint:full=crash");
   CHECK(batches(result, "none", Outcome::ok).back() == 2);

@@ -181,7 +181,8 @@ TEST_CASE("where the baseline does not fit, checkpoint:full is recorded and plan
                          format_bytes(sweep.peak_bytes())) == 0);
 }
 
-TEST_CASE("no budget lets a plan take what the baseline did not fit with; where it does not fit the next takes less") {
+TEST_CASE(
+    "no budget lets a plan take what the baseline did not fit with, and where it does not fit the next takes less") {
   PaperSweep sweep(50, 100 * 1024 * kMiB);
   sweep.fails("none", Outcome::device_oom);
   sweep.fails_first_plan = Outcome::device_oom;

@@ -21,7 +21,7 @@ const result::Measurement& second(const SweepResult& result) { return result.rep
 
 }  // namespace
 
-TEST_CASE("every trial takes its turn in every round; only the first compares gradients and is traced") {
+TEST_CASE("every trial takes its turn in every round, and only the first compares gradients and is traced") {
   Turns turns;
   const SweepResult result = turns.run();
   CHECK(turns.starts() ==
@@ -40,7 +40,7 @@ TEST_CASE("every trial takes its turn in every round; only the first compares gr
   CHECK(result.report.settings.ends_with("5 measured steps after 2 warm-up steps in each of 3 rounds"));
 }
 
-TEST_CASE("the same sweep again runs nothing; more rounds add to those that are here") {
+TEST_CASE("the same sweep again runs nothing, and more rounds add to those that are here") {
   Turns turns;
   turns.run();
   turns.starts();

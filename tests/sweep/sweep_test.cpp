@@ -26,7 +26,7 @@ struct Bench : test::SweepBench {
 
 }  // namespace
 
-TEST_CASE("the baseline runs first, then the others as given; all are rows") {
+TEST_CASE("the baseline runs first, then the others as given, and all are rows") {
   Bench bench;
   const SweepResult result = bench.run();
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
@@ -185,7 +185,7 @@ TEST_CASE("what only the model can tell is refused after the first look, and no 
   CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
 }
 
-TEST_CASE("a model that the trial refuses is the person's to mend; one that breaks it is not") {
+TEST_CASE("a model that the trial refuses is the person's to correct, but one that breaks it is not") {
   Bench bench;
   CHECK_THROWS_WITH_AS(bench.run("inspect=usage"), "the model rejects the input", UsageError);
   CHECK_THROWS_WITH_AS(bench.run("none=usage"), "the model rejects the input", UsageError);

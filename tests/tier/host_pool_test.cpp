@@ -88,7 +88,7 @@ TEST_CASE("the smallest range that fits is taken") {
   CHECK(take(pool, 2 * kPage).data() == large);
 }
 
-TEST_CASE("bytes whose last copy still runs carry its event; when it is done they carry nothing") {
+TEST_CASE("bytes whose last copy still runs carry its event, and when it is done they carry nothing") {
   HostPool pool(cpu_device(), kPage);
   auto event = std::make_shared<Switch>();
   auto lease = take(pool, kPage);

@@ -25,7 +25,7 @@ TEST_CASE("subtract leaves what is not in the second set") {
   CHECK(total(subtract({{0, 3}, {5, 9}}, {{2, 6}})) == 5);
 }
 
-TEST_CASE("a moment belongs to the first of compute, in, out, collectives and wait; the rest is idle") {
+TEST_CASE("a moment belongs to the first of compute, in, out, collectives and wait, and the rest is idle") {
   Trace trace;
   trace.events = {
       event(EventKind::kernel, 0, 40),    event(EventKind::copy_in, 30, 50), event(EventKind::copy_out, 45, 60),
@@ -57,7 +57,7 @@ TEST_CASE("what lies outside of steps is nobody's") {
   CHECK(total(found.idle) == 10);
 }
 
-TEST_CASE("steps are the regions of that kind, in order; without one all is a step; an empty trace has none") {
+TEST_CASE("steps are the regions of that kind, in order, without one all is a step, and an empty trace has none") {
   Trace trace;
   CHECK(find_steps(trace).empty());
   trace.events = {event(EventKind::kernel, 5, 40), event(EventKind::kernel, 2, 3)};

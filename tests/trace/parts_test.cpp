@@ -82,7 +82,7 @@ TEST_CASE("where nothing tells its part the host's clock is the device's") {
   CHECK(clock.ends_ns(3) == 9);
 }
 
-TEST_CASE("neighbouring parts of one region are one; those of none and those without work are none") {
+TEST_CASE("neighbouring parts of one region are one, and those of none and those without work are none") {
   CHECK(regions({{part("a", 1), part("a", 2), part("", 3), part("b", 4), part("c", 5), part("a", 6)},
                  {{1, 10, 20}, {2, 22, 30}, {3, 31, 32}, {5, 40, 50}, {6, 50, 55}}}) == "a 10-30;c 40-50;a 50-55;");
   CHECK(regions({{}, {}}) == "");

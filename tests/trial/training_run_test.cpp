@@ -242,7 +242,7 @@ TEST_CASE("a run goes on with the settings that it was begun with, and with any 
   CHECK(train(longer).first_step == 2);
 }
 
-TEST_CASE("a save that fails is told and the run goes on; what is kept are the newest") {
+TEST_CASE("a save that fails is told and the run goes on, and what is kept are the newest") {
   test_device();
   std::string how;
   for (const std::string& mode : config::kSaveModes) SUBCASE(mode.c_str()) {

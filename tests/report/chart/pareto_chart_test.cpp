@@ -11,7 +11,7 @@ using report::kGiB;
 using report::Report;
 using result::ParetoPlot;
 
-TEST_CASE("trials that worked are points, in GiB and ms; the front goes by peak") {
+TEST_CASE("trials that worked are points, in GiB and ms, and the front goes by peak") {
   const Report report = report::sample_report();
   const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.unit.name == std::string("GiB"));

@@ -27,7 +27,7 @@ bool breaks(const std::string& limit, const Report& a, const Report& b) {
 
 }  // namespace
 
-TEST_CASE("trials are matched by strategy, batch and sequence; what one lacks is told") {
+TEST_CASE("trials are matched by strategy, batch and sequence, and what one lacks is told") {
   Report a = two(200, 10 * kGiB), b = two(210, 10 * kGiB);
   b.rows[0].batch = 8;
   b.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
