@@ -1,2 +1,6 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include "tests/support/run_cases.h"
+
+int main(int argc, char** argv) { return memtune::tests::run_cases(argc, argv); }

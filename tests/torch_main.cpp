@@ -4,9 +4,10 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include "core/autograd/hooks.h"
+#include "tests/support/run_cases.h"
 
 int main(int argc, char** argv) {
   memtune::autograd::install_engine();
   torch::jit::getProfilingMode() = false;  // what is compared with: TorchScript as it is, not fused
-  return doctest::Context(argc, argv).run();
+  return memtune::tests::run_cases(argc, argv);
 }

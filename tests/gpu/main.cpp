@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/device/device.h"
 #include "core/device/torch/make_device.h"
+#include "tests/support/run_cases.h"
 
 int main(int argc, char** argv) {
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // deterministic cuBLAS, as trials have it
@@ -16,5 +17,5 @@ int main(int argc, char** argv) {
     std::cout << "skipped: " << error.what() << "\n";
     return 77;
   }
-  return doctest::Context(argc, argv).run();
+  return memtune::tests::run_cases(argc, argv);
 }

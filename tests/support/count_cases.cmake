@@ -1,0 +1,15 @@
+# Fails unless ctest runs each case of a doctest program: what a name holds may break discovery.
+#
+#   cmake -D PROGRAM=FILE -D BUILD=FOLDER -P count_cases.cmake
+execute_process(COMMAND "${PROGRAM}" --count OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "current filters: ([0-9]+)" found "${said}")
+set(cases "${CMAKE_MATCH_1}")
+execute_process(COMMAND "${CMAKE_CTEST_COMMAND}" --test-dir "${BUILD}" --show-only=json-v1
+                OUTPUT_VARIABLE entries COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\"${PROGRAM}\"" "<program>" entries "${entries}")
+string(REGEX MATCHALL "<program>,[ \t\r\n]*\"--test-case=" entries "${entries}")
+list(LENGTH entries entries)
+message("${PROGRAM}: ${cases} cases, ${entries} entries of ctest")
+if(NOT cases OR NOT cases EQUAL entries)
+  message(FATAL_ERROR "ctest does not run each case once")
+endif()
