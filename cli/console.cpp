@@ -64,7 +64,7 @@ void check_outputs(const std::string& flag, const std::string& path, const std::
 }
 
 void say(const ConsoleFlags& flags, const std::string& line) {
-  if (!flags.quiet) std::fprintf(stderr, "%s\n", printable(line).c_str());
+  if (!flags.quiet) std::fprintf(stderr, "%s\n", printable_line(line).c_str());
 }
 
 }  // namespace memtune::cli

@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/config/machine_profile.h"
 
 namespace memtune::cli {
@@ -64,8 +65,8 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   progress.clear();
   if (!model) return kInterrupted;
   const plan::PlanSummary summary = plan::summarize(file.make_plan(model->program), model->program);
-  write_output("-",
-               file.name() + " on " + settings.model + ": values that backward needs\n\n" + summary_table(summary));
+  write_output("-", printable(file.name() + " on " + settings.model + ": values that backward needs\n\n" +
+                              summary_table(summary)));
   if (!summary.measured) say(flags.model.console, "sizes are not known: no forward of this model was measured");
   say(flags.model.console, "next: memtune sweep with --plan " + flags.file);
   return kDone;

@@ -1,6 +1,7 @@
 #include "cli/sweep_answer.h"
 
 #include "cli/finished_run.h"
+#include "core/base/utf8.h"
 #include "core/report/text/csv.h"
 #include "core/report/text/json.h"
 #include "core/report/text/table.h"
@@ -29,7 +30,7 @@ void list_trials(const sweep::SweepRecord& record, const std::string& later) {
     for (const std::string& note : trial.notes) text += "  # " + note;
     text += "\n";
   }
-  write_output("-", text + later);
+  write_output("-", printable(text + later));
 }
 
 }  // namespace memtune::cli

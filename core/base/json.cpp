@@ -1,9 +1,12 @@
 #include "core/base/json.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "core/base/utf8.h"
 
 namespace memtune {
 namespace {
@@ -77,23 +80,15 @@ json parse_json(std::string_view text, EqualKeys keys) {
   return json::parse(text);
 }
 
-// nlohmann escapes those below a blank alone; the others stand in strings only.
+// nlohmann escapes those below a blank alone; the others stand in strings only, where readers of YAML, TOML and Python
+// take the same escapes.
 std::string print_json(const json& value, int indent) {
   const std::string text = value.dump(indent, ' ', false, json::error_handler_t::replace);
-  std::string printed;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
-    if (text[i] == '\x7F') {
-      printed += "\\u007f";
-    } else if (text[i] == '\xC2' && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F
-      printed += next < 0x90 ? "\\u008" : "\\u009";
-      printed += "0123456789abcdef"[next & 0xF];
-      ++i;
-    } else {
-      printed += text[i];
-    }
-  }
-  return printed;
+  return with_escapes(text, '\n', [](char32_t code) {
+    char escape[8];
+    std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(code));
+    return std::string(escape);
+  });
 }
 
 int64_t whole(const json& value, int64_t least, int64_t most) {

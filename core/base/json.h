@@ -20,8 +20,8 @@ enum class EqualKeys { last_counts, refused };
 
 nlohmann::json parse_json(std::string_view text, EqualKeys keys = EqualKeys::last_counts);
 
-// Its text, for files and terminals alike: what is no UTF-8 is replaced, control characters are escaped, all of them.
-// -1: on one line.
+// Its text, for files and terminals alike: what is no UTF-8 is replaced; controls, ends of lines and marks that turn
+// the direction of text are escaped (utf8.h). YAML, TOML and Python read its strings as JSON does. -1: on one line.
 std::string print_json(const nlohmann::json& value, int indent = -1);
 
 // A number without a fraction from `least` to `most`.

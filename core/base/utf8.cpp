@@ -5,6 +5,8 @@
 namespace memtune {
 namespace {
 
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
 // Bytes of the UTF-8 character that `text` begins with; 0 when it begins with none.
 size_t character_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -22,21 +24,23 @@ size_t character_bytes(std::string_view text) {
   return size;
 }
 
-bool is_control(std::string_view text, size_t size) {
-  const auto byte = static_cast<unsigned char>(text[0]);
-  if (size == 1) return byte < 0x20 || byte == 0x7F;
-  return size == 2 && byte == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;  // U+0080 to U+009F
+// Of the character of `size` bytes that `text` begins with.
+char32_t code_point(std::string_view text, size_t size) {
+  char32_t code = static_cast<unsigned char>(text[0]) & (size == 1 ? 0x7F : 0x7F >> size);
+  for (size_t i = 1; i < size; ++i) code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3F);
+  return code;
 }
 
-std::string without_controls(std::string_view text, char kept) {
-  std::string result;
-  while (!text.empty()) {
-    const size_t size = character_bytes(text);
-    const bool drop = size == 0 || (text[0] != kept && is_control(text, size));
-    result += drop ? "\xEF\xBF\xBD" : text.substr(0, size);
-    text.remove_prefix(std::max<size_t>(size, 1));
-  }
-  return result;
+bool is_within(char32_t code, char32_t first, char32_t last) { return first <= code && code <= last; }
+
+// What a reader acts on instead of showing it: controls, ends of lines, marks that turn the direction of text; and what
+// YAML's readers refuse.
+bool is_acted_on(char32_t code) {
+  const bool control = code < 0x20 || is_within(code, 0x7F, 0x9F);
+  const bool line_end = code == 0x2028 || code == 0x2029;  // others are controls
+  const bool direction = code == 0x61C || code == 0x200E || code == 0x200F || is_within(code, 0x202A, 0x202E) ||
+                         is_within(code, 0x2066, 0x2069);
+  return control || line_end || direction || code == 0xFFFE || code == 0xFFFF;
 }
 
 }  // namespace
@@ -45,14 +49,33 @@ std::string valid_utf8(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     const size_t size = character_bytes(text);
-    result += size == 0 ? "\xEF\xBF\xBD" : text.substr(0, size);
+    result += size == 0 ? kReplacement : text.substr(0, size);
     text.remove_prefix(std::max<size_t>(size, 1));
   }
   return result;
 }
 
-std::string printable(std::string_view text) { return without_controls(text, '\n'); }
+std::string with_escapes(std::string_view text, char kept, const std::function<std::string(char32_t)>& escape) {
+  const std::string valid = valid_utf8(text);
+  std::string result;
+  for (std::string_view rest = valid; !rest.empty();) {
+    const size_t size = character_bytes(rest);
+    const char32_t code = code_point(rest, size);
+    if (rest[0] != kept && is_acted_on(code))
+      result += escape(code);
+    else
+      result += rest.substr(0, size);
+    rest.remove_prefix(size);
+  }
+  return result;
+}
 
-std::string printable_line(std::string_view text) { return without_controls(text, ' '); }
+std::string printable(std::string_view text) {
+  return with_escapes(text, '\n', [](char32_t) { return std::string(kReplacement); });
+}
+
+std::string printable_line(std::string_view text) {
+  return with_escapes(text, ' ', [](char32_t) { return std::string(kReplacement); });
+}
 
 }  // namespace memtune

@@ -1,13 +1,13 @@
 #include "core/plan/plan_file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/config/json_object.h"
 #include "core/config/plan_check.h"
 #include "core/config/plan_reader.h"
@@ -73,9 +73,7 @@ PlanRule read_rule(const json& value, const std::string& path) {
 
 // It stands in tables beside strategies, and in file names.
 void check_name(const std::string& path, const std::string& name) {
-  const auto printable = [](unsigned char c) { return std::isprint(c) != 0 || c >= 0x80; };
-  if (trim(name).empty() || !std::all_of(name.begin(), name.end(), printable))
-    throw UsageError(path + " must be a line of text");
+  if (trim(name).empty() || printable_line(name) != name) throw UsageError(path + " must be a line of text");
   if (config::Strategy::of_name(name))
     throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
 }

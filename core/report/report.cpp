@@ -23,18 +23,21 @@ bool has_resident_peaks(const Report& report) { return is_of_commands(report) &&
 
 Report printable(Report report) {
   const auto clean = [](auto&... texts) { ((texts = memtune::printable(texts)), ...); };
-  clean(report.version, report.model, report.device, report.settings, report.reference);
-  clean(report.recommendation.strategy, report.recommendation.reason, report.trainer, report.no_plan);
+  const auto clean_names = [](auto&... names) { ((names = printable_line(names)), ...); };  // of tables' cells
+  clean(report.version, report.model, report.device, report.settings, report.reshard, report.shard_flags);
+  clean(report.recommendation.reason, report.trainer, report.no_plan);
+  clean_names(report.reference, report.recommendation.strategy);
   trace::Origin& origin = report.origin;
   clean(origin.written, origin.command, origin.model, origin.memtune, origin.torch, origin.driver, origin.machine);
   for (std::string& note : report.notes) clean(note);
-  for (findings::Finding& finding : report.findings) clean(finding.what, finding.advice, finding.instead);
+  for (findings::Finding& finding : report.findings) clean(finding.rule, finding.what, finding.advice, finding.instead);
   for (Row& row : report.rows) {
     result::Measurement& m = row.measurement;
-    clean(m.strategy, m.reason, m.device, m.plan, m.trace, m.gradients.worst, m.gradients.against, m.losses.against);
-    clean(row.config, row.python);
+    clean_names(m.strategy, m.gradients.worst, m.gradients.against, m.losses.against);
+    clean(m.reason, m.no_effect, m.dtype, m.device, m.plan, m.trace, row.config, row.python);
+    for (result::Round& round : m.rounds) clean_names(round.base);
     for (std::string& word : row.command) clean(word);
-    for (result::SaveMeasurement& save : row.saves) clean(save.mode, save.reason, save.no_slowdown);
+    for (result::SaveMeasurement& save : row.saves) clean_names(save.mode), clean(save.reason, save.no_slowdown);
   }
   return report;
 }

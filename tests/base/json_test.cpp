@@ -43,6 +43,15 @@ TEST_CASE("only whole numbers within the range are whole numbers") {
   CHECK_THROWS_AS(whole_int(json(2147483648)), json::exception);
 }
 
+TEST_CASE("printed JSON has nothing in strings that ends a line or turns text around") {
+  const std::string text = "a\xE2\x80\xA8\xE2\x80\xA9\xE2\x80\xAE\xD8\x9C\xEF\xBF\xBE \xC2\x85";
+  const std::string printed = print_json(json{{text, {text}}}, 1);
+  CHECK(printed ==
+        "{\n \"a\\u2028\\u2029\\u202e\\u061c\\ufffe \\u0085\": [\n  \"a\\u2028\\u2029\\u202e\\u061c\\ufffe \\u0085\"\n "
+        "]\n}");
+  CHECK(parse_json(printed) == json{{text, {text}}});
+}
+
 TEST_CASE("printed JSON has no control character, and reads as what it was") {
   const std::string text = "\x1b]0;pwned\x07 \x7f \xC2\x80\xC2\x9B\xC2\x9F \xC2\xA0 ×";
   const std::string printed = print_json(json(text));

@@ -26,3 +26,21 @@ TEST_CASE("what has to stay on its line brings no line of its own") {
   CHECK(printable_line("none\nmemtune: all is well") == "none\xEF\xBF\xBDmemtune: all is well");
   CHECK(printable_line("plain, × and …") == "plain, × and …");
 }
+
+TEST_CASE("what ends a line for any reader or turns the direction of text is replaced") {
+  const std::string other = "\xEF\xBF\xBD";
+  for (const char* end :
+       {"\v", "\f", "\r", "\x1C", "\x1D", "\x1E", "\x1F", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+    CHECK(printable(end) == other);
+    CHECK(printable_line(end) == other);
+  }
+  for (const char* mark :
+       {"\xD8\x9C", "\xE2\x80\x8E", "\xE2\x80\x8F", "\xE2\x80\xAA", "\xE2\x80\xAB", "\xE2\x80\xAC", "\xE2\x80\xAD",
+        "\xE2\x80\xAE", "\xE2\x81\xA6", "\xE2\x81\xA7", "\xE2\x81\xA8", "\xE2\x81\xA9"})
+    CHECK(printable(mark) == other);
+  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) CHECK(printable(none) == other);  // YAML has none of them
+  // Neighbours of those, a joiner, and the byte order mark.
+  for (const char* shown : {"\xC2\xA0", "\xD8\x9B", "\xE2\x80\x8D", "\xE2\x80\xA7", "\xE2\x80\xAF", "\xE2\x81\xA5",
+                            "\xEF\xBB\xBF", "\xEF\xBF\xBC", "\xF0\x9F\x90\x91"})
+    CHECK(printable_line(shown) == shown);
+}

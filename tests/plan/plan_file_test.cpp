@@ -181,7 +181,9 @@ TEST_CASE("a name must be one line, and no strategy's") {
   check_refused(R"({"version": 1, "name": "checkpoint:cheap+offload:sync"})",
                 "mine.json: plan.name: 'checkpoint:cheap+offload:sync' is a strategy's; give the plan another name");
   check_refused(R"({"version": 1, "name": " "})", "mine.json: plan.name must be a line of text");
-  check_refused(R"({"version": 1, "name": "a\nb"})", "mine.json: plan.name must be a line of text");
+  for (const char* end : {"\\n", "\\r", "\\u009b", "\\u2028", "\\u202e"})
+    check_refused(R"({"version": 1, "name": "a)" + std::string(end) + R"(b"})",
+                  "mine.json: plan.name must be a line of text");
 }
 
 TEST_CASE("what is wrong with a rule is told with its number and field") {

@@ -27,14 +27,14 @@ std::string points_of(std::span<const Point> points) {
 
 std::string escape(std::string_view text) {
   std::string result;
-  for (const char c : valid_utf8(text)) {
+  for (const char c : memtune::printable(text)) {
     switch (c) {
       case '&': result += "&amp;"; break;
       case '<': result += "&lt;"; break;
       case '>': result += "&gt;"; break;
       case '"': result += "&quot;"; break;
       case '\'': result += "&#39;"; break;
-      default: result += (c >= 0 && c < ' ') || c == 0x7F ? ' ' : c;
+      default: result += c == '\n' ? ' ' : c;
     }
   }
   return result;

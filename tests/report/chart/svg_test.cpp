@@ -7,7 +7,7 @@ using namespace memtune::report;
 
 TEST_CASE("escape leaves nothing that means something in text or in quotes") {
   CHECK(escape("a<b & \"c\" 'd'>") == "a&lt;b &amp; &quot;c&quot; &#39;d&#39;&gt;");
-  CHECK(escape("line\nfeed\t\x1b\x7f") == "line feed   ");
+  CHECK(escape("line\nfeed\x1b\xE2\x80\xAE") == "line feed\xEF\xBF\xBD\xEF\xBF\xBD");
   CHECK(escape("µs × 2, 層") == "µs × 2, 層");
   CHECK(escape("") == "");
 }

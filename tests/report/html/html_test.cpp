@@ -43,7 +43,7 @@ TEST_CASE("trials that failed are there with their reason") {
 }
 
 TEST_CASE("whatever a person or a model calls something cannot become markup") {
-  const std::string nasty = "<script>alert('x')</script>\"&\xFF";
+  const std::string nasty = "<script>alert('x')</script>\"&\xFF\xE2\x80\xAE";
   Report report = report::sample_report();
   report.model = report.device = report.settings = report.version = nasty;
   report.notes = {nasty};
@@ -57,6 +57,7 @@ TEST_CASE("whatever a person or a model calls something cannot become markup") {
   CHECK(count(page, "<script>") == 1);  // the page's own
   CHECK_FALSE(has(page, "alert('x')"));
   CHECK_FALSE(has(page, "\xFF"));
+  CHECK_FALSE(has(page, "\xE2\x80\xAE"));  // which would turn what stands behind it
 }
 
 TEST_CASE("the page refers to nothing outside of it") {

@@ -107,6 +107,19 @@ TEST_CASE("no line is wider than the terminal") {
   }
 }
 
+TEST_CASE("a name brings no line of its own and turns none around") {
+  const auto with = [](const std::string& end) {
+    Report report = sample_report();
+    for (result::Row& row : report.rows) row.measurement.strategy += end;
+    return table(report, {false, 200});
+  };
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  const std::string text = with("\n\xE2\x80\xA8\xE2\x80\xAE");
+  CHECK(lines(text) == lines(with("abc")));
+  CHECK_FALSE(has(text, "\xE2\x80\xA8"));
+  CHECK_FALSE(has(text, "\xE2\x80\xAE"));
+}
+
 TEST_CASE("color adds escapes around the same characters and is off unless asked for") {
   std::string plain = table(sample_report(), {false, 100}), colored = table(sample_report(), {true, 100});
   CHECK_FALSE(has(plain, "\x1b"));
