@@ -18,8 +18,17 @@ namespace {
 
 using result::Row;
 
+// What makes a list, a rule or a heading at a line's beginning: "- ", "1. ", "---", "===".
+bool begins_block(const std::string& text, size_t i) {
+  const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+  if (i == 0)
+    return std::string_view("-+=").find(text[i]) != std::string_view::npos && (next == ' ' || next == text[i]);
+  return (text[i] == '.' || text[i] == ')') && next == ' ' && text.find_first_not_of("0123456789") == i;
+}
+
 // One line in which nothing is markup, also within a table. An underscore within a word is none.
-std::string plain(const std::string& text) {
+std::string plain(const std::string& untrimmed) {
+  const std::string text = trim(untrimmed);
   static const std::string kMarks = "\\`*_[]<>|#~&$";
   std::string result;
   const auto within_word = [&](size_t i) {
@@ -30,11 +39,11 @@ std::string plain(const std::string& text) {
   };
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7F) {
+    if (c == '\n') {
       result += ' ';
       continue;
     }
-    if (kMarks.find(c) != std::string::npos && !within_word(i)) result += '\\';
+    if ((kMarks.find(c) != std::string::npos && !within_word(i)) || begins_block(text, i)) result += '\\';
     result += c;
   }
   return result;
@@ -127,7 +136,7 @@ class Markdown {
   void put_columns(const std::vector<Column>& columns) {
     std::vector<std::string> heads, rules;
     for (const Column& column : columns) {
-      heads.push_back(plain(trim(column.head)));
+      heads.push_back(plain(column.head));
       rules.push_back(column.words ? ":--" : "--:");
     }
     text_ += "\n" + table_line(heads) + table_line(rules);

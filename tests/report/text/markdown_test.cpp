@@ -88,6 +88,22 @@ TEST_CASE("names are no markup, in the table and outside of it") {
   CHECK(text.find("- note: two lines \\[link\\](x)\n") != std::string::npos);
 }
 
+TEST_CASE("a name that stands first on its line makes no list and no heading or code") {
+  const auto line = [](const std::string& settings) {
+    Report report;
+    report.settings = settings;
+    return markdown(report).substr(std::string("## memtune\n\n").size());
+  };
+  CHECK(line("- a").starts_with("\\- a\n"));
+  CHECK(line("    + a").starts_with("\\+ a\n"));
+  CHECK(line("12. a").starts_with("12\\. a\n"));
+  CHECK(line("1) a").starts_with("1\\) a\n"));
+  CHECK(line("===").starts_with("\\===\n"));
+  CHECK(line("---").starts_with("\\---\n"));
+  CHECK(line("-1.5 a. b").starts_with("-1.5 a. b\n"));
+  CHECK(line("1.5 GiB").starts_with("1.5 GiB\n"));
+}
+
 TEST_CASE("no trial, no table") { CHECK(markdown({}).find("| --") == std::string::npos); }
 
 TEST_CASE("the command stands as it is to be copied, and cannot end its own fence") {
