@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -10,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/trainer/python_plan.h"
 #include "core/trainer/trainer.h"
 
@@ -65,6 +68,13 @@ std::vector<std::string> known_trainers() {
   return names;
 }
 
+// What a folder of somebody else's, or a config, has in it acts on no terminal.
+void write_config(const std::string& path, const std::string& text) {
+  const bool shown = path == "-" && terminal_width(STDOUT_FILENO) > 0;
+  const auto on_terminal = [](char32_t code) { return code == '\t' ? "\t" : code == '\r' ? "" : "\xEF\xBF\xBD"; };
+  write_output(path, shown ? with_escapes(text, '\n', on_terminal) : text);
+}
+
 // The facts are those of the row's own batch and sequence where the sweep looked at them.
 int write_python(const ExportFlags& flags, const FinishedRun& run, const result::Row& row) {
   const std::optional<config::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
@@ -72,7 +82,7 @@ int write_python(const ExportFlags& flags, const FinishedRun& run, const result:
   const config::ProgramFacts facts = run.directory.read_record().facts.program;
   const trainer::PythonPlan python = trainer::write_python_plan(
       *plan, facts, row, run.report, flags.compile ? trainer::Running::compiled : trainer::Running::eager);
-  write_output(flags.output, python.text);
+  write_config(flags.output, python.text);
   for (const std::string& note : python.notes) say(flags.console, "note: " + note);
   say(flags.console, "next: import memtune_plan; memtune_plan.apply(model) before the first step");
   return kDone;
@@ -111,7 +121,7 @@ int run_command(const ExportFlags& flags) {
                        "' is that of an eager model, which the command trained");
     const std::string text =
         exported_variant(run, {flags.run, flags.trainer, flags.strategy, flags.into, flags.console});
-    write_output(flags.in_place ? flags.into : flags.output, text);
+    write_config(flags.in_place ? flags.into : flags.output, text);
     return kDone;
   }
   const result::Row& row = find_row(run.report, flags.strategy);
@@ -122,7 +132,7 @@ int run_command(const ExportFlags& flags) {
   }
   const trainer::Export written = trainer::export_config(flags.trainer, row, run.report, settings);
   for (const std::string& line : written.said) say(flags.console, line);
-  write_output(flags.in_place ? flags.into : flags.output, written.text);
+  write_config(flags.in_place ? flags.into : flags.output, written.text);
   if (flags.into.empty())
     say(flags.console, written.for_file
                            ? "next: put these keys into your " + flags.trainer + " configuration, or --into FILE does"

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+
+#include "core/base/utf8.h"
 
 namespace memtune::sweep {
 namespace {
@@ -12,8 +15,20 @@ bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string("_./=:,+-%@").find(c) != std::string::npos;
 }
 
+// Bytes of the word that a terminal or an editor would act on, as bash and zsh write them.
+std::string with_codes(const std::string& word) {
+  std::string text = "$'";
+  for (const unsigned char c : word) {
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", c);
+    text += c < ' ' || c >= 0x7F || c == '\'' || c == '\\' ? std::string(code) : std::string(1, static_cast<char>(c));
+  }
+  return text + "'";
+}
+
 std::string quoted(const std::string& word) {
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  if (printable(word) != word) return with_codes(word);
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
   return text + "'";

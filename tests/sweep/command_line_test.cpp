@@ -11,6 +11,13 @@ TEST_CASE("words that a shell would change are quoted, others are not") {
   CHECK(shell_line({"", "it's", "a b"}) == "'' 'it'\\''s' 'a b'");
 }
 
+TEST_CASE("a word with what a terminal acts on is written in codes that a shell reads back") {
+  CHECK(shell_line({"a\x1b[31m"}) == "$'a\\x1b[31m'");
+  CHECK(shell_line({"\xE2\x80\xAE'\\\n"}) == "$'\\xe2\\x80\\xae\\x27\\x5c\\x0a'");
+  CHECK(shell_line({"\xFF"}) == "$'\\xff'");
+  CHECK(shell_line({"two\nlines \xC3\xA4"}) == "'two\nlines \xC3\xA4'");
+}
+
 TEST_CASE("this process's command line begins with the program, without its folder") {
   CHECK(command_line().starts_with("memtune-tests"));
 }
