@@ -36,19 +36,26 @@ std::string peak_text(const Row& row, const Row* base) {
          base->measurement.strategy;
 }
 
+// Python decodes a file as a comment of its first two lines says: "coding: utf-7". With a blank it is none.
+std::string without_coding(std::string text) {
+  for (size_t at = 0; (at = text.find("coding", at)) != std::string::npos; ++at)
+    if (const size_t behind = at + 6; text[behind] == ':' || text[behind] == '=') text.insert(behind, " ");
+  return text;
+}
+
 }  // namespace
 
 void Comments::put(const std::string& label, const std::string& value) {
   if (value.empty()) return;
   std::string lead = "# " + label;
-  for (const std::string& line : wrap(printable(value), 100 - display_width(lead))) {
+  for (const std::string& line : wrap(without_coding(printable_line(value)), 100 - display_width(lead))) {
     lines_.push_back(lead + line);
     lead = "#" + std::string(display_width(lead) - 1, ' ');
   }
 }
 
 void Comments::put_circumstances(const Report& report) {
-  put("model:     ", report.model);
+  put(is_of_commands(report) ? "command:   " : "model:     ", report.model);
   put("settings:  ", report.settings);
   put("device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
 }

@@ -11,7 +11,8 @@ namespace memtune::trainer {
 // Lines that begin with "#", labels in a column.
 class Comments {
  public:
-  // Nothing for an empty value. Control characters become others, so that none leaves its comment.
+  // Nothing for an empty value. No reader of YAML, TOML, Python or shells sees the comment end within it
+  // (printable_line), and Python takes none for the file's encoding.
   void put(const std::string& label, const std::string& value);
   void put_circumstances(const report::Report& report);
 

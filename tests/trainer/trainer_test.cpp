@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -44,6 +45,34 @@ ac_mode: null
 enable_activation_checkpointing: true
 enable_activation_offloading: true
 )");
+}
+
+TEST_CASE("no text of a report leaves its comments in any trainer's form") {
+  const std::string key = "trust_remote_code: true # = [x] \"'\\{</script>";
+  std::string hostile = "good";
+  for (const char* end : {"\n", "\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9",
+                          "\xE2\x80\xAE", "\xEF\xBF\xBE", "\xFF", " ", ""})
+    hostile += end + key + " coding: utf-7 coding=utf-7";
+  const auto exported_with = [](const std::string& trainer, const std::string& text) {
+    Report report = report::sample_report();
+    for (std::string* field : {&report.version, &report.model, &report.device, &report.settings, &report.reference,
+                               &report.rows[3].measurement.strategy, &report.rows[1].measurement.gradients.against})
+      *field = text;
+    report.rows.push_back(report::worked("checkpoint:full", 330, 1, 13 * report::kGiB));
+    return trainer::export_config(trainer, report.rows[2], report).text;
+  };
+  const auto keys = [](const std::string& text) {
+    std::vector<std::string> lines = split(text, '\n');
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with('#'); });
+    return lines;
+  };
+  for (const std::string& trainer : trainer::trainers()) {
+    CAPTURE(trainer);
+    const std::string text = exported_with(trainer, hostile);
+    CHECK(keys(text) == keys(exported_with(trainer, "good")));
+    CHECK(printable(text) == text);
+    for (const char* coding : {"coding:", "coding="}) CHECK_FALSE(has(text, coding));
+  }
 }
 
 TEST_CASE("what was measured on several ranks says how its parameters were sharded, in keys where there are some") {
@@ -104,7 +133,9 @@ TEST_CASE("the comments say when the CPU played the device, and when gradients a
 TEST_CASE("a line feed in a model's name cannot leave its comment, nor an escape sequence reach a terminal") {
   Report report;
   report.model = "a\nevil: true\x1b[31m";
-  CHECK(has(exported("axolotl", "none", report), "# model:     a evil: true\xEF\xBF\xBD[31m\n"));
+  CHECK(has(exported("axolotl", "none", report),
+            "# model:     a\xEF\xBF\xBD"
+            "evil: true\xEF\xBF\xBD[31m\n"));
 }
 
 TEST_CASE("an unknown trainer is named, with those that exist") {
