@@ -217,11 +217,13 @@ void take_out(std::string& text, const Node& mapping, size_t index) {
     text.replace(mapping.begin, mapping.end - mapping.begin, "{}");
 }
 
+// Text that every YAML reads as text: what begins with a digit or a dot may be a number, a date or an infinity.
 bool is_plain(const std::string& text) {
   const auto may_stand = [](unsigned char letter) {
     return std::isalnum(letter) || letter == '_' || letter == '.' || letter == '/' || letter == '-';
   };
-  return !text.empty() && std::ranges::all_of(text, may_stand) && text.front() != '-' && plain(text) == json(text);
+  return !text.empty() && std::ranges::all_of(text, may_stand) &&
+         std::string_view("-.0123456789").find(text.front()) == std::string_view::npos && plain(text) == json(text);
 }
 
 }  // namespace

@@ -26,6 +26,14 @@ Lines yaml_lines(const std::string& text) {
   return lines;
 }
 
+// Where YAML's readers end a line and no line feed is; npos: nowhere.
+size_t other_line_end(const std::string& text) {
+  size_t first = text.find('\r');
+  while (first != std::string::npos && text.compare(first, 2, "\r\n") == 0) first = text.find('\r', first + 1);
+  for (const char* end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) first = std::min(first, text.find(end));
+  return first;
+}
+
 void append(std::string& text, const Lines& lines) {
   for (const std::string& line : lines) text += line + "\n";
 }
@@ -264,6 +272,10 @@ std::string YamlDocument::text() const {
 }
 
 YamlDocument parse_yaml(const std::string& text, const std::string& name) {
+  if (const size_t at = other_line_end(text); at != std::string::npos)
+    throw UsageError(
+        name + ":" + std::to_string(std::count(text.begin(), text.begin() + ptrdiff_t(at), '\n') + 1) +
+        ": YAML also ends a line at CR, U+0085, U+2028 and U+2029, one of which is here: write a line feed");
   const size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   YamlDocument document = parse_at(yaml_lines(text.substr(mark)), 0, name);
   document.mark = text.substr(0, mark);

@@ -27,7 +27,8 @@ struct YamlDocument {
   std::string text() const;
 };
 
-// UsageError naming `name`, the file, where it is no YAML document with one key a line at its top.
+// UsageError naming `name`, the file, where it is no YAML document with one key a line at its top, or has other ends of
+// lines than line feeds, with or without a carriage return before them.
 YamlDocument parse_yaml(const std::string& text, const std::string& name);
 
 // The entry of that key, nullptr where there is none; UsageError where there are two.

@@ -51,9 +51,12 @@ TEST_CASE("what text alone does not tell comes back as that text") {
 }
 
 TEST_CASE("text gets quotes where it would be read as something else") {
-  for (const char* text : {"4", "true", "a b", "", "-x", "a: b", "null"})
+  for (const char* text : {"4", "true", "a b", "", "-x", "a: b", "null", "2026-11-26", "1_000", "0x1F", "0b1", ".inf",
+                           ".nan", "1_0.5", "..."})
     CHECK(read_value(write_value(text, false)) == text);
   CHECK(write_value("org/name-1.5_b", false) == "org/name-1.5_b");
+  for (const char* text : {"2026-11-26", "1_000", "0x1F", ".inf"})  // a date and numbers to YAML 1.1
+    CHECK(write_value(text, false) == '"' + std::string(text) + '"');
   CHECK(write_value("aten::mm", false) == "\"aten::mm\"");
   CHECK(write_value(json{{"a", {1, "b"}}}, false) == "{a: [1, b]}");
   CHECK(write_value(json{{"a", {1, "b"}}}, true) == R"({"a":[1,"b"]})");

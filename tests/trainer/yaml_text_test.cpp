@@ -110,6 +110,15 @@ TEST_CASE("what would be read as something else once it is set is refused") {
   CHECK_THROWS_AS(put("a: {c: [0],\n d:\n-\n }\n", {"a", "b"}, 7), UsageError);
 }
 
+TEST_CASE("a text in which readers of YAML see more lines is refused with the place") {
+  for (const char* end : {"\r", "\r\r\n", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"})
+    CHECK_THROWS_WITH_AS(put("a: 1\r\n# x" + std::string(end) + "b: 2\n", {"a"}, 3),
+                         "x.yaml:2: YAML also ends a line at CR, U+0085, U+2028 and U+2029, one of which is here: "
+                         "write a line feed",
+                         UsageError);
+  CHECK(put("a: 1\r\nb: \"\xE2\x80\xA6\"\r\n", {"a"}, 3).find("\xE2\x80\xA6") != std::string::npos);
+}
+
 TEST_CASE("what others may share, and what is no mapping, is not written into") {
   CHECK_THROWS_WITH_AS(put(kOwn, {"base"}, 1),
                        "x.yaml: base has the anchor &base, so that others may have its value: write it out where it is "
