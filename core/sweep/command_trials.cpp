@@ -165,21 +165,23 @@ std::string CommandTrials::key(const CommandVariant& variant) const {
   return hash_hex(key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void CommandTrials::prepare(const TrialState& trial) {
-  const CommandVariant& started = variant(trial);
-  if (started.planned) write_file(directory_ / trial.spec.folder / kPlanFile, started.plan_text, directory_.files());
+// Written for every start: in the folder of an earlier sweep somebody else's may lie.
+void CommandTrials::write_files(const CommandVariant& started, const fs::path& folder) const {
+  if (started.planned) write_file(folder / kPlanFile, started.plan_text, directory_.files());
   if (started.file_name.empty()) return;
-  const fs::path file = directory_ / trial.spec.folder / config_file(started);
+  const fs::path file = folder / config_file(started);
   make_folders(file.parent_path(), directory_.files());
   write_file(file, started.file_text, directory_.files());
 }
 
 MeasuredRound CommandTrials::measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) {
+  const CommandVariant& started = variant(trial);
+  write_files(started, directory_ / trial.spec.folder);
   attach::CommandSettings command;
   command.name = trial.spec.strategy;
   command.folder = fs::absolute(directory_ / trial.spec.folder).lexically_normal();
-  command.command = with_config(variant(trial), command.folder.string());
-  if (variant(trial).planned) command.plan = command.folder / kPlanFile;
+  command.command = with_config(started, command.folder.string());
+  if (started.planned) command.plan = command.folder / kPlanFile;
   command.steps = {settings_.sweep.warmup, settings_.sweep.steps, first ? command.steps.traced : 0};
   command.log = first ? "log.txt" : "round.txt";
   command.limit = limit;

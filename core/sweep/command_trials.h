@@ -1,6 +1,7 @@
 // Trials of a training command: a variant of it each, started as it stands and measured from outside (core/attach).
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ class CommandTrials : public SweepSubject {
   std::vector<std::string> notes() const override { return {}; }
   // Figures stand for themselves: losses are compared with those that are on record.
   bool reuse(const TrialState&, const result::Measurement&) override { return true; }
-  void prepare(const TrialState& trial) override;
+  void prepare(const TrialState&) override {}
+  // Writes the files that the command is started with, each time.
   MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) override;
   void judge(TrialState&) override {}  // reports do, once all that is compared is there
 
@@ -34,6 +36,7 @@ class CommandTrials : public SweepSubject {
   TrialState trial_of(const PlacedVariant& placed) const;
   const CommandVariant& variant(const TrialState& trial) const;
   std::string key(const CommandVariant& variant) const;
+  void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
 
   const CommandSweepSettings& settings_;
   SweepListener& listener_;

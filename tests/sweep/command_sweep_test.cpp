@@ -187,6 +187,22 @@ TEST_CASE("a variant has its file, and is told where that lies") {
   CHECK(result.report.budget_bytes == 4096);
 }
 
+TEST_CASE("a later round of what an earlier sweep measured starts with the files of this sweep") {
+  CommandBench bench(
+      "cat $1 \"$MEMTUNE_ATTACH_PLAN\" >>seen; train $$ 20 1 7; "
+      "echo '{\"record\": \"plan\", \"applied\": true}' >>$MEMTUNE_ATTACH/$$.jsonl; finished $$");
+  bench.settings.sweep.variants = expand({{"own", {"sh", bench.file(), "{config}"}, "mine.yaml", "a: 1\n"}}, {});
+  bench.settings.sweep.variants[0].planned = true;
+  bench.settings.sweep.variants[0].plan_text = "PLAN\n";
+  bench.run();
+  const std::filesystem::path trial = bench.settings.directory / "trials/1-own";
+  for (const char* file : {"config/mine.yaml", "memtune_plan.py"}) std::ofstream(trial / file) << "other\n";
+  bench.settings.rounds = 2;
+  bench.run();
+  CHECK(bench.listener.runs == 1);
+  CHECK(test::slurp(bench.folder.path / "seen") == "a: 1\nPLAN\na: 1\nPLAN\n");
+}
+
 TEST_CASE("a program that is not there is refused before there is a folder") {
   CommandBench bench(kTrains);
   bench.settings.sweep.variants = {{"own", {"no-such-program-anywhere"}, "", ""}};
