@@ -7,7 +7,6 @@
 #include "core/base/file.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/report/ways.h"
 #include "core/result/ranking.h"
 #include "core/sweep/command_line.h"
@@ -32,19 +31,17 @@ class VariantExport {
 
   std::string plan() const {
     const Row& row = chosen(true);
-    const std::string text = read_file(row.python, run_.directory.files());
-    if (!trainer::is_python_plan(text))
+    const trainer::PythonCopy copy = copied(row);
+    if (!copy.same)
       say(flags_.console, "warning: " + row.python +
-                              " is not what this memtune writes (of another version, or changed since): read it "
-                              "before you run it");
+                              " is not what this memtune writes (of another version, or changed since): only its data "
+                              "are exported, with the code of this memtune");
     say(flags_.console, measured_text(row));
     if (!row.config.empty())
       say(flags_.console,
           "with the plan goes " + row.config + ", whose own checkpointing and offloading are as measured");
     say(flags_.console, "next: " + put_to_work());
-    return "# With '" + printable_line(sweep::shell_line(sweep_.command)) + "' it took " +
-           ms_text(row.measurement.step_ms.median) + " a step and " + format_bytes(peak(row)) + " at the peak.\n" +
-           text;
+    return copy.text;
   }
 
   std::string keys() const {
@@ -59,10 +56,19 @@ class VariantExport {
     say(flags_.console, measured_text(row));
     if (!flags_.into.empty()) return into(row.measurement.strategy);
     if (row.config.empty()) return sweep::shell_line(row.command) + "\n";
+    say(flags_.console, "this is the whole configuration as it lies in " + flags_.path +
+                            "; --into FILE writes its memory settings into yours");
     return read_file(row.config, run_.directory.files());
   }
 
  private:
+  trainer::PythonCopy copied(const Row& row) const try {
+    return trainer::copy_python_plan(read_file(row.python, run_.directory.files()), row, run_.report);
+  } catch (const UsageError& error) {
+    throw UsageError(row.python + " is no plan that this memtune reads (" + error.what() +
+                     "): the same sweep into another folder writes it");
+  }
+
   // Named, or the best.
   const Row& chosen(bool planned) const {
     if (flags_.strategy.empty()) return best(planned);

@@ -24,8 +24,14 @@ struct PythonPlan {
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
                              const report::Report& report, Running running = Running::eager);
 
-// Whether a file is what write_python_plan makes here: its code, around data that are literals and nothing else.
-bool is_python_plan(std::string_view text);
+struct PythonCopy {
+  std::string text;
+  bool same = false;  // as the file that was read, but for comments at the head
+};
+
+// A file of a run's folder written anew: its data, under this memtune's code and a head of `row`. Nothing else of
+// `text` is taken, as anybody may have written it. UsageError where the data cannot be read.
+PythonCopy copy_python_plan(const std::string& text, const result::Row& row, const report::Report& report);
 
 // A file as it lies in the tree: "plan", or what that includes by its marks. "# [include values]": the text of
 // memtune_values.py from its first line of "# --- " on; lines behind "# [moves]" go into files for which that word

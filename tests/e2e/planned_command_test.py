@@ -152,13 +152,14 @@ class PlannedCommand(Measured):
         self.assertIn("With memtune_plan.py: " + plan["text"], " ".join(text.split()))
         for form in ("markdown", "html"):
             self.assertIn(plan["text"], self.memtune("report", "--format", form, "-o", "-").stdout)
-        # Each is exported from the run, and the plan's file is the one that was measured.
+        # Each is exported from the run, and the plan is the one that was measured.
         written = self.memtune("export", "--trainer", "transformers", "--into", "mine.yaml").stdout
         self.assertIn("model_name_or_path: llama  # mine", written)
         exported = self.memtune("export", "--trainer", "python", "-o", "memtune_plan.py")
         self.assertIn("callbacks=[memtune_plan.PlanCallback()]", exported.stderr)
-        measured = (self.folder / under["python"]).read_text()
-        self.assertEqual((self.folder / "memtune_plan.py").read_text().partition("\n")[2], measured)
+        self.assertNotIn("warning", exported.stderr)
+        measured, written = ((self.folder / each).read_text() for each in (under["python"], "memtune_plan.py"))
+        self.assertEqual(written[written.index('"""'):], measured[measured.index('"""'):])
         starts = len(self.seen("started"))
         self.assertEqual(self.sweep(*words)["ways"], answer["ways"])
         self.assertEqual(len(self.seen("started")), starts, "what was measured was started again")

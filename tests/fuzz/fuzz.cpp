@@ -62,6 +62,7 @@
 #include "core/trace/file.h"
 #include "core/trainer/flow_text.h"
 #include "core/trainer/own_settings.h"
+#include "core/trainer/python_data.h"
 #include "core/trainer/space_profile.h"
 #include "core/trainer/toml_text.h"
 #include "core/trainer/yaml_text.h"
@@ -348,6 +349,12 @@ void read_toml_text(const std::string& text) {
   if (trainer::read_toml(trainer::put_in_toml(put, path, std::nullopt, "x"), path, "x")) std::abort();
 }
 
+// A file of a run's folder: what is read is written so that it is read as the same.
+void read_python_plan(const std::string& text) {
+  const std::string written = trainer::to_python(trainer::read_python_data(text));
+  if (trainer::to_python(trainer::read_python_data("\n" + written)) != written) std::abort();
+}
+
 // What a hostile or killed process left, of one rank and of a second one behind a form feed, as it came in.
 void read_records(const std::string& input) {
   const size_t second = std::min(input.find('\f'), input.size()), half = second / 2;
@@ -434,6 +441,7 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"records", read_records},
                                                                       {"own_config", read_own_config},
                                                                       {"toml", read_toml_text},
+                                                                      {"python_plan", read_python_plan},
                                                                       {"launch", read_environment}};
 
 void (*chosen)(const std::string&) = nullptr;

@@ -167,6 +167,12 @@ def seeds():
         "own_config": own,
         "toml": [b"x = 1  # why\n\n[a]\nc = 'd'\nl = [\n  1,\n]\n[[t]]\ns = \"\"\"\na = 1\n\"\"\"\n", b"a.b = {c = 1}\n"],
         "yaml": yaml,
+        "python_plan": [b'\nPLAN: dict[str, Any] = {\n    "name": "a", "path": "b", "blocks": 2, "parameters": 9,\n    "input": "host",  # x\n'
+                        b'    "regions":\n        "m "\n        "n",\n    "treatments": [{"blocks": [0], "others": "keep keep", "ops": '
+                        b'{"host recompute": "m/f#0"}},],\n    "min_bytes": 1, "stash_bytes": 2, "prefetch_blocks": 1,\n'
+                        b'    "saved_min_bytes": 3,\n}\n',
+                        b'\nPLAN: dict[str, Any] = {\n    "name": "a", "path": "b", "blocks": 2, "parameters": 9, "min_bytes": 1,\n'
+                        b'    "stash_bytes": 2, "prefetch_blocks": 1, "compile": {"left_bytes": 4, "hidden_bytes": 5}, "peak_bytes": 6,\n}\n'],
         "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
         "plan_file": [dump(rules), *plans],

@@ -223,25 +223,74 @@ TEST_CASE("what cannot be written as Python is refused") {
   CHECK_THROWS_WITH_AS(written({}), doctest::Contains("no repeated blocks"), UsageError);
 }
 
-TEST_CASE("what is written is known again, and nothing that somebody put into it") {
+TEST_CASE("a plan that was read and written again is the same byte for byte") {
+  const report::Report report = report::sample_report();
+  const auto copied = [&](const std::string& text) { return trainer::copy_python_plan(text, report.rows[1], report); };
+  Program stays = program(3);
+  stays.place(3, Place::recompute);
+  stays.facts.blocks.front().region = "model.\"l\xC3\xA4yers\\ \xE2\x80\xA8 \xE2\x80\xAE.0";
+  Program moves = program(60);
+  for (int block = 0; block < 60; ++block) moves.place(5 * block + 3, Place::recompute, Place::host);
+  for (int block = 0; block < 60; block += 7) moves.place(5 * block + 1, Place::host);
+  moves.place(0, Place::host);
+  for (const std::string& text : {written(stays).text, written(moves).text, written(moves, Running::compiled).text}) {
+    CHECK(copied(text).same);
+    CHECK(copied(text).text == text);
+    CHECK_FALSE(has(text, "\xE2\x80"));  // code says what it seems to say
+    CHECK(copied("# another head\n" + text).same);
+    CHECK(copied("# another head\n" + text).text == text);
+  }
+}
+
+TEST_CASE("of a plan that is not as it was written the data are taken and nothing else") {
+  const report::Report report = report::sample_report();
   Program p = program(3);
   p.place(3, Place::recompute, Place::host);
-  p.facts.blocks.front().region = "model.\"layers\\.0";
   const std::string text = written(p).text, mark = "# --- end of data ";
-  CHECK(trainer::is_python_plan(text));
-  CHECK(trainer::is_python_plan("# another head\n" + text));
-  CHECK(trainer::is_python_plan(written(p, Running::compiled).text));
-  p.place(1, Place::host);
-  CHECK(trainer::is_python_plan(written(p).text));
   const auto changed = [&](const std::string& before, const std::string& with) {
     std::string copy = text;
     return copy.insert(copy.find(before), with);
   };
-  CHECK(trainer::is_python_plan(changed(mark, "# import os\n")));
-  for (const char* code : {"import os\n", "[].append(1)\n", "# \rimport os\n", "\"\n", "{**a}\n", "'x'"})
-    CHECK_FALSE(trainer::is_python_plan(changed(mark, code)));
-  CHECK_FALSE(trainer::is_python_plan(changed("from __future__", "import os\n")));
-  CHECK_FALSE(trainer::is_python_plan(text + "import os\n"));
-  CHECK_FALSE(trainer::is_python_plan("import os\n" + text));
-  for (const char* other : {"", "#", "# nothing"}) CHECK_FALSE(trainer::is_python_plan(other));
+  for (const std::string& forged :
+       {changed("from __future__", "import os\n"), text + "import os\n", "import os\n" + text,
+        "# a\rimport os\n" + text, "# a\fimport os\n" + text, "# a\vimport os\n" + text,
+        "# a\xE2\x80\xA8import os\n" + text, "# a\xC2\x85import os\n" + text, "\xEF\xBB\xBF" + text, "\n" + text,
+        changed(mark, "import os\n"), changed(mark, "PLAN = os\n"), changed(mark, "# import os\n"),
+        changed("    \"name\"", "    # \'\'\'; import os; PLAN = {\n"), changed("\"name\"", "\"\"  ")}) {
+    CAPTURE(forged);
+    const trainer::PythonCopy copy = trainer::copy_python_plan(forged, report.rows[1], report);
+    CHECK_FALSE(copy.same);
+    CHECK(copy.text == text);
+  }
+}
+
+TEST_CASE("data that are more than literals or not those of a plan are refused") {
+  const report::Report report = report::sample_report();
+  Program p = program(3);
+  p.place(3, Place::recompute, Place::host);
+  const std::string text = written(p).text;
+  const auto refused = [&](const std::string& file) {
+    CAPTURE(file);
+    CHECK_THROWS_AS(trainer::copy_python_plan(file, report.rows[1], report), UsageError);
+  };
+  const auto with = [&](const std::string& part, const std::string& other) {
+    std::string copy = text;
+    return copy.replace(copy.find(part), part.size(), other);
+  };
+  for (const char* value : {"1 << 20", "f()", "{**a}", "[].append(1)", "1 2", "1.5", "-1", "\'x\'", "\"x\"", "None",
+                            "True", "0x10", "(3)", "1 # \rimport os\n", "1\r", "1\t", "1;", "99999999999999999999"})
+    refused(with("\"blocks\": 3", "\"blocks\": " + std::string(value)));
+  for (const char* name : {"r\"model\"", "\"mo\ndel\"", "\"\\x41\"", "\"\\N{BULLET}\"", "\"a\" + \"b\"", "\"a\" % 1",
+                           "[\"model\"]", "\"\xFF\"", "\"a"})
+    refused(with("\"model.layers\"", name));
+  refused(with("\"recompute host\"", "\"disk host\""));
+  refused(with("\"recompute host\"", "\"host\""));
+  refused(with("\"parameters\": 1234", "\"parameters\": 1234, \"parameters\": 5"));
+  refused(with("\"parameters\": 1234", "\"parameters\": 1234, \"more\": 5"));
+  refused(with("\"parameters\": 1234,", ""));
+  refused(with("{\"blocks\": [0", "{\"blocks\": [7"));
+  refused(text.substr(0, text.find("    \"treatments\"")));
+  for (const char* other : {"", "#", "# nothing", "\nPLAN: dict[str, Any] = {\n", "\nPLAN: dict[str, Any] = {\n}\n"})
+    refused(other);
+  refused("\nPLAN: dict[str, Any] = {\n" + std::string(100'000, '['));
 }
