@@ -25,7 +25,7 @@ sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std:
   settings.sweep.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 1, kMostSteps));
   settings.limit = duration_flag("--timeout", flags.timeout);
   if (!flags.memory_cap.empty()) settings.sweep.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
-  if (flags.out.empty()) throw UsageError("--out: the folder's name is empty");
+  check_out(flags.out);
   settings.directory = flags.out;
   return settings;
 }

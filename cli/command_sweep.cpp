@@ -11,6 +11,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/config/strategy.h"
 #include "core/report/ways.h"
@@ -29,9 +30,7 @@ void check_places(const CommandSweepFlags& flags) {
     throw UsageError(
         "--trainer without --config puts settings where the command has {args}, a word of its own, and it has none");
   if (flags.config.empty()) return;
-  if (std::filesystem::is_directory(flags.config))
-    throw UsageError("--config: " + flags.config + " is a folder; name the file in it");
-  if (!std::filesystem::is_regular_file(flags.config)) throw UsageError("--config: no such file: " + flags.config);
+  require_file("--config", flags.config);
   if (!sweep::has_placeholder(flags.command, sweep::kConfigPlaceholder))
     throw UsageError("--config: the command has no {config}, where the path of each variant's would stand");
 }

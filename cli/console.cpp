@@ -55,6 +55,12 @@ void check_output(const std::string& flag, const std::string& path) {
   if (access(folder.c_str(), W_OK) != 0) throw UsageError(flag + ": cannot write into " + folder.string());
 }
 
+void check_out(const std::string& path) {
+  if (path.empty()) throw UsageError("--out: the folder's name is empty");
+  if (std::filesystem::exists(path) && !std::filesystem::is_directory(path))
+    throw UsageError("--out: " + path + " is no folder; name one, or a new one");
+}
+
 void check_outputs(const std::string& flag, const std::string& path, const std::string& other_flag,
                    const std::string& other_path) {
   if (path == "-" && other_path == "-")

@@ -26,6 +26,8 @@ void write_output(const std::string& path, std::string_view text);
 // That write_output will find a folder to write into: UsageError that begins with the flag, before work is begun for
 // nothing.
 void check_output(const std::string& flag, const std::string& path);
+// That --out names a folder, or nothing that is there.
+void check_out(const std::string& path);
 // Of two flags; stdout is for one of them.
 void check_outputs(const std::string& flag, const std::string& path, const std::string& other_flag,
                    const std::string& other_path);

@@ -11,6 +11,7 @@
 #include "cli/offer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/trainer/python_plan.h"
@@ -104,7 +105,7 @@ void check_flags(const ExportFlags& flags) {
   if (flags.in_place && flags.output != "-")
     throw UsageError("--in-place writes to " + flags.into + ": it goes without -o");
   for (const auto& [flag, file] : {std::pair("--into", flags.into), std::pair("--check", flags.check)})
-    if (!file.empty() && !fs::is_regular_file(file)) throw UsageError(std::string(flag) + ": no such file: " + file);
+    if (!file.empty()) require_file(flag, file);
   if (!flags.into.empty() && flags.output != "-" && is_same_file(flags.into, flags.output))
     throw UsageError("-o is the file of --into itself, which is overwritten with --in-place only");
 }

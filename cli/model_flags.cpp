@@ -10,6 +10,7 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "core/base/error.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/config/hub_cache.h"
 #include "core/config/model_file.h"
@@ -106,7 +107,7 @@ void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
     else
       request.inputs.push_back(config::parse_input_spec(input));
   if (flags.inputs_file.empty()) return;
-  if (!fs::is_regular_file(flags.inputs_file)) throw UsageError("--inputs: no such file: " + flags.inputs_file);
+  require_file("--inputs", flags.inputs_file);
   if (!flags.batches.empty() || !flags.sequences.empty()) {
     throw UsageError("--batch and --seq go with made-up inputs: those of --inputs have their sizes");
   }
@@ -119,7 +120,7 @@ void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
 
 void add_libraries(const std::vector<std::string>& paths, config::ModelSource& model) {
   for (const std::string& path : paths) {
-    if (!fs::is_regular_file(path)) throw UsageError("--library: no such file: " + path);
+    require_file("--library", path);
     model.libraries.push_back(fs::absolute(path).string());
   }
 }
@@ -299,7 +300,7 @@ SweepSettings ModelFlags::settings(const sweep::LoopSettings& loop) const {
   settings.request.training.device = choose_device(device, settings.notes);
   check_device_of_ranks(settings.request.training);
   config::check_training(settings.request.training);
-  if (out.empty()) throw UsageError("--out: the folder's name is empty");
+  check_out(out);
   check_utf8("--out", fs::absolute(out).string());
   settings.directory = out;
   return settings;

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/trainer/native_flags.h"
 
@@ -25,7 +26,7 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
   if (trainer.empty()) throw UsageError("--config is a trainer's: --trainer NAME says whose");
   if (config.empty() && words.empty())
     throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
-  if (!config.empty() && !fs::is_regular_file(config)) throw UsageError("--config: no such file: " + config);
+  if (!config.empty()) require_file("--config", config);
   const std::string file = fs::path(config).filename().string(), name = file.empty() ? "the command" : file;
   const trainer::NativeFlags native =
       trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words);

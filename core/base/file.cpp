@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 
 namespace memtune {
@@ -21,10 +22,13 @@ namespace {
 constexpr unsigned kEverybody = 0666;  // less what umask says
 
 // OwnFolder's refusals are among them.
-std::string words(int error) {
+std::string words(const fs::path& path, int error) {
   if (error == ELOOP) return "it is a symbolic link or behind one, and memtune follows none here";
   if (error == EXDEV) return "it leads out of its folder";
-  if (error == ESPIPE) return "it is a pipe, a device or a socket";
+  const std::string other = error == ESPIPE ? other_than_file(path) : "";
+  if (error == ESPIPE) return "it is " + (other.empty() ? "no regular file" : other + "; a regular file is needed");
+  if (error == EINTR) return "a signal ended the wait for it";
+  if (error == ENXIO) return "nothing reads from it";
   if (const std::string limit = file_size_limit(); error == EFBIG && !limit.empty()) return limit;
   return std::generic_category().message(error);
 }
@@ -38,7 +42,7 @@ auto uninterrupted(Call call) {
 }
 
 Descriptor open(FileSystem& system, const fs::path& path, int flags, const char* operation) {
-  const int file = uninterrupted([&] { return system.open(path, flags, kEverybody); });
+  const int file = open_file(system, path, flags, kEverybody);
   if (file < 0) throw_io_error(operation, path, -file);
   return Descriptor(file);
 }
@@ -82,14 +86,6 @@ int64_t size_of(FileSystem& system, int file, const fs::path& path) {
 fs::path temporary_beside(const fs::path& path) {
   static std::atomic<int> counter{0};
   return path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
-}
-
-// Renaming over a pipe or a device would replace it instead of writing to it.
-bool takes_the_place_of(const fs::path& path) {
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status)) throw_io_error("write", path, EISDIR);
-  return !fs::exists(status) || fs::is_regular_file(status);
 }
 
 fs::path behind_links(const fs::path& path) {
@@ -215,12 +211,18 @@ void InputFile::read(char* data, int64_t bytes, int64_t offset) const {
 }
 
 OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_links(path)), system_(system) {
-  if (takes_the_place_of(path_)) aside_ = temporary_beside(path_);
-  const fs::path& name = aside_.empty() ? path_ : aside_;
-  file_ = open(system_, name, O_WRONLY | O_CREAT | (aside_.empty() ? 0 : O_TRUNC), "write");
   std::error_code ignored;  // where a file system has no permissions there are none to keep
-  if (const fs::file_status before = fs::status(path_, ignored); !aside_.empty() && fs::is_regular_file(before))
-    fs::permissions(aside_, before.permissions(), ignored);
+  const fs::file_status before = fs::status(path_, ignored);
+  if (fs::is_directory(before)) throw_io_error("write", path_, EISDIR);
+  if (fs::exists(before) && !fs::is_regular_file(before)) {  // a new file would replace it instead of writing to it
+    const int stream = open_stream(system_, path_);
+    if (stream < 0) throw_io_error("write", path_, -stream);
+    file_ = Descriptor(stream);
+    return;
+  }
+  aside_ = temporary_beside(path_);
+  file_ = open(system_, aside_, O_WRONLY | O_CREAT | O_TRUNC, "write");
+  if (fs::exists(before)) fs::permissions(aside_, before.permissions(), ignored);
 }
 
 OutputFile::~OutputFile() {
@@ -264,7 +266,7 @@ IoError system_error(const std::string& what, int error) {
 
 void throw_io_error(const char* operation, const fs::path& path, int64_t error) {
   const std::string message =
-      "cannot " + std::string(operation) + " '" + path.string() + "': " + words(static_cast<int>(error));
+      "cannot " + std::string(operation) + " '" + path.string() + "': " + words(path, static_cast<int>(error));
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw DiskFull(message);
   throw IoError(message);
 }

@@ -1,5 +1,5 @@
-// Files as memtune uses them: read whole or in parts, published whole, locked while in use. What the system refuses is
-// an IoError with path and errno text. `system` is for tests.
+// Regular files: read whole or in parts, published whole, locked while in use. What the system refuses, and a pipe, a
+// device or a socket (open_file.h), is an IoError with path and reason. `system` is for tests.
 #pragma once
 
 #include <chrono>
@@ -13,13 +13,13 @@
 
 namespace memtune {
 
-// Pipes and files without a size are read to their end too. More than `most_bytes` is an IoError: a device never ends.
+// Files without a size, as those of /proc, are read to their end too. More than `most_bytes` is an IoError.
 inline constexpr int64_t kMostFileBytes = int64_t{1} << 30;
 std::string read_file(const std::filesystem::path& path, FileSystem& system = system_files(),
                       int64_t most_bytes = kMostFileBytes);
 
 // Writes beside `path`, fsyncs, renames over it, fsyncs the folder: readers see the old or the new content, never a
-// part. It keeps its permissions. On failure nothing is left behind. Pipes and devices are written to directly.
+// part. Permissions stay. On failure nothing is left. Pipes and devices: by open_stream().
 void write_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
 
 // Appends one record and fsyncs. The file is created when missing.

@@ -1,23 +1,15 @@
 #include "core/base/own_folder.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
 
+#include "core/base/open_file.h"
+
 namespace memtune {
-namespace {
 
 namespace fs = std::filesystem;
-
-bool is_file_or_folder(int file) {
-  struct stat info {};
-  return ::fstat(file, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
-}
-
-}  // namespace
 
 OwnFolder::OwnFolder(fs::path root, FileSystem& below) : root_(std::move(root)), below_(below) {}
 
@@ -31,16 +23,9 @@ fs::path OwnFolder::resolved(const fs::path& path) const {
   return inside == "." ? real : real / inside;
 }
 
-// Not waiting for the other end of a pipe. Of a file that is none the flag is taken away: where a file system cannot do
-// without waiting, io_uring would refuse every transfer.
 int OwnFolder::open(const fs::path& path, int flags, unsigned mode) {
   const fs::path real = resolved(path);
-  if (real.empty()) return -EXDEV;
-  const int file = below_.open(real, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
-  if (file < 0) return file == -ENXIO ? -ESPIPE : file;
-  if (!is_file_or_folder(file)) return ::close(file), -ESPIPE;
-  if ((flags & O_NONBLOCK) == 0) ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
-  return file;
+  return real.empty() ? -EXDEV : open_file(below_, real, flags | O_NOFOLLOW, mode);
 }
 
 int OwnFolder::make_folder(const fs::path& path) {

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
@@ -126,7 +127,9 @@ class LoraReader {
       : name_(path.filename().string()), given_(std::move(given)), object_(given_, name_) {
     lora_.file = path;
     const fs::path weights = path.parent_path() / "adapter_model.safetensors";
-    if (fs::is_regular_file(weights)) lora_.weights = weights;
+    if (!fs::exists(weights)) return;
+    require_file("--lora", weights);
+    lora_.weights = weights;
   }
 
   Lora read() {
@@ -286,7 +289,7 @@ double Lora::scale_of(const std::string& path) const {
 Lora parse_lora(const std::string& text) {
   const fs::path file = file_of(text);
   if (file.empty()) return parse_typed(text);
-  if (!fs::is_regular_file(file)) throw UsageError("--lora: no such file: " + file.string());
+  require_file("--lora", file);
   return read_file_of(file);
 }
 

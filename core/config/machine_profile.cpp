@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/config/json_object.h"
@@ -139,6 +140,8 @@ MachineProfile find_machine(const std::string& name_or_file) {
   const std::filesystem::path path = name_or_file;
   std::error_code cannot;
   if (std::filesystem::is_regular_file(path, cannot)) return read_machine_file(path);
+  if (const std::string other = other_than_file(path); !other.empty())
+    throw UsageError("'" + name_or_file + "' is " + other + "; a regular file is needed");
   if (path.has_parent_path() || path.extension() == ".json") throw UsageError("no such machine file: " + name_or_file);
   throw UsageError(unknown_name("machine", name_or_file, known));
 }

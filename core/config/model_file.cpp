@@ -8,6 +8,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/config/zip_directory.h"
 
 namespace memtune::config {
@@ -100,7 +101,8 @@ std::string look(const fs::path& path, ModelFile& found) {
       return "it is a folder, not a TorchScript file, and has no config.json";
     return look(path / "config.json", found);
   }
-  if (!fs::is_regular_file(path, error)) return "it is no regular file";
+  if (const std::string other = other_than_file(path); !other.empty())
+    return "it is " + other + "; a regular file is needed";
   const InputFile file(path);
   if (file.size() == 0) return "it is empty";
   const std::string start = part(file, 0, kStart);

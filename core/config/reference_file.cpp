@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <ostream>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -80,16 +80,16 @@ struct Head {
 
 uint64_t checksum_of(const std::string& directory) { return hash64(directory.data(), directory.size(), 0); }
 
-Head read_head(std::ifstream& file, const std::filesystem::path& path) {
+Head read_head(const InputFile& file, const std::filesystem::path& path) {
   char magic[kMagicBytes] = {};
-  Head head;
-  file.read(magic, kMagicBytes);
-  if (!file || std::memcmp(magic, kMagic, kNameBytes) != 0) refuse_reference(path, "no reference file");
+  if (file.size() >= static_cast<int64_t>(kMagicBytes)) file.read(magic, kMagicBytes, 0);
+  if (std::memcmp(magic, kMagic, kNameBytes) != 0) refuse_reference(path, "no reference file");
   if (magic[kNameBytes] != kMagic[kNameBytes])
     refuse_reference(path, "a reference file of version " + std::string(1, magic[kNameBytes]) +
                                ", and this memtune reads version " + kMagic[kNameBytes]);
-  file.read(reinterpret_cast<char*>(&head), sizeof head);
-  if (!file) refuse_reference(path, "a damaged reference file");
+  Head head;
+  if (file.size() < static_cast<int64_t>(kFirstGradient)) refuse_reference(path, "a damaged reference file");
+  file.read(reinterpret_cast<char*>(&head), sizeof head, kMagicBytes);
   return head;
 }
 
@@ -124,16 +124,13 @@ void finish_reference(std::ostream& file, const Reference& reference) {
 }
 
 Reference read_reference(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
+  const InputFile file(path);
   const Head head = read_head(file, path);
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  if (error || head.directory < kFirstGradient || head.directory > size)
-    refuse_reference(path, "a damaged reference file");
+  const auto size = static_cast<uint64_t>(file.size());
+  if (head.directory < kFirstGradient || head.directory > size) refuse_reference(path, "a damaged reference file");
   std::string text(size - head.directory, '\0');
-  file.seekg(static_cast<std::streamoff>(head.directory));
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file || checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
+  file.read(text.data(), static_cast<int64_t>(text.size()), static_cast<int64_t>(head.directory));
+  if (checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
   try {
     Reference reference = reference_from(parse_json(text));
     if (fill(reference.gradients, head.directory - kFirstGradient)) return reference;

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/config/json_object.h"
 
 namespace memtune::config {
@@ -15,8 +16,9 @@ using nlohmann::json;
 
 namespace {
 
-// What git leaves in a file's place where git-lfs did not bring its content.
-void refuse_pointer(const fs::path& path) {
+// Git leaves a pointer in a file's place where git-lfs did not bring its content; an archive may bring a pipe.
+void check_weights(const fs::path& path) {
+  require_file("the model's weights", path);
   constexpr std::string_view kFirstWords = "version https://git-lfs.";
   const InputFile file(path);
   std::string begin(kFirstWords.size(), '\0');
@@ -32,11 +34,11 @@ std::vector<fs::path> weight_files(const fs::path& config) {
   const fs::path folder = config.parent_path(), whole = folder / "model.safetensors";
   const fs::path index = folder / "model.safetensors.index.json";
   if (fs::exists(whole)) {
-    refuse_pointer(whole);
+    check_weights(whole);
     return {whole};
   }
   if (!fs::exists(index)) return {};
-  refuse_pointer(index);
+  check_weights(index);
   const std::string name = index.filename().string();
   const json parsed = parse_json_object(name, read_file(index));
   if (!parsed.contains("weight_map") || !parsed["weight_map"].is_object())
@@ -49,7 +51,7 @@ std::vector<fs::path> weight_files(const fs::path& config) {
     if (!fs::exists(path))
       throw UsageError(name + ": there is no " + path.filename().string() + ", which has " + tensor);
     if (std::ranges::find(files, path) != files.end()) continue;
-    refuse_pointer(path);
+    check_weights(path);
     files.push_back(path);
   }
   std::ranges::sort(files);

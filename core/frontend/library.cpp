@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/open_file.h"
 
 namespace memtune::frontend {
 namespace {
@@ -29,7 +30,8 @@ bool load_missing_part(const std::string& error) {
 }  // namespace
 
 void load_libraries(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths)
+  for (const std::string& path : paths) {
+    require_file("--library", path);
     while (!dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL)) {
       const std::string error = dlerror();
       if (load_missing_part(error)) continue;
@@ -40,6 +42,7 @@ void load_libraries(const std::vector<std::string>& paths) {
       throw UsageError("--library " + path + ": " + (named ? error.substr(path.size() + 2) : error) +
                        (of_python ? "; it was linked with Python: give --library libpython3.*.so before it" : ""));
     }
+  }
 }
 
 }  // namespace memtune::frontend

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/open_file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -92,7 +93,7 @@ void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& g
 }  // namespace
 
 PlanFile::PlanFile(const std::filesystem::path& path) : file_(path.filename().string()), name_(path.stem().string()) {
-  if (!std::filesystem::is_regular_file(path)) throw UsageError("no such plan file: " + path.string());
+  require_file("--plan", path);
   within(file_ + ": ", [&] { read(read_file(path)); });
 }
 

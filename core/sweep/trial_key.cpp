@@ -1,7 +1,6 @@
 #include "core/sweep/trial_key.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
@@ -13,6 +12,7 @@
 #include "core/config/lora.h"
 #include "core/config/weight_files.h"
 #include "core/device/cuda_module.h"
+#include "core/process/interrupt.h"
 
 namespace memtune::sweep {
 namespace {
@@ -29,6 +29,7 @@ std::string hash_file(const std::filesystem::path& path) {
   std::string part(static_cast<size_t>(std::min(kPart, file.size())), '\0');
   Hasher hasher;
   for (int64_t at = 0; at < file.size(); at += kPart) {
+    if (process::interrupted()) throw IoError("a signal ended the reading of '" + path.string() + "'");
     const int64_t bytes = std::min(kPart, file.size() - at);
     file.read(part.data(), bytes, at);
     hasher.add(part.data(), static_cast<size_t>(bytes));
@@ -41,10 +42,8 @@ std::string machine(const std::string& device) {
   std::multiset<std::string> models;
   std::error_code none;
   for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
-    std::ifstream file(gpu.path() / "information");
-    for (std::string line; std::getline(file, line);) {
+    for (const std::string& line : split(read_file(gpu.path() / "information"), '\n'))
       if (line.starts_with("Model:")) models.insert(trim(line.substr(6)));
-    }
   }
   std::string text = device;
   for (const std::string& model : models) text += ", " + model;

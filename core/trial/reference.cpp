@@ -83,11 +83,12 @@ ReferenceGradient describe(const std::string& name, const at::Tensor& parameter,
           0};
 }
 
-at::Tensor read(std::istream& file, const ReferenceGradient& entry, const at::Tensor& parameter, const fs::path& path) {
+at::Tensor read(const InputFile& file, const ReferenceGradient& entry, const at::Tensor& parameter,
+                const fs::path& path) {
   at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
-  file.seekg(static_cast<std::streamoff>(config::kFirstGradient + entry.offset));
-  file.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
-  if (!file || hash_of(tensor) != entry.hash) config::refuse_reference(path, "a damaged reference file");
+  file.read(static_cast<char*>(tensor.data_ptr()), static_cast<int64_t>(tensor.nbytes()),
+            static_cast<int64_t>(config::kFirstGradient + entry.offset));
+  if (hash_of(tensor) != entry.hash) config::refuse_reference(path, "a damaged reference file");
   return tensor;
 }
 
@@ -109,7 +110,7 @@ void check_model(const Reference& reference, const NamedParameters& parameters, 
 using Told = std::function<void(int, const std::string& name, const Difference&)>;
 
 // A gradient that only one of both has counts as zeros on the other side.
-void compare(std::istream& file, const fs::path& path, const Reference& reference, double loss,
+void compare(const InputFile& file, const fs::path& path, const Reference& reference, double loss,
              const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
   const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
@@ -147,9 +148,9 @@ double median(std::vector<double> values) {
 
 ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
                                  const NamedParameters& parameters)
-    : path_(path),
-      aside_(path.string() + ".tmp." + std::to_string(::getpid())),
-      file_(aside_, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc) {
+    : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
+  remove_file(aside_);  // a link there would be followed
+  file_.open(aside_, std::ios::binary | std::ios::trunc);
   reference_ = {strategy, loss, 0, 0, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;
@@ -189,12 +190,13 @@ void ReferenceWriter::check() const {
 }
 
 void ReferenceWriter::repeat(double loss, const NamedParameters& parameters) {
-  compare(file_, aside_, reference_, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
-    double& noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
-    noise = std::max(noise, by.largest);
-    sizes_[index] = by.size;
-    note(noise_, name, by.largest);
-  });
+  compare(InputFile(aside_), aside_, reference_, loss, parameters,
+          [&](int index, const std::string& name, const Difference& by) {
+            double& noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
+            noise = std::max(noise, by.largest);
+            sizes_[index] = by.size;
+            note(noise_, name, by.largest);
+          });
 }
 
 // The median, over what was not repeated, of noise for its size.
@@ -218,7 +220,7 @@ void ReferenceWriter::finish() {
 Comparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
   const Reference reference = config::read_reference(path);
   check_model(reference, parameters, path);
-  std::ifstream file(path, std::ios::binary);
+  const InputFile file(path);
   Comparison comparison;
   comparison.gradients = {true, true, 0, "", reference.strategy};
   compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {

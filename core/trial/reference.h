@@ -51,7 +51,7 @@ class ReferenceWriter {
   double relative_noise() const;
 
   std::filesystem::path path_, aside_;
-  std::fstream file_;
+  std::ofstream file_;
   config::Reference reference_;
   result::Gradients noise_;
   std::map<int, double> sizes_;  // of what was not repeated: parameter (-1: the loss), its largest element

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/config/strategy.h"
 #include "core/report/words.h"
@@ -91,6 +92,7 @@ void Run::add(const fs::path& path) {
       trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
   } else {
+    require_file("memtune view", path);
     trace::ReadTrace read = trace::read_trace(path);
     reports.push_back(report_of(read.trace, path));
     const result::Row& row = reports.back().rows.front();

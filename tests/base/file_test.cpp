@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/open_file.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/run_program.h"
 
@@ -188,11 +190,61 @@ TEST_CASE("a pipe is written to, not replaced") {
   const fs::path path = folder.path / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   std::string seen;
-  std::thread reader([&] { seen = read_file(path); });
+  std::thread reader([&] { seen = memtune::test::slurp(path); });
   write_file(path, "through");
   reader.join();
   CHECK(seen == "through");
   CHECK(fs::is_fifo(path));
+}
+
+TEST_CASE("a pipe that nothing reads from is told of and not waited for") {
+  const ScratchFolder folder;
+  const fs::path path = folder.path / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(write_file(path, "x"), ("cannot write '" + path.string() + "': nothing reads from it").c_str(),
+                       IoError);
+}
+
+TEST_CASE("what is no regular file is neither read nor appended to nor locked, however it is opened") {
+  const ScratchFolder folder;
+  const fs::path pipe = folder.path / "pipe", link = folder.path / "link", socket = folder.path / "socket";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  REQUIRE(::mknod(socket.c_str(), S_IFSOCK | 0600, 0) == 0);
+  fs::create_symlink("/dev/zero", link);
+  for (const auto& [path, kind] :
+       {std::pair(pipe, "a pipe"), std::pair(link, "a device"), std::pair(socket, "a socket")}) {
+    const std::string why = "': it is " + std::string(kind) + "; a regular file is needed";
+    CHECK_THROWS_WITH_AS(read_file(path), ("cannot read '" + path.string() + why).c_str(), IoError);
+    CHECK_THROWS_WITH_AS(InputFile{path}, ("cannot read '" + path.string() + why).c_str(), IoError);
+    CHECK_THROWS_WITH_AS(append_file(path, "x"), ("cannot append to '" + path.string() + why).c_str(), IoError);
+    CHECK_THROWS_WITH_AS(cut_file(path, 0), ("cannot cut '" + path.string() + why).c_str(), IoError);
+    CHECK_THROWS_WITH_AS(FileLock{path}, ("cannot lock '" + path.string() + why).c_str(), IoError);
+    CHECK_THROWS_WITH_AS(require_file("--plan", path),
+                         ("--plan: " + path.string() + " is " + kind + "; a regular file is needed").c_str(),
+                         UsageError);
+  }
+}
+
+TEST_CASE("a file that a flag names is there, or the flag says what is there instead") {
+  const ScratchFolder folder;
+  const std::string place = folder.path.string();
+  write_file(folder.path / "file", "x");
+  fs::create_symlink("file", folder.path / "link");
+  CHECK_NOTHROW(require_file("--plan", folder.path / "link"));
+  CHECK_THROWS_WITH_AS(require_file("--plan", place + "/none"), ("--plan: no such file: " + place + "/none").c_str(),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(require_file("--plan", place),
+                       ("--plan: " + place + " is a folder; name the file in it").c_str(), UsageError);
+}
+
+TEST_CASE("a signal ends the wait for a file system that does not answer") {
+  const ScratchFolder folder;
+  write_file(folder.path / "file", "x");
+  memtune::test::FaultyDisk disk;
+  disk.on_open = [](int) { return -EINTR; };
+  CHECK_THROWS_WITH_AS(read_file(folder.path / "file", disk), doctest::Contains("a signal ended the wait for it"),
+                       IoError);
+  CHECK_THROWS_AS(write_file(folder.path / "file", "y", disk), IoError);
 }
 
 TEST_CASE("a lock in use names the process that holds it") {

@@ -111,7 +111,7 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
       {"sweep --scratch-in-memory", "--disk-budget and --scratch-in-memory go with --scratch DIR, which is missing"},
       {"sweep --host-budget much", "--host-budget: "},
       {"sweep --plan bad.json", "bad.json: plan.rules[0] selects nothing"},
-      {"sweep --plan nope.json", "no such plan file: nope.json"},
+      {"sweep --plan nope.json", "--plan: no such file: nope.json"},
       {"profile --plan bad.json --strategy none", "--strategy and --plan exclude each other"},
       {"plan validate", "FILE is required"},
       {"plan", "plan: say validate FILE, or --from RUN"},

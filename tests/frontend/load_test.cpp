@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <caffe2/serialize/inline_container.h>
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/frontend/front_end.h"
+#include "core/frontend/library.h"
 #include "core/frontend/torchscript/module_file.h"
 
 namespace memtune::frontend {
@@ -99,6 +101,15 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
         "it is a state_dict: torch.save wrote weights, no code" + kHowToSave);
   CHECK(refusal(folder.zip("other.zip", {"readme.txt"})) ==
         "it is a zip archive without TorchScript code" + kHowToSave);
+}
+
+TEST_CASE("a pipe in the place of a model or of a library is refused and not waited for") {
+  Folder folder;
+  const std::string pipe = folder.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(refusal(pipe) == "it is a pipe; a regular file is needed");
+  CHECK_THROWS_WITH_AS(load_libraries({pipe}), ("--library: " + pipe + " is a pipe; a regular file is needed").c_str(),
+                       UsageError);
 }
 
 TEST_CASE("a file that was cut off is refused wherever the cut is") {

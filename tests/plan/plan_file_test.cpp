@@ -150,7 +150,7 @@ TEST_CASE("values on disk are told without the model") {
 }
 
 TEST_CASE("what is wrong with a file is told with its field") {
-  CHECK_THROWS_WITH_AS(PlanFile("no/such.json"), "no such plan file: no/such.json", UsageError);
+  CHECK_THROWS_WITH_AS(PlanFile("no/such.json"), "--plan: no such file: no/such.json", UsageError);
   check_refused("{\n\"version\": 1,\n}", "mine.json: is not JSON: line 3");
   check_refused("", "mine.json: is not JSON: line 1");
   check_refused("[]", "mine.json: plan must be an object, not []");

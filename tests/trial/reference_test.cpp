@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -211,6 +212,16 @@ TEST_CASE("a file that is no reference, or a part of one, is refused") {
     write(whole.substr(0, size));
     CHECK(refusal(folder.file, model()) != "no error");
   }
+}
+
+TEST_CASE("a pipe in the place of a reference, or of one under way, is not waited for") {
+  Folder folder;
+  const fs::path aside = folder.file.string() + ".tmp." + std::to_string(::getpid());
+  for (const fs::path& pipe : {folder.file, aside}) REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(compare(folder.file, 0.1, model()), doctest::Contains("it is a pipe"), IoError);
+  CHECK_FALSE(config::is_whole_reference(folder.file));
+  write_reference(folder.file, "none", 0.1, model());
+  CHECK(compare(folder.file, 0.1, model()).equal);
 }
 
 void flip(const fs::path& path, uint64_t at) {

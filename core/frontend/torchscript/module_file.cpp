@@ -5,6 +5,7 @@
 
 #include <unordered_set>
 
+#include "core/base/open_file.h"
 #include "core/frontend/dtype.h"
 #include "core/frontend/torchscript/refused_ops.h"
 #include "core/program/first_line.h"
@@ -15,6 +16,7 @@ namespace {
 using torch::jit::Module;
 
 Module load_file(const std::string& path) {
+  require_file("--model", path);
   try {
     return torch::jit::load(path, c10::Device(c10::kCPU));
   } catch (const std::exception& error) {
