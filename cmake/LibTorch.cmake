@@ -50,8 +50,13 @@ else()
   set(cuda_lib "${CUDAToolkit_LIBRARY_DIR}")
   set(cuda_include "${CUDAToolkit_INCLUDE_DIRS}")
 endif()
-# libtorch_cpu needs both at run time, also without a GPU.
-target_link_options(torch::cpu INTERFACE "LINKER:-rpath,${cuda_lib}")
+# libtorch_cpu needs both at run time, also without a GPU. CMake installs no path into the source tree, where a Python
+# environment may be; an empty one would be the current folder.
+foreach(folder IN ITEMS "${torch}/lib" "${cuda_lib}")
+  if(folder)
+    target_link_options(torch::cpu INTERFACE "LINKER:-rpath,${folder}")
+  endif()
+endforeach()
 
 if(MEMTUNE_CUDA AND NOT EXISTS "${cuda_include}/cupti.h" AND NOT EXISTS "${cuda_lib}/libcupti.so.13")
   message(STATUS "no CUDA runtime and CUPTI found: building for the CPU only")
