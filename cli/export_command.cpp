@@ -110,8 +110,16 @@ void check_flags(const ExportFlags& flags) {
     throw UsageError("-o is the file of --into itself, which is overwritten with --in-place only");
 }
 
+// A new file takes the name: readers see the old or the new text.
+void say_other_names(const ExportFlags& flags) {
+  std::error_code ignored;
+  if (flags.in_place && fs::hard_link_count(flags.into, ignored) > 1 && !ignored)
+    say(flags.console, flags.into + " has other names (hard links), which keep the old text");
+}
+
 int run_command(const ExportFlags& flags) {
   check_flags(flags);
+  say_other_names(flags);
   trainer::ExportSettings settings{releases_of(flags.releases), "", ""};
   if (!flags.check.empty())
     return check_trainer_config({flags.trainer, flags.check, flags.run, settings.releases, flags.console});

@@ -1,6 +1,7 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr unsigned kEverybody = 0666;  // less what umask says
+constexpr unsigned kPermissions = 0777;
 
 // OwnFolder's refusals are among them.
 std::string words(const fs::path& path, int error) {
@@ -82,10 +84,28 @@ int64_t size_of(FileSystem& system, int file, const fs::path& path) {
   return size;
 }
 
-// Unique among the threads and the living processes; what a killed one left under the same name is overwritten.
-fs::path temporary_beside(const fs::path& path) {
+fs::path temporary_beside(const fs::path& path) {  // unique among the threads and the living processes
   static std::atomic<int> counter{0};
   return path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+}
+
+// A file that is new, under a name that had none: what a killed process left, or a link that somebody put there to be
+// followed, stays as it is.
+Descriptor open_beside(FileSystem& system, const fs::path& path, unsigned mode, fs::path& aside) {
+  int file = -EEXIST;
+  while (file == -EEXIST) {
+    aside = temporary_beside(path);
+    file = open_file(system, aside, O_WRONLY | O_CREAT | O_EXCL, mode);
+  }
+  if (file < 0) throw_io_error("write", path, -file);
+  return Descriptor(file);
+}
+
+// As far as they can be kept: root alone gives files away, and not every file system has owners.
+void keep_owner_and_permissions(int file, const struct stat& before) {
+  [[maybe_unused]] const bool kept =
+      ::fchown(file, before.st_uid, before.st_gid) == 0 || ::fchown(file, static_cast<uid_t>(-1), before.st_gid) == 0;
+  ::fchmod(file, before.st_mode & kPermissions);
 }
 
 fs::path behind_links(const fs::path& path) {
@@ -211,18 +231,17 @@ void InputFile::read(char* data, int64_t bytes, int64_t offset) const {
 }
 
 OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_links(path)), system_(system) {
-  std::error_code ignored;  // where a file system has no permissions there are none to keep
-  const fs::file_status before = fs::status(path_, ignored);
-  if (fs::is_directory(before)) throw_io_error("write", path_, EISDIR);
-  if (fs::exists(before) && !fs::is_regular_file(before)) {  // a new file would replace it instead of writing to it
+  struct stat before {};
+  const bool exists = ::stat(path_.c_str(), &before) == 0;
+  if (exists && S_ISDIR(before.st_mode)) throw_io_error("write", path_, EISDIR);
+  if (exists && !S_ISREG(before.st_mode)) {  // a new file would replace it instead of writing to it
     const int stream = open_stream(system_, path_);
     if (stream < 0) throw_io_error("write", path_, -stream);
     file_ = Descriptor(stream);
     return;
   }
-  aside_ = temporary_beside(path_);
-  file_ = open(system_, aside_, O_WRONLY | O_CREAT | O_TRUNC, "write");
-  if (fs::exists(before)) fs::permissions(aside_, before.permissions(), ignored);
+  file_ = open_beside(system_, path_, exists ? before.st_mode & kPermissions : kEverybody, aside_);
+  if (exists) keep_owner_and_permissions(file_.get(), before);
 }
 
 OutputFile::~OutputFile() {

@@ -19,7 +19,7 @@ std::string read_file(const std::filesystem::path& path, FileSystem& system = sy
                       int64_t most_bytes = kMostFileBytes);
 
 // Writes beside `path`, fsyncs, renames over it, fsyncs the folder: readers see the old or the new content, never a
-// part. Permissions stay. On failure nothing is left. Pipes and devices: by open_stream().
+// part. Permissions stay, owner and group if they may. On failure nothing is left. Pipes and devices: by open_stream().
 void write_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
 
 // Appends one record and fsyncs. The file is created when missing.

@@ -247,6 +247,75 @@ TEST_CASE("a signal ends the wait for a file system that does not answer") {
   CHECK_THROWS_AS(write_file(folder.path / "file", "y", disk), IoError);
 }
 
+namespace {
+
+// Sees what a file under way may be read by, whenever it is written to.
+struct Watcher final : memtune::FileSystem {
+  int64_t write(int file, const char* data, int64_t bytes) override {
+    seen |= permissions(file);
+    return FileSystem::write(file, data, bytes);
+  }
+  int open(const fs::path& path, int flags, unsigned mode) override {
+    const int file = FileSystem::open(path, flags, mode);
+    if ((flags & O_CREAT) != 0) seen |= permissions(file), made = path;
+    return file;
+  }
+  static unsigned permissions(int file) {
+    struct stat info {};
+    ::fstat(file, &info);
+    return info.st_mode & 0777;
+  }
+  unsigned seen = 0;
+  fs::path made;  // the last one
+};
+
+}  // namespace
+
+TEST_CASE("a file is written through no link that stands at the name it has until it is whole") {
+  const ScratchFolder folder;
+  const fs::path path = folder.path / "file", mine = folder.path / "mine";
+  write_file(mine, "precious");
+  Watcher watcher;
+  write_file(path, "a", watcher);
+  const std::string name = watcher.made.string();  // file.tmp.PROCESS.NUMBER
+  const size_t point = name.rfind('.');
+  for (int next = 1; next <= 5; ++next)
+    fs::create_symlink("mine", name.substr(0, point + 1) + std::to_string(std::stoi(name.substr(point + 1)) + next));
+  write_file(path, "b");
+  CHECK_FALSE(fs::is_symlink(path));
+  CHECK(read_file(path) == "b");
+  CHECK(read_file(mine) == "precious");
+  CHECK(entries(folder.path) == 7);
+}
+
+TEST_CASE("a file that only its owner may read is never open to others while it is written again") {
+  const ScratchFolder folder;
+  const fs::path path = folder.path / "secret";
+  write_file(path, "a");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  Watcher watcher;
+  write_file(path, "b", watcher);
+  CHECK(watcher.seen == 0600);
+  CHECK(read_file(path) == "b");
+}
+
+TEST_CASE("a file keeps its owner and group when root writes it again") {
+  if (::geteuid() != 0) return;
+  const ScratchFolder folder;
+  const fs::path path = folder.path / "file";
+  constexpr uid_t kOwner = 65534;
+  constexpr gid_t kGroup = 12345;
+  write_file(path, "a");
+  REQUIRE(::chown(path.c_str(), kOwner, kGroup) == 0);
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);
+  write_file(path, "b");
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  CHECK(info.st_uid == kOwner);
+  CHECK(info.st_gid == kGroup);
+  CHECK((info.st_mode & 07777) == 0640);
+}
+
 TEST_CASE("a lock in use names the process that holds it") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "lock";

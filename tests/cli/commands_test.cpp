@@ -213,7 +213,11 @@ TEST_CASE("a configuration of one's own is overwritten with --in-place only") {
   CHECK(slurp(mine) == own);
   CHECK(place.memtune(into).out.find(own) != std::string::npos);
   CHECK(slurp(mine) == own);
-  CHECK(place.memtune(into + " --in-place").out.empty());
+  const Ended written = place.memtune(into + " --in-place");
+  CHECK(written.out.empty());
+  CHECK(written.err.find("mine.yaml has other names (hard links), which keep the old text\n") != std::string::npos);
+  CHECK(slurp(link) == own);
+  CHECK(place.memtune(into + " --in-place").err.find("hard links") == std::string::npos);
   CHECK(slurp(mine).starts_with(own));
   CHECK(slurp(mine).find("gradient_checkpointing: false") != std::string::npos);
 }

@@ -68,6 +68,7 @@ class MemoryDisk final : public disk::DiskSystem {
     if (!folder) return -ENOENT;
     std::optional<size_t> node = name.empty() ? folder : child(*folder, name);
     if (!node && (flags & O_CREAT) == 0) return -ENOENT;
+    if (node && (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return -EEXIST;
     if (!node) {
       node = add_node(false);
       change({Change::Kind::names, *folder, 0, "", {{name, node}}});
