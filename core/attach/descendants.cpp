@@ -1,14 +1,15 @@
 #include "core/attach/descendants.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace memtune::attach {
 namespace {
@@ -18,11 +19,9 @@ struct Entry {
   bool ended = false;
 };
 
-// "123 (any name, even with ) in it) S 45 ..."
-bool read_entry(const std::filesystem::path& stat, Entry& entry) {
-  std::ifstream file(stat);
-  std::string text;
-  std::getline(file, text);
+// "123 (any name, even with ) and line ends in it) S 45 ..."; false for a process that is gone.
+bool read_entry(const std::filesystem::path& stat, Entry& entry) try {
+  const std::string text = read_file(stat);
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return false;
   std::istringstream rest(text.substr(name_end + 1));
@@ -30,6 +29,8 @@ bool read_entry(const std::filesystem::path& stat, Entry& entry) {
   if (!(rest >> state >> entry.parent)) return false;
   entry.ended = state == 'Z' || state == 'X';
   return true;
+} catch (const IoError&) {
+  return false;
 }
 
 std::map<pid_t, Entry> all_processes() {
@@ -46,14 +47,14 @@ std::map<pid_t, Entry> all_processes() {
 
 }  // namespace
 
-std::vector<pid_t> descendants() {
+std::vector<pid_t> descendants(pid_t of) {
   const std::map<pid_t, Entry> processes = all_processes();
   std::vector<pid_t> found;
   const auto descends = [&](pid_t pid) {
     for (size_t steps = 0; steps < processes.size(); ++steps) {
       const auto entry = processes.find(pid);
       if (entry == processes.end()) return false;
-      if (entry->second.parent == ::getpid()) return true;
+      if (entry->second.parent == of) return true;
       pid = entry->second.parent;
     }
     return false;
@@ -63,8 +64,8 @@ std::vector<pid_t> descendants() {
   return found;
 }
 
-int signal_descendants(int signal) {
-  const std::vector<pid_t> all = descendants();
+int signal_descendants(int signal, pid_t of) {
+  const std::vector<pid_t> all = descendants(of);
   for (const pid_t pid : all) ::kill(pid, signal);
   return static_cast<int>(all.size());
 }

@@ -25,6 +25,7 @@ using process::tell;
 
 constexpr char kAsk = 't', kEnd = 'k';
 constexpr int kTries = 5000, kBetweenTries_us = 2000;  // a process within a system call may take seconds to die
+constexpr int kTriesOfGuardian = kTries + 1000;
 
 // What the guardian tells: why the command could not be started, or how it ended.
 struct Word {
@@ -61,6 +62,27 @@ int start(Child child, pid_t& pid) {
   return receive(trouble.read.get(), error) ? error : 0;
 }
 
+// SIGKILL until there are none. Twice none: whose parent ended while all were looked at is missed once.
+template <class Reap>
+void end_descendants(pid_t of, Reap reap) {
+  for (int tries = 0; tries < kTries && signal_descendants(SIGKILL, of) + signal_descendants(SIGKILL, of) > 0;
+       ++tries) {
+    ::usleep(kBetweenTries_us);
+    reap();
+  }
+}
+
+// False for a guardian that was stopped, or does not end: the command may signal it.
+bool ends_by_itself(pid_t guardian) {
+  for (int tries = 0; tries < kTriesOfGuardian; ++tries) {
+    int status = 0;
+    const pid_t changed = ::waitpid(guardian, &status, WNOHANG | WUNTRACED);
+    if (changed != 0 && !(changed < 0 && errno == EINTR)) return changed < 0 || !WIFSTOPPED(status);
+    ::usleep(kBetweenTries_us);
+  }
+  return false;
+}
+
 // The process between.
 class Between {
  public:
@@ -92,11 +114,7 @@ class Between {
       if (!receive(orders_, order)) order = kEnd, alone_ = true;
       if (order == kAsk) signal_descendants(SIGTERM);
     }
-    // Twice none: whose parent ended while all were looked at is missed once.
-    for (int tries = 0; tries < kTries && signal_descendants(SIGKILL) + signal_descendants(SIGKILL) > 0; ++tries) {
-      ::usleep(kBetweenTries_us);
-      reap();
-    }
+    end_descendants(::getpid(), [this] { reap(); });
   }
   bool alone() const { return alone_; }
 
@@ -160,7 +178,11 @@ void Guardian::ask_to_end() { tell(orders_.get(), kAsk); }
 void Guardian::end() {
   if (pid_ < 0) return;
   tell(orders_.get(), kEnd);
-  ::waitpid(pid_, nullptr, 0);
+  if (!ends_by_itself(pid_)) {
+    end_descendants(pid_, [] {});  // orphans are the guardian's as long as it is there
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
   pid_ = -1;
   if (!status_ && told_.get() >= 0) read_status();
 }

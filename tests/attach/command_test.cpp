@@ -249,6 +249,15 @@ TEST_CASE("a signal to this process ends the command as interrupted") {
   CHECK(result.row.measurement.reason.starts_with("stopped "));
 }
 
+TEST_CASE("nothing is put into PYTHONPATH that means the current folder") {
+  for (const char* own : {"", "/mine"}) {
+    Stage stage;
+    const test::Variable path("PYTHONPATH", own);
+    stage.run("echo \"$PYTHONPATH|\"");
+    CHECK(stage.log().ends_with(*own ? "/shim:/mine|\n" : "/shim|\n"));
+  }
+}
+
 TEST_CASE("the command's environment has what the shim needs, and keeps what was there") {
   Stage stage;
   const test::Variable path("PYTHONPATH", "/mine:/too");

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,9 +27,15 @@ pid_t number_in(const std::filesystem::path& file) {
   return -1;
 }
 
+// Whoever adopted it may not have reaped it.
+bool is_zombie(pid_t pid) {
+  const std::string stat = test::slurp("/proc/" + std::to_string(pid) + "/stat");
+  return stat.substr(stat.rfind(')') + 1).starts_with(" Z");
+}
+
 bool ends(pid_t pid) {
   for (int tries = 0; tries < 1000; ++tries) {
-    if (::kill(pid, 0) != 0) return true;
+    if (::kill(pid, 0) != 0 || is_zombie(pid)) return true;
     std::this_thread::sleep_for(5ms);
   }
   return false;
@@ -56,6 +63,38 @@ TEST_CASE("when this process is killed, the command and what left its session ar
   CHECK(ends(left));
   for (int tries = 0; tries < 1000 && std::filesystem::exists(folder); ++tries) std::this_thread::sleep_for(5ms);
   CHECK_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_CASE("a command that stops the process between is ended all the same, and what left its session") {
+  const test::ScratchFolder place;
+  const std::string script = "setsid sh -c 'echo $$ >" + place.path.string() +
+                             "/left; exec sleep 100' & kill -STOP $PPID; "
+                             "echo $$ >" +
+                             place.path.string() + "/own; while :; do sleep 1; done";
+  Guardian guardian({"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, STDERR_FILENO, place.path / "private");
+  const pid_t own = number_in(place.path / "own"), left = number_in(place.path / "left");
+  REQUIRE(own > 0);
+  REQUIRE(left > 0);
+  guardian.end();
+  CHECK(ends(own));
+  CHECK(ends(left));
+}
+
+TEST_CASE("a process whose name has a line end or a parenthesis is a descendant as any") {
+  for (const char* name : {"a\nb", "a) S 1 (b", "\n", ")"}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_NAME, name);
+      ::pause();
+      ::_exit(0);
+    }
+    const std::string comm = "/proc/" + std::to_string(child) + "/comm";
+    for (int tries = 0; tries < 1000 && test::slurp(comm) != std::string(name) + "\n"; ++tries)
+      std::this_thread::sleep_for(5ms);
+    CHECK(attach::descendants() == std::vector<pid_t>{child});
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
 }
 
 TEST_CASE("descendants are found beyond their parents, this process is none of them") {
