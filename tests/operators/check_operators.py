@@ -11,13 +11,14 @@ operators ran than --at-least. Prints counts by strategy. Needs Python's standar
 import argparse
 import collections
 import concurrent.futures
-import fnmatch
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+
+from exceptions import names, read_exceptions
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -50,22 +51,8 @@ def run_all(options, cases: list) -> list:
         return [a for answers in pool.map(lambda part: run(options.worker, options.cases, part), parts) for a in answers]
 
 
-def read_exceptions(path: str) -> list:
-    """Patterns, "operator dtype mode"."""
-    with open(path) as file:
-        lines = [line for line in file if line.strip() and not line.startswith("#")]
-    for line in lines:
-        if not line.partition(":")[2].strip():
-            sys.exit(f"{path}: no cause: {line.strip()}")
-    return [" ".join(line.partition(":")[0].split()) for line in lines]
-
-
 def key(case: dict) -> str:
     return f"{case['operator']} {case['dtype']} {case['mode']}"
-
-
-def names(pattern: str, keys) -> set:
-    return set(fnmatch.filter(keys, pattern))
 
 
 def failures_of(index: dict, answers: list) -> dict:

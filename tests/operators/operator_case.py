@@ -131,8 +131,8 @@ class Untouched:
                 tensor.copy_(value)
 
 
-def answer(model: Chain, autocast: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
-    """Loss and gradients as eager Python has them; a parameter without a gradient is left out."""
+def train(model: Chain, autocast: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
+    """Loss and gradients of a step; a parameter without a gradient is left out."""
     for parameter in model.parameters():
         parameter.grad = None
     with Untouched(model):
@@ -142,9 +142,15 @@ def answer(model: Chain, autocast: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
     gradients = {n: p.grad.detach() for n, p in model.named_parameters() if p.grad is not None}
     gradients = {n: (g if g.layout == torch.strided else g.to_dense()).resolve_conj().resolve_neg().clone()
                  for n, g in gradients.items()}
+    return loss.detach(), gradients
+
+
+def answer(model: Chain, autocast: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
+    """Loss and gradients as eager Python has them; NotMade where they are not finite."""
+    loss, gradients = train(model, autocast)
     if not math.isfinite(loss) or not all(torch.isfinite(g).all() for g in gradients.values()):
         raise NotMade("loss or gradients are not finite")
-    return loss.detach(), gradients
+    return loss, gradients
 
 
 def trace(model: Chain):

@@ -1,0 +1,18 @@
+"""The operators that cannot be tried, of exceptions.txt. Needs Python's standard library only."""
+
+import fnmatch
+import sys
+
+
+def read_exceptions(path: str) -> list:
+    """Patterns, "operator dtype mode"."""
+    with open(path) as file:
+        lines = [line for line in file if line.strip() and not line.startswith("#")]
+    for line in lines:
+        if not line.partition(":")[2].strip():
+            sys.exit(f"{path}: no cause: {line.strip()}")
+    return [" ".join(line.partition(":")[0].split()) for line in lines]
+
+
+def names(pattern: str, keys) -> set:
+    return set(fnmatch.filter(keys, pattern))
