@@ -1,10 +1,9 @@
 // What a random program's subject does as one of several ranks.
 #include <ATen/ATen.h>
 
-#include <limits>
-
 #include "tests/shard/joined_gradients.h"
 #include "tests/support/random_drive.h"
+#include "tests/support/rounding.h"
 #include "tests/support/training.h"
 
 namespace memtune::tests {
@@ -55,7 +54,7 @@ void Subject::take_mean_gradients() {
   const at::Tensor all = rows_of_all(*rank_.group, at::cat(own)), exact = all.to(at::kDouble);
   const int64_t ranks = all.size(0);
   const at::Tensor mean = ranks == 2 ? (all[0] + all[1]) / 2 : exact.mean(0).to(at::kFloat);
-  const double unit = ranks == 2 ? 0 : static_cast<double>(ranks + 1) * std::numeric_limits<float>::epsilon() / 2;
+  const double unit = ranks == 2 ? 0 : static_cast<double>(ranks + 1) * unit_roundoff(at::kFloat);
   const at::Tensor noise = exact.abs().mean(0) * unit;
   int64_t begin = 0;
   for (auto& [name, parameter] : parameters_) {

@@ -1,7 +1,7 @@
 // Ways of training that change what reads parameters, when their gradients come and where they are kept: ties, adapters
-// over frozen weights, several passes a step, autocast, shards on the host and of another dtype. A trial of ranks has
-// the gradients of one rank with the samples of all, before and behind an update, and under every strategy its own
-// bits.
+// over frozen weights, several passes a step, autocast, shards on the host and of another dtype. Ranks have the rows of
+// one batch, and the mean of the gradients that each rank's rows give without shards, before and behind an update.
+// Every strategy has the bits of none.
 #include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
@@ -13,6 +13,7 @@
 #include "core/trial/session.h"
 #include "tests/shard/joined_gradients.h"
 #include "tests/shard/rank_processes.h"
+#include "tests/support/rounding.h"
 #include "tests/support/training.h"
 
 namespace memtune::tests {
@@ -27,40 +28,35 @@ constexpr char kModel[] = R"({"model_type": "llama", "architectures": ["LlamaFor
 struct Way {
   const char* name;
   bool tied;
-  double noise;  // of a gradient's largest number
   void (*set)(config::TrainingSettings&);
 };
 
-// Sums in another order, in float32; under autocast products are rounded to 8 bits behind fewer or more rows, and
-// in bfloat16 one rank sums its passes so.
-constexpr double kNoise = 2e-5, kCastNoise = 2e-2, kHalfNoise = 5e-2;
-const Way kWays[] = {
-    {"tied", true, kNoise, [](config::TrainingSettings&) {}},
-    {"adapters", false, kNoise, [](config::TrainingSettings& training) { training.lora = "r=3"; }},
-    {"passes", true, kNoise, [](config::TrainingSettings& training) { training.accumulate = 3; }},
-    {"autocast", false, kCastNoise, [](config::TrainingSettings& training) { training.autocast = "bfloat16"; }},
-    {"all of them", true, kCastNoise,
-     [](config::TrainingSettings& training) {
-       training.lora = "r=3,targets=q_proj+down_proj";
-       training.accumulate = 2;
-       training.autocast = "bfloat16";
-     }},
-    {"on the host", false, kNoise,
-     [](config::TrainingSettings& training) {
-       training.shard_offload = true;
-       training.accumulate = 3;
-     }},
-    {"adapters on the host", true, kNoise,
-     [](config::TrainingSettings& training) {
-       training.shard_offload = true;
-       training.lora = "r=3";
-     }},
-    {"wide shards on the host", true, kHalfNoise, [](config::TrainingSettings& training) {
-       training.dtype = "bfloat16";
-       training.shard_dtype = training.reduce_dtype = "float32";
-       training.shard_offload = true;
-       training.accumulate = 2;
-     }}};
+const Way kWays[] = {{"tied", true, [](config::TrainingSettings&) {}},
+                     {"adapters", false, [](config::TrainingSettings& training) { training.lora = "r=3"; }},
+                     {"passes", true, [](config::TrainingSettings& training) { training.accumulate = 3; }},
+                     {"autocast", false, [](config::TrainingSettings& training) { training.autocast = "bfloat16"; }},
+                     {"all of them", true,
+                      [](config::TrainingSettings& training) {
+                        training.lora = "r=3,targets=q_proj+down_proj";
+                        training.accumulate = 2;
+                        training.autocast = "bfloat16";
+                      }},
+                     {"on the host", false,
+                      [](config::TrainingSettings& training) {
+                        training.shard_offload = true;
+                        training.accumulate = 3;
+                      }},
+                     {"adapters on the host", true,
+                      [](config::TrainingSettings& training) {
+                        training.shard_offload = true;
+                        training.lora = "r=3";
+                      }},
+                     {"wide shards on the host", true, [](config::TrainingSettings& training) {
+                        training.dtype = "bfloat16";
+                        training.shard_dtype = training.reduce_dtype = "float32";
+                        training.shard_offload = true;
+                        training.accumulate = 2;
+                      }}};
 
 class Borrowed final : public shard::Collectives {
  public:
@@ -99,16 +95,9 @@ class WayOfRanks {
   }
 
   void check() {
-    const Steps one = of_one(), none = of_ranks("none");
-    for (size_t step = 0; step < one.size(); ++step) {
-      REQUIRE(one[step].size() == none[step].size());
-      for (size_t i = 0; i < one[step].size(); ++i) {
-        CAPTURE(one[step][i].first);
-        CHECK(none[step][i].first == one[step][i].first);
-        const at::Tensor expected = one[step][i].second, seen = none[step][i].second;
-        CHECK((expected - seen).abs().max().item<double>() <= way_.noise * expected.abs().max().item<double>());
-      }
-    }
+    check_rows();
+    const Steps none = of_ranks("none");
+    check_means(none);
     for (const char* strategy : {"checkpoint:full", "checkpoint:op,inputs=host", "checkpoint:cheap", "offload:stream",
                                  "offload:torchtune", "checkpoint:full+offload:trl"}) {
       CAPTURE(strategy);
@@ -119,29 +108,69 @@ class WayOfRanks {
   }
 
  private:
+  static constexpr int64_t kRows = 2;                // of a rank
   using Steps = std::vector<program::NamedTensors>;  // gradients
 
-  Steps of_one() {
+  config::TrialRequest of_this_rank() const {
     config::TrialRequest request = request_;
-    request.training.batch = 2 * group_.size();
-    const auto runner = trial::make_runner(request);
-    Steps steps;
-    for (int i = 0; i < 2; ++i) {
-      runner->forward_backward();
-      steps.emplace_back();
-      for (const auto& [name, parameter] : runner->parameters())
-        if (parameter.requires_grad()) steps.back().emplace_back(name, parameter.grad().flatten().clone());
-      learn(runner->parameters());
-      runner->drop_gradients();
+    request.training.batch = kRows;
+    request.training.ranks = group_.size();
+    request.rank = group_.rank();
+    return request;
+  }
+
+  void check_rows() const {
+    config::TrialRequest of_one = request_;
+    of_one.training.batch = kRows * group_.size();
+    const config::TrialRequest of_rank = of_this_rank();
+    const trial::Session one(of_one), rank(of_rank);
+    REQUIRE(rank.batch().tensors.size() == one.batch().tensors.size());
+    for (size_t i = 0; i < one.batch().tensors.size(); ++i)
+      CHECK(at::equal(rank.batch().tensors[i], one.batch().tensors[i].narrow(0, group_.rank() * kRows, kRows)));
+  }
+
+  // Without shards the weights of each rank learn what the shards learn, in the shards' precision.
+  void check_means(const Steps& seen) const {
+    const config::TrialRequest request = of_this_rank();
+    trial::Session rank(request);
+    program::NamedTensors trained, learned;
+    for (const auto& [name, parameter] : rank.parameters())
+      if (parameter.requires_grad()) trained.emplace_back(name, parameter);
+    for (const auto& [name, parameter] : trained)
+      learned.emplace_back(name, parameter.detach().flatten().to(at::kFloat, /*non_blocking=*/false, /*copy=*/true));
+    for (const program::NamedTensors& step : seen) {
+      rank.forward_backward(nullptr, nullptr);
+      REQUIRE(step.size() == trained.size());
+      for (size_t i = 0; i < trained.size(); ++i) {
+        const auto& [name, parameter] = trained[i];
+        CAPTURE(name);
+        CHECK(step[i].first == name);
+        check_mean(step[i].second, parameter);
+        follow(learned[i].second, step[i].second, parameter);
+      }
     }
-    return steps;
+  }
+
+  // Of N numbers a sum is, in any order, within (N - 1) u of the sum of their sizes of the true one. Ranks add what all
+  // of them have of a pass, divide it and add it to the other passes', in float32; autograd adds a rank's passes in the
+  // parameter's dtype. All passes have one sign here. The divisor is for products of roundings.
+  void check_mean(const at::Tensor& seen, const at::Tensor& parameter) const {
+    const int passes = request_.training.accumulate;
+    const double roundings = (group_.size() + passes - 1) * unit_roundoff(at::kFloat) +
+                             (passes - 1) * unit_roundoff(parameter.scalar_type());
+    const at::Tensor all = rows_of_all(group_, parameter.grad().flatten().to(at::kFloat)).to(at::kDouble);
+    const at::Tensor allowed = all.abs().mean(0) * (roundings / (1 - 2 * roundings));
+    CHECK(((seen - all.mean(0)).abs() <= allowed).all().item<bool>());
+  }
+
+  static void follow(const at::Tensor& learned, const at::Tensor& gradient, const at::Tensor& parameter) {
+    const at::NoGradGuard no_grad;
+    parameter.copy_(learned.sub_(gradient).view_as(parameter));
+    parameter.mutable_grad().reset();
   }
 
   Steps of_ranks(const std::string& strategy) {
-    config::TrialRequest request = request_;
-    request.training.batch = 2;
-    request.training.ranks = group_.size();
-    request.rank = group_.rank();
+    config::TrialRequest request = of_this_rank();
     trial::Session session(request);  // of whole parameters
     session.survey();
     request.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());

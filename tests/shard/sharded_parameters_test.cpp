@@ -4,16 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/shard/units.h"
 #include "tests/shard/sharded_training.h"
+#include "tests/support/rounding.h"
 
 namespace memtune::tests {
 namespace {
 
 using shard::Reshard;
 
-constexpr double kNoise = 2e-5;  // of sums in another order, in float32
+// Half of the digits: sums in another order lose fewer, and what is wrong shows in the first. To the last digit the
+// mean of what ranks add is followed in settings_test.cpp and random_test.cpp.
+const double kRounding = std::sqrt(unit_roundoff(at::kFloat));
 
 // No width or number of parameters that 2, 3 or 4 divide.
 const DecoderSizes kSizes{37, 20, 3, 2, 1, 27, 11};
@@ -24,7 +28,7 @@ TEST_CASE("gradients of ranks with a part of the rows each are those of one with
   REQUIRE(one.size() == training.program().state.parameters.size());
   for (const int ranks : {1, 2, 3, 4}) {
     CAPTURE(ranks);
-    CHECK(difference(training.on(ranks, "none").gradients, one, kNoise) == "");
+    CHECK(difference(training.on(ranks, "none").gradients, one, kRounding) == "");
   }
 }
 
@@ -214,7 +218,7 @@ TEST_CASE("frozen parameters are gathered, and have no gradient") {
   REQUIRE(one.size() < training.program().state.parameters.size());
   REQUIRE(one.size() > 3);
   for (const char* strategy : {"none", "checkpoint:full", "offload:stream"})
-    CHECK(difference(training.on(2, strategy).gradients, one, kNoise) == "");
+    CHECK(difference(training.on(2, strategy).gradients, one, kRounding) == "");
 }
 
 TEST_CASE("an op that hands its input on does not take from that one's backward what it reads") {

@@ -1,0 +1,35 @@
+// How far results of right programs may lie apart, on any processor and with any number of threads.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+namespace memtune::tests {
+
+// What rounding takes from a number, at most, as a part of it.
+inline double unit_roundoff(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble: return std::numeric_limits<double>::epsilon() / 2;
+    case at::kFloat: return std::numeric_limits<float>::epsilon() / 2;
+    case at::kHalf: return std::ldexp(1, -11);
+    case at::kBFloat16: return std::ldexp(1, -8);
+    default: TORCH_CHECK(false, "no roundoff of ", c10::toString(type));
+  }
+}
+
+// Of the largest number of `expected`.
+inline double relative_difference(const at::Tensor& found, const at::Tensor& expected) {
+  const at::Tensor right = expected.detach().to(at::kDouble);
+  return ((found.detach().to(at::kDouble) - right).abs().max() / right.abs().max()).item<double>();
+}
+
+// Sums in another order differ by a unit for each operation on the way to a number: in these small models some
+// hundreds. What is wrong differs in the first digits. Half of the digits lie between.
+inline bool half_of_digits_equal(const at::Tensor& found, const at::Tensor& expected) {
+  return found.scalar_type() == expected.scalar_type() && found.sizes() == expected.sizes() &&
+         relative_difference(found, expected) <= std::sqrt(unit_roundoff(expected.scalar_type()));
+}
+
+}  // namespace memtune::tests
