@@ -12,6 +12,7 @@ torch, transformers, peft, bitsandbytes and safetensors.
 
 import argparse
 import concurrent.futures
+import glob
 import itertools
 import os
 import sys
@@ -158,7 +159,7 @@ def check_saved(options):
                    "--save-every", "2", "--lr", "0.01", "--lora", adapter, "--out", run]
         base.subprocess.run(command, capture_output=True, check=True, timeout=300,
                             env=dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1"))
-        shard, = base.glob.glob(os.path.join(run, "states", "step-*", "*.safetensors"))
+        shard, = glob.glob(os.path.join(run, "states", "step-*", "*.safetensors"))
         saved = load_file(shard)
         kept = {name: tensor for name, tensor in saved.items() if name.startswith("base_model.")}
         model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")

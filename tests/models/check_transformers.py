@@ -13,7 +13,6 @@ Exit code 1 on a failure, 2 when a family that memtune knows has no case. Needs 
 import argparse
 import concurrent.futures
 import gc
-import glob
 import itertools
 import json
 import math
@@ -29,6 +28,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 import transformers
 from safetensors.torch import save_file
+
+from reference_file import read_reference
 
 TINY = dict(vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, pad_token_id=5, initializer_range=0.1)
@@ -209,17 +210,6 @@ def live_by_memtune(options, run: str) -> int:
     began = min(event["ts"] for event in events if event["name"] == "backward")
     before = [event for event in events if event["name"] == "allocated bytes" and event["ts"] <= began]
     return max(before, key=lambda event: event["ts"])["args"]["bytes"]
-
-
-def read_reference(run: str):
-    """The baseline's gradients as bytes, by name (core/config/reference_file.h)."""
-    path, = glob.glob(os.path.join(run, "reference-*.bin"))
-    with open(path, "rb") as file:
-        content = file.read()
-    if content[:8] != b"MTREFER3":
-        raise Failure("the reference file has another form")
-    directory = json.loads(content[struct.unpack_from("<Q", content, 8)[0]:])
-    return {g["name"]: content[24 + g["offset"]:24 + g["offset"] + g["bytes"]] for g in directory["gradients"]}
 
 
 def bits(tensor: torch.Tensor) -> bytes:
