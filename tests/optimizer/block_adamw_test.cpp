@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
+#include "tests/support/rounding.h"
 
 namespace memtune::optimizer {
 namespace {
@@ -59,7 +60,8 @@ TEST_CASE("in float32 it is the AdamW that everybody knows") {
   train(optimizer, {ours}, 5);
   const auto fused = make_optimizer({"adamw", 0.01}, {theirs});
   train(*fused, {theirs}, 5);
-  CHECK(at::allclose(ours, theirs, 1e-5, 1e-6));
+  // A step rounds the parameter twice, when it decays and when it moves, here and there. Moves are a hundredth of it.
+  CHECK(tests::relative_difference(ours, theirs) <= 2 * 2 * 5 * tests::unit_roundoff(at::kFloat));
 }
 
 TEST_CASE("a complex parameter is refused, not half of it trained") {
