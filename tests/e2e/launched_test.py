@@ -5,6 +5,7 @@
 
 Checks whose launcher or network is not here are skipped: the exit code is then 77.
 """
+import glob
 import json
 import os
 import shutil
@@ -232,6 +233,14 @@ def has_namespaces():
     return inside
 
 
+def wait_for_steps(run, processes):
+    """Until the gradients are written that later trials are compared with; steps follow."""
+    end = time.monotonic() + 300
+    while not glob.glob(os.path.join(run, "reference-*.bin")):
+        assert time.monotonic() < end and all(process.poll() is None for process in processes), ends(processes)
+        time.sleep(0.05)
+
+
 def check_machines(folder):
     if not has_namespaces():
         return "no network namespaces here: ranks of several machines were not tried"
@@ -246,11 +255,7 @@ def check_machines(folder):
         # The cable is cut.
         run = os.path.join(folder, "cut")
         processes = machines.start(folder, run, "--steps", "5000", "--rank-timeout", "6s")
-        end = time.monotonic() + 60
-        while not os.path.exists(os.path.join(run, "trials", "1-none", "request-rank0.json")):
-            assert time.monotonic() < end and processes[0].poll() is None, ends(processes)
-            time.sleep(0.05)
-        time.sleep(2.5)  # into the steps
+        wait_for_steps(run, processes)
         machines.ip("-n", machines.names[1], "link", "set", machines.cables[1], "down")
         told = ends(processes, 30)
         assert [code for code, _, _ in told] == [1] * 4, told
@@ -303,11 +308,7 @@ def in_steps(folder, name, *more):
                 found[json.load(file)["rank"]] = pid
         return found
 
-    end = time.monotonic() + 60
-    while len(trials()) < 3:
-        assert time.monotonic() < end and all(process.poll() is None for process in processes), ends(processes)
-        time.sleep(0.05)
-    time.sleep(2.5)  # into the steps
+    wait_for_steps(run, processes)
     return processes, trials(), run
 
 

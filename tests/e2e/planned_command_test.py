@@ -65,6 +65,7 @@ import transformers
 config = transformers.LlamaConfig.from_pretrained("llama")
 CHANGE
 model = transformers.LlamaForCausalLM(config)
+KEPT
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 for step in range(40):
     tokens = torch.randint(0, 97, (ROWS, LENGTH), generator=torch.Generator().manual_seed(step))
@@ -74,10 +75,10 @@ for step in range(40):
     optimizer.step()
     optimizer.zero_grad()
 """.replace("ROWS", str(ROWS)).replace("LENGTH", str(LENGTH))
+# In a step under a plan, until it is let go.
+WAITS = "if 'memtune_plan' in sys.modules and not os.path.exists('go'): tell(waits=True); time.sleep(100)"
 SHORT = ("--steps", "2", "--warmup", "1", "--rounds", "1")
 OF_MODEL = ("--model", "llama", "--batch", str(ROWS), "--seq", str(LENGTH))
-ROOM = 45 << 20  # bytes above full checkpoints, of the 90 MiB that they free
-SAVES = 30 << 20  # bytes that a plan is to free, of the 90 MiB that it can
 # What is freed leaves the process at once, so that resident peaks are those of tensors and not of earlier steps' holes.
 AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
@@ -100,19 +101,22 @@ class PlannedCommand(Measured):
         self.said = done.stderr
         return json.loads((self.folder / "answer.json").read_text())
 
-    def loop(self, change="", step=""):
-        return self.script(LOOP.replace("CHANGE", change).replace("STEP", step))
+    def loop(self, change="", step="", kept=""):
+        return self.script(LOOP.replace("CHANGE", change).replace("STEP", step).replace("KEPT", kept))
 
-    peaks = []  # of the loop as it is
+    def peak(self, *command):
+        peak = self.trial(*command, flags=("--steps", "2", "--warmup", "1"))["peak_bytes"]["allocated"]
+        (self.folder / "seen").unlink()
+        return peak
 
-    def budget(self, *command):
-        """That the loop as it is does not keep, and a plan does."""
-        if not self.peaks:
-            (self.folder / "go").touch()
-            self.peaks.append(self.trial(*command, flags=("--steps", "2", "--warmup", "1"))["peak_bytes"]["allocated"])
-            (self.folder / "go").unlink()
-            (self.folder / "seen").unlink()
-        return f"{self.peaks[0] - SAVES}B"
+    budgets = []
+
+    def budget(self):
+        """Between the peaks of the loop as it is and with full checkpoints, nearer to the first: a plan keeps that."""
+        if not self.budgets:
+            whole, least = self.peak(*self.loop()), self.peak(*self.loop(kept="model.gradient_checkpointing_enable()"))
+            self.budgets.append(f"{whole - (whole - least) // 3}B")
+        return self.budgets[0]
 
     def ways(self, answer):
         keys, plan = answer["ways"]
@@ -126,10 +130,11 @@ class PlannedCommand(Measured):
         command = self.script(TRAINER)
         config = self.folder / "mine.yaml"
         # Its own checkpoints, which keep the budget, would stand in a plan's way.
-        config.write_text(CONFIG.replace("CHECKPOINTING", "true"))
-        own = self.trial(*command, "mine.yaml", flags=("--steps", "2", "--warmup", "1"))
-        (self.folder / "seen").unlink()
-        budget = f"{own['peak_bytes']['allocated'] + ROOM}B"
+        peaks = []
+        for checkpointing in ("false", "true"):
+            config.write_text(CONFIG.replace("CHECKPOINTING", checkpointing))
+            peaks.append(self.peak(*command, "mine.yaml"))
+        budget = f"{sum(peaks) // 2}B"
         words = ("--trainer", "transformers", "--config", "mine.yaml", "--budget", budget, "--", *command, "{config}")
         answer = self.sweep(*words)
         trials = {trial["strategy"]: trial for trial in answer["trials"]}
@@ -175,8 +180,8 @@ class PlannedCommand(Measured):
 
     def test_a_model_that_cannot_have_the_plan_is_a_row_that_says_why(self):
         reason = "the plan cannot be applied: the plan is for a model of"
-        command = self.loop(change="config.num_hidden_layers = 7")
-        answer = self.sweep(*OF_MODEL, "--budget", self.budget(*command), "--", *command, code=1)
+        budget = self.budget()
+        answer = self.sweep(*OF_MODEL, "--budget", budget, "--", *self.loop(change="config.num_hidden_layers = 7"), code=1)
         (under,) = self.planned(answer)
         self.assertEqual(under["outcome"], "error")
         self.assertIn(reason, under["reason"])
@@ -187,15 +192,13 @@ class PlannedCommand(Measured):
         self.assertIn(reason, " ".join(self.memtune("report").stdout.split()))
 
     def test_a_loop_is_run_under_a_plan_and_goes_on_where_it_was_stopped(self):
-        command = self.loop(step="if 'memtune_plan' in sys.modules and not os.path.exists('go'): time.sleep(100)")
-        words = [*OF_MODEL, "--budget", self.budget(*command), "--", *command]
+        words = [*OF_MODEL, "--budget", self.budget(), "--", *self.loop(step=WAITS)]
         memtune = subprocess.Popen([MEMTUNE, "sweep", *SHORT, *words], cwd=self.folder, env=self.environment, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         end = time.monotonic() + 200
-        while not (self.folder / "seen").exists() or True not in self.seen("started"):
+        while not (self.folder / "seen").exists() or not self.seen("waits"):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.1)
-        time.sleep(1)
         memtune.send_signal(signal.SIGINT)
         printed, said = memtune.communicate(timeout=60)
         self.assertEqual(memtune.returncode, 130, said)

@@ -16,6 +16,7 @@ import time
 from processes import processes_of
 
 ERROR = 0.01  # of a predicted peak, which hangs on times where values move; a unit is more
+ROUNDING = 2 ** -12  # half of float32's digits: sums in another order lose fewer, other samples or norms more
 STRATEGIES = "none;checkpoint:full;checkpoint:full,inputs=host;checkpoint:op;offload:stream;offload:group"
 
 
@@ -79,7 +80,7 @@ def check_joined(folder, ranks, none):
         one = json.load(file)["trials"][0]
     assert len(one["loss"]) > 3
     for expected, loss in zip(one["loss"], none["loss"]):
-        assert abs(expected - loss) < 1e-4 * expected, (one["loss"], none["loss"])
+        assert abs(expected - loss) < ROUNDING * expected, (one["loss"], none["loss"])
     assert len(set(none["ranks"][0]["loss"])) > 1 and none["ranks"][0]["loss"] != none["ranks"][1]["loss"]
 
 
@@ -98,7 +99,7 @@ def check_clipped(folder):
     one = losses("clipped1", 4, "--max-grad-norm", "0.1")
     assert one[-1] - free[-1] > 0.01, (one, free)
     for expected, loss in zip(one, losses("clipped2", 2, "--max-grad-norm", "0.1", "--ranks", "2")):
-        assert abs(expected - loss) < 1e-4 * expected, (one, loss)
+        assert abs(expected - loss) < ROUNDING * expected, (one, loss)
 
 
 ON_HOST, WIDE = ("--shard-offload",), ("--dtype", "bf16", "--shard-dtype", "fp32", "--reduce-dtype", "fp32")
@@ -182,7 +183,7 @@ def check_too_large(folder):
 def start(run, *more):
     process = subprocess.Popen(arguments(run, "--ranks", str(MOST), "--strategy", "none", "--steps", "5000", *more))
     wait_until(lambda: len(ranks_of(run)) == MOST)
-    time.sleep(2.5 if DEVICE == "cpu" else 12)  # into the steps
+    wait_until(lambda: glob.glob(os.path.join(run, "reference-*.bin")), 300)  # steps follow
     assert len(ranks_of(run)) == MOST and process.poll() is None
     return process
 
@@ -197,7 +198,7 @@ def check_killed(folder):
     process = start(run)
     os.kill(ranks_of(run)[1], signal.SIGKILL)
     assert process.wait(timeout=30) == 1
-    wait_until(lambda: not ranks_of(run), 2)
+    wait_until(lambda: not ranks_of(run))
     trial = trial_of(run)
     assert trial["outcome"] in ("killed", "host_oom") and trial["reason"].startswith("rank 1: "), trial["reason"]
 
@@ -207,7 +208,7 @@ def check_hangs(folder):
     process = start(run, "--rank-timeout", "2s")
     os.kill(ranks_of(run)[MOST - 1], signal.SIGSTOP)
     assert process.wait(timeout=30) == 1
-    wait_until(lambda: not ranks_of(run), 2)
+    wait_until(lambda: not ranks_of(run))
     trial = trial_of(run)
     assert trial["outcome"] == "timeout", trial["reason"]
     assert trial["reason"].startswith(f"rank {MOST - 1} did not come: rank "), trial["reason"]
@@ -220,7 +221,7 @@ def check_orphans(folder):
     os.kill(ranks_of(run)[0], signal.SIGSTOP)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    wait_until(lambda: not ranks_of(run), 3)
+    wait_until(lambda: not ranks_of(run))
 
 
 def check_saves(folder):
