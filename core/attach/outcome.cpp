@@ -15,6 +15,7 @@
 #include "core/attach/throughput.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "core/base/message.h"
 #include "core/base/text.h"
 #include "core/process/end.h"
 
@@ -23,6 +24,8 @@ namespace {
 
 using process::Failure;
 using result::Outcome;
+
+constexpr size_t kMostOfMessage = 500;
 
 std::string text_of(const result::SaveMeasurement& save) {
   return "its own saves (" + std::to_string(save.saves) + ") blocked it " + ms_text(save.blocked_ms) +
@@ -44,7 +47,7 @@ std::string words_of(const std::string& text) {
   if (text.find("Traceback (most recent call last)") != std::string::npos) std::ranges::reverse(lines);
   for (const std::string& line : lines)
     if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; }))
-      return trim(line).substr(0, 300);
+      return bounded_message(trim(line), kMostOfMessage);
   return "";
 }
 
@@ -128,7 +131,8 @@ class Judge {
     if (settings_.plan.empty()) return {};
     for (const TrainingRecords& each : records_.processes())
       if (!each.plan_error.empty())
-        return Failure{Outcome::error, "the plan cannot be applied: " + trim(each.plan_error).substr(0, 500)};
+        return Failure{Outcome::error,
+                       "the plan cannot be applied: " + bounded_message(trim(each.plan_error), kMostOfMessage)};
     if (std::ranges::all_of(team_.ranks, &TrainingRecords::planned)) return {};
     return Failure{Outcome::error, "the plan cannot be applied: a process trained without it"};
   }

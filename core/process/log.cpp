@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "core/base/message.h"
 #include "core/base/text.h"
 
 namespace memtune::process {
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{8} << 20;  // as they come
 constexpr size_t kEndBytes = size_t{64} << 10;
+constexpr size_t kLastLines = 2;
+constexpr const char* kNoMemory = "out of memory. Tried to allocate";  // PyTorch's; a launcher's words may follow
 
 }  // namespace
 
@@ -52,12 +55,15 @@ void ProcessLog::finish() {
 }
 
 std::string ProcessLog::last_words() const {
-  constexpr size_t kLastBytes = 4096;
+  constexpr size_t kLastBytes = 8192, kMostOfLine = 160;
+  const auto tells_of_memory = [](const std::string& line) { return line.find(kNoMemory) != std::string::npos; };
   std::vector<std::string> last;
   for (std::string& line : split(end_.substr(end_.size() - std::min(end_.size(), kLastBytes)), '\n')) {
     std::erase_if(line, [](unsigned char c) { return c < ' ' || c == 127; });
-    if (line = trim(line); !line.empty()) last.push_back(line.substr(0, 160));
-    if (last.size() > 2) last.erase(last.begin());
+    if (line = trim(line); !line.empty()) last.push_back(bounded_message(line, kMostOfLine));
+    if (last.size() <= kLastLines) continue;
+    const bool keeps_first = tells_of_memory(last[0]) && std::none_of(last.begin() + 1, last.end(), tells_of_memory);
+    last.erase(last.begin() + (keeps_first ? 1 : 0));
   }
   if (!last.empty()) return "its last words: " + join(last, " | ");
   return "it said nothing" + (path_.empty() ? "" : " (" + path_.string() + " is empty)");

@@ -21,7 +21,8 @@ class ProcessLog {
   // Once all is said: adds the end where the middle was left out.
   void finish();
 
-  // The last lines on one line: where libraries say why they gave up.
+  // The last lines on one line: where libraries say why they gave up. One that says that PyTorch's allocator has no
+  // memory is among them, whatever followed it.
   std::string last_words() const;
 
  private:

@@ -36,6 +36,7 @@ using result::Measurement;
 using result::Outcome;
 
 constexpr int kCostSteps = 3;
+constexpr const char* kOfAllocator = "reserved by PyTorch";  // in the text of CUDA's, which has advice
 
 class Trial {
  public:
@@ -233,6 +234,8 @@ class Trial {
     std::vector<std::string> parts;
     for (const auto& owner : runner_.largest_owners()) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
     if (!parts.empty()) result_.reason += "; the step's largest: " + join(parts, ", ");
+    if (const std::string said = program::first_line(error); said.find(kOfAllocator) != std::string::npos)
+      result_.reason += "; PyTorch says: " + said;
   }
 
   // "1.95 GiB" out of "Tried to allocate 1.95 GiB. GPU 0 has ...", or out of a count of bytes.

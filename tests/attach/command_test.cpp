@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/process/interrupt.h"
 #include "tests/attach/recorded.h"
+#include "tests/support/out_of_memory.h"
 
 using namespace memtune;
 using namespace memtune::attach;
@@ -115,6 +116,35 @@ TEST_CASE("an exception is the reason, and one for lack of memory has its own ou
   CHECK(outcome("OutOfMemoryError", "CUDA out of memory.").row.measurement.outcome == Outcome::device_oom);
   CHECK(outcome("MemoryError", "").row.measurement.outcome == Outcome::host_oom);
   CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == Outcome::disk_full);
+}
+
+TEST_CASE("what PyTorch says of memory that ran out is the whole reason and other long messages lose their middle") {
+  const auto reason = [](const std::string& type, const std::string& text) {
+    return Stage()
+        .run("train 10 0 1 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"" + type + "\", \"text\": \"" +
+             text + "\"}' >>$MEMTUNE_ATTACH/10.jsonl; exit 1")
+        .row.measurement.reason;
+  };
+  for (const int processes : {1, 30}) {
+    const std::string text = test::out_of_memory_text(processes);
+    CHECK(reason("OutOfMemoryError", text) == "OutOfMemoryError: " + text + " (after step 3 of 7)");
+    CHECK(reason("ProcessRaisedException",
+                 "Traceback (most recent call last):\\n f()\\ntorch.OutOfMemoryError: " + text) ==
+          "ProcessRaisedException: torch.OutOfMemoryError: " + text + " (after step 3 of 7)");
+  }
+  const std::string other = reason("ValueError", "first " + std::string(5000, 'x') + " so set this");
+  CHECK(other.size() < 600);
+  CHECK(other.starts_with("ValueError: first x"));
+  CHECK(other.ends_with("x so set this (after step 3 of 7)"));
+}
+
+TEST_CASE("memory that ran out in a process that nothing recorded is told by the log whatever a launcher adds") {
+  const std::string text = test::out_of_memory_text();
+  const CommandResult result = Stage().run("printf '%s\\n' 'torch.OutOfMemoryError: " + text +
+                                           "' 'E1126 worker 0 failed' '====' 'closing the agent'; exit 1");
+  CHECK(result.row.measurement.outcome == Outcome::device_oom);
+  CHECK(result.row.measurement.reason.find("torch.OutOfMemoryError: " + text + " | closing the agent") !=
+        std::string::npos);
 }
 
 TEST_CASE("a worker's traceback is told by its last line, and a helper's exception is no failure of the training") {

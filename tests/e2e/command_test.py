@@ -97,6 +97,12 @@ class CommandTest(Measured):
         self.assertEqual(trial["outcome"], "device_oom")
         self.assertEqual(trial["reason"], "OutOfMemoryError: CUDA out of memory in 'caf?' (before its first optimizer step)")
 
+    def test_what_pytorch_says_of_memory_that_ran_out_is_told_whole(self):
+        trial = self.trial(*self.script(commands.LONG_OUT_OF_MEMORY), code=1)
+        self.assertEqual(trial["outcome"], "device_oom")
+        self.assertEqual(trial["reason"], f"OutOfMemoryError: {self.seen('text')[0]} (before its first optimizer step)")
+        self.assertGreater(len(trial["reason"]), 2000)
+
     def test_a_script_ends_though_nothing_can_be_recorded_any_more(self):
         trial = self.trial(*self.script(commands.REMOVES_RECORDS), code=1)
         self.assertEqual(trial["outcome"], "error")

@@ -399,6 +399,18 @@ for step in range(40):
     optimizer.step()
 """
 
+# As CUDACachingAllocator of PyTorch 2.11 has it, on a device that many processes use.
+LONG_OUT_OF_MEMORY = PRELUDE + """
+text = ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of which 1.06 GiB is free. " +
+        "".join(f"Process {4123 + i} has 1.75 GiB memory in use. " for i in range(40)) + "Of the allocated memory "
+        "62.25 GiB is allocated by PyTorch, and 7.01 GiB is reserved by PyTorch but unallocated. If reserved but unallocated "
+        "memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+        "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"
+        "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)")
+tell(text=text)
+raise torch.OutOfMemoryError(text)
+"""
+
 OUT_OF_MEMORY = PRELUDE + """
 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 """

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/out_of_memory.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -43,6 +44,16 @@ TEST_CASE("a log without a file has last words too") {
   log.add("no room\n");
   log.finish();
   CHECK(log.last_words() == "its last words: no room");
+}
+
+TEST_CASE("a line that says why there was no memory is among the last words, whole; others keep begin and end") {
+  ProcessLog log("", system_files());
+  const std::string text = "torch.OutOfMemoryError: " + test::out_of_memory_text(20);
+  log.add("loading\n" + text + "\nworker failed\nleaving with " + std::string(300, 'x') + " behind\n");
+  const std::string words = log.last_words();
+  CHECK(words.starts_with("its last words: " + text + " | leaving with xxx"));
+  CHECK(words.ends_with("xxx behind"));
+  CHECK(words.size() < text.size() + 200);
 }
 
 TEST_CASE("a log takes the name of a file that has another one, not its place") {

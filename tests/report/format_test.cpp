@@ -3,11 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/report/text/table.h"
 #include "tests/report/made_up_trace.h"
 #include "tests/report/sample.h"
+#include "tests/support/out_of_memory.h"
 
 using namespace memtune;
 using report::Format;
@@ -57,6 +63,24 @@ TEST_CASE("what is not for terminals has a file to go to, and only that is not t
 TEST_CASE("an unknown format is refused with those that there are") {
   CHECK_THROWS_WITH_AS(report::find_format("tabel"), doctest::Contains("unknown format 'tabel'; did you mean 'table'?"),
                        UsageError);
+}
+
+TEST_CASE("every form of the answer has all that PyTorch says of memory that ran out") {
+  report::Report report = report::sample_report();
+  const std::string text = test::out_of_memory_text(8);
+  report.rows[0].measurement.reason = "OutOfMemoryError: " + text + " (after step 3 of 7)";
+  const auto letters = [](const std::string& lines) {  // lines are wrapped, and Markdown escapes
+    std::string kept;
+    std::ranges::copy_if(lines, std::back_inserter(kept), [](char c) { return c != ' ' && c != '\n' && c != '\\'; });
+    return kept;
+  };
+  for (const std::string name : {"table", "json", "csv", "markdown", "html"}) {
+    CAPTURE(name);
+    const std::string written = report::find_format(name).write({report, {}, {}, nullptr});
+    CHECK(letters(written).find(letters(text)) != std::string::npos);
+  }
+  for (const std::string& line : split(report::table(report, {.width = 90}), '\n'))
+    if (line.find("https:") == std::string::npos) CHECK(display_width(line) <= 90);
 }
 
 TEST_CASE("no form that goes to stdout by itself passes a control character on, whoever named what it shows") {

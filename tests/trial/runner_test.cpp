@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "core/trial/trial.h"
+#include "tests/support/out_of_memory.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
 
@@ -85,14 +86,16 @@ class RankRunner final : public PlainRunner {
 
 class HungryRunner final : public PlainRunner {
  public:
+  explicit HungryRunner(std::string text) : text_(std::move(text)) {}
   at::Tensor forward_backward() override {
-    if (++steps_ > 3) throw c10::OutOfMemoryError({__func__, __FILE__, 1}, "Tried to allocate 1.95 GiB. There is less");
+    if (++steps_ > 3) throw c10::OutOfMemoryError({__func__, __FILE__, 1}, text_);
     return PlainRunner::forward_backward();
   }
   std::string where() const override { return "forward, the fourth"; }
   std::vector<Owner> largest_owners() override { return {{"activations", 3 << 20}}; }
 
  private:
+  std::string text_;
   int steps_ = 0;
 };
 
@@ -160,11 +163,19 @@ TEST_CASE("where the gradients of one rank are not repeated all ranks run as man
 }
 
 TEST_CASE("a runner says where memory ended and who held it") {
-  HungryRunner hungry;
+  HungryRunner hungry("Tried to allocate 1.95 GiB. There is less");
   const auto measured = run(hungry, "plain", "");
   CHECK(measured.outcome == result::Outcome::device_oom);
   CHECK(measured.reason.find("(forward, the fourth): tried to allocate 1.95 GiB") != std::string::npos);
   CHECK(measured.reason.ends_with("; the step's largest: activations 3 MiB"));
+}
+
+TEST_CASE("what CUDA's allocator says of a trial's memory is told whole, with its advice") {
+  const std::string text = test::out_of_memory_text(8);
+  HungryRunner hungry(text);
+  const auto measured = run(hungry, "plain", "");
+  CHECK(measured.reason.find("tried to allocate 2.00 GiB") != std::string::npos);
+  CHECK(measured.reason.ends_with("activations 3 MiB; PyTorch says: " + text));
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ class Training:
         self.raised = value
         if not self.over and issubclass(kind, Exception):
             text = str(value).encode("utf-8", "replace").decode()
-            if len(text) > 2000:  # of a traceback the end tells
-                text = text[:500] + "\n" + text[-1500:]
+            if len(text) > 6000:  # of a traceback the end tells, and an allocator's message may be long
+                text = text[:1500] + "\n" + text[-4500:]
             self.write(record="exception", time_s=time.time(), type=kind.__name__, text=text)
 
     def write_process(self):
