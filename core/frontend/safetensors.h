@@ -16,7 +16,9 @@ namespace memtune::frontend {
 at::ScalarType scalar_type(safetensors::Dtype dtype);
 std::optional<safetensors::Dtype> dtype_of(at::ScalarType type);  // nothing: such files do not have it
 
-// On the CPU, in file order. UsageError naming file and fault when it is no safetensors file.
-std::vector<std::pair<std::string, at::Tensor>> read_safetensors(const std::filesystem::path& path);
+// On `device`, CPU or meta, in file order; for meta the header alone is read. UsageError naming file and fault when it
+// is no safetensors file.
+std::vector<std::pair<std::string, at::Tensor>> read_safetensors(const std::filesystem::path& path,
+                                                                 c10::DeviceType device = c10::kCPU);
 
 }  // namespace memtune::frontend

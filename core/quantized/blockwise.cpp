@@ -70,6 +70,7 @@ const at::Tensor& signed_map_on(c10::Device device) {
 
 // On the CPU: there is one number in 64 of a weight.
 Blockwise pack_blockwise(const at::Tensor& numbers) {
+  if (numbers.is_meta()) return make_blockwise(numbers.numel(), numbers.device());
   const at::Tensor plain = numbers.to(at::kCPU).contiguous();
   const int64_t count = plain.numel(), blocks = blocks_of(count);
   Blockwise packed{at::empty({count}, at::kByte), at::empty({blocks}, at::kFloat)};

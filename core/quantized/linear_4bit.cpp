@@ -15,6 +15,7 @@ using torch::autograd::variable_list;
 
 at::ScalarType compute_type(const at::Tensor& input) {
   const c10::DeviceType device = input.device().type();
+  if (input.is_meta()) return input.scalar_type();  // which has no autocast
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : input.scalar_type();
 }
 

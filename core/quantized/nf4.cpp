@@ -175,11 +175,12 @@ Nf4 finished(Nf4 packed, Magnitudes magnitudes) {
 }  // namespace
 
 Nf4 pack_nf4(const at::Tensor& weight, Magnitudes magnitudes) {
-  if (!weight.is_cpu()) return pack_nf4_by_operators(weight, magnitudes);
+  if (!weight.is_cpu() && !weight.is_meta()) return pack_nf4_by_operators(weight, magnitudes);
   const at::Tensor flat = weight.detach().contiguous().view(-1);
   Nf4 packed;
-  packed.bytes = at::empty({(flat.numel() + 1) / 2}, at::kByte);
-  packed.largest = at::empty({(flat.numel() + kBlock - 1) / kBlock}, at::kFloat);
+  packed.bytes = at::empty({(flat.numel() + 1) / 2}, flat.options().dtype(at::kByte));
+  packed.largest = at::empty({(flat.numel() + kBlock - 1) / kBlock}, flat.options().dtype(at::kFloat));
+  if (flat.is_meta()) return finished(std::move(packed), magnitudes);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, flat.scalar_type(), "pack_nf4", [&] {
     pack(flat.const_data_ptr<scalar_t>(), flat.numel(), packed.bytes.data_ptr<uint8_t>(),
          packed.largest.data_ptr<float>());
@@ -200,6 +201,7 @@ Nf4 pack_nf4_by_operators(const at::Tensor& weight, Magnitudes magnitudes) {
 }
 
 at::Tensor unpack_nf4(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type) {
+  if (packed.bytes.is_meta()) return at::empty(shape, packed.bytes.options().dtype(type));
   if (const auto* kernels = kernels_for(packed.bytes.device(), type)) return unpack(packed, shape, type, *kernels);
   if (!packed.bytes.is_cpu()) return unpack_nf4_by_operators(packed, shape, type);
   const at::Tensor largest = largest_of(packed);

@@ -149,11 +149,11 @@ class HuggingFace(ToolTest):
         self.memtune("run", "--device", "cpu", "--model", ".", "--batch", "2", "--seq", "16", "--steps", "2",
                      "--out", "training")
 
-    def known_without_running(self, batch, length, **sizes):
+    def known_without_running(self, batch, length, flags, **sizes):
         """What a dry run of a llama of 16 layers took."""
         self.write(model_type="llama", num_hidden_layers=16, tie_word_embeddings=True, sliding_window=None, **sizes)
-        with self.start("sweep", "--device", "cpu", "--model", ".", "--batch", batch, "--seq", length,
-                        "--dry-run") as process:
+        with self.start("sweep", "--device", "cpu", "--model", ".", "--batch", batch, "--seq", length, "--dry-run",
+                        "--out", "run" + "-".join(flags) + batch, *flags) as process:
             out = process.stdout.read()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -162,12 +162,13 @@ class HuggingFace(ToolTest):
         return usage
 
     def test_a_model_of_a_billion_parameters_is_known_without_running_it(self):
-        small = self.known_without_running("1", "8")
-        large = self.known_without_running("2", "4096", vocab_size=128256, hidden_size=2048, intermediate_size=8192,
-                                           num_attention_heads=32, num_key_value_heads=8)
-        self.assertLess(large.ru_maxrss, 1 << 20, "KiB: its weights alone are 2.3 GiB")
-        # The same ops, of shapes alone. To run them takes 10^5 times the arithmetic.
-        self.assertLess(large.ru_utime, 3 * small.ru_utime)
+        for flags in ([], ["--load-in", "4bit", "--lora", "r=16"], ["--load-in", "8bit", "--lora", "r=16"]):
+            small = self.known_without_running("1", "8", flags)
+            large = self.known_without_running("2", "4096", flags, vocab_size=128256, hidden_size=2048,
+                                               intermediate_size=8192, num_attention_heads=32, num_key_value_heads=8)
+            self.assertLess(large.ru_maxrss, 1 << 19, f"{flags} KiB: its weights are 2.3 GiB, in 4 bits 0.6")
+            # The same ops, of shapes alone. To run them takes 10^5 times the arithmetic.
+            self.assertLess(large.ru_utime, 3 * small.ru_utime, flags)
 
     def test_configs_that_cannot_be_trained(self):
         def model(said, **changes):

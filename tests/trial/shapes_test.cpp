@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/device/torch/make_device.h"
+#include "core/safetensors/layout.h"
 #include "core/trial/session.h"
 #include "tests/support/run_program.h"
 
@@ -112,6 +113,42 @@ TEST_CASE("shapes tell of masks, eager attention and a loss without logits what 
   }
 }
 
+TEST_CASE("shapes tell of quantized weights and adapters what packing and drawing them does") {
+  const Place place;
+  const json odd = with(llama(), {{"intermediate_size", 45}});  // weights of blocks that are cut short
+  for (const json& config : {llama(), odd, with(llama(), {{"model_type", "phi3"}, {"pad_token_id", nullptr}})})
+    for (const std::string load_in : {"4bit", "4bit-single", "8bit", ""})
+      for (const std::string lora : {"", "r=4", "r=4,dropout=0.1"}) {
+        CAPTURE(load_in);
+        CAPTURE(lora);
+        config::TrialRequest request = place.request(config, "bfloat16", 2, 24);
+        request.training.load_in = load_in;
+        request.training.lora = lora;
+        if (load_in.empty() || !lora.empty()) check_shapes(request);
+      }
+}
+
+TEST_CASE("an adapter's file is known by its header") {
+  const Place place;
+  config::TrialRequest request = place.request(llama(), "float32", 2, 24);
+  const std::filesystem::path folder = place.path / "adapter";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "adapter_config.json")
+      << json{{"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj"}}};
+  std::vector<safetensors::Spec> specs;
+  for (int i = 0; i < 2; ++i) {
+    const std::string path = "base_model.model.model.layers." + std::to_string(i) + ".self_attn.q_proj.lora_";
+    specs.push_back({path + "A.weight", safetensors::Dtype::f32, {4, 32}});
+    specs.push_back({path + "B.weight", safetensors::Dtype::f32, {64, 4}});
+  }
+  safetensors::Header header;
+  header.entries = safetensors::lay_out(specs);
+  std::ofstream(folder / "adapter_model.safetensors", std::ios::binary)
+      << safetensors::print_header(header) << std::string(safetensors::data_bytes_of(header.entries), '\0');
+  request.training.lora = folder.string();
+  check_shapes(request);
+}
+
 TEST_CASE("a model of a billion parameters is known at a long sequence without its memory") {
   const Place place;
   const json config = with(llama(), {{"vocab_size", 128256},
@@ -122,11 +159,20 @@ TEST_CASE("a model of a billion parameters is known at a long sequence without i
                                      {"num_key_value_heads", 8},
                                      {"head_dim", 64}});
   const std::unique_ptr<device::Device> device = device::make_device("cpu");
-  device->reset_peak();
-  const int64_t before = device->memory().allocated;
-  const json known = facts(place.request(config, "bfloat16", 2, 4096), trial::Tensors::of_shapes);
-  CHECK(known["parameters"] == 1235814400);
-  CHECK(device->memory().peak_allocated - before < int64_t{256} << 20);  // its weights alone are 2.3 GiB
+  for (const std::string load_in : {"", "4bit", "8bit"})
+    for (const std::string lora : {"", "r=16"}) {
+      if (!load_in.empty() && lora.empty()) continue;
+      CAPTURE(load_in);
+      CAPTURE(lora);
+      config::TrialRequest request = place.request(config, "bfloat16", 2, 4096);
+      request.training.load_in = load_in;
+      request.training.lora = lora;
+      device->reset_peak();
+      const int64_t before = device->memory().allocated;
+      const json known = facts(request, trial::Tensors::of_shapes);
+      if (load_in.empty() && lora.empty()) CHECK(known["parameters"] == 1235814400);
+      CHECK(device->memory().peak_allocated - before < int64_t{256} << 20);  // its weights are 2.3 GiB, packed 0.6
+    }
 }
 
 TEST_CASE("who brings numbers of their own, or another form or device, has the model run") {

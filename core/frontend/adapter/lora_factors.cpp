@@ -11,15 +11,17 @@
 
 namespace memtune::frontend {
 
-LoraFactors::LoraFactors(const config::Lora& lora, int64_t seed)
+LoraFactors::LoraFactors(const config::Lora& lora, int64_t seed, bool shapes_only)
     : lora_(lora), generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
   generator_.set_current_seed(static_cast<uint64_t>(seed));
   if (!lora.weights.empty())
-    for (auto& [name, tensor] : read_safetensors(lora.weights)) given_[name] = tensor;
+    for (auto& [name, tensor] : read_safetensors(lora.weights, shapes_only ? c10::kMeta : c10::kCPU))
+      given_[name] = tensor;
 }
 
 at::Tensor LoraFactors::make(const std::string& path, const char* which, at::IntArrayRef shape,
                              at::TensorOptions options) {
+  if (lora_.weights.empty() && options.device().is_meta()) return at::empty(shape, options).requires_grad_();
   if (lora_.weights.empty()) return drawn(which, shape).to(options).requires_grad_();
   const at::Tensor* const found = find(path, which);
   if (!found) throw UsageError(file() + " has no tensor '" + kLoraPrefix + path + which + "'");

@@ -25,8 +25,9 @@ inline constexpr FactorNames kEmbeddingFactors = {".lora_embedding_A", ".lora_em
 
 class LoraFactors {
  public:
-  // `lora` must outlive this. IoError, UsageError for a file that cannot be read.
-  LoraFactors(const config::Lora& lora, int64_t seed);
+  // `lora` must outlive this. Of a model on the meta device shapes alone are read and made. IoError, UsageError for a
+  // file that cannot be read.
+  LoraFactors(const config::Lora& lora, int64_t seed, bool shapes_only);
 
   // A parameter: that of the layer at `path` whose name ends with `which`. UsageError when the file lacks it, or has
   // one of another shape.

@@ -24,10 +24,14 @@ at::ScalarType adapter_type(const at::Tensor& weight) {
   return held == at::kDouble ? held : at::kFloat;
 }
 
+bool is_meta(const program::Program& program) {
+  return std::ranges::any_of(program.state.parameters, [](const auto& named) { return named.second.is_meta(); });
+}
+
 class LoraWriter {
  public:
   LoraWriter(program::Program& program, const config::Lora& lora, int64_t seed)
-      : program_(program), lora_(lora), layers_(program), emit_(program), factors_(lora, seed) {}
+      : program_(program), lora_(lora), layers_(program), emit_(program), factors_(lora, seed, is_meta(program)) {}
 
   void write() {
     const size_t modules = program_.regions.size();  // adapters become regions too
