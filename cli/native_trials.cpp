@@ -8,6 +8,7 @@
 #include "core/config/preset.h"
 #include "core/config/strategy.h"
 #include "core/plan/strategy.h"
+#include "core/result/effect.h"
 #include "core/result/ranking.h"
 #include "core/sweep/plan_proposer.h"
 #include "core/sweep/recorded_costs.h"
@@ -140,11 +141,11 @@ std::string NativeSweeps::failure() const {
 const Row* NativeSweeps::planned_row() const {
   const Row* best = nullptr;
   const result::Ranking ranking{std::span<const Row>(result_.report.rows)};
-  for (const Row& row : result_.report.rows) {
-    if (settings_.budget_bytes <= 0 ? !row.recommended : !is_planned(row)) continue;
-    if (!result::can_be_chosen(row.measurement)) continue;
-    if (settings_.budget_bytes > 0 && peak(row) > settings_.budget_bytes) continue;
-    if (!best || ranking.faster(row, *best)) best = &row;
+  for (const Row* row : result::choices(result_.report.rows)) {
+    if (settings_.budget_bytes <= 0 ? !row->recommended : !is_planned(*row)) continue;
+    if (did_nothing(row->measurement)) continue;
+    if (settings_.budget_bytes > 0 && peak(*row) > settings_.budget_bytes) continue;
+    if (!best || ranking.faster(*row, *best)) best = row;
   }
   return best;
 }
@@ -159,7 +160,7 @@ NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has
   const Row* best = planned_row();
   if (!best) return {"", "", "memtune's own trials found no plan that keeps " + budget};
   const std::string& name = best->measurement.strategy;
-  if (!is_planned(*best) && (name == "none" || has_keys(name)))
+  if (!is_planned(*best) && (name == "none" || has_keys(effective_strategy(best->measurement))))
     return {"", "", "none is needed: the best of memtune's own trials is " + name};
   const std::optional<config::Plan> plan = sweep::read_plan(settings_.directory / best->measurement.plan);
   if (!plan) return {"", "", "the plan of " + name + " is not in " + settings_.directory.string() + " any more"};

@@ -1,6 +1,7 @@
 #include "core/config/strategy.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -112,6 +113,16 @@ void check_together(const StrategyPart& a, const StrategyPart& b) {
                      " are for the same blocks; give each its own, as blocks=0-9 and blocks=10-");
 }
 
+// Of one that moves them.
+StrategyPart with_inputs_kept(StrategyPart part) {
+  if (part.has(Parameter::inputs)) {
+    part.set(Parameter::inputs, "keep");
+    return part;
+  }
+  const int every = part.has(Parameter::every) ? part.count(Parameter::every) : 1;
+  return StrategyPart(find_strategy(every > 1 ? StrategyKind::checkpoint_every : StrategyKind::checkpoint_full), every);
+}
+
 }  // namespace
 
 Strategy::Strategy(std::vector<StrategyPart> parts) : parts_(std::move(parts)) {
@@ -137,6 +148,10 @@ bool Strategy::is_none() const { return parts_.front().kind() == StrategyKind::n
 
 bool Strategy::offloads() const { return std::ranges::any_of(parts_, &StrategyPart::is_offload); }
 
+bool Strategy::recomputes() const { return std::ranges::any_of(parts_, &StrategyPart::is_checkpoint); }
+
+bool Strategy::moves() const { return offloads() || std::ranges::any_of(parts_, &StrategyPart::moves_inputs); }
+
 bool Strategy::uses_disk() const {
   return std::ranges::any_of(parts_, [](const StrategyPart& part) {
     return std::ranges::any_of(std::vector{Parameter::inputs, Parameter::tier}, [&](Parameter parameter) {
@@ -154,6 +169,37 @@ Strategy Strategy::with(Parameter parameter, const std::function<std::string(con
   for (StrategyPart& part : parts)
     if (part.has(parameter)) part.set(parameter, value(part));
   return Strategy(std::move(parts));
+}
+
+Strategy Strategy::without(bool (StrategyPart::*is_left_out)() const) const {
+  std::vector<StrategyPart> parts;
+  std::ranges::remove_copy_if(parts_, std::back_inserter(parts), is_left_out);
+  return parts.empty() ? Strategy() : Strategy(std::move(parts));
+}
+
+Strategy Strategy::without_offload() const {
+  Strategy left = without(&StrategyPart::is_offload);
+  for (StrategyPart& part : left.parts_)
+    if (part.moves_inputs()) part = with_inputs_kept(part);
+  return left;
+}
+
+Strategy Strategy::without_recompute() const { return without(&StrategyPart::is_checkpoint); }
+
+std::vector<Strategy> Strategy::with_one_less() const {
+  std::vector<Strategy> less;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    std::vector<StrategyPart> parts = parts_;
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!parts.empty()) less.push_back(Strategy(std::move(parts)));
+  }
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (!parts_[i].moves_inputs()) continue;
+    std::vector<StrategyPart> parts = parts_;
+    parts[i] = with_inputs_kept(parts[i]);
+    less.push_back(Strategy(std::move(parts)));
+  }
+  return less;
 }
 
 Strategy Strategy::with(StrategyKind from, StrategyKind to, int64_t every) const {

@@ -94,6 +94,7 @@ class StrategyPart {
   int64_t every() const { return every_; }  // n of checkpoint:every=n, else 1
   bool is_checkpoint() const;
   bool is_offload() const;
+  bool moves_inputs() const;  // of a checkpoint: its blocks' inputs wait on the host or on disk
 
   bool has(Parameter parameter) const;
   // Of a parameter that the part has, of the form in question.
@@ -137,11 +138,21 @@ class Strategy {
   const std::vector<StrategyPart>& parts() const&& = delete;          // of what is gone with the expression
   bool is_none() const;
   bool offloads() const;
+  bool recomputes() const;
+  bool moves() const;      // some value may be placed on the host or on disk
   bool uses_disk() const;  // some value may be placed on disk
 
   // The same with a parameter changed in each part that takes it. UsageError as parse.
   Strategy with(Parameter parameter, const std::string& value) const;
   Strategy with(Parameter parameter, const std::function<std::string(const StrategyPart& part)>& value) const;
+  // The same with nothing offloaded, and with nothing recomputed: `none` where no part is left. Another program's
+  // checkpoints that keep their inputs on the host become memtune's own; `without_recompute` is for strategies whose
+  // checkpoints keep inputs on the device.
+  Strategy without_offload() const;
+  Strategy without_recompute() const;
+  // Each strategy that leaves out one part, then each that keeps the inputs that one part moves; `none` is not among
+  // them.
+  std::vector<Strategy> with_one_less() const;
   // The same with parts of one kind as another, which keep what both kinds take.
   Strategy with(StrategyKind from, StrategyKind to, int64_t every = 1) const;
 
@@ -149,6 +160,7 @@ class Strategy {
 
  private:
   explicit Strategy(std::vector<StrategyPart> parts);
+  Strategy without(bool (StrategyPart::*is_left_out)() const) const;
 
   std::vector<StrategyPart> parts_;
 };

@@ -96,6 +96,11 @@ bool StrategyPart::is_checkpoint() const { return info_->name.starts_with("check
 
 bool StrategyPart::is_offload() const { return info_->name.starts_with("offload:"); }
 
+bool StrategyPart::moves_inputs() const {
+  if (info_->preset) return info_->preset->inputs;
+  return has(Parameter::inputs) && place(Parameter::inputs) != Place::keep;
+}
+
 size_t StrategyPart::index(Parameter parameter) const {
   return static_cast<size_t>(std::ranges::find(info_->parameters, parameter, &ParameterInfo::parameter) -
                              info_->parameters.begin());

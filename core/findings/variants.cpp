@@ -5,6 +5,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/findings/finding_rules.h"
+#include "core/result/effect.h"
 #include "core/result/ranking.h"
 
 namespace memtune::findings {
@@ -20,11 +21,10 @@ constexpr int64_t kOwnBytesOfStep = int64_t{1} << 20;  // a step: batches and lo
 const result::Row* better_than(const result::Row& row, std::span<const result::Row> rows) {
   if (result::Ranking(rows).work() != result::Work::step) return nullptr;
   const result::Row* best = nullptr;
-  for (const result::Row& other : rows) {
-    if (&other == &row || !worked(other) || other.measurement.losses.changed) continue;
-    if (static_cast<double>(peak(other)) > kSameMemory * static_cast<double>(peak(row))) continue;
-    if (other.measurement.step_ms.high >= row.measurement.step_ms.low) continue;
-    if (!best || other.measurement.step_ms.median < best->measurement.step_ms.median) best = &other;
+  for (const result::Row* other : result::choices(rows)) {
+    if (other == &row || static_cast<double>(peak(*other)) > kSameMemory * static_cast<double>(peak(row))) continue;
+    if (other->measurement.step_ms.high >= row.measurement.step_ms.low) continue;
+    if (!best || other->measurement.step_ms.median < best->measurement.step_ms.median) best = other;
   }
   return best;
 }

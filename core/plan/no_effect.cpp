@@ -17,19 +17,33 @@ using config::StrategyPart;
 
 constexpr int64_t kLeastMin = 1024, kMinStep = 4;
 
-// Of values that backward needs; the engine leaves those below `min` where they are.
-int64_t moved_with(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
-  const MemoryGraph graph(facts);
-  const Draft draft(facts, make_plan(strategy.with(Parameter::min, std::to_string(min)), facts));
+bool is_away(Place place) { return place == Place::host || place == Place::disk; }
+
+// By memory of the graph: the place of what backward needs. The engine leaves what is smaller than `min` where it is.
+std::vector<Place> effects(const config::Plan& plan, int64_t min, const MemoryGraph& graph,
+                           const config::ProgramFacts& facts) {
+  const Draft draft(facts, plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
-  int64_t bytes = 0;
+  std::vector<Place> places(needed.size(), Place::keep);
   for (size_t i = 0; i < needed.size(); ++i) {
     const Memory& memory = graph.memories()[i];
     const Place place = draft.place(memory);
-    const bool moves = place == Place::host || place == Place::disk;
-    if (needed[i] && moves && memory.bytes >= min) bytes += memory.bytes;
+    if (needed[i] && !(is_away(place) && memory.bytes < min)) places[i] = place;
   }
+  return places;
+}
+
+int64_t moved(const config::Plan& plan, int64_t min, const config::ProgramFacts& facts) {
+  const MemoryGraph graph(facts);
+  const std::vector<Place> places = effects(plan, min, graph, facts);
+  int64_t bytes = 0;
+  for (size_t i = 0; i < places.size(); ++i)
+    if (is_away(places[i])) bytes += graph.memories()[i].bytes;
   return bytes;
+}
+
+int64_t moved_with(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
+  return moved(make_plan(strategy.with(Parameter::min, std::to_string(min)), facts), min, facts);
 }
 
 // "min=64KiB would move 11 MiB": the largest with which most of what can move does.
@@ -52,13 +66,48 @@ std::string of_small_values(const Strategy& strategy, const config::ProgramFacts
   return smaller.empty() ? "" : "every value is below " + part->setting(Parameter::min) + "; " + smaller;
 }
 
+// Of inputs that checkpoints move and of a person's plan, which have no `min` among a strategy's parameters.
+std::string of_small_values(const config::Plan& plan, const config::ProgramFacts& facts) {
+  const int64_t min = plan.transfer.min_bytes;
+  if (!plan.moves() || min <= 1 || moved(plan, min, facts) > 0) return "";
+  const int64_t bytes = moved(plan, 1, facts);
+  if (bytes == 0) return "";
+  return "every value to offload is below its plan's min_bytes of " + format_bytes(min) +
+         "; a plan file with a lower one would move up to " + format_bytes(bytes);
+}
+
+bool same_effect(const Strategy& a, const Strategy& b, const MemoryGraph& graph, const config::ProgramFacts& facts) {
+  const config::Plan of_a = make_plan(a, facts), of_b = make_plan(b, facts);
+  const auto saves = [](const config::Plan& plan) {
+    std::vector<int> ops;
+    for (const config::OpPlacement& op : plan.placements)
+      if (op.saves != Place::keep) ops.push_back(op.op);
+    return ops;
+  };
+  const std::vector<Place> effect = effects(of_a, of_a.transfer.min_bytes, graph, facts);
+  const bool moves = std::ranges::any_of(effect, is_away) || !saves(of_a).empty();
+  return effect == effects(of_b, of_b.transfer.min_bytes, graph, facts) && saves(of_a) == saves(of_b) &&
+         of_a.nested == of_b.nested && (!moves || of_a.transfer == of_b.transfer);
+}
+
 }  // namespace
 
+std::string why_nothing_offloaded(const config::Plan& plan, const config::ProgramFacts& facts) {
+  if (const std::optional<Strategy> strategy = Strategy::of_name(plan.strategy))
+    if (std::string reason = of_small_values(*strategy, facts); !reason.empty()) return reason;
+  return of_small_values(plan, facts);
+}
+
+Strategy without_idle_parts(const Strategy& strategy, const config::ProgramFacts& facts) {
+  const MemoryGraph graph(facts);
+  if (!graph.measured()) return strategy;
+  for (const Strategy& less : strategy.with_one_less())
+    if (same_effect(less, strategy, graph, facts)) return without_idle_parts(less, facts);
+  return strategy;
+}
+
 std::string why_no_effect(const config::Plan& plan, const config::ProgramFacts& facts) {
-  if (const std::optional<Strategy> strategy = Strategy::of_name(plan.strategy)) {
-    std::string reason = of_small_values(*strategy, facts);
-    if (!reason.empty()) return reason;
-  }
+  if (std::string reason = why_nothing_offloaded(plan, facts); !reason.empty()) return reason;
   return plan.keeps_everything() ? "it finds no value of this model to place elsewhere"
                                  : "backward needs none of the values that it places elsewhere";
 }

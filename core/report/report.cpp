@@ -33,7 +33,7 @@ Report printable(Report report) {
   for (findings::Finding& finding : report.findings) clean(finding.rule, finding.what, finding.advice, finding.instead);
   for (Row& row : report.rows) {
     result::Measurement& m = row.measurement;
-    clean_names(m.strategy, m.gradients.worst, m.gradients.against, m.losses.against);
+    clean_names(m.strategy, m.equal_to, m.gradients.worst, m.gradients.against, m.losses.against);
     clean(m.reason, m.no_effect, m.dtype, m.device, m.plan, m.trace, row.config, row.python);
     for (result::Round& round : m.rounds) clean_names(round.base);
     for (std::string& word : row.command) clean(word);

@@ -5,6 +5,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "core/result/effect.h"
 #include "core/result/ranking.h"
 #include "core/result/recommend.h"
 
@@ -30,9 +31,8 @@ std::string why_none(const Rows& rows) {
 }
 
 void fill(const Report& report, const Rows& rows, Way& way) {
-  Rows chosen, fitting;
-  std::ranges::copy_if(rows, std::back_inserter(chosen),
-                       [](const Row* row) { return result::can_be_chosen(row->measurement); });
+  const Rows chosen = result::choices(rows);
+  Rows fitting;
   if (chosen.empty()) {
     way.text = why_none(rows);
     return;

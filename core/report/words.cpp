@@ -56,21 +56,18 @@ std::string busy_gpu(const Report& report) {
          " on the GPU during trials; times and free memory may be theirs";
 }
 
-// "offload:sync; offload:stream did nothing: every value is below min=1MiB", a line a reason.
+// "offload:sync; offload:stream: equal to none: nothing was offloaded; every value is below min=1MiB", a line a reason.
 std::vector<std::string> without_effect(const Report& report) {
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
   for (const Row& row : report.rows) {
-    if (!did_nothing(row.measurement)) continue;
-    auto found =
-        std::ranges::find(reasons, row.measurement.no_effect, &std::pair<std::string, std::vector<std::string>>::first);
-    if (found == reasons.end()) found = reasons.insert(found, {row.measurement.no_effect, {}});
+    const std::string reason = effect_text(row.measurement);
+    if (reason.empty()) continue;
+    auto found = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::string>>::first);
+    if (found == reasons.end()) found = reasons.insert(found, {reason, {}});
     found->second.push_back(label(row));
   }
   std::vector<std::string> lines;
-  for (const auto& [reason, names] : reasons)
-    lines.push_back(join(names, "; ") + (names.size() > 1 ? " are" : " is") +
-                    " none by another name here: nothing moved, nothing was recomputed" +
-                    (reason.empty() ? "" : "; " + reason));
+  for (const auto& [reason, names] : reasons) lines.push_back(join(names, "; ") + ": " + reason);
   return lines;
 }
 
@@ -83,7 +80,7 @@ std::vector<const Row*> rows_that_worked(const Report& report) {
 }  // namespace
 
 std::string shown_name(const Row& row) {
-  return row.measurement.strategy + (did_nothing(row.measurement) ? " = none" : "");
+  return row.measurement.strategy + (did_less(row.measurement) ? " = " + effective_strategy(row.measurement) : "");
 }
 
 std::vector<std::string> warnings(const Report& report) {
@@ -130,7 +127,9 @@ Verdict verdict(const Report& report) {
   const result::Recommendation& advice = report.recommendation;
   if (advice.strategy.empty() && advice.reason.empty()) return {};
   if (!advice.fits || advice.strategy.empty()) return {"No recommendation", advice.reason, false};
-  const std::string name = result::label(advice.strategy, advice.batch, advice.sequence);
+  const auto row = std::ranges::find_if(report.rows, &Row::recommended);
+  const std::string shown = row == report.rows.end() ? advice.strategy : shown_name(*row);
+  const std::string name = result::label(shown, advice.batch, advice.sequence);
   return {"Recommended", name + (advice.reason.empty() ? "" : ": " + advice.reason), true};
 }
 

@@ -8,7 +8,7 @@
 
 namespace memtune::report {
 
-// The strategy's name, and that it is none where it did nothing: "offload:sync = none".
+// The strategy's name, and what it amounts to where a part of it did nothing: "offload:sync = none".
 std::string shown_name(const result::Row& row);
 
 // What has to be known before any figure is read: that others used the machine while trials ran. Said first.

@@ -136,6 +136,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("strategy", measurement.strategy);
   visit("outcome", measurement.outcome);
   visit("reason", measurement.reason);
+  visit("equal_to", measurement.equal_to);
   visit("no_effect", measurement.no_effect);
   visit("step_ms", measurement.step_ms);
   visit("rounds", measurement.rounds);

@@ -113,7 +113,8 @@ struct Measurement {
   std::string strategy;
   Outcome outcome = Outcome::ok;
   std::string reason;     // why not ok: one line, with bytes, phase and owners where they matter
-  std::string no_effect;  // why nothing was moved or made again: one line, of facts; "" where something was
+  std::string equal_to;   // strategy or variant that it amounts to, where more is known than counts; see effect.h
+  std::string no_effect;  // which part of it had no effect, and why: one line; "" where all had one
   StepTime step_ms;       // over all rounds
   std::vector<Round> rounds;
   bool noisy = false;

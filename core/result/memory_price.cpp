@@ -1,5 +1,6 @@
 #include "core/result/memory_price.h"
 
+#include "core/result/effect.h"
 #include "core/result/ranking.h"
 
 namespace memtune::result {
@@ -19,10 +20,10 @@ std::optional<MemoryPrice> price_of_more(std::span<const Row> rows, const Row& c
   if (budget_bytes <= 0 || peak(chosen) > budget_bytes) return {};
   const Ranking ranking(rows);
   std::optional<MemoryPrice> best;
-  for (const Row& row : rows) {
-    if (!can_be_chosen(row.measurement) || !same_axes(row, chosen) || peak(row) <= budget_bytes) continue;
-    if (!ranking.faster(row, chosen) || ranking.as_fast(row, chosen)) continue;
-    const MemoryPrice price = price_of(row, chosen, ranking);
+  for (const Row* row : choices(rows)) {
+    if (!same_axes(*row, chosen) || peak(*row) <= budget_bytes) continue;
+    if (!ranking.faster(*row, chosen) || ranking.as_fast(*row, chosen)) continue;
+    const MemoryPrice price = price_of(*row, chosen, ranking);
     if (!best || price.ms_per_gib > best->ms_per_gib) best = price;
   }
   return best;

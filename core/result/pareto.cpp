@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "core/result/effect.h"
+
 namespace memtune::result {
 namespace {
 
@@ -87,12 +89,12 @@ void mark_front(std::span<Row> rows) {
   const Ranking ranking{std::span<const Row>(rows)};
   const auto beats = [&](const Row& a, const Row& b) {  // as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
-    return can_be_chosen(a.measurement) && same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) &&
-           (time_a < time_b || peak(a) < peak(b));
+    return same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) && (time_a < time_b || peak(a) < peak(b));
   };
+  const std::vector<const Row*> chosen = choices(rows);
   for (Row& row : rows) {
-    row.pareto = can_be_chosen(row.measurement) &&
-                 std::ranges::none_of(rows, [&](const Row& other) { return beats(other, row); });
+    row.pareto = std::ranges::count(chosen, &row) > 0 &&
+                 std::ranges::none_of(chosen, [&](const Row* other) { return beats(*other, row); });
   }
 }
 
@@ -133,8 +135,9 @@ ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes, std::
   int64_t largest = 0;
   for (const Row& row : rows) largest = std::max(largest, peak(row));
   plot.unit = unit_for(largest);
+  const std::vector<const Row*> chosen = choices(rows);
   for (const Row* row : ranked(rows)) {
-    if (!can_be_chosen(row->measurement)) continue;
+    if (std::ranges::count(chosen, row) == 0) continue;
     plot.points.push_back({row, static_cast<double>(peak(*row)) / plot.unit.bytes, ranking.time(*row)});
     set_predicted(plot.points.back());
   }

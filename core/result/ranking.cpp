@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/result/effect.h"
-
 namespace memtune::result {
 namespace {
 
@@ -62,7 +60,7 @@ bool lacks_memory(const Measurement& m) { return m.outcome == Outcome::device_oo
 
 bool usable(const Measurement& m) { return worked(m) && std::isfinite(work_time(m, Work::step)); }
 
-bool can_be_chosen(const Measurement& m) { return usable(m) && !did_nothing(m) && !m.losses.changed; }
+bool can_be_chosen(const Measurement& m) { return usable(m) && !m.losses.changed; }
 
 Ranking::Ranking(std::span<const Row* const> rows) {
   std::ranges::copy_if(rows, std::back_inserter(rows_), [](const Row* row) { return usable(row->measurement); });

@@ -20,7 +20,8 @@ double work_time(const Measurement& measurement, Work work);
 bool usable(const Measurement& measurement);
 bool worked(const Measurement& measurement);
 bool lacks_memory(const Measurement& measurement);  // of the device or the host: it ended for that
-// Usable, something else than the baseline (see did_nothing), and the same training as it (see compare_losses).
+// Usable, and the same training as the baseline (see compare_losses). Of several that amount to the same, `choices`
+// (core/result/effect.h) has one.
 bool can_be_chosen(const Measurement& measurement);
 
 // What a step has of it, of rows that count it: samples or tokens; 1 of a step.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <vector>
 
 #include "core/base/bytes.h"
@@ -57,13 +58,12 @@ class Recommender {
  public:
   Recommender(std::span<const Row> rows, int64_t budget, Goal goal)
       : rows_(rows), budget_(budget), goal_(goal), ranking_(rows) {
-    // What did nothing is `none`, and stands for it where that was not run itself.
-    const bool some = std::ranges::any_of(rows, [](const Row& row) { return can_be_chosen(row.measurement); });
-    for (const Row& row : rows) {
-      if (!(some ? can_be_chosen(row.measurement) : usable(row.measurement))) continue;
-      candidates_.push_back(&row);
-      if (budget <= 0 || peak(row) <= budget) fitting_.push_back(&row);
-    }
+    candidates_ = choices(rows);
+    if (candidates_.empty())
+      for (const Row& row : rows)
+        if (usable(row.measurement)) candidates_.push_back(&row);
+    std::ranges::copy_if(candidates_, std::back_inserter(fitting_),
+                         [&](const Row* row) { return budget <= 0 || peak(*row) <= budget; });
     keep_the_longest();
   }
 

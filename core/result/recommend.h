@@ -23,8 +23,9 @@ struct Recommendation {
 
 // Throughput: the fastest whose allocated peak keeps the budget (no budget: of all); of those that are as fast within
 // the noise the one that changes a step least, so `none` where it fits and nothing is measurably faster. Memory: the
-// smallest peak. Where sequences differ only the longest that fits is chosen from, and a trial that did nothing never
-// is. `budget_bytes` 0: none. Nothing fits: `fits` is false, and the strategy is the least that works.
+// smallest peak. Where sequences differ only the longest that fits is chosen from, and of trials that amount to the
+// same only one (see choices). `budget_bytes` 0: none. Nothing fits: `fits` is false, and the strategy is the least
+// that works.
 Recommendation recommend(std::span<const Row> rows, int64_t budget_bytes, Goal goal);
 
 // The choice among rows that all fit; at least one.

@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/config/reference_file.h"
+#include "core/config/strategy.h"
 #include "core/plan/no_effect.h"
 #include "core/result/effect.h"
 #include "core/sweep/command_line.h"
@@ -23,6 +24,33 @@ using result::Measurement;
 using result::Outcome;
 
 std::string text_of(const json& value) { return value.dump(1, '\t') + "\n"; }
+
+// What a plan that no strategy's name stands for did not do.
+std::string idle_half(const config::Plan& plan, const Measurement& m) {
+  if (config::Strategy::of_name(plan.strategy) || did_nothing(m)) return "";
+  if (plan.moves() && m.transfer.out_bytes == 0) return "nothing was offloaded";
+  return plan.places(config::Place::recompute) && m.recomputed_ops == 0 ? "nothing was recomputed" : "";
+}
+
+void find_effect(const config::Plan& plan, const config::ProgramFacts& facts, Measurement& m) {
+  if (!m.recomputed_bytes) return;  // nothing was counted
+  m.equal_to.clear();
+  const std::optional<config::Strategy> counted = config::Strategy::of_name(effective_strategy(m));
+  if (counted && !did_nothing(m)) {
+    const config::Strategy left = plan::without_idle_parts(*counted, facts);
+    // What was counted is known better than what follows from facts.
+    const bool moves_less = m.transfer.out_bytes > 0 && !left.moves();
+    const bool recomputes_less = m.recomputed_ops > 0 && !left.recomputes();
+    if (left != *counted && !moves_less && !recomputes_less) m.equal_to = to_string(left);
+  }
+  const std::string half = idle_half(plan, m);
+  m.no_effect = "";
+  if (did_nothing(m))
+    m.no_effect = plan::why_no_effect(plan, facts);
+  else if (m.transfer.out_bytes == 0 && (did_less(m) || !half.empty()))
+    m.no_effect = plan::why_nothing_offloaded(plan, facts);
+  m.no_effect = half.empty() ? effect_text(m) : half + (m.no_effect.empty() ? "" : "; " + m.no_effect);
+}
 
 }  // namespace
 
@@ -213,9 +241,8 @@ Measurement PlanTrials::complete(const TrialAnswer& answer, const TrialState& tr
 }
 
 void PlanTrials::judge(TrialState& trial) {
-  if (did_nothing(trial.measurement))
-    trial.measurement.no_effect =
-        plan::why_no_effect(request(trial.spec).plan, axes_.points().at(trial.setting).facts.program);
+  if (trial.measurement.outcome == Outcome::ok)
+    find_effect(request(trial.spec).plan, axes_.points().at(trial.setting).facts.program, trial.measurement);
 }
 
 std::string PlanTrials::absolute(const std::filesystem::path& relative) const {

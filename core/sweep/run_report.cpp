@@ -7,6 +7,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/text.h"
+#include "core/result/effect.h"
 #include "core/result/losses.h"
 #include "core/sweep/run_directory.h"
 #include "core/sweep/trial_commands.h"
@@ -109,6 +110,16 @@ std::vector<std::string> notes_of(const std::vector<TrialSpec>& trials) {
   return lines;
 }
 
+void find_effects(const CommandSweep& sweep, report::Report& report) {
+  if (has_resident_peaks(report)) return;
+  std::vector<std::string> likes;
+  for (const result::Row& row : report.rows) {
+    const auto variant = std::ranges::find(sweep.variants, row.measurement.strategy, &CommandVariant::name);
+    likes.push_back(variant == sweep.variants.end() || variant->planned ? "" : variant->like);
+  }
+  result::compare_effects(report.rows, likes);
+}
+
 // What was started, or would have been; and losses beside those of the one that the others are compared with.
 void add_command(const RunDirectory& directory, const SweepRecord& record, report::Report& report) {
   const CommandSweep& sweep = *record.command;
@@ -131,6 +142,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
     if (base && base != &row && worked(row))
       row.measurement.losses = result::compare_losses(row.measurement, base->measurement);
   }
+  find_effects(sweep, report);
   for (const SkippedVariant& skipped : sweep.skipped) {
     result::Row& row = report.rows.emplace_back();
     row.measurement.strategy = skipped.name;

@@ -48,13 +48,13 @@ class Exporter {
     put_axes(*row, config);
     put_sharding(*row, config);
     Comments comments;
-    comments.put("", "memtune " + report_.version + ": " + row->measurement.strategy + in_keys());
+    const std::string written_as = effective_strategy(row->measurement);
+    comments.put("", "memtune " + report_.version + ": " + written_as + in_keys());
     put_instead(asked, *row, comments);
     comments.put_circumstances(report_);
     comments.put("measured:  ", measured_text(*row, report_));
-    comments.put("whose:     ", "memtune's own figures of " + row->measurement.strategy +
-                                    " with the loss and optimizer above; " + name_ +
-                                    "'s own loss, optimizer and data give others" +
+    comments.put("whose:     ", "memtune's own figures of " + written_as + " with the loss and optimizer above; " +
+                                    name_ + "'s own loss, optimizer and data give others" +
                                     (known_.profile.loss.empty() ? "" : " (" + known_.profile.loss + ")"));
     if (report_.budget_bytes > 0) comments.put("budget:    ", format_bytes(report_.budget_bytes));
     comments.put("gradients: ",
@@ -69,7 +69,7 @@ class Exporter {
   std::string in_keys() const { return " in keys of " + name_ + " " + known_.releases.at(known_.package); }
 
   std::optional<Keys> exact(const Row& row, std::string& why) const {
-    const std::optional<config::Strategy> strategy = config::Strategy::of_name(row.measurement.strategy);
+    const std::optional<config::Strategy> strategy = config::Strategy::of_name(effective_strategy(row.measurement));
     return strategy ? dialect_.keys_of(*strategy, why) : std::nullopt;
   }
   bool is_exact(const Row& row) const {
@@ -91,8 +91,8 @@ class Exporter {
   // What the trainer can do and was measured as that, at the row's batch and sequence.
   std::vector<const Row*> expressible(const Row& row) const {
     std::vector<const Row*> rows;
-    for (const Row& other : report_.rows)
-      if (can_be_chosen(other.measurement) && same_axes(other, row) && is_exact(other)) rows.push_back(&other);
+    for (const Row* other : result::choices(report_.rows))
+      if (same_axes(*other, row) && is_exact(*other)) rows.push_back(other);
     return rows;
   }
 
@@ -134,11 +134,19 @@ class Exporter {
                      "): export a strategy that did");
   }
 
+  // What the row amounts to, where that was measured itself.
+  const Row* measured_as(const std::string& strategy, const Row& row) const {
+    const auto found = std::ranges::find_if(report_.rows, [&](const Row& other) {
+      return worked(other) && other.measurement.strategy == strategy && same_axes(other, row);
+    });
+    return found == report_.rows.end() ? nullptr : &*found;
+  }
+
   // The row whose keys are written.
   const Row& written(const Row& row) const {
     check(row);
-    if (did_nothing(row.measurement))
-      if (const Row* reference = reference_row(report_, row)) return written(*reference);
+    if (const Row* same = measured_as(effective_strategy(row.measurement), row); same && did_less(row.measurement))
+      return written(*same);
     if (!is_exact(row)) return instead_of(row);
     if (report_.budget_bytes <= 0 || peak(row) <= report_.budget_bytes) return row;
     throw UsageError("'" + row.measurement.strategy + "' needs " + format_bytes(peak(row)) +
@@ -149,16 +157,14 @@ class Exporter {
   // Why it is not the one that was asked for, and what that gives away.
   void put_instead(const Row& asked, const Row& row, Comments& comments) {
     const Measurement& m = asked.measurement;
-    if (&asked == &row) return;
-    const std::string &strategy = row.measurement.strategy,
+    if (&asked == &row && !did_less(m)) return;
+    const std::string strategy = effective_strategy(row.measurement),
                       budget = report_.budget_bytes > 0 ? " within " + format_bytes(report_.budget_bytes) : "";
     comments.put("asked for: ", m.strategy + ", " + measured_text(asked, report_));
-    if (did_nothing(m)) {
-      const std::string why = "it moved nothing and made nothing again, so it is " + strategy +
-                              (m.no_effect.empty() ? "" : ": " + m.no_effect);
-      comments.put("but:       ", why);
-      said_.push_back(m.strategy + ": " + why);
-      return;
+    if (did_less(m)) {
+      comments.put("but:       ", "it is " + effect_text(m));
+      said_.push_back(m.strategy + ": " + effect_text(m));
+      if (effective_strategy(m) == strategy) return;
     }
     const bool more = budget.empty() && peak(row) > peak(asked);
     const std::string but = why_not(asked) + "; written is " + strategy + ", of what " + name_ +

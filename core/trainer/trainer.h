@@ -28,10 +28,10 @@ struct Export {
 // In the form of the trainer's configuration: comments on what was measured (but in JSON, which has none: they are
 // among what is said), then the keys. `row` is one of the report's. Keys are written for a strategy that was measured,
 // that they amount to exactly, that the trainer takes beside what the user's own config says, and that keeps the
-// report's budget: the row's own, else the best of the others at its batch and sequence. A trial that did nothing is
-// written as what it is, the reference. UsageError for an unknown trainer, a config that it does not read, a trial that
-// failed and where nothing can be written so, with the way out. Where saves were measured and a rate of failures is
-// known, the keys of saving follow; where nothing else can be written, they are all.
+// report's budget: the row's own, else the best of the others at its batch and sequence. A trial of which a
+// part did nothing is written as what it amounts to. UsageError for an unknown trainer, a config that it does not read,
+// a trial that failed and where nothing can be written so, with the way out. Where saves were measured and a rate of
+// failures is known, the keys of saving follow; where nothing else can be written, they are all.
 Export export_config(const std::string& trainer, const result::Row& row, const report::Report& report,
                      const ExportSettings& settings = {});
 

@@ -17,14 +17,15 @@ std::string why(const std::string& strategy, const config::ProgramFacts& facts) 
 }
 
 // Four values of these bytes in a block.
-config::ProgramFacts facts(int64_t bytes) {
+config::ProgramFacts facts(int64_t bytes, int blocks = 1) {
   Builder build;
-  build.facts.blocks = {{"layers.0"}};
-  build.block = 0;
   int value = build.input();
-  for (int i = 0; i < 4; ++i) {
-    build.op("aten::silu", {value});
-    value = build.measured(bytes, true);
+  for (build.block = 0; build.block < blocks; ++build.block) {
+    build.facts.blocks.push_back({"layers." + std::to_string(build.block)});
+    for (int i = 0; i < 4; ++i) {
+      build.op("aten::silu", {value});
+      value = build.measured(bytes, true);
+    }
   }
   return build.facts;
 }
@@ -35,6 +36,31 @@ TEST_CASE("values that are too small are told with the size from which on most w
   CHECK(why("offload:stream", facts(300 << 10)) == "every value is below min=1MiB; min=256KiB would move 1.17 MiB");
   CHECK(why("offload:sync,min=2MiB", facts(100 << 10)) ==
         "every value is below min=2MiB; min=32KiB would move 400 KiB");
+}
+
+TEST_CASE("a part that leaves backward nothing else to do is left out and others stay") {
+  const config::ProgramFacts large = facts(2 << 20, 2);
+  const auto left = [&](const std::string& strategy) {
+    return to_string(plan::without_idle_parts(config::Strategy::parse(strategy), large));
+  };
+  CHECK(left("checkpoint:full,inputs=host+offload:stream") == "checkpoint:full,inputs=host");
+  CHECK(left("checkpoint:full,inputs=host,blocks=0") == "checkpoint:full,blocks=0");  // its input is the program's
+  CHECK(left("checkpoint:full,blocks=0+offload:stream,blocks=1") == "checkpoint:full,blocks=0+offload:stream,blocks=1");
+  CHECK(left("checkpoint:op,save=silu+offload:stream") == "offload:stream");  // all that it would recompute is kept
+  CHECK(left("offload:stream") == "offload:stream");
+  config::ProgramFacts unmeasured = large;
+  for (config::OpFacts& op : unmeasured.ops) op.output_bytes.clear(), op.output_saved.clear();
+  CHECK(to_string(plan::without_idle_parts(config::Strategy::parse("checkpoint:full+offload:stream"), unmeasured)) ==
+        "checkpoint:full+offload:stream");
+}
+
+TEST_CASE("a plan without a strategy's name says what its min_bytes keeps") {
+  config::Plan plan = plan::make_plan(config::Strategy::parse("offload:stream"), facts(300 << 10));
+  plan.strategy = "by hand";
+  CHECK(plan::why_nothing_offloaded(plan, facts(300 << 10)) ==
+        "every value to offload is below its plan's min_bytes of 1 MiB; a plan file with a lower one would move up to "
+        "1.17 MiB");
+  CHECK(plan::why_nothing_offloaded(plan, facts(2 << 20)) == "");
 }
 
 TEST_CASE("where size is not the reason it is not told as such") {

@@ -65,6 +65,24 @@ TEST_CASE("an unknown format is refused with those that there are") {
                        UsageError);
 }
 
+TEST_CASE("every form of the answer says which part of a strategy had no effect") {
+  report::Report report = report::sample_report();
+  report.rows = {report::worked("checkpoint:cheap", 250, 1, 36 * report::kGiB),
+                 report::worked("checkpoint:cheap+offload:stream", 200, 1, 36 * report::kGiB)};
+  for (result::Row& row : report.rows) row.measurement.recomputed_bytes = 1;
+  report.recommendation = result::recommend(report.rows, 0, result::Goal::throughput);
+  result::mark_rows(report.rows, report.recommendation);
+  for (const std::string name : {"table", "json", "csv", "markdown", "html"}) {
+    CAPTURE(name);
+    std::string text = report::find_format(name).write({report, {}, {}, nullptr});
+    for (size_t at; (at = text.find("<wbr>")) != std::string::npos;) text.erase(at, 5);
+    CHECK(text.find("equal to checkpoint:cheap: nothing was offloaded") != std::string::npos);
+    if (name != "json" && name != "csv")
+      CHECK(text.find("checkpoint:cheap+offload:stream = checkpoint:cheap") != std::string::npos);
+  }
+  CHECK(report.recommendation.strategy == "checkpoint:cheap");
+}
+
 TEST_CASE("every form of the answer has all that PyTorch says of memory that ran out") {
   report::Report report = report::sample_report();
   const std::string text = test::out_of_memory_text(8);

@@ -1,8 +1,11 @@
-// A trial that did nothing is the baseline, whatever it is called.
+// A trial is what it did: the baseline where it did nothing, the strategy without a part where that part did nothing.
 #include "core/result/effect.h"
 
 #include <doctest/doctest.h>
 
+#include "core/base/error.h"
+#include "core/config/strategy.h"
+#include "core/result/pareto.h"
 #include "core/result/recommend.h"
 #include "tests/result/rows.h"
 
@@ -18,7 +21,130 @@ Row counted(const std::string& strategy, double ms, int64_t moved, int64_t recom
   return made;
 }
 
+std::string effective(const std::string& strategy, int64_t moved, int64_t recomputed) {
+  return effective_strategy(counted(strategy, 90, moved, recomputed).measurement);
+}
+
+struct Composed {
+  std::string checkpoint, without_moves, offload;  // of the checkpoint: with its inputs kept
+  std::string name() const { return checkpoint + "+" + offload; }
+  bool moves_inputs() const { return checkpoint != without_moves; }
+};
+
+// Each checkpoint with each offload, but for those that exclude each other.
+std::vector<Composed> all_composed() {
+  std::vector<std::pair<std::string, std::string>> checkpoints;
+  std::vector<std::string> offloads;
+  for (const auto& info : memtune::config::strategies()) {
+    const std::string name = info.name == "checkpoint:every=n" ? "checkpoint:every=2" : std::string(info.name);
+    if (name.starts_with("offload:")) offloads.push_back(name);
+    if (!name.starts_with("checkpoint:")) continue;
+    checkpoints.emplace_back(name, info.preset && info.preset->inputs ? "checkpoint:full" : name);
+    if (info.preset) continue;
+    checkpoints.emplace_back(name + ",inputs=host", name);
+    checkpoints.emplace_back(name + ",inputs=disk,blocks=0-1", name + ",blocks=0-1");
+  }
+  checkpoints.emplace_back("checkpoint:full,segment=4", "checkpoint:full,segment=4");
+  checkpoints.emplace_back("checkpoint:hf-offload,every=3", "checkpoint:every=3");
+  for (const char* more :
+       {"offload:stream,tier=disk,fraction=0.25", "offload:sync,min=2MiB", "offload:group,blocks=2-"})
+    offloads.emplace_back(more);
+  std::vector<Composed> all;
+  for (const auto& [checkpoint, without] : checkpoints)
+    for (const std::string& offload : offloads)
+      if (memtune::config::Strategy::of_name(checkpoint + "+" + offload)) all.push_back({checkpoint, without, offload});
+  return all;
+}
+
 }  // namespace
+
+TEST_CASE("of every checkpoint and offload together only the part that did something counts") {
+  const std::vector<Composed> all = all_composed();
+  REQUIRE(all.size() > 100);
+  for (const Composed& each : all) {
+    const std::string name = each.name();
+    CAPTURE(name);
+    CHECK(effective(name, 0, 1) == each.without_moves);
+    CHECK(effective(each.checkpoint, 0, 1) == each.without_moves);
+    CHECK(effective(name, 0, 0) == "none");
+    Row both = counted(name, 90, 1, 1), moved = counted(name, 90, 1, 0);
+    both.measurement.transfer.disk_write_bytes = moved.measurement.transfer.disk_write_bytes = 1;
+    CHECK(effective_strategy(both.measurement) == name);
+    // Inputs that were moved have no name without their checkpoint.
+    CHECK(effective_strategy(moved.measurement) == (each.moves_inputs() ? name : each.offload));
+  }
+}
+
+TEST_CASE("of every checkpoint and offload together the idle part is no answer of its own") {
+  for (const Composed& each : all_composed())
+    for (const bool moved : {false, true}) {
+      if (moved && each.moves_inputs()) continue;
+      const std::string left = moved ? each.offload : each.without_moves, name = each.name();
+      CAPTURE(name);
+      std::vector<Row> rows = {row("none", 100, 4), counted(left, 80, moved, !moved), counted(name, 50, moved, !moved)};
+      for (Row& row : rows) row.measurement.transfer.disk_write_bytes = row.measurement.transfer.out_bytes;
+      rows[2].measurement.peak_bytes.allocated = 1;
+      for (const Goal goal : {Goal::throughput, Goal::memory}) {
+        const Recommendation advice = recommend(rows, 0, goal);
+        mark_rows(rows, advice);
+        CHECK(advice.strategy == left);
+        CHECK(advice.reason.find(name) == std::string::npos);
+        CHECK(rows[1].pareto);
+        CHECK_FALSE(rows[2].pareto);
+      }
+      for (const ParetoPoint& point : pareto_plot_of(rows, 0).points) CHECK(point.row != &rows[2]);
+      CHECK(effect_text(rows[2].measurement) ==
+            "equal to " + left + (moved ? ": nothing was recomputed" : ": nothing was offloaded"));
+      CHECK(effect_text(rows[1].measurement) == "");
+      rows[1].measurement.outcome = Outcome::device_oom;  // then it is the one that was measured as that
+      CHECK(recommend(rows, 0, Goal::throughput).strategy == name);
+    }
+}
+
+TEST_CASE("a disk that nothing reached is host memory") {
+  Row made = counted("checkpoint:full,inputs=disk+offload:stream,tier=disk,min=4KiB", 90, 1, 1);
+  CHECK(effective_strategy(made.measurement) == "checkpoint:full,inputs=host+offload:stream,min=4KiB");
+  CHECK(effect_text(made.measurement).ends_with(": nothing was written to disk"));
+  made.measurement.transfer.disk_write_bytes = 1;
+  CHECK_FALSE(did_less(made.measurement));
+}
+
+TEST_CASE("a plan and a command without counts are what they are called") {
+  CHECK(effective("plan:16GiB", 0, 1) == "plan:16GiB");
+  CHECK(effective("plan:16GiB", 0, 0) == "none");
+  CHECK_FALSE(did_less(row("checkpoint:full+offload:stream", 90).measurement));
+}
+
+TEST_CASE("a reason that was found is behind what had no effect and is written once") {
+  Measurement m = counted("checkpoint:cheap+offload:stream", 90, 0, 1).measurement;
+  m.no_effect = "every value is below min=1MiB";
+  m.no_effect = effect_text(m);
+  CHECK(m.no_effect == "equal to checkpoint:cheap: nothing was offloaded; every value is below min=1MiB");
+  CHECK(effect_text(m) == m.no_effect);
+}
+
+TEST_CASE("a variant of a command whose settings change neither peak nor copies nor losses is the other variant") {
+  const auto variant = [](const std::string& name, int64_t peak_gib, std::vector<double> loss) {
+    Row made = row(name, 100, peak_gib);
+    made.command = {"train"};
+    made.measurement.loss = std::move(loss);
+    return made;
+  };
+  std::vector<Row> rows = {variant("own", 9, {2.5, 2.25}), variant("checkpoints", 5, {2.5, 2.25}),
+                           variant("hidden_states", 5, {2.5, 2.25}), variant("offload", 9, {2.5, 2.25}),
+                           variant("batch 2", 9, {2.5, 2.0})};
+  const std::vector<std::string> likes = {"none", "checkpoint:full", "checkpoint:axolotl-hidden", "offload:trl",
+                                          "checkpoint:full"};
+  std::vector<Row> moved = rows;
+  moved[2].measurement.transfer.out_bytes = 4096;
+  compare_effects(rows, likes);
+  CHECK(rows[2].measurement.no_effect == "equal to checkpoints: nothing was offloaded");
+  CHECK(rows[3].measurement.no_effect == "equal to own: nothing was offloaded");
+  for (const int i : {0, 1, 4}) CHECK_FALSE(did_less(rows[i].measurement));
+  CHECK(choices(rows).size() == 3);
+  compare_effects(moved, likes);
+  CHECK_FALSE(did_less(moved[2].measurement));
+}
 
 TEST_CASE("a trial that moved and recomputed nothing did nothing, unless it was not counted, failed or is none") {
   CHECK(did_nothing(counted("offload:stream", 90, 0, 0).measurement));

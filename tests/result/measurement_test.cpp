@@ -67,7 +67,7 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
   const Json expected = Json::parse(R"({
     "strategy": "offload:stream", "outcome": "mismatch", "reason": "gradients differ",
     "step_ms": {"median": 12.5, "low": 12.25, "high": 13.0, "samples": [13.0, 12.25, 12.5]}, "noisy": true,
-    "no_effect": "", "recomputed_bytes": 70,
+    "no_effect": "", "equal_to": "", "recomputed_bytes": 70,
     "rounds": [{"step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]}, "base": "none",
                 "base_ms": 10.0, "load": 1.5, "other_cores": 0.25, "cores": 4, "gpu_processes": 2,
                 "loss": [10.25]}],

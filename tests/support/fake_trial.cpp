@@ -231,6 +231,7 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
   misbehave(behaviour);
   result::Measurement measurement = measure(request);
   if (behaviour == "idle") measurement.recomputed_bytes = 0;
+  if (behaviour == "recomputes") measurement.recomputed_bytes = measurement.recomputed_ops = 1;
   if (behaviour == "nan") {
     measurement.outcome = result::Outcome::nan;
     measurement.loss = {2.5, std::nan("")};

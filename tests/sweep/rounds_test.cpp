@@ -119,8 +119,23 @@ TEST_CASE("a trial that did nothing says why, by the facts of its setting") {
   turns.settings.strategies = {"none", "offload:stream"};
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
   const SweepResult result = turns.run("offload:stream=idle");
-  CHECK(second(result).no_effect == "every value is below min=1MiB; min=256KiB would move 8 MiB");
+  CHECK(second(result).no_effect ==
+        "equal to none: nothing was offloaded; every value is below min=1MiB; min=256KiB would move 8 MiB");
   CHECK(turns.run().report.rows.at(0).measurement.no_effect == "");
+}
+
+TEST_CASE("of a composed strategy what its part did not do is told with the reason") {
+  Turns turns;
+  turns.settings.strategies = {"none", "checkpoint:every=2", "checkpoint:every=2+offload:stream"};
+  turns.settings.request.training.batch = 1;  // outputs of 512 KiB
+  const SweepResult result = turns.run("checkpoint:every=2=recomputes;checkpoint:every=2+offload:stream=recomputes");
+  const result::Row& row = result.report.rows.at(2);
+  CHECK(
+      row.measurement.no_effect ==
+      "equal to checkpoint:every=2: nothing was offloaded; every value is below min=1MiB; min=256KiB would move 5 MiB");
+  CHECK_FALSE(row.pareto);
+  CHECK_FALSE(row.recommended);
+  CHECK(second(result).no_effect == "");
 }
 
 TEST_CASE("a cap or a budget below the parameters is refused before any trial, with the least") {

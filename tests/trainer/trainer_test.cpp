@@ -234,10 +234,50 @@ TEST_CASE("a trial that did nothing is exported as none, with the reason") {
   report.rows.back().measurement.no_effect = "every value is below min=1MiB";
   const std::string text = trainer::export_config("torchtune", report.rows.back(), report).text;
   CHECK(has(first_line(text), ": none in keys"));
-  CHECK(has(text, "so it is none: every"));
+  CHECK(has(text, "it is equal to none: nothing was offloaded; every"));
   CHECK(has(text, "enable_activation_checkpointing: false\nenable_activation_offloading: false\n"));
   report.rows.back().measurement.recomputed_bytes = 1;
   CHECK(written("torchtune", 6, report) == "none");  // needs no more, and is what torchtune can do
+}
+
+TEST_CASE("an offload that moved nothing is exported as the strategy without it whether or not that was measured") {
+  for (const bool measured : {true, false})
+    for (const std::string strategy : {"checkpoint:full,inputs=host", "checkpoint:full,inputs=disk",
+                                       "checkpoint:axolotl-hidden", "checkpoint:full+offload:stream,fraction=0.25"}) {
+      CAPTURE(strategy);
+      CAPTURE(measured);
+      Report report;
+      report.blocks = 12;
+      report.rows = {report::worked("none", 100, 1, 36 * report::kGiB),
+                     report::worked("checkpoint:full", 200, 1, 8 * report::kGiB),
+                     report::worked(strategy, 150, 1, 8 * report::kGiB)};
+      report.rows[1].measurement.recomputed_bytes = report.rows[2].measurement.recomputed_bytes = 1;
+      if (!measured) report.rows.erase(report.rows.begin() + 1);
+      const trainer::Export made = trainer::export_config("axolotl", report.rows.back(), report);
+      CAPTURE(made.text);
+      CHECK(has(made.text, "activation_offloading: false\n"));
+      CHECK(has(first_line(made.text), ": checkpoint:full in keys"));
+      CHECK(has(made.text, "it is equal to checkpoint:full: nothing was offloaded"));
+      REQUIRE(made.said.size() == 1);
+      CHECK(made.said[0] == strategy + ": equal to checkpoint:full: nothing was offloaded");
+      report.rows.back().measurement.transfer.out_bytes = report.rows.back().measurement.transfer.disk_write_bytes = 1;
+      if (strategy == "checkpoint:full,inputs=host")
+        CHECK(has(trainer::export_config("axolotl", report.rows.back(), report).text, "activation_offloading: hidden"));
+    }
+}
+
+TEST_CASE("what a trainer has no keys for is replaced by what it does, not by one that only says so") {
+  Report report;
+  report.blocks = 12;
+  report.rows = {report::worked("none", 100, 1, 36 * report::kGiB),
+                 report::worked("checkpoint:full", 200, 1, 8 * report::kGiB),
+                 report::worked("checkpoint:full,inputs=host", 150, 1, 8 * report::kGiB),
+                 report::worked("checkpoint:cheap+offload:stream", 140, 1, 9 * report::kGiB)};
+  for (int i = 1; i < 4; ++i) report.rows[i].measurement.recomputed_bytes = 1;
+  report.rows[3].measurement.transfer.out_bytes = 1;
+  const trainer::Export made = trainer::export_config("axolotl", report.rows[3], report);
+  CHECK(has(first_line(made.text), ": checkpoint:full in keys"));
+  CHECK(has(made.text, "activation_offloading: false\n"));
 }
 
 TEST_CASE(

@@ -28,7 +28,7 @@ class Columns {
       return row.recommended ? Cell{"*", Paint::good} : row.pareto ? Cell{"•", Paint::bold} : Cell{""};
     });
     add("strategy", Column::kAlways, true, [this](const Row& row) {
-      const Paint paint = did_nothing(row.measurement) ? Paint::dim : Paint::plain;
+      const Paint paint = did_less(row.measurement) ? Paint::dim : Paint::plain;
       return Cell{shown_name(row), row.recommended ? Paint::good : paint};
     });
     auto axis = [](std::optional<int64_t> value) { return Cell{value ? std::to_string(*value) : kNothing}; };

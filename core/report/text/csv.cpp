@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/report/prediction.h"
+#include "core/result/effect.h"
 #include "core/result/figures.h"
 
 namespace memtune::report {
@@ -67,7 +68,8 @@ std::string header(bool predicted) {
          ",loss,gradients_equal,gradients_max_abs_difference,losses_changed,pareto,recommended,device,emulated,written,"
          "command,"
          "memtune,torch,driver,machine" +
-         (predicted ? ",predicted_step_ms,predicted_peak_bytes,predicted_step_error,predicted_peak_error\n" : "\n");
+         (predicted ? ",predicted_step_ms,predicted_peak_bytes,predicted_step_error,predicted_peak_error" : "") +
+         ",no_effect\n";
 }
 
 void put_figures(Line& line, const result::Measurement& m) {
@@ -119,6 +121,7 @@ std::string csv_line(const Row& row, const trace::Origin& origin, bool predicted
        {origin.written, origin.command, origin.memtune, origin.torch, origin.driver, origin.machine})
     line.text(text);
   if (predicted) put_predicted(line, row);
+  line.text(effect_text(m));
   return std::move(line).end();
 }
 

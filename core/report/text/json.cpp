@@ -9,6 +9,7 @@
 #include "core/report/saving.h"
 #include "core/report/ways.h"
 #include "core/report/words.h"
+#include "core/result/effect.h"
 #include "core/result/save_interval.h"
 
 namespace memtune::report {
@@ -35,6 +36,8 @@ nlohmann::json predicted(const Row& row) {
 
 nlohmann::json trial(const Row& row) {
   nlohmann::json json = row.measurement;
+  json["no_effect"] = effect_text(row.measurement);
+  json["equal_to"] = did_less(row.measurement) ? effective_strategy(row.measurement) : "";
   json["pareto"] = row.pareto;
   json["recommended"] = row.recommended;
   put_axes(json, row.batch, row.sequence);

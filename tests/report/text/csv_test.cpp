@@ -22,7 +22,7 @@ TEST_CASE("a trial is a line of as many fields as the header") {
   report.rows[0].batch = 4;
   CHECK(line(report, 1) ==
         "none,4,,ok,,250,249,251,false,1073741824,1073741824,0,0,0,16,0,0,0,0,0,0,0,0,0,0,0,0,0,10.5,true,0,,false,"
-        "false,NVIDIA H200,false,,,,,,");
+        "false,NVIDIA H200,false,,,,,,,");
   auto commas = [](const std::string& text) { return std::count(text.begin(), text.end(), ','); };
   CHECK(commas(line(report, 0)) == commas(line(report, 1)));
   CHECK(line(report, 0).starts_with("strategy,batch,sequence,outcome,reason,step_ms,"));
@@ -38,7 +38,7 @@ TEST_CASE("commas, quotes and line feeds are quoted") {
 TEST_CASE("what a failed trial did not measure is empty, not zero") {
   Report report;
   report.rows = {failed("none", memtune::result::Outcome::device_oom, "x")};
-  CHECK(line(report, 1) == "none,,,device_oom,x,,,,false,,,,,,,,,,,,,,,,,,,,,,,,false,false,,false,,,,,,");
+  CHECK(line(report, 1) == "none,,,device_oom,x,,,,false,,,,,,,,,,,,,,,,,,,,,,,,false,false,,false,,,,,,,");
 }
 
 TEST_CASE("an empty report is its header") {
@@ -50,8 +50,8 @@ TEST_CASE("an empty report is its header") {
 TEST_CASE("each line says how it came to be, so that lines of several sweeps can stand in one table") {
   Report report = sample_report();
   report.origin = {"2026-11-22T07:30:00Z", "memtune sweep", "model.pt", "0.1.0", "2.11.0", "580.65", "AMD, 4 cores"};
-  CHECK(line(report, 0).ends_with(",written,command,memtune,torch,driver,machine"));
-  CHECK(line(report, 2).ends_with(",2026-11-22T07:30:00Z,memtune sweep,0.1.0,2.11.0,580.65,\"AMD, 4 cores\""));
+  CHECK(line(report, 0).ends_with(",written,command,memtune,torch,driver,machine,no_effect"));
+  CHECK(line(report, 2).ends_with(",2026-11-22T07:30:00Z,memtune sweep,0.1.0,2.11.0,580.65,\"AMD, 4 cores\","));
 }
 
 TEST_CASE("a spreadsheet calculates nothing that a file says, and a terminal obeys nothing") {
