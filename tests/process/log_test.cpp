@@ -46,7 +46,7 @@ TEST_CASE("a log without a file has last words too") {
   CHECK(log.last_words() == "its last words: no room");
 }
 
-TEST_CASE("a line that says why there was no memory is among the last words, whole; others keep begin and end") {
+TEST_CASE("a line that says why there was no memory is among the last words whole and others keep begin and end") {
   ProcessLog log("", system_files());
   const std::string text = "torch.OutOfMemoryError: " + test::out_of_memory_text(20);
   log.add("loading\n" + text + "\nworker failed\nleaving with " + std::string(300, 'x') + " behind\n");
