@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -330,9 +332,14 @@ TEST_CASE("a reference that was not finished leaves nothing") {
 
 TEST_CASE("a full disk is an error, not a reference") {
   Folder folder;
-  const std::string aside = folder.file.string() + ".tmp." + std::to_string(::getpid());
-  fs::create_symlink("/dev/full", aside);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const sighandler_t handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{16, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &full) == 0);
   CHECK_THROWS_AS(ReferenceWriter(folder.file, "none", 0.1, model()), IoError);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
   CHECK(fs::is_empty(folder.path));
 }
 
