@@ -93,16 +93,16 @@ std::string other(std::string_view start, int64_t size) {
   return save("it is no zip archive, so no TorchScript");
 }
 
-std::string look(const fs::path& path, ModelFile& found) {
+std::string look(const fs::path& path, ModelFile& found, const std::string& what = "it") {
   std::error_code error;
   if (!fs::exists(path, error)) return "there is no such file";
   if (fs::is_directory(path, error)) {
     if (!fs::exists(path / "config.json", error))
       return "it is a folder, not a TorchScript file, and has no config.json";
-    return look(path / "config.json", found);
+    return look(path / "config.json", found, "its config.json");
   }
   if (const std::string other = other_than_file(path); !other.empty())
-    return "it is " + other + "; a regular file is needed";
+    return what + " is " + other + "; a regular file is needed";
   const InputFile file(path);
   if (file.size() == 0) return "it is empty";
   const std::string start = part(file, 0, kStart);
