@@ -21,6 +21,12 @@ std::string hash_if_there(const std::filesystem::path& path) {
   return std::filesystem::exists(path) ? hash_file(path) : "";
 }
 
+std::string information_of(const std::filesystem::path& gpu) try {
+  return read_file(gpu / "information");
+} catch (const IoError&) {
+  return "";  // a container may hide it
+}
+
 }  // namespace
 
 std::string hash_file(const std::filesystem::path& path) {
@@ -42,7 +48,7 @@ std::string machine(const std::string& device) {
   std::multiset<std::string> models;
   std::error_code none;
   for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
-    for (const std::string& line : split(read_file(gpu.path() / "information"), '\n'))
+    for (const std::string& line : split(information_of(gpu), '\n'))
       if (line.starts_with("Model:")) models.insert(trim(line.substr(6)));
   }
   std::string text = device;
