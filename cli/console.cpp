@@ -57,7 +57,7 @@ void check_output(const std::string& flag, const std::string& path) {
 
 void check_out(const std::string& path) {
   if (path.empty()) throw UsageError("--out: the folder's name is empty");
-  if (std::filesystem::exists(path) && !std::filesystem::is_directory(path))
+  if (std::error_code none; std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none))
     throw UsageError("--out: " + path + " is no folder; name one, or a new one");
 }
 
