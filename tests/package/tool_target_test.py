@@ -22,7 +22,7 @@ def installed_from(build):
 
 
 def main(build, ninja):
-    build = Path(build)
+    build = Path(build).absolute()
     graph = subprocess.run([ninja, "-C", build, "-t", "graph", "tool"], check=True, capture_output=True, text=True).stdout
     made = {str(build / path) for path in re.findall(r'label="([^"]+)"', graph)}
     made |= {str(folder) for path in made for folder in Path(path).parents}
