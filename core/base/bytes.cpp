@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "core/base/bounds.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -40,14 +41,14 @@ int64_t parse_bytes(std::string_view text) {
   const std::string trimmed = trim(text);
   if (trimmed.starts_with('-')) refuse(text, "is a negative byte count");
   if (trimmed.empty() || !std::isdigit(static_cast<unsigned char>(trimmed[0]))) refuse(text, "is not a byte count");
-  // A long double's 64 bits of mantissa hold every count up to 2^62 exactly.
+  // A long double's 64 bits of mantissa hold every count up to kMostBytes exactly.
   long double number = 0;
   const char* end = trimmed.data() + trimmed.size();
   const auto [rest, error] = std::from_chars(trimmed.data(), end, number, std::chars_format::fixed);
   const auto unit = unit_size(trim(std::string_view(rest, end)));
   const bool part_of_a_byte = unit == 1 && number != std::floor(number);
   if (!unit || part_of_a_byte) refuse(text, "is not a byte count");
-  if (error != std::errc{} || number * *unit > std::ldexp(1.0L, 62)) refuse(text, "is more bytes than can be counted");
+  if (error != std::errc{} || number * *unit > static_cast<long double>(kMostBytes)) refuse(text, "is more than 1 PiB");
   return static_cast<int64_t>(std::llround(number * *unit));
 }
 

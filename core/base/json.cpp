@@ -1,6 +1,8 @@
 #include "core/base/json.h"
 
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -17,6 +19,17 @@ class Refused : public json::exception {
  public:
   explicit Refused(const std::string& why) : exception(0, why.c_str()) {}
 };
+
+[[noreturn]] void refuse(const json& value, const char* kind, const std::string& least, const std::string& most) {
+  throw Refused(print_json(value).substr(0, 60) + " is no " + kind + " from " + least + " to " + most);
+}
+
+template <typename Read>
+auto named(const char* key, Read read) try {
+  return read();
+} catch (const Refused& why) {
+  throw Refused(std::string(key) + ": " + why.what());
+}
 
 // Over the text, before anything is built from it.
 void check_nesting(std::string_view text) {
@@ -95,11 +108,36 @@ int64_t whole(const json& value, int64_t least, int64_t most) {
   const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max())
                                                : value.is_number_integer();
   if (fits && value.get<int64_t>() >= least && value.get<int64_t>() <= most) return value.get<int64_t>();
-  const std::string shown = print_json(value);
-  throw Refused(shown.substr(0, 60) + " is no whole number from " + std::to_string(least) + " to " +
-                std::to_string(most));
+  refuse(value, "whole number", std::to_string(least), std::to_string(most));
+}
+
+int64_t any_whole(const json& value) {
+  return whole(value, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
 }
 
 int whole_int(const json& value, int least, int most) { return static_cast<int>(whole(value, least, most)); }
+
+double number(const json& value, double least, double most) {
+  const double read = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+  if (!(read >= least && read <= most)) refuse(value, "number", print_json(least), print_json(most));
+  return std::abs(read) < kLeastNumber ? 0 : read;
+}
+
+double number_or_nan(const json& value) {
+  const bool none = value.is_null() || (value.is_number() && std::abs(value.get<double>()) > kMostNumber);
+  return none ? std::numeric_limits<double>::quiet_NaN() : number(value);
+}
+
+int64_t whole_at(const json& object, const char* key, int64_t least, int64_t most) {
+  return named(key, [&] { return whole(object.at(key), least, most); });
+}
+
+int whole_int_at(const json& object, const char* key, int least, int most) {
+  return static_cast<int>(whole_at(object, key, least, most));
+}
+
+double number_at(const json& object, const char* key, double least, double most) {
+  return named(key, [&] { return number(object.at(key), least, most); });
+}
 
 }  // namespace memtune

@@ -35,7 +35,7 @@ Pt2Element constant(Pt2Kind kind, const json& value) {
     case Pt2Kind::boolean: return {"", value.get<bool>()};
     case Pt2Kind::text: return {"", json_word(value)};
     case Pt2Kind::device: return {"", json_word(value.at("type"))};
-    default: return {"", whole(value)};
+    default: return {"", any_whole(value)};
   }
 }
 

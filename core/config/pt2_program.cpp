@@ -45,12 +45,12 @@ Dimension parse_dimension(const json& size, const json& ranges) {
   if (tag == "as_int") return {whole(*held, 0), "", 1};
   Dimension dimension;
   dimension.symbol = symbol_in(json_word(held->at("expr_str")));
-  dimension.size = whole(held->at("hint").at("as_int"), 0);
+  dimension.size = whole_at(held->at("hint"), "as_int", 0);
   const auto range = ranges.find(dimension.symbol);
   if (range == ranges.end()) return dimension;
   const json &least = range->at("min_val"), &most = range->at("max_val");
-  if (!least.is_null()) dimension.least = std::max<int64_t>(1, whole(least));
-  if (!most.is_null()) dimension.most = whole(most);
+  if (!least.is_null()) dimension.least = std::max<int64_t>(1, any_whole(least));
+  if (!most.is_null()) dimension.most = any_whole(most);
   return dimension;
 }
 
@@ -58,7 +58,7 @@ InputDescription describe(const std::string& name, const json& graph, const json
   const json& meta = graph.at("tensor_values").at(name);
   InputDescription input;
   input.name = name;
-  input.dtype = dtype_name(whole(meta.at("dtype")));
+  input.dtype = dtype_name(whole_at(meta, "dtype"));
   for (const json& size : json_array(meta.at("sizes"))) input.dimensions.push_back(parse_dimension(size, ranges));
   return input;
 }
@@ -91,7 +91,7 @@ Pt2Input parse_input(const json& spec, const json& graph, const json& ranges) {
   const bool is_open = !input.argument.elements.empty() && !input.argument.elements[0].value.empty();
   if (is_open && !is_tensor && !input.argument.is_list)
     input.number =
-        whole(graph.at("sym_int_values").at(input.argument.elements[0].value).at("as_expr").at("hint").at("as_int"));
+        whole_at(graph.at("sym_int_values").at(input.argument.elements[0].value).at("as_expr").at("hint"), "as_int");
   return input;
 }
 
@@ -142,7 +142,7 @@ Pt2Answer answer_of(const json& module, size_t outputs) {
 }
 
 void check_version(const json& model) {
-  const int64_t major = whole(model.at("schema_version").at("major"));
+  const int64_t major = whole_at(model.at("schema_version"), "major");
   if (major != kSchema)
     throw UsageError("its schema is version " + std::to_string(major) + ", memtune reads " + std::to_string(kSchema) +
                      ": export it with torch 2.11");

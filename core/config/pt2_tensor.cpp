@@ -32,10 +32,10 @@ Pt2Tensor parse_tensor(const std::string& name, const json& payload, const std::
   const json& meta = payload.at("tensor_meta");
   if (json_word(meta.at("device").at("type")) == "meta")
     throw UsageError("'" + shown + "' was exported on the meta device: the archive has no weights");
-  Pt2Tensor tensor{name, folder + json_word(payload.at("path_name")), whole(meta.at("dtype")), {}, {}, 0, false};
+  Pt2Tensor tensor{name, folder + json_word(payload.at("path_name")), whole_at(meta, "dtype"), {}, {}, 0, false};
   if (pt2_element_bytes(tensor.dtype) == 0)
     throw UsageError("'" + shown + "' has an unknown dtype, number " + std::to_string(tensor.dtype));
-  if (constexpr int64_t kStrided = 7; whole(meta.at("layout")) != kStrided)
+  if (constexpr int64_t kStrided = 7; whole_at(meta, "layout") != kStrided)
     throw UsageError("'" + shown + "' is a sparse tensor");
   tensor.sizes = whole_sizes(meta.at("sizes"), shown);
   tensor.strides = whole_sizes(meta.at("strides"), shown);

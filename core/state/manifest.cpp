@@ -18,7 +18,7 @@ constexpr int kFormat = 2;               // 1 where one rank saved
 constexpr const char* kCheck = "check";  // of all other fields
 
 void refuse_later_format(const json& value) {
-  if (const int format = whole_int(value.at("format"), 1); format > kFormat)
+  if (const int format = whole_int_at(value, "format", 1); format > kFormat)
     throw Damaged("its manifest has format " + std::to_string(format) + ", of a later memtune; this one reads up to " +
                   std::to_string(kFormat));
 }
@@ -30,7 +30,7 @@ void check_sum(json& value) {
 }
 
 StateFile read_file(const json& value) {
-  StateFile file{value.at("name"), whole(value.at("bytes"), 0), value.at("xxh3")};
+  StateFile file{value.at("name"), whole_at(value, "bytes", 0), value.at("xxh3")};
   if (!is_data_file(file.name)) throw Damaged("its manifest names the file '" + file.name + "'");
   return file;
 }
@@ -46,7 +46,7 @@ std::vector<int64_t> counts(const json& value) {
 
 std::optional<Extent> read_part(const json& value) {
   if (!value.contains("whole")) return std::nullopt;
-  Extent part{counts(value.at("whole")), {}, whole(value.at("begin"), 0)};
+  Extent part{counts(value.at("whole")), {}, whole_at(value, "begin", 0)};
   if (value.contains("order")) part.order = counts(value.at("order"));
   std::vector<int64_t> dimensions(part.whole.size());
   std::iota(dimensions.begin(), dimensions.end(), 0);
@@ -60,7 +60,7 @@ StateTensor read_tensor(const json& value, size_t files) {
   const auto dtype = safetensors::parse_dtype(value.at("dtype").get<std::string>());
   if (!dtype) throw Damaged("its manifest has the dtype " + value.at("dtype").dump());
   tensor.dtype = *dtype;
-  tensor.file = static_cast<size_t>(whole(value.at("file"), 0, static_cast<int64_t>(files) - 1));
+  tensor.file = static_cast<size_t>(whole_at(value, "file", 0, static_cast<int64_t>(files) - 1));
   return tensor;
 }
 
@@ -127,7 +127,7 @@ Manifest parse_manifest(const std::string& text) try {
   refuse_later_format(value);
   check_sum(value);
   Manifest manifest;
-  manifest.step = whole(value.at("step"), 0);
+  manifest.step = whole_at(value, "step", 0);
   manifest.settings = value.value("settings", Settings());
   for (const json& file : value.at("files")) manifest.files.push_back(read_file(file));
   for (const json& tensor : value.at("tensors")) manifest.tensors.push_back(read_tensor(tensor, manifest.files.size()));

@@ -80,7 +80,7 @@ bool Journal::apply(const std::string& line) try {
 }
 
 void Journal::check_version(const json& first) const {
-  const int version = whole_int(first.at("version"));
+  const int version = whole_int_at(first, "version");
   if (version <= kVersion) return;
   throw UsageError(path_.string() + " has version " + std::to_string(version) + ", this memtune reads version " +
                    std::to_string(kVersion) +

@@ -126,7 +126,7 @@ class Gathering {
   }
 
   void check(const json& said, const Follower& follower) const {
-    const int64_t rank = whole(said.at("rank"));
+    const int64_t rank = whole_at(said, "rank");
     const std::string who = "rank " + std::to_string(rank) + " on " + follower.host;
     std::string why;
     if (said.at("version") != MEMTUNE_VERSION)

@@ -26,8 +26,8 @@ fs::path window_place_path() {
 
 std::optional<WindowPlace> read_window_place() try {
   const Json json = parse_json(read_file(window_place_path()));
-  const WindowPlace place{whole_int(json.at("x")), whole_int(json.at("y")), whole_int(json.at("width")),
-                          whole_int(json.at("height")), json.at("maximized")};
+  const WindowPlace place{whole_int_at(json, "x"), whole_int_at(json, "y"), whole_int_at(json, "width"),
+                          whole_int_at(json, "height"), json.at("maximized")};
   const auto sensible = [](int side) { return side >= kLeastSide && side <= kMostSide; };
   return sensible(place.width) && sensible(place.height) ? std::optional(place) : std::nullopt;
 } catch (const std::exception&) {

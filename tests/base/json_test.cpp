@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -50,6 +52,42 @@ TEST_CASE("printed JSON has nothing in strings that ends a line or turns text ar
         "{\n \"a\\u2028\\u2029\\u202e\\u061c\\ufffe \\u0085\": [\n  \"a\\u2028\\u2029\\u202e\\u061c\\ufffe \\u0085\"\n "
         "]\n}");
   CHECK(parse_json(printed) == json{{text, {text}}});
+}
+
+TEST_CASE("what has no bound of its own has that of all numbers") {
+  CHECK(whole(json(int64_t{1} << 53)) == int64_t{1} << 53);
+  CHECK_THROWS_AS(whole(json((int64_t{1} << 53) + 1)), json::exception);
+  CHECK_THROWS_AS(whole(json(-(int64_t{1} << 53) - 1)), json::exception);
+  CHECK(any_whole(json(std::numeric_limits<int64_t>::max())) == std::numeric_limits<int64_t>::max());
+  CHECK(number(json(-1e60)) == -1e60);
+  for (const char* text : {"1e61", "-1e300", "true", "\"1\"", "null"})
+    CHECK_THROWS_AS(number(parse_json(text)), json::exception);
+  CHECK(number(json(1e-61)) == 0);  // so that what is divided by it stays a number
+  CHECK(number(json(7)) == 7);
+  CHECK(std::isnan(number_or_nan(json())));
+  CHECK(std::isnan(number_or_nan(json(-1e300))));
+  CHECK(number_or_nan(json(2.5)) == 2.5);
+}
+
+TEST_CASE("a field that cannot be taken is named with its range") {
+  const json object = {{"peak_bytes", -1}, {"step_ms", 1e300}};
+  CHECK_THROWS_WITH_AS(whole_at(object, "peak_bytes", 0, 9), "peak_bytes: -1 is no whole number from 0 to 9",
+                       json::exception);
+  CHECK_THROWS_WITH_AS(number_at(object, "step_ms", 0, 1e15), "step_ms: 1e+300 is no number from 0.0 to 1e+15",
+                       json::exception);
+  CHECK_THROWS_AS(whole_at(object, "steps"), json::out_of_range);
+}
+
+TEST_CASE("sizes are added as long as they are few enough together") {
+  BoundedSum sum(10);
+  CHECK(sum.add(4));
+  CHECK_FALSE(sum.add(-1));
+  CHECK_FALSE(sum.add(std::numeric_limits<int64_t>::max()));
+  CHECK_FALSE(sum.add(7));
+  CHECK(sum.add(6));
+  CHECK(bounded_sum(kMostSum, kMostSum) == kMostSum);
+  CHECK(bounded_product(kMostSum, kMostSum) == kMostSum);
+  CHECK(bounded_product(3, 4) == 12);
 }
 
 TEST_CASE("printed JSON has no control character, and reads as what it was") {
