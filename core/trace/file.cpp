@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <type_traits>
@@ -14,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/own_folder.h"
+#include "core/trace/bounds.h"
 #include "core/trace/version2.h"
 
 namespace memtune::trace {
@@ -155,18 +157,12 @@ class Cursor {
   std::string_view rest_;
 };
 
-// Differences and sums of a few times stay numbers.
-void check_times(int64_t start_ns, int64_t end_ns) {
-  constexpr int64_t kFar = int64_t{1} << 61;
-  if (std::min(start_ns, end_ns) < -kFar || std::max(start_ns, end_ns) > kFar) throw Damaged{};
+void check_time(int64_t ns) {
+  if (!is_trace_time(ns)) throw Damaged{};
 }
 
-// So are sums over all owners: 64 TiB each.
-constexpr int64_t kMostBytes = int64_t{1} << 46;
-constexpr size_t kMostOwners = 1 << 16;
-
 void check_bytes(int64_t bytes) {
-  if (bytes < -kMostBytes || bytes > kMostBytes) throw Damaged{};
+  if (bytes < -kMostHeldBytes || bytes > kMostHeldBytes) throw Damaged{};
 }
 
 template <typename Enum>
@@ -204,35 +200,49 @@ class Reader {
   }
 
  private:
-  void read_header(std::string_view payload) try {
+  // Of a header that is refused nothing stays.
+  void read_header(std::string_view payload) {
     // A second one would change what items that were checked refer to.
     if (!trace_.tracks.empty() || !trace_.events.empty() || !trace_.owned.empty()) throw Damaged{};
+    try {
+      read_fields(payload);
+    } catch (const Json::exception&) {
+      trace_ = {};
+      throw Damaged{};
+    } catch (const Damaged&) {
+      trace_ = {};
+      throw;
+    }
+  }
+
+  void read_fields(std::string_view payload) {
     const Json header = parse_json(payload);
-    const int version = version_ == 2 ? 2 : whole_int(header.at("version"));
+    const int version = version_ == 2 ? 2 : whole_int_at(header, "version");
     if (version > kVersion) throw other_version(version);
     header.at("strategy").get_to(trace_.strategy);
     header.at("device").get_to(trace_.device);
-    trace_.lost_records = whole(header.at("lost_records"));
-    trace_.budget_bytes = whole(header.at("budget_bytes"));
+    trace_.lost_records = whole_at(header, "lost_records", 0);
+    trace_.budget_bytes = whole_at(header, "budget_bytes", 0, kMostBytes);
     version_ == 2 ? read_header_2(header, trace_) : read_tables(header);
     if (trace_.owners.size() > kMostOwners) throw Damaged{};
-  } catch (const Json::exception&) {
-    throw Damaged{};
+    BoundedSum values;
+    for (const TracedValue& value : trace_.values)
+      if (!values.add(value.bytes)) throw Damaged{};
   }
 
   void read_tables(const Json& header) {
     header.at("origin").get_to(trace_.origin);
-    if (header.contains("measured_rank")) trace_.measured_rank = whole_int(header.at("measured_rank"));
-    if (header.contains("start_ns")) trace_.start_ns = whole(header.at("start_ns"));
+    if (header.contains("measured_rank")) trace_.measured_rank = whole_int_at(header, "measured_rank");
+    if (header.contains("start_ns")) trace_.start_ns = whole_at(header, "start_ns", 0, kFarthestNs);
     for (const Json& track : header.at("tracks"))
       trace_.tracks.push_back({known(parse_track_role(track.at("role").get_ref<const std::string&>())),
-                               whole_int(track.at("stream")), whole_int(track.at("rank"))});
+                               whole_int_at(track, "stream"), whole_int_at(track, "rank")});
     for (const Json& value : header.at("values"))
       trace_.values.push_back({value.at("name"), value.at("region"), value.at("placement"), value.at("reason"),
-                               whole(value.at("bytes")), whole_int(value.at("block"))});
+                               whole_at(value, "bytes"), whole_int_at(value, "block")});
     for (const Json& owner : header.at("owners"))
       trace_.owners.push_back({known(parse_owner_kind(owner.at("kind").get_ref<const std::string&>())),
-                               owner.at("name"), whole_int(owner.at("block"))});
+                               owner.at("name"), whole_int_at(owner, "block")});
   }
 
   template <typename Enum>
@@ -242,7 +252,7 @@ class Reader {
   }
 
   template <typename Item>
-  void read_items(Cursor& payload, std::vector<Item>& items) const {
+  void read_items(Cursor& payload, std::vector<Item>& items) {
     while (!payload.done()) {
       Item item;
       get_item(payload, item);
@@ -256,7 +266,7 @@ class Reader {
     name = payload.take(size);
   }
 
-  void get_item(Cursor& payload, Event& event) const {
+  void get_item(Cursor& payload, Event& event) {
     get_enum(payload, EventKind::collective, event.kind);
     payload.get(event.track);
     payload.get(event.name);
@@ -265,11 +275,19 @@ class Reader {
     payload.get(event.bytes);
     payload.get(event.correlation);
     version_ == 2 ? get_number(payload, event.value) : payload.get(event.value);
-    check_times(event.start_ns, event.end_ns);
+    check_sums(event);
     if (event.track >= trace_.tracks.size() || event.name >= trace_.names.size() ||
         (event.value && event.value.index() >= trace_.values.size()))
       throw Damaged{};
     if (version_ > 2) get_types(payload, event);
+  }
+
+  // Figures are sums over events.
+  void check_sums(const Event& event) {
+    check_time(event.start_ns);
+    check_time(event.end_ns);
+    if (!bytes_.add(event.bytes) || !durations_ns_[event.kind].add(std::max<int64_t>(0, event.end_ns - event.start_ns)))
+      throw Damaged{};
   }
 
   // Values had been counted from 1.
@@ -292,7 +310,7 @@ class Reader {
     payload.get(sample.time_ns);
     payload.get(sample.allocated_bytes);
     check_bytes(sample.allocated_bytes);
-    check_times(sample.time_ns, sample.time_ns);
+    check_time(sample.time_ns);
   }
 
   void get_item(Cursor& payload, OwnedSample& sample) const {
@@ -300,12 +318,17 @@ class Reader {
     payload.get(sample.owner);
     payload.get(sample.bytes);
     check_bytes(sample.bytes);
-    check_times(sample.time_ns, sample.time_ns);
+    check_time(sample.time_ns);
     if (sample.owner >= trace_.owners.size()) throw Damaged{};
   }
 
   const int version_;
   Trace& trace_;
+  BoundedSum bytes_{kMostCopiedBytes};  // of the events so far
+  struct Duration : BoundedSum {
+    Duration() : BoundedSum(kMostDurationNs) {}
+  };
+  std::map<EventKind, Duration> durations_ns_;
 };
 
 std::string_view checked_payload(Cursor& file) {

@@ -1,11 +1,15 @@
 #include "core/trace/ranks.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
+
+#include "core/trace/bounds.h"
 
 namespace memtune::trace {
 
 void add_rank(const Trace& from, int32_t rank, int64_t shift_ns, Trace& to, int64_t since_ns) {
+  int64_t lost = from.lost_records;
   std::vector<uint32_t> tracks, names;
   for (Track track : from.tracks) {
     track.rank = rank;
@@ -14,6 +18,10 @@ void add_rank(const Trace& from, int32_t rank, int64_t shift_ns, Trace& to, int6
   for (const std::string& name : from.names) names.push_back(to.name(name));
   for (Event event : from.events) {
     if (event.end_ns <= since_ns) continue;
+    if (!is_trace_time(event.start_ns + shift_ns) || !is_trace_time(event.end_ns + shift_ns)) {
+      ++lost;
+      continue;
+    }
     event.track = tracks[event.track];
     event.name = names[event.name];
     event.start_ns += shift_ns;
@@ -21,7 +29,7 @@ void add_rank(const Trace& from, int32_t rank, int64_t shift_ns, Trace& to, int6
     event.value = {};
     to.events.push_back(event);
   }
-  to.lost_records += from.lost_records;
+  to.lost_records = std::min(to.lost_records + lost, kMostCount);
 }
 
 }  // namespace memtune::trace

@@ -112,7 +112,7 @@ void read_header_2(const Json& header, Trace& trace) {
   const std::map<std::string, int32_t> blocks = blocks_of(trace);
   for (const Json& json : header.at("values")) {
     TracedValue value{json.at("name"),         json.at("region"), json.at("placement"), reworded(json.at("reason")),
-                      whole(json.at("bytes")), kNoBlock};
+                      whole_at(json, "bytes"), kNoBlock};
     value.block = block_of(blocks, value.region);
     trace.values.push_back(std::move(value));
   }

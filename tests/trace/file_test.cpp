@@ -8,11 +8,14 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/trace/bounds.h"
 
 using namespace memtune;
 using namespace memtune::trace;
@@ -261,6 +264,57 @@ TEST_CASE("records with a right check and wrong content are damage, not a crash"
     const ReadTrace read = file.read(bad);
     CHECK(read.cut_at == static_cast<int64_t>(good.size()));
     CHECK(read.trace.events.size() == 1);
+  }
+}
+
+TEST_CASE("sizes and times whose sums are no numbers are damage, each alone or all together") {
+  const TraceFile file;
+  const auto read_back = [&](const std::vector<Event>& events) {
+    Trace trace = small();
+    trace.events = events;
+    write_trace(file.path, trace);
+    return read_trace(file.path);
+  };
+  constexpr int64_t kHalf = kMostCopiedBytes / 2;
+  const Event copy{EventKind::copy_out, 0, 0, 10, 20, kHalf}, long_one{EventKind::kernel, 0, 0, -kFarthestNs, 0};
+  const auto with_bytes = [&](int64_t bytes) {
+    Event event = copy;
+    event.bytes = bytes;
+    return event;
+  };
+  CHECK_FALSE(read_back({copy, copy}).cut());
+  CHECK(read_back({copy, copy, copy}).cut());
+  CHECK(read_back({copy, copy, copy}).trace.events.size() == 2);
+  CHECK(read_back({with_bytes(INT64_MAX)}).trace.events.empty());
+  CHECK(read_back({with_bytes(-1)}).trace.events.empty());
+  CHECK_FALSE(read_back({long_one, long_one}).cut());
+  CHECK(read_back({long_one, long_one, long_one}).trace.events.size() == 2);
+}
+
+TEST_CASE("of a header with a number that cannot be nothing is taken") {
+  const TraceFile file;
+  const auto read_back = [&](auto change) {
+    Trace trace = small();
+    change(trace);
+    write_trace(file.path, trace);
+    return read_trace(file.path);
+  };
+  const std::vector<std::function<void(Trace&)>> changes = {
+      [](Trace& trace) { trace.lost_records = INT64_MAX; },
+      [](Trace& trace) { trace.lost_records = -1; },
+      [](Trace& trace) { trace.budget_bytes = kMostBytes + 1; },
+      [](Trace& trace) { trace.start_ns = kFarthestNs + 1; },
+      [](Trace& trace) { trace.start_ns = INT64_MIN; },
+      [](Trace& trace) { trace.values[0].bytes = INT64_MAX; },
+      [](Trace& trace) { trace.values[0].bytes = -1; },
+      [](Trace& trace) { trace.values[0].bytes = trace.values[1].bytes = kMostBytes / 2 + 1; },
+  };
+  for (const auto& change : changes) {
+    const ReadTrace read = read_back(change);
+    CHECK(read.cut_at == 8);
+    CHECK(read.trace.values.empty());
+    CHECK(read.trace.tracks.empty());
+    CHECK(read.trace.lost_records == 0);
   }
 }
 

@@ -1,0 +1,42 @@
+// One trace of several ranks, whatever each of them says of its clock.
+#include "core/trace/ranks.h"
+
+#include <doctest/doctest.h>
+
+#include "core/trace/bounds.h"
+
+using namespace memtune;
+using namespace memtune::trace;
+
+namespace {
+
+Trace one_copy(int64_t start_ns) {
+  Trace trace;
+  trace.tracks = {{TrackRole::copy_out, 7, 0}};
+  trace.names = {"copy"};
+  trace.events.push_back({EventKind::copy_out, 0, 0, start_ns, start_ns + 1, 9});
+  return trace;
+}
+
+}  // namespace
+
+TEST_CASE("a rank's events come later by the difference of the clocks, on tracks of its own") {
+  Trace all = one_copy(5);
+  add_rank(one_copy(7), 1, 100, all);
+  REQUIRE(all.events.size() == 2);
+  CHECK(all.events[1].start_ns == 107);
+  CHECK(all.tracks[all.events[1].track].rank == 1);
+}
+
+TEST_CASE("events that a clock puts beyond all times are lost, and lost records are counted as far as numbers go") {
+  Trace all = one_copy(5);
+  add_rank(one_copy(kFarthestNs - 1), 1, kFarthestNs, all);
+  add_rank(one_copy(-kFarthestNs), 2, -kFarthestNs, all);
+  CHECK(all.events.size() == 1);
+  CHECK(all.lost_records == 2);
+  Trace lossy = one_copy(5);
+  lossy.lost_records = kMostCount;
+  add_rank(lossy, 3, 0, all);
+  add_rank(lossy, 4, 0, all);
+  CHECK(all.lost_records == kMostCount);
+}
