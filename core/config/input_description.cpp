@@ -10,6 +10,8 @@ namespace {
 // Export takes sizes of 0 and 1 for special ones and writes 2 as the least of any other; programs are right for 1 too.
 constexpr int64_t kLeastOfExport = 2;
 
+constexpr int64_t kMostInputElements = int64_t{1} << 48;  // as of --input
+
 using Sizes = std::map<std::string, int64_t>;  // by symbol
 
 void set(Sizes& sizes, const std::vector<InputDescription>& inputs, size_t dimension, int64_t size, const char* flag) {
@@ -28,6 +30,13 @@ void set(Sizes& sizes, const std::vector<InputDescription>& inputs, size_t dimen
                      ": torch.export.Dim.DYNAMIC} for its inputs, and a sample of at least 2 there");
 }
 
+void check_elements(const std::string& name, const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(elements, size, &elements) || elements > kMostInputElements)
+      throw UsageError("input '" + name + "' has too many elements");
+}
+
 }  // namespace
 
 std::vector<std::vector<int64_t>> resize(const std::vector<InputDescription>& inputs, int64_t batch, int64_t sequence) {
@@ -41,6 +50,7 @@ std::vector<std::vector<int64_t>> resize(const std::vector<InputDescription>& in
       const auto found = sizes.find(dimension.symbol);
       shapes.back().push_back(found == sizes.end() || dimension.symbol.empty() ? dimension.size : found->second);
     }
+    check_elements(input.name, shapes.back());
   }
   return shapes;
 }

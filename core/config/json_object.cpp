@@ -1,6 +1,7 @@
 #include "core/config/json_object.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,11 +23,12 @@ std::string shown(const json& value) {
   throw UsageError(path + " must be " + wanted + ", not " + shown(value));
 }
 
-std::string integer_form(int64_t least, int64_t most) {
+// Bounds that are none but those of all numbers are told where it is them that are missed.
+std::string integer_form(int64_t least, int64_t most, bool too_low, bool too_high) {
   std::string form = "an integer";
-  if (least != std::numeric_limits<int64_t>::min() && least != std::numeric_limits<int>::min())
+  if (too_low || (least != -kMostCount && least != std::numeric_limits<int>::min()))
     form += " from " + std::to_string(least);
-  if (most != std::numeric_limits<int64_t>::max() && most != std::numeric_limits<int>::max())
+  if (too_high || (most != kMostCount && most != std::numeric_limits<int>::max()))
     form += " to " + std::to_string(most);
   return form;
 }
@@ -34,8 +36,9 @@ std::string integer_form(int64_t least, int64_t most) {
 int64_t integer(const std::string& path, const json& value, int64_t least, int64_t most) {
   const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max())
                                                : value.is_number_integer();
-  if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
-    refuse(path, integer_form(least, most), value);
+  const bool too_high = value.is_number_integer() && (!fits || value.get<int64_t>() > most);
+  const bool too_low = fits && value.get<int64_t>() < least;
+  if (!fits || too_high || too_low) refuse(path, integer_form(least, most, too_low, too_high), value);
   return value.get<int64_t>();
 }
 
@@ -94,11 +97,14 @@ void JsonObject::read(const char* key, bool& out) {
   if (const json* value = find(key)) out = boolean(path(key), *value);
 }
 
-void JsonObject::read(const char* key, double& out) {
+void JsonObject::read(const char* key, double& out, double least, double most) {
   const json* value = find(key);
   if (value == nullptr) return;
   if (!value->is_number()) refuse(path(key), "a number", *value);
-  out = value->get<double>();
+  const double read = value->get<double>();
+  if (!(read >= least && read <= most))
+    refuse(path(key), "a number from " + json(least).dump() + " to " + json(most).dump(), *value);
+  out = std::abs(read) < kLeastNumber ? 0 : read;
 }
 
 void JsonObject::read(const char* key, int64_t& out, int64_t least, int64_t most) {
@@ -118,8 +124,7 @@ void JsonObject::read(const char* key, std::vector<std::string>& out) {
 void JsonObject::read(const char* key, std::vector<int64_t>& out, int64_t least) {
   if (!json_.contains(key)) return void(find(key));
   out.clear();
-  for (const json& element : array(key))
-    out.push_back(integer(path(key, out.size()), element, least, std::numeric_limits<int64_t>::max()));
+  for (const json& element : array(key)) out.push_back(integer(path(key, out.size()), element, least, kMostCount));
 }
 
 void JsonObject::read(const char* key, std::vector<int>& out, int least, int most) {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/bounds.h"
+
 namespace memtune::config {
 
 // What people write: an object, no key of it twice. UsageError that begins with `name`.
@@ -26,9 +28,9 @@ class JsonObject {
   // Each throws UsageError when the field has another type or is out of range.
   void read(const char* key, std::string& out);
   void read(const char* key, bool& out);
-  void read(const char* key, double& out);
-  void read(const char* key, int64_t& out, int64_t least = std::numeric_limits<int64_t>::min(),
-            int64_t most = std::numeric_limits<int64_t>::max());
+  // Numbers have bounds where none are given, too: core/base/bounds.h.
+  void read(const char* key, double& out, double least = -kMostNumber, double most = kMostNumber);
+  void read(const char* key, int64_t& out, int64_t least = -kMostCount, int64_t most = kMostCount);
   void read(const char* key, int& out, int least = std::numeric_limits<int>::min(),
             int most = std::numeric_limits<int>::max());
   void read(const char* key, std::vector<std::string>& out);

@@ -158,7 +158,7 @@ class LoraReader {
                        ": target_modules is missing; peft then takes what it knows of the model's class: name them");
     lora_.excluded = names("exclude_modules");
     if (const json* layers = object_.find("layers_to_transform"); layers && layers->is_number_integer())
-      lora_.layers = {layers->get<int64_t>()};
+      object_.read("layers_to_transform", lora_.layers.emplace_back(), 0);
     else
       object_.read("layers_to_transform", lora_.layers, 0);
     const ModuleNames lists = names("layers_pattern");

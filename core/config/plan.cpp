@@ -134,9 +134,9 @@ void read_fields(const json& json, const std::string& path, TransferSettings& tr
   JsonObject object(json, path);
   object.read("pinned", transfer.pinned);
   object.read("side_stream", transfer.side_stream);
-  object.read("min_bytes", transfer.min_bytes, 0);
-  object.read("stash_bytes", transfer.stash_bytes, 0);
-  object.read("prefetch_bytes", transfer.prefetch_bytes, 0);
+  object.read("min_bytes", transfer.min_bytes, 0, kMostBytes);
+  object.read("stash_bytes", transfer.stash_bytes, 0, kMostBytes);
+  object.read("prefetch_bytes", transfer.prefetch_bytes, 0, kMostBytes);
   object.read("schedule", schedule);
   object.read("groups_in_flight", transfer.groups_in_flight, 1);
   object.read("prefetch_blocks", transfer.prefetch_blocks, 0);
@@ -152,7 +152,7 @@ Plan read_fields(const json& json, Unknown unknown) {
   object.require({"version", "placements"});
   object.read("version", version, kPlanVersion, kPlanVersion);
   object.read("strategy", plan.strategy);
-  object.read("saved_min_bytes", plan.saved_min_bytes, 0);
+  object.read("saved_min_bytes", plan.saved_min_bytes, 0, kMostBytes);
   object.read("nested", plan.nested);
   if (const auto* transfer = object.find("transfer"))
     read_fields(*transfer, object.path("transfer"), plan.transfer, unknown);

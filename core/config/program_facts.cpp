@@ -11,6 +11,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kTooMuch = ": all ops together have more than 1 PiB";
+
 // Large programs have ten thousand ops, so what is not so is left out.
 json op_json(const OpFacts& op) {
   json out = {{"name", op.name}, {"region", op.region}, {"inputs", op.inputs}, {"outputs", op.outputs}};
@@ -35,17 +37,20 @@ void check_count(const std::string& path, size_t count, const OpFacts& op) {
                      std::to_string(count));
 }
 
-void read_measured(JsonObject& object, OpFacts& op) {
+void read_measured(JsonObject& object, OpFacts& op, BoundedSum& made) {
   object.read("output_bytes", op.output_bytes, 0);
   object.read("output_saved", op.output_saved);
   object.read("private_bytes", op.private_bytes, 0);
+  if (!made.add(op.private_bytes)) throw UsageError(object.path("private_bytes") + kTooMuch);
+  for (const int64_t bytes : op.output_bytes)
+    if (!made.add(bytes)) throw UsageError(object.path("output_bytes") + kTooMuch);
   object.read("flops", op.flops);
   object.read("dtype", op.dtype);
   check_count(object.path("output_bytes"), op.output_bytes.size(), op);
   check_count(object.path("output_saved"), op.output_saved.size(), op);
 }
 
-OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts) {
+OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts, BoundedSum& made) {
   OpFacts op;
   const int last_value = static_cast<int>(facts.owner.size()) - 1;
   JsonObject object(json, path);
@@ -63,7 +68,7 @@ OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& f
   object.read("class", op_class);
   op.op_class = parse_op_class(op_class);
   object.read("source", op.source);
-  read_measured(object, op);
+  read_measured(object, op, made);
   return op;
 }
 
@@ -112,13 +117,14 @@ void from_json(const json& json, ProgramFacts& facts) {
   object.read("owner", facts.owner, -1, static_cast<int>(object.array("ops").size()) - 1);
   for (const auto& block : object.array("blocks"))
     facts.blocks.push_back(read_block(block, object.path("blocks", facts.blocks.size())));
+  BoundedSum made;
   for (const auto& op : object.array("ops"))
-    facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts));
-  object.read("parameters", facts.parameters, 0);
-  object.read("parameter_bytes", facts.parameter_bytes, 0);
+    facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts, made));
+  object.read("parameters", facts.parameters, 0, kMostBytes);
+  object.read("parameter_bytes", facts.parameter_bytes, 0, kMostBytes);
   facts.trained_bytes = facts.parameter_bytes;  // where a version before adapters wrote it
   object.read("trained_bytes", facts.trained_bytes, 0, facts.parameter_bytes);
-  object.read("trained_embeddings", facts.trained_embeddings, 0);
+  object.read("trained_embeddings", facts.trained_embeddings, 0, kMostBytes);
   object.read("notes", facts.notes);
 }
 

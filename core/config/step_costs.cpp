@@ -1,10 +1,12 @@
 #include "core/config/step_costs.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
+#include "core/base/bounds.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/private_output.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
@@ -19,9 +21,9 @@ constexpr int kCostsVersion = 2, kShardedVersion = 3;
 constexpr int kMostRanks = 1 << 20;
 constexpr int kMostRuns = 1 << 24;
 constexpr int kMostPasses = 1 << 20;
-constexpr int64_t kMostCostBytes = int64_t{1} << 50;
-constexpr int kDeepestValues = 10'000;  // values made from each other: making one again recurses so deep
-constexpr double kMostMs = 1e9, kMostGbPerS = 1e6, kMostRatio = 1e6;
+constexpr int64_t kMostMadeBytes = int64_t{1} << 46;  // by one pass, 64 TiB; and by gathers
+constexpr int kDeepestValues = 10'000;                // values made from each other: making one again recurses so deep
+constexpr double kLeastStepMs = 1e-6, kMostMs = 1e9, kMostGbPerS = 1e6, kMostRatio = 1e6;
 
 // Thousands of entries: each is a row of numbers, in the order of `columns`.
 json rows_json(const json& columns, const json& rows) { return {{"columns", columns}, {"rows", rows}}; }
@@ -34,21 +36,21 @@ class Row {
       throw UsageError(path_ + " must be a list of " + std::to_string(columns));
   }
   double ms() {
-    const json& cell = next();
-    if (!cell.is_number()) throw UsageError(path_ + " must have numbers, not " + cell.dump());
-    const double number = cell.get<double>();
-    if (!(number >= 0 && number <= kMostMs)) throw UsageError(path_ + " has the time " + cell.dump());
-    return number;
+    return named([&] { return number(next(), 0, kMostMs); });
   }
-  int64_t bytes() { return integer(0, kMostCostBytes); }
+  int64_t bytes() { return integer(0, kMostBytes); }
+  // Of a column that is summed.
+  int64_t bytes(BoundedSum& sum) {
+    const int64_t one = bytes();
+    if (!sum.add(one)) throw UsageError(path_ + " has more bytes than a step can move");
+    return one;
+  }
   std::string text() {
     const json& cell = next();
     if (!cell.is_string()) throw UsageError(path_ + " must have a name, not " + cell.dump());
     return cell.get<std::string>();
   }
-  int64_t integer(int64_t least = 0, int64_t most = std::numeric_limits<int64_t>::max()) {
-    return integer(next(), least, most);
-  }
+  int64_t integer(int64_t least, int64_t most) { return integer(next(), least, most); }
   int index(size_t count, int least = 0) { return static_cast<int>(integer(least, static_cast<int64_t>(count) - 1)); }
   std::vector<int> indices(size_t count) {
     const json& cell = next();
@@ -60,11 +62,14 @@ class Row {
 
  private:
   const json& next() { return row_[column_++]; }
+  template <typename Read>
+  std::invoke_result_t<Read> named(Read read) const try {
+    return read();
+  } catch (const json::exception& why) {
+    throw UsageError(path_ + ": " + why.what());
+  }
   int64_t integer(const json& cell, int64_t least, int64_t most) const {
-    if (!cell.is_number_integer() || cell.get<int64_t>() < least || cell.get<int64_t>() > most)
-      throw UsageError(path_ + " has " + cell.dump() + " where a whole number from " + std::to_string(least) + " to " +
-                       std::to_string(most) + " belongs");
-    return cell.get<int64_t>();
+    return named([&] { return whole(cell, least, most); });
   }
 
   const json& row_;
@@ -81,17 +86,6 @@ const json& rows_of(JsonObject& costs, const char* key, size_t columns) {
   const json names = table->value("columns", json::array());
   if (names.size() != columns) throw UsageError(costs.path(key) + ".columns must be " + std::to_string(columns));
   return (*table)["rows"];
-}
-
-void check_times(const StepCosts& costs) {
-  const auto within = [](double number, double most) { return number >= 0 && number <= most; };
-  const bool times = within(costs.step_ms, kMostMs) && within(costs.rerun_ms, kMostMs) &&
-                     within(costs.before_ms, kMostMs) && within(costs.after_ms, kMostMs);
-  const bool speeds = within(costs.out_gb_per_s, kMostGbPerS) && within(costs.in_gb_per_s, kMostGbPerS) &&
-                      within(costs.disk_write_gb_per_s, kMostGbPerS) && within(costs.disk_read_gb_per_s, kMostGbPerS);
-  if (!times || !speeds || costs.step_ms == 0 || !within(costs.rerun_ratio, kMostRatio) ||
-      !within(costs.copy_slowdown, 1))
-    throw UsageError("costs has a time or a speed that none is");
 }
 
 // A value is made from values before it, and not without end.
@@ -148,14 +142,13 @@ void read_sharding(const json& json, StepCosts& costs) {
   object.read("reshard", sharding.reshard);
   if (std::ranges::count(kReshard, sharding.reshard) == 0)
     throw UsageError(unknown_name("costs.sharding.reshard", sharding.reshard, kReshard));
-  object.read("forward_wait_ms", sharding.forward_wait_ms);
-  if (!(sharding.forward_wait_ms >= 0 && sharding.forward_wait_ms <= kMostMs))
-    throw UsageError("costs.sharding has a time that none is");
+  object.read("forward_wait_ms", sharding.forward_wait_ms, 0, kMostMs);
+  BoundedSum gathered(kMostMadeBytes);
   for (const auto& cells : rows_of(object, "units", kUnitColumns.size())) {
     Row row(cells, "costs.sharding.units", kUnitColumns.size());
     StepCosts::Unit& unit = sharding.units.emplace_back();
     unit.name = row.text();
-    unit.bytes = row.bytes();
+    unit.bytes = row.bytes(gathered);
     unit.gather_ms = row.ms();
   }
   if (sharding.units.empty()) throw UsageError("costs.sharding has no units");
@@ -220,33 +213,33 @@ void from_json(const json& json, StepCosts& costs) {
   object.require({"version"});
   object.read("version", version, kCostsVersion, kShardedVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
-  object.read("start_bytes", costs.start_bytes, 0, kMostCostBytes);
-  object.read("step_ms", costs.step_ms);
-  object.read("rerun_ms", costs.rerun_ms);
-  object.read("before_ms", costs.before_ms);
-  object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMostCostBytes);
-  object.read("after_ms", costs.after_ms);
-  object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMostCostBytes);
+  object.read("start_bytes", costs.start_bytes, 0, kMostBytes);
+  object.read("step_ms", costs.step_ms, kLeastStepMs, kMostMs);
+  object.read("rerun_ms", costs.rerun_ms, 0, kMostMs);
+  object.read("before_ms", costs.before_ms, 0, kMostMs);
+  object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMostBytes);
+  object.read("after_ms", costs.after_ms, 0, kMostMs);
+  object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMostBytes);
   object.read("passes", costs.passes, 1, kMostPasses);
-  object.read("rerun_ratio", costs.rerun_ratio);
-  object.read("out_gb_per_s", costs.out_gb_per_s);
-  object.read("in_gb_per_s", costs.in_gb_per_s);
-  object.read("disk_write_gb_per_s", costs.disk_write_gb_per_s);
-  object.read("disk_read_gb_per_s", costs.disk_read_gb_per_s);
-  object.read("copy_slowdown", costs.copy_slowdown);
-  check_times(costs);
+  object.read("rerun_ratio", costs.rerun_ratio, 0, kMostRatio);
+  object.read("out_gb_per_s", costs.out_gb_per_s, 0, kMostGbPerS);
+  object.read("in_gb_per_s", costs.in_gb_per_s, 0, kMostGbPerS);
+  object.read("disk_write_gb_per_s", costs.disk_write_gb_per_s, 0, kMostGbPerS);
+  object.read("disk_read_gb_per_s", costs.disk_read_gb_per_s, 0, kMostGbPerS);
+  object.read("copy_slowdown", costs.copy_slowdown, 0, 1);
   if (const auto* plan = object.find("plan")) costs.plan = plan->get<Plan>();
   if (costs.plan.moves()) throw UsageError("costs.plan moves values: of such a step no other can be worked out");
   const auto& values = rows_of(object, "values", kValueColumns.size());
   const auto& runs = rows_of(object, "runs", kRunColumns.size());
   const auto& saved = rows_of(object, "saved", kSavedColumns.size());
   const auto& moments = rows_of(object, "moments", kMomentColumns.size());
+  BoundedSum made(kMostMadeBytes);
   for (const auto& cells : values) {
     Row row(cells, "costs.values", kValueColumns.size());
     StepCosts::Value& value = costs.values.emplace_back();
     value.run = row.index(runs.size(), -1);
     value.output = static_cast<int>(row.integer(kPrivate, kMostRuns));
-    value.bytes = row.bytes();
+    value.bytes = row.bytes(made);
     value.cast_of = row.index(values.size(), StepCosts::kNoCast);
   }
   for (const auto& cells : runs) {
@@ -280,7 +273,7 @@ void from_json(const json& json, StepCosts& costs) {
     moment.peak_bytes = row.bytes();
   }
   object.read("gradient_bytes", costs.gradient_bytes, 0);
-  if (std::ranges::any_of(costs.gradient_bytes, [](int64_t bytes) { return bytes > kMostCostBytes; }))
+  if (std::ranges::any_of(costs.gradient_bytes, [](int64_t bytes) { return bytes > kMostBytes; }))
     throw UsageError("costs.gradient_bytes has more than any machine");
   if (!costs.gradient_bytes.empty() && costs.gradient_bytes.size() != moments.size() + 1)
     throw UsageError("costs.gradient_bytes must be " + std::to_string(moments.size() + 1) + ", or none");

@@ -207,7 +207,7 @@ class ConfigReader {
     bool windowed = family_.windowed;
     if (family_.window_is_asked_for) object_.read("use_sliding_window", windowed);
     int64_t window = 0;
-    object_.read("sliding_window", window, 0, std::numeric_limits<int64_t>::max());
+    object_.read("sliding_window", window, 0, kMostPositions);
     return windowed && window > 0 ? std::optional(window) : std::nullopt;
   }
 

@@ -131,8 +131,8 @@ class RotaryReader {
   std::vector<double> read_factors(const char* field) {
     std::vector<double> factors;
     for (const json& factor : scaling_.array(field)) {
-      if (!factor.is_number() || !(factor.get<double>() > 0))
-        throw UsageError(scaling_.path(field) + " must be numbers of more than 0");
+      if (!factor.is_number() || !(factor.get<double>() >= kLeastNumber && factor.get<double>() <= kMostNumber))
+        throw UsageError(scaling_.path(field) + " must be numbers of more than 0, up to 1e60");
       factors.push_back(factor.get<double>());
     }
     if (factors.size() != static_cast<size_t>(rotary_.width / 2))

@@ -1,7 +1,7 @@
 #include "core/config/trial_request.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -15,15 +15,25 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kMostTrialSteps = 1'000'000, kMostTrialRanks = 1 << 20;
+constexpr int64_t kMostTimeoutMs = int64_t{366} * 86'400'000;  // a year
+
 void check_name(const std::string& kind, const std::string& text, const std::vector<std::string>& known) {
   for (const std::string& name : known)
     if (text == name) return;
   throw UsageError(unknown_name(kind, text, known));
 }
 
-void check_least(const std::string& what, int64_t value, int64_t least) {
+void check_range(const std::string& what, int64_t value, int64_t least, int64_t most) {
   if (value < least)
     throw UsageError(what + " must be at least " + std::to_string(least) + ", not " + std::to_string(value));
+  if (value > most)
+    throw UsageError(what + " must be at most " + std::to_string(most) + ", not " + std::to_string(value));
+}
+
+void check_finite(const std::string& what, double value) {
+  if (!(value >= 0 && value <= kMostNumber))
+    throw UsageError(what + " must be a finite number of at least 0, not " + std::to_string(value));
 }
 
 void check_device(const std::string& device) {
@@ -68,9 +78,9 @@ json model_json(const ModelSource& model) {
 
 // What is not sharded yet is refused by its flag.
 void check_ranks(const TrainingSettings& training) {
-  check_least("ranks", training.ranks, 1);
+  check_range("ranks", training.ranks, 1, kMostTrialRanks);
   check_name("reshard", training.reshard, kReshard);
-  check_least("rank timeout", training.rank_timeout_ms, 1);
+  check_range("rank timeout", training.rank_timeout_ms, 1, kMostTimeoutMs);
   check_floating(training.shard_dtype);
   check_floating(training.reduce_dtype);
   const auto needs_ranks = [&](bool asked, const std::string& flag) {
@@ -158,7 +168,7 @@ TrainingSettings read_training(const json& json, const std::string& path) {
   object.read("autocast", training.autocast);
   object.read("lora", training.lora);
   object.read("load_in", training.load_in);
-  object.read("seed", training.seed);
+  object.read("seed", training.seed, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
   object.read("steps", training.steps);
   object.read("warmup", training.warmup);
   object.read("traced_steps", training.traced_steps);
@@ -191,13 +201,9 @@ void check_training(const TrainingSettings& training) {
   parse_loss_implementation(training.loss_impl);
   check_attention(training);
   check_name("optimizer", training.optimizer, kOptimizers);
-  if (!std::isfinite(training.learning_rate) || training.learning_rate < 0)
-    throw UsageError("learning rate must be a finite number of at least 0, not " +
-                     std::to_string(training.learning_rate));
-  if (!std::isfinite(training.max_grad_norm) || training.max_grad_norm < 0)
-    throw UsageError("the norm that gradients are clipped to must be a finite number of at least 0, not " +
-                     std::to_string(training.max_grad_norm));
-  check_least("accumulate", training.accumulate, 1);
+  check_finite("learning rate", training.learning_rate);
+  check_finite("the norm that gradients are clipped to", training.max_grad_norm);
+  check_range("accumulate", training.accumulate, 1, kMostTrialSteps);
   if (training.optimizer_in_backward && (training.accumulate > 1 || training.max_grad_norm > 0))
     throw UsageError(
         "--optimizer-in-backward frees each gradient at once: neither --accumulate nor --max-grad-norm, which "
@@ -207,14 +213,14 @@ void check_training(const TrainingSettings& training) {
   if (!training.load_in.empty()) check_name("load-in", training.load_in, kQuantizations);
   if (!training.load_in.empty() && training.lora.empty())
     throw UsageError("--load-in goes with --lora: quantized weights are not trained");
-  check_least("steps", training.steps, 1);
-  check_least("warmup", training.warmup, 0);
-  check_least("traced steps", training.traced_steps, 0);
-  check_least("memory cap", training.memory_cap_bytes, 0);
-  check_least("batch", training.batch, 0);
-  check_least("sequence", training.sequence, 0);
-  check_least("host budget", training.host_budget_bytes, 0);
-  check_least("disk budget", training.disk_budget_bytes, 0);
+  check_range("steps", training.steps, 1, kMostTrialSteps);
+  check_range("warmup", training.warmup, 0, kMostTrialSteps);
+  check_range("traced steps", training.traced_steps, 0, kMostTrialSteps);
+  check_range("memory cap", training.memory_cap_bytes, 0, kMostBytes);
+  check_range("batch", training.batch, 0, kMostCount);
+  check_range("sequence", training.sequence, 0, kMostCount);
+  check_range("host budget", training.host_budget_bytes, 0, kMostBytes);
+  check_range("disk budget", training.disk_budget_bytes, 0, kMostBytes);
   check_device(training.device);
   check_ranks(training);
 }

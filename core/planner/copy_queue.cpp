@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/bounds.h"
+
 namespace memtune::planner {
 double CopyQueue::copy(const Batch& batch, double gb_per_s, double& free_at) {
   const double ms = gb_per_s > 0 ? static_cast<double>(batch.bytes) / (gb_per_s * 1e6) : 0;
@@ -75,7 +77,7 @@ void CopyQueue::put(int number, Batch& batch) {
 void CopyQueue::copy_out(Batch& batch) {
   if (batch.parts.empty()) return;
   const double done = copy(batch, link_.out_gb_per_s, out_free_);
-  out_bytes_ += batch.bytes;
+  out_bytes_ = bounded_sum(out_bytes_, batch.bytes);
   for (const auto& [number, piece, last] : batch.parts) {
     Transfer& transfer = transfers_[number];
     transfer.out_done = done;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/bounds.h"
 #include "core/planner/copy_queue.h"
 
 namespace memtune::planner {
@@ -49,7 +50,7 @@ void CopyQueue::fetch(int number, Batch& batch) {
 void CopyQueue::copy_in(Batch& batch) {
   if (batch.parts.empty()) return;
   const double done = copy(batch, link_.in_gb_per_s, in_free_);
-  in_bytes_ += batch.bytes;
+  in_bytes_ = bounded_sum(in_bytes_, batch.bytes);
   for (const auto& [number, piece, last] : batch.parts) {
     transfers_[number].in_done = done;
     ++transfers_[number].pieces_back;

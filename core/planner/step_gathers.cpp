@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/bounds.h"
+
 namespace memtune::planner {
 
 StepGathers::StepGathers(const config::StepCosts& costs, double scale, const Before& before, StepMemory& memory,
@@ -58,7 +60,7 @@ int64_t StepGathers::needed_bytes() const {
 void StepGathers::gather(int unit) {
   const config::StepCosts::Unit& known = costs_.sharding.units[unit];
   if (block_of_[unit] == StepMemory::kNone) block_of_[unit] = memory_.make(known.bytes);
-  gathered_bytes_ += known.bytes;
+  gathered_bytes_ = bounded_sum(gathered_bytes_, known.bytes);
   if (in_backward_) done_ms_[unit] = lane_ms_ = std::max(lane_ms_, clock_.compute) + scale_ * known.gather_ms;
 }
 

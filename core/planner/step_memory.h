@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "core/base/bounds.h"
 #include "core/planner/block_cache.h"
 
 namespace memtune::planner {
@@ -29,7 +30,7 @@ class StepMemory {
   int take(int block) {
     if (blocks_[block].references++ == 0) {
       blocks_[block].place = cache_.take(blocks_[block].asked_bytes);
-      held_bytes_ += blocks_[block].place.bytes;
+      held_bytes_ = bounded_sum(held_bytes_, blocks_[block].place.bytes);
     }
     return block;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/bounds.h"
 #include "core/planner/step_playback.h"
 
 namespace memtune::planner {
@@ -48,17 +49,17 @@ StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tie
   return {.step_ms = costs_.step_ms +
                      passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),
           .peak_bytes = std::max(schedule.goal_bytes(), playback.memory().peak()),
-          .recomputed_ops = passes * values.reruns(),
-          .recomputed_bytes = passes * values.made_bytes(),
+          .recomputed_ops = bounded_product(passes, values.reruns()),
+          .recomputed_bytes = bounded_product(passes, values.made_bytes()),
           .recompute_ms = passes * values.rerun_ms(),
-          .out_bytes = passes * copies.out_bytes(),
-          .in_bytes = passes * copies.in_bytes(),
+          .out_bytes = bounded_product(passes, copies.out_bytes()),
+          .in_bytes = bounded_product(passes, copies.in_bytes()),
           .wait_ms = passes * clock.waited,
           .host_peak_bytes = host_bytes,
-          .disk_write_bytes = passes * playback.tier().disk_write_bytes(),
-          .disk_read_bytes = passes * playback.tier().disk_read_bytes(),
+          .disk_write_bytes = bounded_product(passes, playback.tier().disk_write_bytes()),
+          .disk_read_bytes = bounded_product(passes, playback.tier().disk_read_bytes()),
           .disk_peak_bytes = disk_bytes,
-          .gathered_bytes = (gathers_once ? 1 : passes) * playback.gathers().gathered_bytes()};
+          .gathered_bytes = bounded_product(gathers_once ? 1 : passes, playback.gathers().gathered_bytes())};
 }
 
 }  // namespace memtune::planner

@@ -1,6 +1,7 @@
 // Values that were dropped are made again: core/checkpoint's recursion.
 #include <algorithm>
 
+#include "core/base/bounds.h"
 #include "core/base/private_output.h"
 #include "core/planner/step_values.h"
 
@@ -116,7 +117,7 @@ void StepValues::hand_out(int instance, const std::vector<Input>& inputs, int wa
   for (const int v : outputs_of(instance)) {
     const Value& value = values_[v];
     if (value.maker != instance || value.references == 0 || !(value.used() || v == wanted)) continue;
-    made_bytes_ += tables_.values[v].bytes;
+    made_bytes_ = bounded_sum(made_bytes_, tables_.values[v].bytes);
     int block = kNone;
     if (tables_.values[v].in_place)
       for (const Input& input : inputs)

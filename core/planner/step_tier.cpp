@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/bounds.h"
+
 namespace memtune::planner {
 namespace {
 
@@ -129,7 +131,7 @@ void StepTier::start_write(int number) {
   piece.state = State::writing;
   writing_.push_back(number);
   dirty_bytes_ -= piece.bytes;
-  disk_write_bytes_ += piece.bytes;
+  disk_write_bytes_ = bounded_sum(disk_write_bytes_, piece.bytes);
 }
 
 void StepTier::start_read(int number, const StepPool::Range& lease) {
@@ -139,7 +141,7 @@ void StepTier::start_read(int number, const StepPool::Range& lease) {
   piece.lease = lease;
   piece.in_host = piece.has_request = true;
   piece.state = State::reading;
-  disk_read_bytes_ += piece.bytes;
+  disk_read_bytes_ = bounded_sum(disk_read_bytes_, piece.bytes);
 }
 
 StepPool::Range StepTier::room(int64_t bytes) {

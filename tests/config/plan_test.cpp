@@ -104,9 +104,11 @@ TEST_CASE("a wrong plan is told field and value") {
   check_refused({{"version", 2}}, "plan.version must be an integer from 1 to 1, not 2");
   check_refused({{"strategy", 7}}, "plan.strategy must be a text, not 7");
   check_refused({{"placements", 7}}, "plan.placements must be an array, not 7");
-  check_refused({{"saved_min_bytes", -1}}, "plan.saved_min_bytes must be an integer from 0, not -1");
+  check_refused({{"saved_min_bytes", -1}},
+                "plan.saved_min_bytes must be an integer from 0 to 1125899906842624, not -1");
   check_refused({{"transfer", {{"side_stream", 1}}}}, "plan.transfer.side_stream must be true or false, not 1");
-  check_refused({{"transfer", {{"stash_bytes", 2.5}}}}, "plan.transfer.stash_bytes must be an integer from 0, not 2.5");
+  check_refused({{"transfer", {{"stash_bytes", 2.5}}}},
+                "plan.transfer.stash_bytes must be an integer from 0 to 1125899906842624, not 2.5");
   check_refused(
       {{"transfer", {{"prefetch_byte", 1}}}},
       "unknown field of plan.transfer 'prefetch_byte'; did you mean 'prefetch_bytes'? Known: pinned, side_stream, "
@@ -116,7 +118,7 @@ TEST_CASE("a wrong plan is told field and value") {
   check_refused({{"transfer", {{"groups_in_flight", 0}}}},
                 "plan.transfer.groups_in_flight must be an integer from 1, not 0");
   check_refused({{"saved_min_bytes", 18446744073709551615u}},
-                "plan.saved_min_bytes must be an integer from 0, not 18446744073709551615");
+                "plan.saved_min_bytes must be an integer from 0 to 1125899906842624, not 18446744073709551615");
 }
 
 TEST_CASE("a wrong placement is told its number") {

@@ -74,14 +74,15 @@ TEST_CASE("units that are not there, or are read before what was read, are refus
   CHECK(refused("/rank", 2).find("costs.sharding.rank") == 0);
   CHECK(refused("/reshard", "some").find("unknown costs.sharding.reshard 'some'") == 0);
   CHECK(refused("/units/rows", json::array()) == "costs.sharding has no units");
-  CHECK(refused("/units/rows/0/1", -1).find("costs.sharding.units has -1") == 0);
+  CHECK(refused("/units/rows/0/1", -1).find("costs.sharding.units: -1 is no whole number") == 0);
   CHECK(refused("/units/rows/0/0", 1).find("costs.sharding.units must have a name") == 0);
-  CHECK(refused("/runs/rows/0/0", 2).find("costs.sharding.runs has 2") == 0);
-  CHECK(refused("/runs/rows/0/1", json{2}).find("costs.sharding.runs has 2") == 0);
-  CHECK(refused("/reads/rows/1/4", json{2}).find("costs.sharding.reads has 2") == 0);
-  CHECK(refused("/reads/rows/0/0", 3).find("costs.sharding.reads has 3") == 0);
+  CHECK(refused("/runs/rows/0/0", 2).find("costs.sharding.runs: 2 is no whole number") == 0);
+  CHECK(refused("/runs/rows/0/1", json{2}).find("costs.sharding.runs: 2 is no whole number") == 0);
+  CHECK(refused("/reads/rows/1/4", json{2}).find("costs.sharding.reads: 2 is no whole number") == 0);
+  CHECK(refused("/reads/rows/0/0", 3).find("costs.sharding.reads: 3 is no whole number") == 0);
   CHECK(refused("/reads/rows/1/0", 1) == "taken");
-  CHECK(refused("/forward_wait_ms", -1) == "costs.sharding has a time that none is");
+  CHECK(refused("/forward_wait_ms", -1) ==
+        "costs.sharding.forward_wait_ms must be a number from 0.0 to 1000000000.0, not -1");
   json without = sharded();
   without.erase("sharding");
   CHECK_THROWS_AS(without.get<StepCosts>(), UsageError);
@@ -89,13 +90,13 @@ TEST_CASE("units that are not there, or are read before what was read, are refus
 
 TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/start_bytes", 1000) == "taken");
-  CHECK(refusal("/values/rows/1/0", 2).find("costs.values has 2") == 0);
-  CHECK(refusal("/values/rows/1/3", 5).find("costs.values has 5") == 0);
-  CHECK(refusal("/runs/rows/1/6", json{7}).find("costs.runs has 7") == 0);
-  CHECK(refusal("/runs/rows/0/1", "x").find("costs.runs must have numbers") == 0);
+  CHECK(refusal("/values/rows/1/0", 2).find("costs.values: 2 is no whole number") == 0);
+  CHECK(refusal("/values/rows/1/3", 5).find("costs.values: 5 is no whole number") == 0);
+  CHECK(refusal("/runs/rows/1/6", json{7}).find("costs.runs: 7 is no whole number") == 0);
+  CHECK(refusal("/runs/rows/0/1", "x").find("costs.runs: \"x\" is no number from 0.0 to 1000000000.0") == 0);
   CHECK(refusal("/saved/rows/0", json{1}).find("costs.saved must be a list of 2") == 0);
-  CHECK(refusal("/moments/rows/0/1", -1).find("costs.moments has -1") == 0);
-  CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments has 2") == 0);
+  CHECK(refusal("/moments/rows/0/1", -1).find("costs.moments: -1 is no whole number") == 0);
+  CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments: 2 is no whole number") == 0);
   CHECK(refusal("/runs", 3).find("costs.runs must be a table") == 0);
   CHECK(refusal("/gradient_bytes", json{1, 2}) == "costs.gradient_bytes must be 3, or none");
   CHECK(refusal("/gradient_bytes/1", -1).find("costs.gradient_bytes") == 0);
@@ -104,12 +105,12 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/version", 4).find("costs.version") == 0);
   CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan moves values") == 0);
   CHECK(refusal("/plan/placements/0/op", -1).find("plan.placements[0].op") == 0);
-  CHECK(refusal("/runs/rows/0/1", -1).find("costs.runs has the time -1") == 0);
-  CHECK(refusal("/runs/rows/0/1", 1e308).find("costs.runs has the time") == 0);
-  CHECK(refusal("/values/rows/0/2", INT64_MAX).find("costs.values has 9223372036854775807") == 0);
-  CHECK(refusal("/step_ms", 0) == "costs has a time or a speed that none is");
-  CHECK(refusal("/step_ms", -5) == "costs has a time or a speed that none is");
-  CHECK(refusal("/rerun_ms", -1) == "costs has a time or a speed that none is");
+  CHECK(refusal("/runs/rows/0/1", -1).find("costs.runs: -1 is no number from 0.0") == 0);
+  CHECK(refusal("/runs/rows/0/1", 1e308).find("costs.runs: 1e+308 is no number from 0.0") == 0);
+  CHECK(refusal("/values/rows/0/2", INT64_MAX).find("costs.values: 9223372036854775807 is no whole number") == 0);
+  CHECK(refusal("/step_ms", 0) == "costs.step_ms must be a number from 1e-06 to 1000000000.0, not 0");
+  CHECK(refusal("/step_ms", -5) == "costs.step_ms must be a number from 1e-06 to 1000000000.0, not -5");
+  CHECK(refusal("/rerun_ms", -1) == "costs.rerun_ms must be a number from 0.0 to 1000000000.0, not -1");
   CHECK(refusal("/runs/rows/0/7", json{1}) == "costs.runs makes a value of another run");
   CHECK(refusal("/runs/rows/0/6", json{1}).find("costs.values has one made from what is not there yet") == 0);
   CHECK(refusal("/values/rows/0/0", 1) == "costs.runs makes a value of another run");
