@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -9,6 +8,7 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "cli/progress.h"
+#include "core/base/bounds.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/config/vocabulary.h"
@@ -48,7 +48,7 @@ class RunProgress final : public Progress {
 };
 
 sweep::RunSettings settings_of(const RunFlags& flags) {
-  constexpr int64_t kMostSteps = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMostSteps = kMostCount;
   if (!flags.strategy.empty() && !flags.plan.empty())
     throw UsageError("--strategy and --plan exclude each other: run trains under one");
   check_output("--json", flags.json);

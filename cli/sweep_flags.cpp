@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/command_flags.h"
 #include "cli/flags.h"
+#include "core/base/bounds.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kKeepLast = 2;             // saved states
 constexpr int64_t kMostSamples = 1'000'000;  // a step
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMost = kMostCount;
 
 // --sweep's, then --strategy's; neither, and no plan: the default profile's.
 std::vector<std::string> strategies(const SweepFlags& flags) {

@@ -172,8 +172,8 @@ Json encode(bool value) { return value; }
 Json encode(int64_t value) { return value; }
 Json encode(Outcome outcome) { return to_string(outcome); }
 
-// JSON has no NaN: null stands for every number that is not finite.
-Json encode(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+// JSON has no NaN: null stands for every number that is not finite, or beyond what is read.
+Json encode(double value) { return std::abs(value) <= kMostNumber ? Json(value) : Json(nullptr); }
 
 Json encode(std::optional<int64_t> value) { return value ? Json(*value) : Json(nullptr); }
 
@@ -204,11 +204,11 @@ void decode(const Json& json, std::string& value) { json.get_to(value); }
 void decode(const Json& json, Outcome& outcome) { outcome = parse_outcome(json.get<std::string>()); }
 
 void decode(const Json& json, double& value) {
-  value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
+  value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : number(json);
 }
 
 void decode(const Json& json, std::optional<int64_t>& value) {
-  value = json.is_null() ? std::nullopt : std::optional(json.get<int64_t>());
+  value = json.is_null() ? std::nullopt : std::optional(whole(json));
 }
 
 void decode(const Json& json, std::vector<double>& values) {
@@ -220,13 +220,41 @@ template <typename Part>
 requires std::is_aggregate_v<Part>
 void decode(const Json& json, std::vector<Part>& parts);
 
+template <typename Object>
+requires std::is_aggregate_v<Object>
+void decode(const Json& json, Object& object);
+
+// Only of losses and gradients it is the model that says how large they become.
+bool is_figure(std::string_view key) {
+  constexpr std::string_view kOfModel[] = {"loss", "expected", "allowed", "max_abs_difference"};
+  return std::ranges::find(kOfModel, key) == std::end(kOfModel);
+}
+
+bool is_beyond(const double value) { return std::abs(value) > kMostFigure; }
+bool is_beyond(const std::vector<double>& values) {
+  return std::ranges::any_of(values, [](double value) { return is_beyond(value); });
+}
+template <typename Other>
+bool is_beyond(const Other&) {
+  return false;
+}
+
+// Names the field that cannot be taken.
+template <typename Member>
+void decode(const char* key, const Json& json, Member& member) try {
+  decode(json, member);
+  if (is_figure(key) && is_beyond(member)) throw UsageError(std::string(key) + ": more than any time or rate");
+} catch (const Json::exception& why) {
+  throw UsageError(std::string(key) + ": " + why.what());
+}
+
 // A key that is absent leaves its member at the default.
 template <typename Object>
 requires std::is_aggregate_v<Object>
 void decode(const Json& json, Object& object) {
   const auto& members = json.get_ref<const Json::object_t&>();
   fields(object, [&](const char* key, auto& member) {
-    if (const auto found = members.find(key); found != members.end()) decode(found->second, member);
+    if (const auto found = members.find(key); found != members.end()) decode(key, found->second, member);
   });
 }
 

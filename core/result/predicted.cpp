@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/result/row.h"
 
@@ -17,11 +16,7 @@ std::optional<double> error(const Row& row, double predicted, double measured) {
   return predicted / measured - 1;
 }
 
-double time(const nlohmann::json& json, const char* field) {
-  const double ms = json.at(field);
-  if (!(ms >= 0) || !std::isfinite(ms)) throw UsageError("a predicted step of " + json.at(field).dump() + " ms");
-  return ms;
-}
+double time(const nlohmann::json& json, const char* field) { return number_at(json, field, 0, kMostFigure); }
 
 struct Spread {
   double median = 0, most = 0;
@@ -47,10 +42,10 @@ void to_json(nlohmann::json& json, const Predicted& predicted) {
 
 void from_json(const nlohmann::json& json, Predicted& predicted) {
   predicted.step_ms = time(json, "step_ms");
-  predicted.peak_bytes = whole(json.at("peak_bytes"), 0);
+  predicted.peak_bytes = whole_at(json, "peak_bytes", 0, kMostBytes);
   predicted.least_ms = json.contains("least_ms") ? time(json, "least_ms") : 0;
-  predicted.host_peak_bytes = json.contains("host_peak_bytes") ? whole(json.at("host_peak_bytes"), 0) : 0;
-  predicted.disk_peak_bytes = json.contains("disk_peak_bytes") ? whole(json.at("disk_peak_bytes"), 0) : 0;
+  predicted.host_peak_bytes = json.contains("host_peak_bytes") ? whole_at(json, "host_peak_bytes", 0, kMostBytes) : 0;
+  predicted.disk_peak_bytes = json.contains("disk_peak_bytes") ? whole_at(json, "disk_peak_bytes", 0, kMostBytes) : 0;
 }
 
 void to_json(nlohmann::json& json, const Frontier& frontier) {
@@ -61,8 +56,8 @@ void to_json(nlohmann::json& json, const Frontier& frontier) {
 
 void from_json(const nlohmann::json& json, Frontier& frontier) {
   json.at("plans").get_to(frontier.plans);
-  if (json.contains("batch")) frontier.batch = whole(json.at("batch"), 0);
-  if (json.contains("sequence")) frontier.sequence = whole(json.at("sequence"), 0);
+  if (json.contains("batch")) frontier.batch = whole_at(json, "batch", 0);
+  if (json.contains("sequence")) frontier.sequence = whole_at(json, "sequence", 0);
 }
 
 std::optional<double> step_error(const Row& row) {

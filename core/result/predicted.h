@@ -29,7 +29,7 @@ struct Frontier {
 };
 
 void to_json(nlohmann::json& json, const Predicted& predicted);
-void from_json(const nlohmann::json& json, Predicted& predicted);  // UsageError for what is no time and no size
+void from_json(const nlohmann::json& json, Predicted& predicted);  // json::exception naming the field
 void to_json(nlohmann::json& json, const Frontier& frontier);
 void from_json(const nlohmann::json& json, Frontier& frontier);  // likewise
 

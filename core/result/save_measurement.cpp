@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "core/base/error.h"
 #include "core/base/json.h"
 
 namespace memtune::result {
@@ -42,13 +41,6 @@ std::string why_no_slowdown(size_t alone, size_t beside) {
   if (beside == 0) return "a save was over before a step was";
   if (beside < kEnoughSteps) return "only " + count_of_steps(beside) + " while a save was on its way";
   return "";
-}
-
-// Files may come from anybody, and intervals are made of these.
-double duration(const json& value) {
-  const double ms = value;
-  if (!(ms >= 0)) throw UsageError("a duration of " + value.dump() + " ms");
-  return ms;
 }
 
 }  // namespace
@@ -98,21 +90,21 @@ void from_json(const json& in, SaveMeasurement& m) {
   m.mode = in.at("mode");
   m.outcome = parse_outcome(in.at("outcome"));
   m.reason = in.at("reason");
-  m.saves = whole(in.at("saves"), 0);
-  m.bytes = whole(in.at("bytes"), 0);
-  m.first_blocked_ms = duration(in.at("first_blocked_ms"));
-  m.first_durable_ms = duration(in.at("first_durable_ms"));
-  m.blocked_ms = duration(in.at("blocked_ms"));
-  m.most_blocked_ms = duration(in.at("most_blocked_ms"));
-  m.durable_ms = duration(in.at("durable_ms"));
-  m.total_ms = duration(in.at("total_ms"));
-  m.step_ms = duration(in.at("step_ms"));
-  if (!in.at("slowdown").is_null()) m.slowdown = duration(in.at("slowdown"));
+  m.saves = whole_at(in, "saves", 0);
+  m.bytes = whole_at(in, "bytes", 0, kMostBytes);
+  m.first_blocked_ms = number_at(in, "first_blocked_ms", 0, kMostFigure);
+  m.first_durable_ms = number_at(in, "first_durable_ms", 0, kMostFigure);
+  m.blocked_ms = number_at(in, "blocked_ms", 0, kMostFigure);
+  m.most_blocked_ms = number_at(in, "most_blocked_ms", 0, kMostFigure);
+  m.durable_ms = number_at(in, "durable_ms", 0, kMostFigure);
+  m.total_ms = number_at(in, "total_ms", 0, kMostFigure);
+  m.step_ms = number_at(in, "step_ms", 0, kMostFigure);
+  if (!in.at("slowdown").is_null()) m.slowdown = number_at(in, "slowdown", 0, kMostFigure);
   m.no_slowdown = in.at("no_slowdown");
-  m.slowed_ms = duration(in.at("slowed_ms"));
-  m.steps_beside = whole(in.at("steps_beside"), 0);
-  m.load_ms = duration(in.at("load_ms"));
-  m.host_bytes = whole(in.at("host_bytes"), 0);
+  m.slowed_ms = number_at(in, "slowed_ms", 0, kMostFigure);
+  m.steps_beside = whole_at(in, "steps_beside", 0);
+  m.load_ms = number_at(in, "load_ms", 0, kMostFigure);
+  m.host_bytes = whole_at(in, "host_bytes", 0, kMostBytes);
 }
 
 }  // namespace memtune::result

@@ -1,8 +1,8 @@
 #include "core/result/training.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "core/base/json.h"
 
 namespace memtune::result {
@@ -15,8 +15,8 @@ void to_json(json& out, const SavedStep& save) {
 }
 
 void from_json(const json& in, SavedStep& save) {
-  save = {whole(in.at("step"), 0), in.at("blocked_ms"), in.at("durable_ms"), whole(in.at("bytes"), 0),
-          in.value("error", "")};
+  save = {whole_at(in, "step", 0), number_at(in, "blocked_ms", 0, kMostFigure),
+          number_at(in, "durable_ms", 0, kMostFigure), whole_at(in, "bytes", 0, kMostBytes), in.value("error", "")};
 }
 
 void to_json(json& out, const TrainingResult& training) {
@@ -37,16 +37,19 @@ void to_json(json& out, const TrainingResult& training) {
 void from_json(const json& in, TrainingResult& training) {
   training = {};
   training.device = in.at("device");
-  training.first_step = whole(in.at("first_step"), 0);
-  for (const json& loss : in.at("loss"))
-    training.loss.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
+  training.first_step = whole_at(in, "first_step", 0);
+  for (const json& loss : in.at("loss")) training.loss.push_back(number_or_nan(loss));
   training.saves = in.at("saves").get<std::vector<SavedStep>>();
-  training.times_ms = in.at("times_ms").get<std::vector<double>>();
-  training.step_ms = in.at("step_ms");
-  training.save_host_bytes = whole(in.at("save_host_bytes"), 0);
-  training.save_prepare_ms = in.at("save_prepare_ms");
-  training.samples_per_s = in.at("samples_per_s");
-  training.tokens_per_s = in.at("tokens_per_s");
+  try {
+    for (const json& time : in.at("times_ms")) training.times_ms.push_back(number(time, 0, kMostFigure));
+  } catch (const json::exception& why) {
+    throw UsageError(std::string("times_ms: ") + why.what());
+  }
+  training.step_ms = number_at(in, "step_ms", 0, kMostFigure);
+  training.save_host_bytes = whole_at(in, "save_host_bytes", 0, kMostBytes);
+  training.save_prepare_ms = number_at(in, "save_prepare_ms", 0, kMostFigure);
+  training.samples_per_s = number_at(in, "samples_per_s", 0, kMostFigure);
+  training.tokens_per_s = number_at(in, "tokens_per_s", 0, kMostFigure);
   training.deterministic = in.at("deterministic");
   training.stopped = in.at("stopped");
 }

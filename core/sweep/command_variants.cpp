@@ -14,6 +14,7 @@ namespace memtune::sweep {
 namespace {
 
 constexpr size_t kMostVariants = 1000;
+constexpr int kMostVariantSteps = 1'000'000;
 
 bool is_name(std::string_view text) {
   return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') &&
@@ -180,9 +181,9 @@ void from_json(const nlohmann::json& json, CommandSweep& sweep) {
     sweep.variants.back().planned = each.value("planned", false);
   }
   for (const nlohmann::json& each : json.at("skipped")) sweep.skipped.push_back({each.at("name"), each.at("reason")});
-  sweep.warmup = whole_int(json.at("warmup"));
-  sweep.steps = whole_int(json.at("steps"));
-  sweep.memory_cap_bytes = whole(json.at("memory_cap_bytes"));
+  sweep.warmup = whole_int_at(json, "warmup", 0, kMostVariantSteps);
+  sweep.steps = whole_int_at(json, "steps", 0, kMostVariantSteps);
+  sweep.memory_cap_bytes = whole_at(json, "memory_cap_bytes", 0, kMostBytes);
   sweep.native = json.value("native", "");
   sweep.no_plan = json.value("no_plan", "");
   sweep.notes = json.value("notes", std::vector<std::string>());

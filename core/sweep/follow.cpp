@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kFollowTick{20};
 constexpr int kInterruptedCode = 130;
+constexpr int64_t kMostLimitMs = int64_t{366} * 86'400'000;                    // a year
 constexpr size_t kLogBytes = size_t{1} << 20, kCostsBytes = size_t{32} << 20;  // for rank 0
 
 json frame_of(const TrialAnswer& answer) {
@@ -79,7 +80,7 @@ class FollowingRank {
   }
 
  private:
-  static int code_in(const json& message) { return whole_int(message.at("end"), 0, 255); }
+  static int code_in(const json& message) { return whole_int_at(message, "end", 0, 255); }
 
   void note(bool heard) {
     if (heard) last_ = Clock::now();
@@ -122,9 +123,9 @@ class FollowingRank {
     if (message.at("kind") != "run") throw launch::PeerLost("it asks for what this memtune does not do");
     TrialCommand command{{"run", (folder_.path() / "request.json").string()},
                          folder_.path() / "log.txt",
-                         milliseconds(whole(message.at("limit_ms"), 0)),
+                         milliseconds(whole_at(message, "limit_ms", 0, kMostLimitMs)),
                          {}};
-    command.grace = milliseconds(whole(message.at("grace_ms"), 0));
+    command.grace = milliseconds(whole_at(message, "grace_ms", 0, kMostLimitMs));
     const int here = launch_.local_size > 0 ? launch_.local_size : 1;
     command.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
     return command;

@@ -35,7 +35,7 @@ std::string to_text(const json& value) { return value.dump(1, '\t', false, json:
 json optional_to_json(const std::optional<int64_t>& value) { return value ? json(*value) : json(nullptr); }
 
 std::optional<int64_t> optional_from_json(const json& value) {
-  return value.is_null() ? std::nullopt : std::optional(whole(value));
+  return value.is_null() ? std::nullopt : std::optional(whole(value, 0));
 }
 
 json to_json(const TrialSpec& spec) {
@@ -63,7 +63,7 @@ TrialSpec spec_from_json(const json& value) {
 
 // Files from before the format was written have the first.
 void refuse_later_format(const json& value, const std::filesystem::path& path) {
-  const int format = value.contains("format") ? whole_int(value.at("format")) : 1;
+  const int format = value.contains("format") ? whole_int_at(value, "format") : 1;
   if (format <= kFormat) return;
   throw NewerFormat(path.string() + " has format " + std::to_string(format) + ", of memtune " +
                     value.value("version", "of a later version") +
@@ -82,11 +82,11 @@ SweepRecord record_from_json(const json& value) {
     record.facts = {value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
   }
   if (value.contains("origin")) record.origin = value.at("origin").get<trace::Origin>();
-  record.budget_bytes = whole(value.at("budget_bytes"));
+  record.budget_bytes = whole_at(value, "budget_bytes", 0, kMostBytes);
   record.goal = result::parse_goal(value.at("goal"));
-  if (value.contains("global_batch")) record.global_batch = whole(value.at("global_batch"), 0);
-  record.mtbf_s = value.value("mtbf_s", 0.0);
-  if (value.contains("keep_last")) record.keep_last = whole(value.at("keep_last"), 0);
+  if (value.contains("global_batch")) record.global_batch = whole_at(value, "global_batch", 0);
+  if (value.contains("mtbf_s")) record.mtbf_s = number_at(value, "mtbf_s", 0, kMostFigure);
+  if (value.contains("keep_last")) record.keep_last = whole_at(value, "keep_last", 0);
   if (value.contains("frontiers")) value.at("frontiers").get_to(record.frontiers);
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
   return record;

@@ -1,6 +1,7 @@
 #include "gui/platform/options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -75,7 +76,7 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
   const LoadedTrace& loaded = state.current().load();
   char* end = nullptr;
   const double time_ms = std::strtod(text.c_str(), &end);
-  if (*end == 0 && end != text.c_str()) {
+  if (*end == 0 && end != text.c_str() && std::isfinite(time_ms)) {
     const double reach = static_cast<double>(loaded.timeline.whole.end - loaded.timeline.whole.start) / kPlaces;
     const double limit = 9e18;  // of nanoseconds in 64 bits
     const double middle = std::clamp(time_ms * 1e6, -limit / 2, limit / 2);

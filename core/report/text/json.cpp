@@ -23,8 +23,8 @@ void put_axes(nlohmann::json& json, std::optional<int64_t> batch, std::optional<
 }
 
 void read_axes(const nlohmann::json& json, std::optional<int64_t>& batch, std::optional<int64_t>& sequence) {
-  if (json.contains("batch")) batch = whole(json.at("batch"));
-  if (json.contains("sequence")) sequence = whole(json.at("sequence"));
+  if (json.contains("batch")) batch = whole_at(json, "batch", 0);
+  if (json.contains("sequence")) sequence = whole_at(json, "sequence", 0);
 }
 
 nlohmann::json predicted(const Row& row) {
@@ -141,7 +141,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   for (const nlohmann::json& trial : json.at("trials")) {
     Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
     read_axes(trial, row.batch, row.sequence);
-    if (trial.contains("passes")) row.passes = whole(trial.at("passes"), 1);
+    if (trial.contains("passes")) row.passes = whole_at(trial, "passes", 1);
     row.command = trial.value("command", std::vector<std::string>());
     row.config = trial.value("config", "");
     row.python = trial.value("python", "");
@@ -153,7 +153,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   read_axes(advice, report.recommendation.batch, report.recommendation.sequence);
   report.version = json.value("version", "");
   report.model = json.value("model", "");
-  if (json.contains("global_batch")) report.global_batch = whole(json.at("global_batch"), 0);
+  if (json.contains("global_batch")) report.global_batch = whole_at(json, "global_batch", 0);
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
   if (json.contains("origin")) report.origin = json.at("origin").get<trace::Origin>();

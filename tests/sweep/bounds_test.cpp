@@ -1,0 +1,156 @@
+// Every number of what memtune reads has a bound, beyond which the file is refused by the field's name: figures are
+// sums, products and quotients of them.
+#include "core/base/bounds.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/config/machine_profile.h"
+#include "core/config/program_facts.h"
+#include "core/config/run_request.h"
+#include "core/config/step_costs.h"
+#include "core/result/measurement.h"
+#include "core/result/predicted.h"
+#include "core/result/save_measurement.h"
+#include "core/result/training.h"
+#include "core/sweep/command_variants.h"
+
+using namespace memtune;
+using nlohmann::json;
+
+namespace {
+
+using Read = std::function<void(const json&)>;
+
+// What a reader says of a document; "": it takes it.
+std::string refusal(const Read& read, const json& document) {
+  try {
+    read(document);
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// "peak_bytes" of /ranks/0/peak_bytes/allocated/2, whose last key names a list or a column.
+std::string name_of(const json::json_pointer& place) {
+  json::json_pointer at = place;
+  while (at.back().find_first_not_of("0123456789") == std::string::npos || at.back() == "rows") at.pop_back();
+  return at.back();
+}
+
+// Each number of it, in its turn, is beyond all bounds. `free`: fields that may have any.
+void check_all_numbers(const json& document, const Read& read, const std::set<std::string>& free = {}) {
+  REQUIRE(refusal(read, document) == "");
+  int numbers = 0;
+  const json flat = document.flatten();
+  for (const auto& [path, value] : flat.items()) {
+    const json::json_pointer place(path);
+    const std::string name = name_of(place);
+    if (!value.is_number() || free.contains(name)) continue;
+    ++numbers;
+    for (const int sign : {1, -1}) {
+      json other = document;
+      other[place] = value.is_number_float() ? json(sign * 1e300) : json(sign * int64_t{9'000'000'000'000'000'000});
+      const std::string why = refusal(read, other);
+      CAPTURE(path);
+      CHECK(why.find(name) != std::string::npos);
+    }
+  }
+  CHECK(numbers > 0);
+}
+
+template <typename Object>
+void check_all_numbers(const Object& object, const std::set<std::string>& free = {}) {
+  check_all_numbers(
+      json(object), [](const json& document) { document.get<Object>(); }, free);
+}
+
+config::StepCosts some_costs() {
+  config::StepCosts costs;
+  costs.step_ms = 9.5;
+  costs.values = {{0, 0, 64}, {1, -1, 32, 0}};
+  costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
+  costs.saved = {{0, 1}, {1, 1}};
+  costs.gradient_bytes = {0, 64};
+  costs.moments = {{config::StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
+  costs.sharding = {2, 1, "always", 0.5, {{"layers.0", 4096, 1.5}}, {{0, 1096, 1300, 0.125, {0}}}};
+  costs.runs[1].units = {0};
+  return costs;
+}
+
+}  // namespace
+
+TEST_CASE("every number of a trial's results has a bound") {
+  result::Measurement measurement;
+  measurement.rounds.resize(1);
+  measurement.rounds[0].step_ms.samples = measurement.rounds[0].loss = {1.5};
+  measurement.ranks.resize(1);
+  measurement.ranks[0].loss = measurement.loss = measurement.step_ms.samples = {1.5};
+  measurement.recomputed_bytes = 9;
+  check_all_numbers(measurement);
+  result::SaveMeasurement save;
+  save.slowdown = 1.5;
+  check_all_numbers(save);
+  check_all_numbers(result::Predicted{1.5, 9, 1.25, 9, 9});
+  result::Frontier frontier;
+  frontier.batch = frontier.sequence = 2;
+  frontier.plans = {{1.5, 9}};
+  check_all_numbers(frontier);
+  result::TrainingResult training;
+  training.saves = {{1, 1.5, 2.5, 9, ""}};
+  training.times_ms = {1.5};
+  training.loss = {1.5};
+  check_all_numbers(training, {"loss"});  // there it is none
+}
+
+TEST_CASE("every number of what a trial is told has a bound") {
+  config::RunRequest run;
+  run.from = 3;
+  run.trial.plan.placements = {{3, "mul", {config::Place::recompute}, config::Place::keep}};
+  run.trial.plan.transfer.habits.learns = false;
+  run.trial.training.ranks = 2;
+  check_all_numbers(run, {"seed"});
+}
+
+TEST_CASE("every number of costs, of a machine and of a sweep of commands has a bound") {
+  check_all_numbers(some_costs());
+  check_all_numbers(config::find_machine("h100"));
+  sweep::CommandSweep commands;
+  commands.warmup = commands.steps = 3;
+  check_all_numbers(commands);
+}
+
+TEST_CASE("every number of a model's facts has a bound, and all that its ops make together") {
+  config::ProgramFacts facts;
+  facts.owner = {-1, 0};
+  facts.blocks = {{"layers.0"}};
+  config::OpFacts op;
+  op.name = "aten::mul";
+  op.block = 0;
+  op.inputs = {0};
+  op.outputs = {1};
+  op.output_bytes = {kMostBytes};
+  op.output_saved = {true};
+  op.flops = 2.5;
+  facts.ops = {op};
+  facts.parameters = facts.parameter_bytes = facts.trained_bytes = 9;
+  check_all_numbers(facts);
+  op.output_bytes = {0};
+  op.private_bytes = 1;
+  facts.ops.push_back(op);
+  CHECK(refusal([](const json& document) { document.get<config::ProgramFacts>(); }, json(facts)) ==
+        "facts.ops[1].private_bytes: all ops together have more than 1 PiB");
+}
+
+TEST_CASE("what the values of a step have together has a bound") {
+  json costs = some_costs();
+  costs["values"]["rows"][0][2] = costs["values"]["rows"][1][2] = (int64_t{1} << 45) + 1;
+  CHECK(refusal([](const json& document) { document.get<config::StepCosts>(); }, costs) ==
+        "costs.values has more bytes than a step can move");
+}
