@@ -33,7 +33,8 @@ class RunningCommand {
         log_(settings.folder / settings.log, settings.files ? *settings.files : system_files()),
         records_(shim_.records()),
         kills_before_(process::count_memory_kills()),
-        deadline_(Clock::now() + settings.limit) {
+        begin_(Clock::now()),
+        deadline_(begin_ + settings.limit) {
     process::Pipe said;
     guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan),
                       said.write.get(), shim_.path());
@@ -49,6 +50,7 @@ class RunningCommand {
     }
     ending_.status = guardian_->status();
     guardian_->end();  // what it left behind
+    ending_.wall = std::chrono::ceil<milliseconds>(Clock::now() - begin_);
     for (const auto patience = Clock::now() + kLastWords; listen(milliseconds(0)) && Clock::now() < patience;) {
     }
     if (records_.poll()) tell_progress();
@@ -106,7 +108,7 @@ class RunningCommand {
   Descriptor said_;
   std::optional<Guardian> guardian_;
   std::optional<int64_t> kills_before_;
-  Clock::time_point deadline_, kill_at_;
+  Clock::time_point begin_, deadline_, kill_at_;
   std::optional<Clock::time_point> done_at_;
   int64_t told_step_ = 0;
   Ending ending_;

@@ -24,6 +24,7 @@ struct CommandSettings {
   std::string log = "log.txt";
   std::filesystem::path plan = {};  // absolute; a plan in Python that the model is trained under; "": none
   int64_t memory_cap_bytes = 0;     // of the device, PyTorch's own limit; 0: none
+  int64_t device_bytes = 0;         // that a GPU here has at most; 0: not known
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to all of it
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds farewell{30000};                  // from its last step until it has ended by itself

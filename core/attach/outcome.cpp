@@ -12,6 +12,7 @@
 
 #include "core/attach/figures.h"
 #include "core/attach/merged_trace.h"
+#include "core/attach/plausible.h"
 #include "core/attach/throughput.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
@@ -55,6 +56,9 @@ class Judge {
  public:
   Judge(const CommandSettings& settings, const RecordFolder& records, const Ending& ending, const Team& team)
       : settings_(settings), records_(records), ending_(ending), team_(team) {}
+
+  // What cannot have been is no measurement.
+  std::string why_refused() const { return why_implausible(records_.processes(), settings_, ending_); }
 
   Failure judge() const {
     if (const auto failure = by_plan()) return *failure;
@@ -205,6 +209,11 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolder& r
   CommandResult made;
   result::Measurement& measurement = made.row.measurement;
   measurement.strategy = settings.name;
+  if (const std::string why = judge.why_refused(); !why.empty()) {
+    measurement.outcome = Outcome::error;
+    measurement.reason = "its records cannot be believed: " + why;
+    return made;
+  }
   const Failure failure = judge.judge();
   measurement.outcome = failure.outcome;
   measurement.reason = failure.reason;

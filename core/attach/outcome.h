@@ -20,6 +20,7 @@ struct Ending {
   std::optional<int64_t> memory_kills;
   std::string last_words;
   std::chrono::milliseconds limit{};
+  std::chrono::milliseconds wall{};  // that it ran; 0: not known
 };
 
 // Every process that trains took all its steps, and there is one.

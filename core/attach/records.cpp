@@ -2,29 +2,33 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/base/utf8.h"
 
 namespace memtune::attach {
 namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kLatest = int64_t{1} << 60;      // ns: differences and sums of a few stay numbers
-constexpr int64_t kMostBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
-constexpr int64_t kMostSaved = int64_t{1} << 50;   // by one save, so that sums are numbers
+constexpr int64_t kLatest = int64_t{1} << 60;            // ns: differences and sums of a few stay numbers
+constexpr int64_t kMostRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
+constexpr int64_t kMostRanks = 1 << 20, kMostTracedSteps = 1 << 20;
 
-std::optional<double> number_in(const json& line, const char* key) {
+std::optional<double> ms_in(const json& line, const char* key) {
   const auto found = line.find(key);
-  return found == line.end() || found->is_null() ? std::nullopt : std::optional(found->get<double>());
+  if (found == line.end() || found->is_null()) return std::nullopt;
+  return number_at(line, key, 0, kMostFigure);
 }
 
-int64_t whole_in(const json& line, const char* key) { return line.contains(key) ? whole(line.at(key), 0) : 0; }
+int64_t whole_in(const json& line, const char* key, int64_t most = kMostCount) {
+  return line.contains(key) ? whole_at(line, key, 0, most) : 0;
+}
 
 std::vector<int64_t> wholes_in(const json& line, const char* key) {
   std::vector<int64_t> values;
@@ -41,19 +45,19 @@ StepPhase parse_phase(const std::string& word) {
   throw UsageError("unknown phase");
 }
 
-StepRecord read_step(const json& line) {
+// Each is one later than that before it.
+StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   StepRecord step;
-  step.number = whole(line.at("step"), 1);
+  step.number = whole_at(line, "step", before.empty() ? 1 : before.back().number + 1);
   step.phase = parse_phase(line.at("phase"));
-  step.ms = number_in(line, "ms");
-  step.optimizer_ms = number_in(line, "optimizer_ms");
-  step.save_ms = number_in(line, "save_ms").value_or(0);
+  step.ms = ms_in(line, "ms");
+  step.optimizer_ms = ms_in(line, "optimizer_ms");
+  step.save_ms = ms_in(line, "save_ms").value_or(0);
   step.skipped = line.value("skipped", false);
-  step.allocated_bytes = whole_in(line, "allocated");
-  step.reserved_bytes = whole_in(line, "reserved");
-  step.device_bytes = whole_in(line, "device");
-  for (const json& loss : line.at("loss"))
-    step.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
+  step.allocated_bytes = whole_in(line, "allocated", kMostBytes);
+  step.reserved_bytes = whole_in(line, "reserved", kMostBytes);
+  step.device_bytes = whole_in(line, "device", kMostBytes);
+  for (const json& loss : line.at("loss")) step.losses.push_back(number_or_nan(loss));
   step.batches = whole_in(line, "batches");
   step.rows = wholes_in(line, "rows");
   step.tokens = wholes_in(line, "tokens");
@@ -62,15 +66,15 @@ StepRecord read_step(const json& line) {
 }
 
 void read_process(const json& line, TrainingRecords& to) {
-  to.pid = whole(line.at("pid"));
-  to.rank = whole(line.at("rank"), 0);
-  to.world = whole(line.at("world"), 1);
+  to.pid = whole_at(line, "pid");
+  to.rank = whole_at(line, "rank", 0, kMostRanks);
+  to.world = whole_at(line, "world", 1, kMostRanks);
   to.cuda = line.at("cuda");
   to.device = line.at("device");
   to.torch = line.at("torch");
   to.python = line.at("python");
   to.dtype = line.value("dtype", "");
-  if (line.contains("data") && !line.at("data").is_null()) to.data = whole(line.at("data"), 0);
+  if (line.contains("data") && !line.at("data").is_null()) to.data = any_whole(line.at("data"));
 }
 
 template <typename Enum>
@@ -92,11 +96,7 @@ trace::Pass parse_pass(const std::string& word) {
       {{"forward", forward}, {"backward", backward}, {"recompute", recompute}, {"optimizer", optimizer}}, word);
 }
 
-int64_t time_in(const json& line) {
-  const int64_t ns = whole(line, 0);
-  if (ns > kLatest) throw UsageError("a time that no clock tells");
-  return ns;
-}
+int64_t time_in(const json& line) { return whole(line, 0, kLatest); }
 
 RegionRecord read_region(const json& line, size_t blocks) {
   RegionRecord record;
@@ -116,32 +116,40 @@ std::string plain_name(std::string name) { return name.find('/') == std::string:
 TraceRecord read_trace_record(const json& line) {
   TraceRecord record;
   record.file = plain_name(line.at("file"));
-  record.steps = whole(line.at("steps"), 1);
+  record.steps = whole_at(line, "steps", 1, kMostTracedSteps);
   record.start_ns = time_in(line.at("start_ns"));
   line.at("blocks").get_to(record.blocks);
   for (const json& region : line.at("regions")) record.regions.push_back(read_region(region, record.blocks.size()));
   return record;
 }
 
-void read_line(const std::string& text, TrainingRecords& to) try {
-  const json line = parse_json(text);
-  const std::string kind = line.at("record");
+void read_record(const std::string& kind, const json& line, TrainingRecords& to) {
   if (kind == "process") read_process(line, to);
-  if (kind == "step") to.steps.push_back(read_step(line));
+  if (kind == "step") to.steps.push_back(read_step(line, to.steps));
   if (kind == "save")
-    to.saves.push_back({whole(line.at("step"), 0), line.at("ms"), whole(line.at("bytes"), 0, kMostSaved)});
+    to.saves.push_back({whole_at(line, "step", 0), ms_in(line, "ms").value_or(0), whole_in(line, "bytes", kMostBytes)});
   if (kind == "note" && to.notes.size() < 20) to.notes.push_back(line.at("text"));
   if (kind == "done") to.done = true;
   if (kind == "exception") {
     to.exception_type = line.at("type");
     to.exception_text = line.at("text");
-    to.exception_s = number_in(line, "time_s").value_or(0);
+    to.exception_s = ms_in(line, "time_s").value_or(0);
   }
   if (kind == "plan") {
     to.planned = line.at("applied");
     if (!to.planned) to.plan_error = line.at("reason");
   }
   if (kind == "trace") to.trace = read_trace_record(line);
+}
+
+void read_line(const std::string& text, TrainingRecords& to) try {
+  const json line = parse_json(text);
+  const std::string kind = line.at("record");
+  try {
+    read_record(kind, line, to);
+  } catch (const std::exception& why) {
+    if (to.refused.empty()) to.refused = "a record of kind " + shorten(printable(kind), 20) + ": " + why.what();
+  }
 } catch (const std::exception&) {  // cut off, or the script's own
 }
 
@@ -164,7 +172,7 @@ bool RecordFolder::poll() try {
 
 bool RecordFolder::read(Tail& tail, TrainingRecords& records) try {
   const InputFile file(path_ / tail.name, files_);
-  const int64_t count = std::min(file.size(), kMostBytes) - tail.read_bytes;
+  const int64_t count = std::min(file.size(), kMostRecordBytes) - tail.read_bytes;
   if (count <= 0) return false;
   std::string bytes(static_cast<size_t>(count), '\0');
   file.read(bytes.data(), count, tail.read_bytes);

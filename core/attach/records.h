@@ -1,5 +1,6 @@
-// What the shim wrote in each process that trains, read as it grows. Lines that make no sense are passed over: a
-// process may be killed within one. Thread: any, one at a time.
+// What the shim wrote in each process that trains, read as it grows. Lines that are no records are passed over: a
+// process may be killed within one. Of records that no shim writes the first is kept in words: the script has the file
+// to itself. Thread: any, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +65,7 @@ struct TrainingRecords {
   std::optional<TraceRecord> trace;
   bool planned = false;    // the plan that it was given is at work
   std::string plan_error;  // why it is not; "": nothing was told
+  std::string refused;     // the first record with a number that cannot be, or none at all; "": there is none
 };
 
 class RecordFolder {

@@ -16,6 +16,7 @@
 #include "core/base/text.h"
 #include "core/process/interrupt.h"
 #include "core/sweep/loop.h"
+#include "core/sweep/machine_load.h"
 #include "core/sweep/open_directory.h"
 #include "core/sweep/trial_key.h"
 
@@ -186,6 +187,7 @@ MeasuredRound CommandTrials::measure(const TrialState& trial, bool first, std::c
   command.log = first ? "log.txt" : "round.txt";
   command.limit = limit;
   command.memory_cap_bytes = settings_.sweep.memory_cap_bytes;
+  command.device_bytes = largest_gpu_bytes();
   command.files = &directory_.files();
   command.progress = [this](int64_t step, int64_t steps) {
     listener_.phase({"step", static_cast<int>(step), static_cast<int>(steps)});

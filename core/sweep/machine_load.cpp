@@ -91,6 +91,23 @@ class Nvml {
     return code == kSuccess || code == kTooSmall ? processes : 0;
   }
 
+  int64_t largest_bytes() const {
+    struct Memory {
+      unsigned long long total, free, used;
+    };
+    const auto count = entry<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
+    const auto tell = entry<int (*)(void*, Memory*)>("nvmlDeviceGetMemoryInfo");
+    unsigned devices = 0;
+    if (!works_ || !tell || !count || count(&devices) != kSuccess) return 0;
+    int64_t most = 0;
+    for (unsigned i = 0; i < devices; ++i) {
+      Memory memory{};
+      void* device = find(std::to_string(i));
+      if (device && tell(device, &memory) == kSuccess) most = std::max(most, static_cast<int64_t>(memory.total));
+    }
+    return most;
+  }
+
  private:
   static constexpr int kSuccess = 0, kTooSmall = 7;
 
@@ -135,6 +152,8 @@ double LoadWatch::other_cores() const {
   if (!now || !busy_s_ || wall_s <= 0) return 0;
   return std::max(0.0, (*now - *busy_s_ - (own_seconds() - own_s_)) / wall_s);
 }
+
+int64_t largest_gpu_bytes() { return Nvml().largest_bytes(); }
 
 int64_t gpu_processes(const std::string& device) {
   if (!device.starts_with("cuda")) return 0;

@@ -33,4 +33,7 @@ class LoadWatch {
 // are others'. 0 where it does not tell, as in most containers.
 int64_t gpu_processes(const std::string& device);
 
+// Memory of the GPU here that has most, as NVML tells; 0 where it does not.
+int64_t largest_gpu_bytes();
+
 }  // namespace memtune::sweep

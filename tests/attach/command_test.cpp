@@ -78,6 +78,39 @@ TEST_CASE("a command that takes its steps gives their figures") {
   CHECK(told.back() == 7);
 }
 
+TEST_CASE("records that cannot be true are no measurement") {
+  const auto refusal = [](const std::string& step, const std::string& cuda = "false") {
+    Stage stage;
+    const CommandResult result =
+        stage.run("train 10 0 1 2; sed -i 's/\"cuda\": false/\"cuda\": " + cuda +
+                  "/' $MEMTUNE_ATTACH/10.jsonl; echo '{\"record\": \"step\", \"step\": 3, " +
+                  "\"phase\": \"measured\", \"loss\": [1], " + step + "}' >>$MEMTUNE_ATTACH/10.jsonl; finished 10");
+    const result::Measurement& m = result.row.measurement;
+    CHECK(m.peak_bytes.allocated == 0);
+    CHECK(m.step_ms.samples.empty());
+    CHECK(m.outcome == Outcome::error);
+    return m.reason;
+  };
+  const std::string no = "its records cannot be believed: ";
+  CHECK(refusal(R"("ms": 1e308)").starts_with(no + "a record of kind step: ms: 1e+308 is no number"));
+  CHECK(refusal(R"("ms": -5)").starts_with(no + "a record of kind step: ms: -5 is no number"));
+  CHECK(refusal(R"("ms": 900000)").starts_with(no + "step 3 ends after "));
+  CHECK(refusal(R"("ms": 5, "optimizer_ms": 900000)").starts_with(no + "step 3 ends after "));
+  CHECK(refusal(R"("ms": 5, "allocated": 9223372036854775807)").find("allocated: 9223372036854775807") !=
+        std::string::npos);
+  CHECK(refusal(R"("ms": 5, "allocated": 1125899906842624)").starts_with(no + "step 3 has a peak of 1 PiB, and there"));
+  CHECK(refusal(R"("ms": 5, "reserved": 1125899906842624)", "true").ends_with("and there are 8 TiB on a device"));
+}
+
+TEST_CASE("a device's memory is what its driver tells, where it does") {
+  Stage stage;
+  stage.settings.device_bytes = 999;
+  const CommandResult result =
+      stage.run("train 10 0 1 7; sed -i 's/\"cuda\": false/\"cuda\": true/' $MEMTUNE_ATTACH/10.jsonl; finished 10");
+  CHECK(result.row.measurement.reason ==
+        "its records cannot be believed: step 1 has a peak of 1.95 KiB, and there are 999 B on a device");
+}
+
 TEST_CASE("of several ranks the slowest counts, and the highest peak") {
   const CommandResult result = Stage().run("train 10 1 2 7; train 11 0 2 7; finished 10; finished 11");
   const result::Measurement& m = result.row.measurement;

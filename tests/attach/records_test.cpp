@@ -84,6 +84,36 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
   CHECK_FALSE(folder.processes()[1].done);
 }
 
+TEST_CASE("the first record that no shim writes is told with its field, and what is no record is not") {
+  const auto refused = [](const std::string& line) {
+    const test::ScratchFolder place;
+    add_line(place.path / "1.jsonl", R"({"record": "step", "step": 3, "phase": "measured", "ms": 5, "loss": []})"
+                                     "\n" +
+                                         line + "\n");
+    RecordFolder folder(place.path);
+    folder.poll();
+    CHECK(folder.processes()[0].steps.size() == 1);
+    return folder.processes()[0].refused;
+  };
+  const auto step = [&](const std::string& fields, int number = 4) {
+    return refused(R"({"record": "step", "phase": "measured", "loss": [], "step": )" + std::to_string(number) + ", " +
+                   fields + "}");
+  };
+  CHECK(step(R"("ms": -1)") == "a record of kind step: ms: -1 is no number from 0.0 to 1e+15");
+  CHECK(step(R"("ms": 1e308)").find("ms: 1e+308 is no number") != std::string::npos);
+  CHECK(step(R"("optimizer_ms": "x")").find("optimizer_ms: ") != std::string::npos);
+  CHECK(step(R"("save_ms": -0.5)").find("save_ms: ") != std::string::npos);
+  for (const char* field : {"allocated", "reserved", "device", "batches"})
+    CHECK(step("\"" + std::string(field) + "\": 9223372036854775807").find(field) != std::string::npos);
+  CHECK(step(R"("rows": [9223372036854775807], "tokens": [1])").find("no whole number") != std::string::npos);
+  CHECK(step(R"("ms": 5)", 3) == "a record of kind step: step: 3 is no whole number from 4 to 9007199254740992");
+  CHECK(refused(R"({"record": "save", "step": 1, "ms": 1e300, "bytes": 1})").find("ms: ") != std::string::npos);
+  CHECK(refused(R"({"record": "trace", "file": "", "steps": 4294967297, "start_ns": 1, "blocks": [], "regions": []})")
+            .find("steps: ") != std::string::npos);
+  for (const char* line : {"hello", "[1]", "{\"record\": 3}", "{\"record\": \"step\", \"st", "{\"record\": \"mine\"}"})
+    CHECK(refused(line).empty());
+}
+
 TEST_CASE("how far Python came is known, and a folder that was removed ends nothing") {
   RecordFolder gone("/no/such/folder");
   CHECK_FALSE(gone.poll());
