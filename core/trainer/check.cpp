@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostTypos = 2;  // other keys of a trainer are further away from those of memory
+constexpr size_t kMostTypos = 2;       // other keys of a trainer are further away from those of memory
+constexpr size_t kMostProblems = 100;  // of one config: who has more has another file in hand
 
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -63,9 +64,8 @@ class Checker {
 
   ConfigCheck check() {
     own_.refuse_merges();
-    const json whole = own_.whole();
-    check_names(whole);
-    check_mappings(whole);
+    check_names(own_.whole());
+    check_mappings(own_.whole());
     for (const OwnSettings::WrongKind& wrong : own_.wrong_kinds()) add(own_.path_of(wrong.key), wrong.text);
     check_rules();
     check_releases();
@@ -74,13 +74,20 @@ class Checker {
         result_.notes.push_back(join(own_.path_of(key), ".") + " is '" +
                                 shorten(own_.value(key).get<std::string>(), 60) + "', which is not followed");
     if (several_) result_.notes.emplace_back("the program has several configs, which differ: give the one that is run");
+    if (more_) result_.notes.push_back("only the first " + std::to_string(kMostProblems) + " problems are told");
     result_.meaning = dialect_.meaning();
     std::ranges::stable_sort(result_.problems, {}, &Problem::line);
     return std::move(result_);
   }
 
  private:
-  void add(const Path& path, const std::string& text) { result_.problems.push_back({line(path), text}); }
+  // Each looks through the config for its line.
+  bool is_full() const { return result_.problems.size() >= kMostProblems; }
+
+  void add(const Path& path, const std::string& text) {
+    more_ |= is_full();
+    if (!is_full()) result_.problems.push_back({line(path), text});
+  }
 
   size_t line(const Path& path) const {
     if (is_config_) return line_of(text_, path);
@@ -108,7 +115,8 @@ class Checker {
 
   std::string near(const std::string& key, const std::vector<std::string>& names) const {
     const auto found = std::ranges::find_if(names, [&](const std::string& name) {
-      return name.size() > 2 * kMostTypos && edit_distance(key, name) <= kMostTypos;
+      const size_t longer = std::max(key.size(), name.size()), shorter = std::min(key.size(), name.size());
+      return name.size() > 2 * kMostTypos && longer - shorter <= kMostTypos && edit_distance(key, name) <= kMostTypos;
     });
     return found == names.end() ? "" : *found;
   }
@@ -126,14 +134,14 @@ class Checker {
   void check_mappings(const json& whole) {
     for (const auto& [key, more] : known_.profile.closed) {
       const Path path = own_.path_of(key);
-      json at = whole;
-      for (const std::string& part : path) at = at.is_object() && at.contains(part) ? json(at[part]) : json();
-      if (!at.is_object()) continue;
+      const json* at = &whole;
+      for (const std::string& part : path) at = at && at->is_object() && at->contains(part) ? &(*at)[part] : nullptr;
+      if (!at || !at->is_object()) continue;
       std::vector<std::string> names = names_in(path);
       names.insert(names.end(), more.begin(), more.end());
-      for (const auto& [member, value] : at.items()) {
+      for (const auto& [member, value] : at->items()) {
         if (std::ranges::count(names, member) > 0) continue;
-        const std::string meant = nearest(member, names);
+        const std::string meant = is_full() ? "" : nearest(member, names);
         Path inner = path;
         inner.push_back(member);
         add(inner, "nothing comes of " + join(inner, ".") + (meant.empty() ? "" : "; did you mean " + meant + "?"));
@@ -191,7 +199,7 @@ class Checker {
   const KnownTrainer known_;
   const std::string& text_;
   const bool is_config_;
-  bool several_ = false;
+  bool several_ = false, more_ = false;
   const OwnSettings own_;
   const Dialect dialect_;
   ConfigCheck result_;

@@ -20,6 +20,11 @@ std::optional<int64_t> number_of(const std::string& text) {
   return std::stoll(text);
 }
 
+std::optional<int64_t> count_of(const json& value) {
+  const bool count = value.is_number_integer() && value >= 1 && value <= kMostCount;
+  return count ? std::optional(value.get<int64_t>()) : std::nullopt;
+}
+
 // What stands in a pattern's braces, with its place: "{n}", "{n-1}" or "{names}".
 struct Hole {
   explicit Hole(const std::string& pattern) {
@@ -104,12 +109,11 @@ bool has_hole(const json& value) {
 
 bool read_hole(const json& value, const json& pattern, const Names& names, Filling& filling) {
   if (pattern == json("{n}")) {
-    if (value.is_number_integer()) filling.n = value.get<int64_t>();
-    return filling.n && *filling.n > 0;
+    filling.n = count_of(value);
+    return filling.n.has_value();
   }
   if (pattern == json("{text n}")) {
-    filling.n = value.is_string() ? number_of(value.get<std::string>())
-                                  : (value.is_number_integer() ? std::optional(value.get<int64_t>()) : std::nullopt);
+    filling.n = value.is_string() ? number_of(value.get<std::string>()) : count_of(value);
     return filling.n && *filling.n > 0;
   }
   if (pattern == json("{names}")) return read_names(value, names, filling);

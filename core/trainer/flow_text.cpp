@@ -51,8 +51,11 @@ std::string unquoted(const std::string& text) {
     const json read = json::parse(text, nullptr, false);
     return read.is_string() ? read.get<std::string>() : text.substr(1, text.size() - 2);
   }
-  std::string inside = text.substr(1, text.size() - 2);
-  for (size_t at = 0; (at = inside.find("''", at)) != std::string::npos; ++at) inside.erase(at, 1);
+  std::string inside;
+  for (size_t at = 1; at + 1 < text.size(); ++at) {
+    inside += text[at];
+    if (text.compare(at, 2, "''") == 0 && at + 2 < text.size()) ++at;
+  }
   return inside;
 }
 

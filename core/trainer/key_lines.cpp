@@ -63,11 +63,11 @@ size_t line_of(const std::string& text, std::span<const std::string> path) {
 std::string with_comments(const std::string& text, const Lines& comments,
                           const std::vector<std::vector<std::string>>& paths) {
   const size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  Lines lines = split(text.substr(mark), '\n');
-  const auto is_comment = [](const std::string& line) { return line.starts_with('#'); };
-  for (auto begin = lines.begin(); begin != lines.end();) {
-    const bool earlier = begin->starts_with("# memtune ");
-    begin = earlier ? lines.erase(begin, std::find_if_not(begin, lines.end(), is_comment)) : begin + 1;
+  Lines lines;
+  bool earlier = false;  // in the comments of an earlier export
+  for (std::string& line : split(text.substr(mark), '\n')) {
+    earlier = line.starts_with("# memtune ") || (earlier && line.starts_with('#'));
+    if (!earlier) lines.push_back(std::move(line));
   }
   size_t first = lines.size();
   const std::string rest = join(lines, "\n");

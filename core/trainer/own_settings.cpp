@@ -1,11 +1,13 @@
 #include "core/trainer/own_settings.h"
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
@@ -22,12 +24,15 @@ using nlohmann::json;
 
 const json kNobodySays(json::value_t::discarded);
 
-json member(json value, std::span<const std::string> path) {
+constexpr size_t kMostConfigBytes = size_t{16} << 20;  // a thousand times a long one
+
+const json& member(const json& value, std::span<const std::string> path) {
+  const json* at = &value;
   for (const std::string& key : path) {
-    if (!value.is_object() || !value.contains(key)) return kNobodySays;
-    value = json(value[key]);
+    if (!at->is_object() || !at->contains(key)) return kNobodySays;
+    at = &(*at)[key];
   }
-  return value;
+  return *at;
 }
 
 std::string form_of(const std::string& name) {
@@ -100,6 +105,14 @@ void take_flags(std::vector<std::string>& words, const std::map<std::string, std
 
 }  // namespace
 
+struct OwnSettings::Parsed {
+  std::optional<json> config, whole;  // of JSON and TOML; with the command's
+  std::optional<YamlValues> yaml;
+  std::map<std::string, json> command;
+};
+
+OwnSettings::~OwnSettings() = default;
+
 OwnSettings::OwnSettings(const SpaceProfile& profile, std::string text, std::string name,
                          std::vector<std::string> command, const std::map<std::string, std::string>& releases,
                          Absent absent)
@@ -107,7 +120,10 @@ OwnSettings::OwnSettings(const SpaceProfile& profile, std::string text, std::str
       text_(std::move(text)),
       name_(std::move(name)),
       command_line_(join(command, " ")),
-      form_(form_of(name_)) {
+      form_(form_of(name_)),
+      parsed_(std::make_unique<Parsed>()) {
+  if (text_.size() > kMostConfigBytes)
+    throw UsageError(name_ + " is larger than " + format_bytes(kMostConfigBytes) + ": that is no config of a trainer");
   if (name_.empty() && profile.argument.empty() && absent == Absent::refused)
     throw UsageError("this trainer takes its settings from a config: --config FILE, with {config} in the command");
   if (!name_.empty() && profile.forms.empty())
@@ -119,7 +135,8 @@ OwnSettings::OwnSettings(const SpaceProfile& profile, std::string text, std::str
   if (text_.find('\0') != std::string::npos) throw UsageError(name_ + " has a zero byte: it is no UTF-8 text");
   take_flags(command, profile.arguments, command_);
   command_.merge(settings_in(command, profile.argument));
-  if (form_ == "json") config::parse_json_object(name_, text_);
+  for (const auto& [key, value] : command_) parsed_->command[key] = parse_json(value);
+  if (form_ == "json") whole_config();
   choose_names(releases);
 }
 
@@ -138,34 +155,47 @@ Path OwnSettings::path_of(const std::string& key) const {
   return path;
 }
 
-json OwnSettings::in_config(const std::string& key) const {
+const json& OwnSettings::whole_config() const {
+  std::optional<json>& config = parsed_->config;
+  if (!config) config = form_ == "json" ? config::parse_json_object(name_, text_) : read_whole_toml(text_, name_);
+  return *config;
+}
+
+const json& OwnSettings::in_config(const std::string& key) const {
   if (name_.empty()) return kNobodySays;
   const Path path = path_of(key);
-  if (form_ == "json") return member(config::parse_json_object(name_, text_), path);
-  return (form_ == "toml" ? read_toml(text_, path, name_) : read_yaml(text_, path, name_)).value_or(kNobodySays);
+  if (form_ == "json") return member(whole_config(), path);
+  if (form_ == "toml") {
+    const json* const found = find_in_toml(whole_config(), path, name_);
+    return found ? *found : kNobodySays;
+  }
+  if (!parsed_->yaml) parsed_->yaml.emplace(text_, name_);
+  const json* const top = parsed_->yaml->find(path.front());
+  return top ? member(*top, std::span(path).subspan(1)) : kNobodySays;
 }
 
-json OwnSettings::whole() const {
-  json all = json::object();
-  if (form_ == "json") all = config::parse_json_object(name_, text_);
-  if (form_ == "toml") all = read_whole_toml(text_, name_);
-  if (form_ == "yaml")
-    for (const YamlEntry& entry : parse_yaml(text_, name_).entries)
-      if (!entry.key.empty()) all[entry.key] = read_yaml(text_, std::vector{entry.key}, name_).value_or(json());
-  for (const auto& [key, value] : command_) all[key] = parse_json(value);
-  return all;
+const json& OwnSettings::whole() const {
+  if (parsed_->whole) return *parsed_->whole;
+  json all = form_ == "json" || form_ == "toml" ? whole_config() : json::object();
+  if (form_ == "yaml") {
+    if (!parsed_->yaml) parsed_->yaml.emplace(text_, name_);
+    for (const std::string& key : parsed_->yaml->keys()) all[key] = *parsed_->yaml->find(key);
+  }
+  for (const auto& [key, value] : parsed_->command) all[key] = value;
+  return parsed_->whole.emplace(std::move(all));
 }
 
-json OwnSettings::own(const std::string& key) const {
+const json& OwnSettings::own(const std::string& key) const {
   const Path path = path_of(key);
-  if (const auto whole = command_.find(join(path, ".")); whole != command_.end()) return parse_json(whole->second);
-  if (const auto outer = command_.find(path.front()); outer != command_.end())
-    return member(parse_json(outer->second), std::span(path).subspan(1));
+  const std::map<std::string, json>& command = parsed_->command;
+  if (const auto whole = command.find(join(path, ".")); whole != command.end()) return whole->second;
+  if (const auto outer = command.find(path.front()); outer != command.end())
+    return member(outer->second, std::span(path).subspan(1));
   return in_config(key);
 }
 
 bool OwnSettings::says(const std::string& key) const {
-  const json value = own(key);
+  const json& value = own(key);
   return !value.is_discarded() && !value.is_null();
 }
 
@@ -176,8 +206,9 @@ bool OwnSettings::is_in_command(const std::string& key) const {
 
 // As YAML has an alias, an anchor, a tag, text of several lines, brackets that do not match; "${key}" names another.
 bool OwnSettings::is_read(const std::string& key) const {
-  const json value = own(key);
-  return !value.is_string() || value.get<std::string>().find_first_of("$&*!|>[{") != 0;
+  const json& value = own(key);
+  const std::string* const text = value.get_ptr<const std::string*>();
+  return !text || text->empty() || std::string_view("$&*!|>[{").find(text->front()) == std::string_view::npos;
 }
 
 void OwnSettings::refuse_merges() const {
@@ -188,7 +219,7 @@ void OwnSettings::refuse_merges() const {
 std::vector<OwnSettings::WrongKind> OwnSettings::wrong_kinds() const {
   std::vector<WrongKind> wrong;
   for (const auto& [key, setting] : profile_.settings) {
-    const json value = own(key);
+    const json& value = own(key);
     if (value.is_discarded() || value.is_null() || !is_read(key)) continue;
     if (std::ranges::any_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) continue;
     std::vector<std::string> kinds;
@@ -214,7 +245,7 @@ json OwnSettings::value(const std::string& key, const Changes& changes) const {
   if (key == "$command") return command_line_.empty() ? json() : json(command_line_);
   if (const auto changed = changes.find(key); changed != changes.end())
     return changed->second ? parse_json(*changed->second) : fallback(key);
-  const json value = own(key);
+  const json& value = own(key);
   return value.is_discarded() || value.is_null() ? fallback(key) : value;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ class OwnSettings {
   enum class Absent { refused, allowed };
   OwnSettings(const SpaceProfile& profile, std::string text, std::string name, std::vector<std::string> command,
               const std::map<std::string, std::string>& releases, Absent absent = Absent::refused);
+  ~OwnSettings();
 
   bool has_config() const { return !name_.empty(); }
   const std::string& form() const { return form_; }  // "yaml", "json", "toml"; "": there is no config
@@ -38,13 +40,16 @@ class OwnSettings {
   // UsageError where others' keys are merged into the config, which whole() and the rest do not see.
   void refuse_merges() const;
   // All that is set, as one value; what of it text does not tell is text.
-  nlohmann::json whole() const;
+  const nlohmann::json& whole() const;
   std::string with(const Changes& changes) const;
   std::vector<std::string> arguments(const Changes& changes) const;
 
  private:
-  nlohmann::json own(const std::string& key) const;  // discarded: nobody says
-  nlohmann::json in_config(const std::string& key) const;
+  struct Parsed;
+
+  const nlohmann::json& own(const std::string& key) const;  // discarded: nobody says
+  const nlohmann::json& in_config(const std::string& key) const;
+  const nlohmann::json& whole_config() const;
   void choose_names(const std::map<std::string, std::string>& releases);
   void add_argument(const std::string& key, const nlohmann::json& value, std::vector<std::string>& to) const;
 
@@ -54,6 +59,7 @@ class OwnSettings {
   std::map<std::string, JsonText> command_;   // by dotted path
   std::map<std::string, std::string> names_;  // of keys that have another name here
   std::string form_;
+  std::unique_ptr<Parsed> parsed_;  // of the config and the command, each once, when it is first asked for
 };
 
 }  // namespace memtune::trainer

@@ -24,6 +24,7 @@ struct BatchStep {
   const char* name;
   int64_t times, over;
 };
+constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr BatchStep kBatchSteps[] = {{"batch-x2", 2, 1}, {"batch-x4", 4, 1}, {"batch-half", 1, 2}};
 
 class SpaceMaker {
@@ -106,7 +107,10 @@ class SpaceMaker {
 
   void add_batch(const BatchStep& step) {
     const json micro = own_.value(profile_.micro_batch), accumulation = own_.value(profile_.accumulation);
-    if (!micro.is_number_integer() || !accumulation.is_number_integer())
+    const auto is_count = [](const json& value) {
+      return value.is_number_integer() && value >= 1 && value <= kMostRows;
+    };
+    if (!is_count(micro) || !is_count(accumulation))
       return skip(step.name, profile_.micro_batch + " and " + profile_.accumulation + " are not both numbers here");
     const int64_t rows = micro.get<int64_t>() * step.times, times = accumulation.get<int64_t>() * step.over;
     if (rows % step.over != 0 || times % step.times != 0 || rows <= 0 || times <= 0)

@@ -97,6 +97,11 @@ size_t lines_taken(const TomlKeys& lines, size_t first, const std::string& value
   return at - first + 1;
 }
 
+// They stand side by side.
+void forget_below(std::set<TomlKeys>& seen, const TomlKeys& table) {
+  for (auto at = seen.lower_bound(table); at != seen.end() && starts_with(*at, table);) at = seen.erase(at);
+}
+
 std::vector<Entry> parse(const TomlKeys& lines, const std::string& name) {
   std::vector<Entry> entries;
   std::set<TomlKeys> seen;
@@ -123,7 +128,7 @@ std::vector<Entry> parse(const TomlKeys& lines, const std::string& name) {
       if (entry.end == at + 1) entry.value = without_comment(entry.value);
     }
     if (entry.many)
-      std::erase_if(seen, [&](const TomlKeys& path) { return starts_with(path, entry.path); });
+      forget_below(seen, entry.path);
     else if (!entry.path.empty() && !seen.insert(entry.path).second)
       throw UsageError(name + " has the key " + join(entry.path, ".") + " twice");
     at = entry.end;
@@ -210,16 +215,22 @@ json read_whole_toml(const std::string& text, const std::string& name) {
   return whole;
 }
 
-std::optional<json> read_toml(const std::string& text, std::span<const std::string> path, const std::string& name) {
-  json value = read_whole_toml(text, name);
+const json* find_in_toml(const json& whole, std::span<const std::string> path, const std::string& name) {
+  const json* value = &whole;
   for (const std::string& key : path) {
-    if (value.is_string() && value.get<std::string>().starts_with('{'))
+    if (value->is_string() && value->get_ref<const std::string&>().starts_with('{'))
       throw UsageError(name + ": " + join(TomlKeys(path.begin(), path.end()), ".") +
                        " is in braces that memtune does not read");
-    if (!value.is_object() || !value.contains(key)) return {};
-    value = json(value[key]);
+    if (!value->is_object() || !value->contains(key)) return nullptr;
+    value = &(*value)[key];
   }
   return value;
+}
+
+std::optional<json> read_toml(const std::string& text, std::span<const std::string> path, const std::string& name) {
+  const json whole = read_whole_toml(text, name);
+  const json* const value = find_in_toml(whole, path, name);
+  return value ? std::optional(*value) : std::nullopt;
 }
 
 std::string put_in_toml(const std::string& text, std::span<const std::string> path, const std::optional<json>& value,

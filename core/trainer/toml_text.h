@@ -11,6 +11,9 @@ namespace memtune::trainer {
 // What text of one line does not tell (dates, text of several lines) comes as that text. UsageError naming `name`, the
 // file, for a line that is none of TOML.
 nlohmann::json read_whole_toml(const std::string& text, const std::string& name);
+// nullptr: there is no such setting.
+const nlohmann::json* find_in_toml(const nlohmann::json& whole, std::span<const std::string> path,
+                                   const std::string& name);
 std::optional<nlohmann::json> read_toml(const std::string& text, std::span<const std::string> path,
                                         const std::string& name);
 

@@ -1,6 +1,7 @@
 #include "core/trainer/yaml_text.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -289,16 +290,53 @@ YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std:
   return found == document.entries.end() ? nullptr : &*found;
 }
 
-std::optional<json> read_yaml(const std::string& text, KeySpan path, const std::string& name) {
-  YamlDocument document = parse_yaml(text, name);
-  const YamlEntry* const entry = find_entry(document, path.front(), name);
-  if (entry == nullptr) return {};
-  json value = value_of(*entry, name);
-  for (const std::string& key : path.subspan(1)) {
-    if (!value.is_object() || !value.contains(key)) return {};
-    value = json(value[key]);
+struct YamlValues::State {
+  struct Known {
+    const YamlEntry* entry = nullptr;
+    bool twice = false;
+    std::optional<json> value;
+  };
+  std::string name;
+  YamlDocument document;
+  std::map<std::string, Known> known;
+};
+
+YamlValues::YamlValues(const std::string& text, std::string name)
+    : state_(std::make_unique<State>(State{std::move(name), {}, {}})) {
+  state_->document = parse_yaml(text, state_->name);
+  for (const YamlEntry& entry : state_->document.entries) {
+    if (entry.key.empty()) continue;
+    State::Known& known = state_->known[entry.key];
+    known.twice = known.entry != nullptr;
+    known.entry = &entry;
   }
-  return value;
+}
+
+YamlValues::~YamlValues() = default;
+
+const json* YamlValues::find(const std::string& key) {
+  const auto found = state_->known.find(key);
+  if (found == state_->known.end()) return nullptr;
+  State::Known& known = found->second;
+  if (known.twice) throw UsageError(state_->name + " has the key " + key + " twice");
+  if (!known.value) known.value = value_of(*known.entry, state_->name);
+  return &*known.value;
+}
+
+std::vector<std::string> YamlValues::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, known] : state_->known) keys.push_back(key);
+  return keys;
+}
+
+std::optional<json> read_yaml(const std::string& text, KeySpan path, const std::string& name) {
+  YamlValues values(text, name);
+  const json* value = values.find(path.front());
+  for (const std::string& key : path.subspan(1)) {
+    if (value == nullptr || !value->is_object() || !value->contains(key)) return {};
+    value = &(*value)[key];
+  }
+  return value ? std::optional(*value) : std::nullopt;
 }
 
 std::string put_in_yaml(const std::string& text, KeySpan path, const std::optional<json>& value,

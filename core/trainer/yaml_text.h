@@ -2,6 +2,7 @@
 // order, quotes and whatever is not understood stay where they are.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -33,6 +34,24 @@ YamlDocument parse_yaml(const std::string& text, const std::string& name);
 
 // The entry of that key, nullptr where there is none; UsageError where there are two.
 YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std::string& name);
+
+// A document's keys at its top with their values, each worked out when it is first asked for, since many are and few
+// matter. UsageError as of parse_yaml().
+class YamlValues {
+ public:
+  YamlValues(const std::string& text, std::string name);
+  ~YamlValues();
+  YamlValues(const YamlValues&) = delete;
+  YamlValues& operator=(const YamlValues&) = delete;
+
+  // nullptr: there is none; UsageError where there are two.
+  const nlohmann::json* find(const std::string& key);
+  std::vector<std::string> keys() const;  // each once
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Nothing: there is no such setting. What text alone does not tell (an alias, a tag) comes as that text.
 std::optional<nlohmann::json> read_yaml(const std::string& text, std::span<const std::string> path,
