@@ -4,6 +4,7 @@
 //
 // What a parser takes goes on to what reads it afterwards. Errors of memtune's own are right answers; whatever else
 // leaves a parser, and what a sanitizer sees, is a fault.
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/attach/outcome.h"
@@ -34,6 +36,8 @@
 #include "core/config/pt2_archive.h"
 #include "core/config/pt2_program.h"
 #include "core/config/pt2_sample.h"
+#include "core/config/reference_file.h"
+#include "core/config/run_request.h"
 #include "core/config/strategy.h"
 #include "core/config/transformers_config.h"
 #include "core/config/trial_request.h"
@@ -45,26 +49,39 @@
 #include "core/planner/planner.h"
 #include "core/planner/scaled_costs.h"
 #include "core/planner/step_model.h"
+#include "core/report/chart/memory_chart.h"
 #include "core/report/html/html.h"
 #include "core/report/interchange/memory_snapshot.h"
 #include "core/report/interchange/perfetto.h"
 #include "core/report/text/csv.h"
+#include "core/report/text/diff_text.h"
 #include "core/report/text/json.h"
 #include "core/report/text/markdown.h"
 #include "core/report/text/pareto_plot.h"
 #include "core/report/text/table.h"
+#include "core/result/diff.h"
+#include "core/result/losses.h"
+#include "core/result/of_all_ranks.h"
 #include "core/result/overlap.h"
+#include "core/result/rounds.h"
+#include "core/result/save_interval.h"
 #include "core/safetensors/header.h"
 #include "core/state/manifest.h"
 #include "core/sweep/frame_reader.h"
 #include "core/sweep/journal.h"
+#include "core/sweep/rank_traces.h"
 #include "core/sweep/run_directory.h"
+#include "core/trace/bounds.h"
 #include "core/trace/file.h"
+#include "core/trace/held_values.h"
+#include "core/trace/occupation.h"
+#include "core/trainer/check.h"
 #include "core/trainer/flow_text.h"
 #include "core/trainer/own_settings.h"
 #include "core/trainer/python_data.h"
 #include "core/trainer/space_profile.h"
 #include "core/trainer/toml_text.h"
+#include "core/trainer/trainer.h"
 #include "core/trainer/yaml_text.h"
 
 using namespace memtune;
@@ -109,6 +126,56 @@ void print_all(const report::Report& report) {
   report::pareto_plot(report, {});
   report::html(report, {});
   report::from_json_text(report::to_json_text(report), "again");
+  const std::vector<result::DiffRow> rows = result::diff(report.rows, report.rows);
+  report::diff_table(rows);
+  report::diff_json(rows);
+  findings::of_variants(report.rows);
+  for (const char* name : {"axolotl", "torchtitan"})
+    for (const result::Row& row : report.rows) try {
+        trainer::export_config(name, row, report);
+      } catch (const Error&) {
+      }
+}
+
+// As of several ranks, of several rounds, and beside itself.
+void use(const result::Measurement& measurement) {
+  const std::vector<result::Measurement> ranks(3, measurement);
+  const result::Measurement all = result::of_all_ranks(ranks);
+  result::ratio_of(measurement, all);
+  result::compare_losses(measurement, all);
+  result::Measurement rounds;
+  for (size_t round = 0; round < 3; ++round) result::add_round(round, measurement, {}, rounds);
+  json(all).dump();
+  json(rounds).dump();
+}
+
+void use(const result::TrainingResult& training) {
+  const std::vector<result::TrainingResult> ranks(3, training);
+  json(result::of_all_ranks(ranks)).dump();
+}
+
+void use(const result::SaveMeasurement& save) {
+  const std::vector<result::SaveMeasurement> ranks(3, save);
+  result::advise(result::of_all_ranks(ranks), save.step_ms, 3600);
+}
+
+template <typename Other>
+void use(const Other&) {}
+
+void use(const trace::Trace& trace, const result::Measurement& measurement) {
+  report::perfetto(trace);
+  report::memory_snapshot(trace);
+  report::memory_chart(trace, int64_t{1} << 34);
+  report::peak_text(trace);
+  report::tensors_text(trace);
+  result::measure_overlap(trace, 3);
+  result::measure_collectives(trace, 3);
+  trace::find_occupation(trace, trace::find_steps(trace));
+  for (const trace::Event& event : trace.events) {
+    trace::held_values(trace, event.start_ns);
+    if (&event - trace.events.data() == 3) break;
+  }
+  findings::find(trace, measurement, nullptr);
 }
 
 // The checksums are made right, so that what is behind them is reached.
@@ -126,12 +193,29 @@ std::string with_right_checks(std::string trace) {
   return trace;
 }
 
+result::Row small_row() {
+  result::Row row{{}, false, true, {}, {}};
+  row.measurement.strategy = "none";
+  row.measurement.step_ms = result::summarize({9, 10, 11});
+  row.measurement.peak_bytes = {1 << 30, 1 << 30, 1 << 30};
+  return row;
+}
+
+// As it is, of a trial in a report, and as one of two ranks', the other with another clock.
 void read_trace(const std::string& input) {
-  const trace::Trace trace = trace::read_trace(folder().file("trace", with_right_checks(input))).trace;
-  report::perfetto(trace);
-  report::memory_snapshot(trace);
-  result::measure_overlap(trace, 3);
-  findings::find(trace, {}, nullptr);
+  const std::string whole = with_right_checks(input);
+  const fs::path path = folder().file("trace", whole);
+  trace::Trace trace = trace::read_trace(path).trace;
+  const result::Row row = small_row();
+  use(trace, row.measurement);
+  report::Report report;
+  report.rows = {row};
+  const report::TracedTrial traced{&report.rows[0], &trace};
+  report::html(report, {&traced, 1});
+  trace.start_ns = trace.start_ns > 0 ? 1 : 0;
+  trace::write_trace(folder().path() / "rank", trace);
+  sweep::merge_rank_traces({path, folder().path() / "rank"}, system_files());
+  use(trace::read_trace(path).trace, row.measurement);
 }
 
 void read_plan(const std::string& input) { json(parse_json(input).get<config::Plan>()).dump(); }
@@ -259,6 +343,7 @@ void read_report(const std::string& input) { print_all(report::from_json_text(in
 void read_measurement(const std::string& input) {
   report::Report report;
   report.rows.push_back({parse_json(input).get<result::Measurement>(), false, false, {}, {}});
+  use(report.rows[0].measurement);
   report.recommendation = recommend(report.rows, int64_t{1} << 34, result::Goal::throughput);
   mark_rows(report.rows, report.recommendation);
   print_all(report);
@@ -323,6 +408,25 @@ void read_frames(const std::string& input) {
   reader.add(input.substr(0, input.size() / 2));
   reader.add(input.substr(input.size() / 2));
   reader.add("\n");
+  if (reader.answer()) std::visit([](const auto& answer) { use(answer); }, *reader.answer());
+}
+
+// The directory of the gradients, behind 48 bytes of them.
+void read_reference(const std::string& input) {
+  constexpr char kMagic[] = "MTREFER3";
+  const uint64_t head[] = {config::kFirstGradient + 48, hash64(input.data(), input.size(), 0)};
+  const std::string file = std::string(kMagic) + std::string(reinterpret_cast<const char*>(head), sizeof head) +
+                           std::string(48, '\0') + input;
+  const fs::path path = folder().file("reference", file);
+  config::is_whole_reference(path);
+  config::read_reference(path);
+}
+
+void read_run_request(const std::string& input) {
+  const auto request = parse_json(input).get<config::RunRequest>();
+  const json written = request;
+  if (json(written.get<config::RunRequest>()) != written) std::abort();
+  config::course_of(request.trial);
 }
 
 void read_request(const std::string& input) {
@@ -355,6 +459,18 @@ void read_python_plan(const std::string& text) {
   if (trainer::to_python(trainer::read_python_data("\n" + written)) != written) std::abort();
 }
 
+// As far from 0 as a trace may go.
+std::string traced_copies() {
+  trace::Trace trace;
+  trace.tracks = {{trace::TrackRole::copy_out, 7, 0}};
+  trace.names = {"copy"};
+  for (const int64_t ns : {-trace::kFarthestNs, int64_t{0}, trace::kFarthestNs - 9})
+    trace.events.push_back({.kind = trace::EventKind::copy_out, .start_ns = ns, .end_ns = ns + 9, .bytes = 1 << 20});
+  const fs::path path = folder().path() / "copies";
+  trace::write_trace(path, trace);
+  return read_file(path);
+}
+
 // What a hostile or killed process left, of one rank and of a second one behind a form feed, as it came in.
 void read_records(const std::string& input) {
   const size_t second = std::min(input.find('\f'), input.size()), half = second / 2;
@@ -367,13 +483,20 @@ void read_records(const std::string& input) {
   folder().file("records/1.jsonl", input.substr(0, second));
   folder().file("records/2.jsonl", input.substr(std::min(second + 1, input.size())));
   reader.poll();
+  static const std::string device_trace = traced_copies();
+  folder().file("records/7.mttrace", device_trace);
   attach::CommandSettings settings;
   settings.folder = folder().path();
   const bool ended = input.size() % 2 == 0;
   attach::Ending ending;
   ending.stop = ended ? attach::Stop::none : attach::Stop::timeout;
   if (ended) ending.status = 0;
-  attach::make_result(settings, reader, ending);
+  ending.wall = std::chrono::seconds(60);
+  report::Report report;
+  report.rows.push_back(attach::make_result(settings, reader, ending).row);
+  use(report.rows[0].measurement);
+  for (const result::SaveMeasurement& save : report.rows[0].saves) use(save);
+  print_all(report);
 }
 
 // A person's config, and behind "%%" the words of the command, a line each: what a choice sets is set, in a config that
@@ -396,6 +519,21 @@ void read_own_config(const std::string& input) {
           if (changed.value(key) != own.value(key, choice.changes)) std::abort();
       } catch (const UsageError&) {
       }
+}
+
+// A config of any form, checked and written into.
+void check_config(const std::string& text) {
+  const bool json = text.starts_with('{'), toml = !json && text.find(" = ") != std::string::npos;
+  const std::string name = json ? "x.json" : toml ? "x.toml" : "x.yaml";
+  const std::map<std::string, std::string> old = {{"", "0.2.2"}};
+  report::Report report;
+  report.rows = {small_row()};
+  const auto check = [&](const char* trainer, const std::map<std::string, std::string>& releases) {
+    trainer::check_config(trainer, text, name, releases, 4);
+    trainer::export_config(trainer, report.rows[0], report, {releases, text, name});
+  };
+  if (json) return check("deepspeed", {});
+  toml ? check("torchtitan", old) : check("axolotl", {});
 }
 
 // Lines of an environment. Whatever it says, a launch that is read has its rank among its ranks.
@@ -440,6 +578,9 @@ const std::map<std::string, void (*)(const std::string&)> kParsers = {{"trace", 
                                                                       {"yaml", read_yaml_text},
                                                                       {"records", read_records},
                                                                       {"own_config", read_own_config},
+                                                                      {"check", check_config},
+                                                                      {"reference", read_reference},
+                                                                      {"run_request", read_run_request},
                                                                       {"toml", read_toml_text},
                                                                       {"python_plan", read_python_plan},
                                                                       {"launch", read_environment}};

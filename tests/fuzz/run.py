@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -19,11 +20,20 @@ import zipfile
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
 LEAST = 1000  # executions, in whatever time
 PROFILES = os.path.join(DATA, "..", "..", "..", "profiles")
+ORIGIN = dict.fromkeys(["written", "command", "model", "memtune", "torch", "driver", "machine"], "o")
 
 
 def read(path):
     with open(path, "rb") as file:
         return file.read()
+
+
+def read_all(*pattern):
+    """Files that a parser's corpus begins with: none would leave the parser without what it takes."""
+    paths = sorted(glob.glob(os.path.join(*pattern)))
+    if not paths:
+        sys.exit(f"no seeds: {os.path.join(*pattern)} is no file")
+    return [read(path) for path in paths]
 
 
 def op(i, name, block):
@@ -38,6 +48,19 @@ def archive(names, contents=None):
             with zip.open(zipfile.ZipInfo("m/" + name), "w", force_zip64=len(names) > 2) as record:
                 record.write(contents[name] if contents else b"_parameters _modules")
     return file.getvalue()
+
+
+def trace():
+    """Two copies and a step, small enough that each of their numbers is mutated; the program makes the checks right."""
+    record = lambda kind, payload: struct.pack("<IIB", len(payload) + 1, 0, kind) + payload
+    event = lambda kind, start, size: struct.pack("<BIIqqqQIBBiB", kind, 0, 0, start, start + 9, size, 0, 0xFFFFFFFF, kind == 7, 0, -1, 0)
+    header = {"version": 4, "origin": ORIGIN, "strategy": "none", "device": "d", "budget_bytes": 9, "lost_records": 1, "start_ns": 5,
+              "measured_rank": -1, "tracks": [{"role": "copy out", "stream": 7, "rank": 0}],
+              "values": [{"name": "v", "region": "r", "placement": "host", "reason": "", "bytes": 9, "block": 0}],
+              "owners": [{"kind": "block", "name": "b", "block": 0}]}
+    return (b"MTTRACE3" + record(1, json.dumps(header).encode()) + record(2, struct.pack("<I", 1) + b"c") +
+            record(3, event(1, 0, 1 << 20) + event(1, 9, 1 << 20) + event(7, 0, 0)) +
+            record(4, struct.pack("<qq", 3, 99)) + record(6, struct.pack("<qIq", 3, 0, 99)) + record(5, b""))
 
 
 def exported():
@@ -69,7 +92,7 @@ def exported():
 def seeds():
     """Texts by parser."""
     sweep = json.loads(read(os.path.join(DATA, "sweep.json")))
-    measurements = [json.loads(read(path)) for path in sorted(glob.glob(f"{DATA}/trials/*/measurement.json"))]
+    measurements = [json.loads(text) for text in read_all(DATA, "trials/*/measurement.json")]
     facts = {**sweep["facts"], "ops": [op(i, "aten::linear", i // 2) for i in range(4)],
              "blocks": [{"path": "layers.0"}, {"path": "layers.1"}], "owner": [-1, 0, 1, 2, 3]}
     dump = lambda value: json.dumps(value).encode()
@@ -78,7 +101,7 @@ def seeds():
     frontiers = [{"plans": [{"step_ms": 270.5, "peak_bytes": 1 << 33, "least_ms": 269}, {"step_ms": 261, "peak_bytes": 1 << 35}]},
                  {"batch": 2, "sequence": 8, "plans": [{"step_ms": 1, "peak_bytes": 2}]}]
     advice = {"strategy": measurements[0]["strategy"], "reason": "fastest", "fits": True}
-    plans = [read(path) for path in glob.glob(f"{DATA}/trials/*/plan.json")]
+    plans = read_all(DATA, "trials/*/plan.json")
     rules = {"version": 1, "name": "mine", "strategy": "checkpoint:full", "saved_min_bytes": 1024, "transfer": {},
              "rules": [{"blocks": "0-1", "op": "linear", "outputs": "host"}, {"region": "layers.*", "saved": "recompute"}]}
     model, weights = exported()
@@ -117,12 +140,19 @@ def seeds():
                 "communication": {"gathered_bytes": 9, "reduced_bytes": 4, "exposed_ms": 0.5, "collectives_ms": 2.5}}
     request = {**sweep["request"], "rank": 1, "rendezvous": "/tmp/m", "plan": json.loads(other), "training": {
         **sweep["request"]["training"], "device": "cpu", "ranks": 4, "reshard": "after-backward", "rank_timeout_ms": 500}}
+    commands = {key: value for key, value in sweep.items() if key not in ("request", "facts", "inputs", "loss")}
+    commands.update(format=2, mtbf_s=3600, keep_last=2, global_batch=8, command={
+        "command": ["python", "t.py"], "trainer": "trl", "variants": [{"name": "own", "command": ["python"], "file_name": "", "planned": False}],
+        "skipped": [{"name": "x", "reason": "y"}], "warmup": 2, "steps": 5, "memory_cap_bytes": 9})
     start = {"event": "start", "key": "k", "folder": "trials/1-none", "strategy": "none"}
     machine = {"version": 1, "name": "m", "devices": ["NVIDIA X"], "basis": "measured", "memory_bytes": 9, "emulated": True,
                "tflops": {"float32": 1.5, "bfloat16": 9}, "memory_gb_per_s": 7, "link_in_gb_per_s": 5, "sources": {"tflops": "s"}}
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
-              {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse"},
+              {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse", "origin": ORIGIN},
               {"frame": "result", "measurement": of_ranks}, {"frame": "usage", "message": "no"},
+              {"frame": "trained", "training": {"device": "d", "first_step": 1, "loss": [1.5, None], "times_ms": [2, 3], "step_ms": 2.5,
+               "saves": [{"step": 1, "blocked_ms": 1, "durable_ms": 2, "bytes": 9}], "save_host_bytes": 9, "save_prepare_ms": 1,
+               "samples_per_s": 4, "tokens_per_s": 5, "deterministic": True, "stopped": False}},
               {"frame": "rank", "timed_out": True, "message": "rank 1 waited"},
               {"frame": "saves", "saves": {"mode": "async", "outcome": "ok", "reason": "", "saves": 4, "bytes": 9, "first_blocked_ms": 9,
                "first_durable_ms": 9, "blocked_ms": 1, "most_blocked_ms": 2, "durable_ms": 3, "total_ms": 4, "step_ms": 5,
@@ -162,9 +192,15 @@ def seeds():
             for i in bytes_at:
                 row[i] <<= 20
     return {
-        "machine": [dump(machine), *(read(path) for path in glob.glob(f"{PROFILES}/machines/*.json"))],
+        "machine": [dump(machine), *read_all(PROFILES, "machines/*.json")],
         "records": [lines, lines[:300] + b"\f" + lines, b"\f" + lines],
         "own_config": own,
+        "check": yaml + own + [b"[activation_checkpoint]\nmode = 'selective'  # why\nselective_ac_option = '2'\n",
+                               b"gradient_checkpointing: true\nactivation_ofloading: false\n"],
+        "reference": [dump({"strategy": "none", "loss": "0x1.8p+0", "loss_noise": "0x0p+0", "relative_noise": "nan", "gradients": [
+            {"name": "w", "dtype": "Float", "shape": [3, 4], "defined": True, "offset": 0, "bytes": 48, "hash": "00", "noise": "0x1p-9"}]})],
+        "run_request": [dump({"trial": request, "folder": "r", "save_every": 1, "save": "async", "keep_last": 2, "resume": True,
+                              "saves": 4, "from": 3})],
         "toml": [b"x = 1  # why\n\n[a]\nc = 'd'\nl = [\n  1,\n]\n[[t]]\ns = \"\"\"\na = 1\n\"\"\"\n", b"a.b = {c = 1}\n"],
         "yaml": yaml,
         "python_plan": [b'\nPLAN: dict[str, Any] = {\n    "name": "a", "path": "b", "blocks": 2, "parameters": 9,\n    "input": "host",  # x\n'
@@ -173,7 +209,7 @@ def seeds():
                         b'    "saved_min_bytes": 3,\n}\n',
                         b'\nPLAN: dict[str, Any] = {\n    "name": "a", "path": "b", "blocks": 2, "parameters": 9, "min_bytes": 1,\n'
                         b'    "stash_bytes": 2, "prefetch_blocks": 1, "compile": {"left_bytes": 4, "hidden_bytes": 5}, "peak_bytes": 6,\n}\n'],
-        "trace": [read(path)[:1500] for path in glob.glob(f"{DATA}/trials/*/trace.mttrace")] + [b"MTTRACE3"],
+        "trace": [text[:1500] for text in read_all(DATA, "trials/*/trace.mttrace")] + [b"MTTRACE3", trace()],
         "plan": plans + [b'{"version":1,"strategy":"none","placements":[]}'],
         "plan_file": [dump(rules), *plans],
         "profile": [dump({"description": "d", "batch": 2, "sequence": 128, "config": transformers})],
@@ -186,7 +222,7 @@ def seeds():
         "pickle": [samples["data.pkl"]],
         "costs": [dump(costs), dump(large)],
         "facts": [dump(sweep["facts"]), dump(facts)],
-        "sweep": [dump(sweep), dump({**sweep, "frontiers": frontiers}), dump({**sweep, "request": request})],
+        "sweep": [dump(sweep), dump({**sweep, "frontiers": frontiers}), dump({**sweep, "request": request}), dump(commands)],
         "report": [dump({"frontiers": frontiers, "version": "0", "model": "m", "device": "d", "trials": trials, "recommendation": advice})],
         "measurement": [dump(m) for m in [*measurements, of_ranks]],
         "journal": ["\n".join(map(json.dumps, [{"file": "memtune journal", "version": 1}, start,
@@ -197,7 +233,7 @@ def seeds():
                      b"checkpoint:cheap,keep=matmul",
                      b"checkpoint:titan-full+offload:trl", b"checkpoint:megatron-block,layers=2", b"offload:swift"],
         "words": [b"tokens:int64[4,4096]<32000", b"1.5GiB", b"0-3,7", b"layers.*.w?", b"-12", b"1e300", b"\xc2\x9b31m"],
-        "frames": ["\n".join(map(json.dumps, frames)).encode()],
+        "frames": ["\n".join(map(json.dumps, frames)).encode(), *map(dump, frames)],
         "launch": [b"RANK=1\nWORLD_SIZE=2\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=a\nMASTER_PORT=29500\n"
                    b"TORCHELASTIC_USE_AGENT_STORE=True\nTORCHELASTIC_RUN_ID=none",
                    b"OMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_SIZE=2\nOMPI_COMM_WORLD_LOCAL_SIZE=2\nPMIX_NAMESPACE=1",
@@ -209,20 +245,35 @@ def seeds():
     }
 
 
-def fuzz(program, parser, texts, corpus, runs, seconds):
-    """(executions, what is wrong)"""
-    folder = os.path.join(corpus, parser)
+def parsers_of(program):
+    """Those that the program has; it names them when it is asked for another."""
+    done = subprocess.run([program, "--parser=?"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return set(done.stdout.split())
+
+
+def write_seeds(folder, texts):
     os.makedirs(folder, exist_ok=True)
     for i, text in enumerate(texts):
         with open(os.path.join(folder, f"seed-{i}"), "wb") as file:
             file.write(text)
+
+
+def fuzz(program, parser, texts, corpus, runs, seconds):
+    """(executions, what is wrong)"""
+    folder = os.path.join(corpus, parser)
+    if not any(texts):
+        return 0, "it has no seeds"
+    write_seeds(folder, texts)
     command = [program, f"--parser={parser}", folder, f"-runs={runs}", f"-max_total_time={seconds}", "-seed=1",
                "-timeout=10", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/../{parser}-", "-verbosity=0"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     count = re.search(r"number_of_executed_units: *(\d+)", done.stdout)
     executions = int(count.group(1)) if count else 0
-    least = min(runs, LEAST) if seconds else runs
-    return executions, done.stdout[-3000:] if done.returncode != 0 or executions < least else ""
+    least = max(1, min(runs, LEAST) if seconds else runs)
+    if done.returncode == 0 and executions >= least:
+        return executions, ""
+    end = f"it was killed by signal {-done.returncode}" if done.returncode < 0 else f"it ended with {done.returncode}"
+    return executions, f"{end} after {executions} of at least {least} executions\n{done.stdout[-3000:]}"
 
 
 def main():
@@ -233,9 +284,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--corpus", default="fuzz-corpus")
     parser.add_argument("parsers", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     texts = seeds()
+    there = parsers_of(options.program)
+    if there != set(texts):
+        sys.exit(f"without seeds here: {sorted(there - set(texts))}; not in the program: {sorted(set(texts) - there)}")
     names = options.parsers or list(texts)
+    if not there.issuperset(names):
+        sys.exit(f"no parsers: {sorted(set(names) - there)}")
     failed, total = False, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = {name: pool.submit(fuzz, options.program, name, texts[name], options.corpus, options.runs,
