@@ -1,5 +1,4 @@
-// Names of models and files need not be UTF-8; what is written for others has to be, and
-// nothing in it may act where it is to be read.
+// Names of models and files need not be UTF-8; what is written for others has to be, and nothing in it may act on them.
 #pragma once
 
 #include <functional>

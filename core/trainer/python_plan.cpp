@@ -130,7 +130,7 @@ std::vector<std::string> notes_about(const std::string& strategy, const report::
 // Python and an editor see nothing in it either.
 bool is_comments(const std::string& text) {
   const std::vector<std::string> lines = split(text, '\n');
-  return printable(text) == text &&
+  return printable(text) == text && lines.back().empty() &&
          std::all_of(lines.begin(), lines.end() - 1, [](const std::string& line) { return line.starts_with('#'); });
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A plan in the run folder of a command is read as data and written anew: the code that is exported is memtune's, however
-the file there was forged, to Python's own parser.
+"""A plan in the run folder of a command is read as data and written anew: to Python's own parser the exported code is
+memtune's, however the file there was forged.
 
     forged_plan_test.py MEMTUNE MEMTUNE_MADE_UP_RUN [unittest arguments]
 """
@@ -51,6 +51,7 @@ FORGED = {
     "UTF-7": with_head(f"# coding: utf-7\n# +AAo-{CODE}\n"),
     "another encoding": with_head("# -*- coding: latin-1 -*-\n"),
     "a byte order mark": with_head("\ufeff"),
+    "code before the first string": lambda plan: f"{CODE} or " + plan[plan.index('"""'):],
     "code before": with_head(f"{CODE}\n"),
     "code behind": lambda plan: plan + f"\n{CODE}\n",
     "code between": lambda plan: plan.replace("# --- end of data", f"{CODE}\n# --- end of data", 1),

@@ -253,10 +253,11 @@ TEST_CASE("of a plan that is not as it was written the data are taken and nothin
   };
   for (const std::string& forged :
        {changed("from __future__", "import os\n"), text + "import os\n", "import os\n" + text,
-        "# a\rimport os\n" + text, "# a\fimport os\n" + text, "# a\vimport os\n" + text,
-        "# a\xE2\x80\xA8import os\n" + text, "# a\xC2\x85import os\n" + text, "\xEF\xBB\xBF" + text, "\n" + text,
-        changed(mark, "import os\n"), changed(mark, "PLAN = os\n"), changed(mark, "# import os\n"),
-        changed("    \"name\"", "    # \'\'\'; import os; PLAN = {\n"), changed("\"name\"", "\"\"  ")}) {
+        "# a\nx = " + text.substr(text.find('"')), "# a\rimport os\n" + text, "# a\fimport os\n" + text,
+        "# a\vimport os\n" + text, "# a\xE2\x80\xA8import os\n" + text, "# a\xC2\x85import os\n" + text,
+        "\xEF\xBB\xBF" + text, "\n" + text, changed(mark, "import os\n"), changed(mark, "PLAN = os\n"),
+        changed(mark, "# import os\n"), changed("    \"name\"", "    # \'\'\'; import os; PLAN = {\n"),
+        changed("\"name\"", "\"\"  ")}) {
     CAPTURE(forged);
     const trainer::PythonCopy copy = trainer::copy_python_plan(forged, report.rows[1], report);
     CHECK_FALSE(copy.same);
