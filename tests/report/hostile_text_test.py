@@ -5,7 +5,7 @@ harmless texts of the same length.
 
     hostile_text_test.py MEMTUNE MEMTUNE_MADE_UP_RUN [unittest arguments]
 
-Exit code 77: nothing failed, but PyYAML or markdown-it is missing.
+Exit code 77: PyYAML, tomllib or markdown-it is missing.
 """
 
 import ast
@@ -21,20 +21,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 import unittest
 from pathlib import Path
+
+def toml(text):
+    import tomllib
+
+    return tomllib.loads(text)
+
 
 ENDS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
 TURNS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 ACTED_ON = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029{TURNS}\ufffe\uffff]")
 KEY = "trust_remote_code: true # = [x] {y: \"'\\ `id` $(id) </script><img src=x> **b** | --x | &amp; coding: utf-7 "
 HOSTILE = "".join(end + KEY for end in ENDS) + TURNS + "\ufffe\uffff\x1b[31m\n# h\n===\n- item\n    code\n```\n%YAML"
-STARTS = ("=1+1 ", "- item ", "1. item ", "# head ", "@x ", "    code ", "---\n", "")
+STARTS = ("", "=1+1 ", "- item ", "1. item ", "# head ", "@x ", "    code ", "---\n")
 FORMATS = ("table", "json", "csv", "markdown", "html", "pareto", "perfetto")
 YAML = ("torchtune", "axolotl", "transformers", "trl", "ms-swift", "accelerate")
 OTHERS = {"torchtitan": lambda text: ast.dump(ast.parse(text.encode())),
-          "torchtitan --trainer-version 0.2.2": tomllib.loads,
+          "torchtitan --trainer-version 0.2.2": toml,
           "megatron": lambda text: shlex.split(text, comments=True),
           "deepspeed": json.loads}
 OWN_NAMES = re.compile("mine-|mixed|floor|plan:")  # of trials that no trainer has keys for
@@ -159,9 +164,9 @@ class HostileText(unittest.TestCase):
         self.run_.fill(text)
         return read()
 
-    def check_same(self, read):
+    def check_same(self, read, starts=("",)):
         """`read` finds the same with hostile texts as with letters in their places."""
-        for start in STARTS:
+        for start in starts:
             with self.subTest(start=start):
                 text = start + HOSTILE
                 self.assertEqual(self.written(text, read), self.written(re.sub("[^a-z]", "x", text), read))
@@ -189,7 +194,7 @@ class HostileText(unittest.TestCase):
                 self.assertIsNone(ACTED_ON.search(out + said))
                 return READERS[form](out) if form in READERS else None
             with self.subTest(form=form):
-                self.check_same(read)
+                self.check_same(read, STARTS if form in ("csv", "markdown") else STARTS[:1])
 
     def test_json_says_the_texts_themselves(self):
         self.run_.fill(HOSTILE)
@@ -197,8 +202,8 @@ class HostileText(unittest.TestCase):
 
     def test_a_memory_snapshot_is_data(self):
         self.run_.fill(HOSTILE)
-        code, out, said = memtune("report", str(self.run_.folder), "--format", "memory-snapshot", "--trial", "none", "-o",
-                                  "-", binary=True)
+        code, out, said = memtune("report", str(self.run_.folder), "--format", "memory-snapshot", "--trial", "none",
+                                  "-o", "-", binary=True)
         self.assertEqual(code, 0, said)
         self.assertFalse({"GLOBAL", "STACK_GLOBAL", "REDUCE", "INST", "OBJ", "NEWOBJ", "BUILD"} &
                          {opcode.name for opcode, _, _ in pickletools.genops(out)})
@@ -236,6 +241,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         import markdown_it  # noqa: F401
+        import tomllib  # noqa: F401
         import yaml  # noqa: F401
     except ImportError as error:
         print("skipped:", error)
