@@ -1,6 +1,6 @@
 // How large a number may be that memtune reads, from whatever file, stream or command line: readers refuse more and
-// name the field, so that sums and products of a few fields fit an int64, and quotients a double. Numbers that are summed
-// over a table are bounded as a whole too, by a BoundedSum; what a simulation counts stops at kMostSum.
+// name the field, so that sums and products of a few fields fit an int64, and quotients a double. Numbers that are
+// summed over a table are bounded as a whole too, by a BoundedSum; what a simulation counts stops at kMostSum.
 #pragma once
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/open_file.h"
 #include "core/base/json.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/config/json_object.h"
 #include "core/config/python_pattern.h"

@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/open_file.h"
 #include "core/base/json.h"
+#include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/config/json_object.h"

@@ -127,7 +127,8 @@ TEST_CASE("nobody waits for the other end of a pipe, or reads a device") {
   CHECK(bench.folder.open(pipe, O_RDONLY, 0) == -ESPIPE);
   CHECK(bench.folder.open(pipe, O_WRONLY, 0) == -ESPIPE);
   CHECK_THROWS_WITH_AS(read_file(pipe, bench.folder),
-                       ("cannot read '" + pipe.string() + "': it is a pipe; a regular file is needed").c_str(), IoError);
+                       ("cannot read '" + pipe.string() + "': it is a pipe; a regular file is needed").c_str(),
+                       IoError);
   OwnFolder devices("/dev");
   CHECK(devices.open("/dev/zero", O_RDONLY, 0) == -ESPIPE);
 }
