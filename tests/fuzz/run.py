@@ -55,7 +55,7 @@ def trace():
     record = lambda kind, payload: struct.pack("<IIB", len(payload) + 1, 0, kind) + payload
     event = lambda kind, start, size: struct.pack("<BIIqqqQIBBiB", kind, 0, 0, start, start + 9, size, 0, 0xFFFFFFFF, kind == 7, 0, -1, 0)
     header = {"version": 4, "origin": ORIGIN, "strategy": "none", "device": "d", "budget_bytes": 9, "lost_records": 1, "start_ns": 5,
-              "measured_rank": -1, "tracks": [{"role": "copy out", "stream": 7, "rank": 0}],
+              "measured_rank": -1, "tracks": [{"role": "copy_out", "stream": 7, "rank": 0}],
               "values": [{"name": "v", "region": "r", "placement": "host", "reason": "", "bytes": 9, "block": 0}],
               "owners": [{"kind": "block", "name": "b", "block": 0}]}
     return (b"MTTRACE3" + record(1, json.dumps(header).encode()) + record(2, struct.pack("<I", 1) + b"c") +
@@ -172,8 +172,9 @@ def seeds():
                *({"record": "step", "step": i, "phase": phase, "skipped": i == 1, "ms": i, "optimizer_ms": 0.5, "save_ms": 0,
                   "loss": [1.5, None], "allocated": 9, "reserved": 9, "device": 9} for i, phase in
                  enumerate(["warmup", "measured", "measured", "traced"], 1)),
-               *({"record": "save", "step": 1, "ms": 2, "bytes": size} for size in (9, 1 << 62, 1 << 62)), {"record": "note", "text": "n"},
-               {"record": "trace", "file": "7.mttrace", "steps": 2}, {"record": "done"},
+               *({"record": "save", "step": 1, "ms": 2, "bytes": size} for size in (9, 1 << 50, 1 << 50)), {"record": "note", "text": "n"},
+               {"record": "trace", "file": "7.mttrace", "steps": 2, "start_ns": 5, "blocks": ["a"],
+                "regions": [["step", "forward", -1, 1, 9], ["block", "backward", 0, 2, 3]]}, {"record": "done"},
                {"record": "exception", "time_s": 1.5, "type": "KeyError", "text": "Signal 9 (SIGKILL)"}]
     lines = "".join(json.dumps(record) + "\n" for record in records).encode()
     own = [b"# mine\noptim: 'adamw_torch'\ngradient_checkpointing_kwargs: {use_reentrant: false}\n%%\n--torch_compile\ntrue\n",
