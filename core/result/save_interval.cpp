@@ -7,6 +7,7 @@ namespace memtune::result {
 namespace {
 
 constexpr double kMostSteps = 1e15;  // so that any step time gives a number
+constexpr double kLeastStepMs = 1e-300;
 
 // Of a save, in which steps go on.
 double on_its_way_ms(const SaveMeasurement& save) { return std::max(0.0, save.durable_ms - save.blocked_ms); }
@@ -25,6 +26,7 @@ double daly_interval_s(double cost_s, double mtbf_s) {
 }
 
 SaveAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s) {
+  step_ms = std::max(kLeastStepMs, step_ms);
   const double cost_s = cost_ms(save) / 1e3, step_s = step_ms / 1e3;
   const double best = std::round(daly_interval_s(cost_s, mtbf_s) / step_s);
   const double least = std::ceil(save.durable_ms / step_ms);

@@ -117,6 +117,8 @@ TEST_CASE("a step that takes longer than the interval saves after each") {
 TEST_CASE("steps that take next to no time, or none, give no number beyond all") {
   CHECK(advise(mode("sync", 1, 1), 1e-300, 3600).every_steps == 1'000'000'000'000'000);
   CHECK_FALSE(advise(std::vector{mode("sync", 1, 1)}, 0, 3600));
+  CHECK(advise(mode("sync", 0, 0), 0, 3600).every_steps == 1);
+  CHECK(advise(mode("sync", 0, 0), 0, 3600).overhead < 1e-9);
 }
 
 TEST_CASE("the mode with the least overhead wins, of equals the first, and none that failed") {
