@@ -50,6 +50,9 @@ double difference(double a, double b) {
   return a == b ? 0 : std::isfinite(d) ? d : std::numeric_limits<double>::max();
 }
 
+// A baseline that is not finite in one of its runs does not say how much a trial may differ.
+double usable(double noise) { return noise < std::numeric_limits<double>::max() ? noise : 0; }
+
 // Of one parameter, or of the loss.
 struct Difference {
   double largest = 0;  // absolute
@@ -204,7 +207,7 @@ double ReferenceWriter::relative_noise() const {
   std::vector<double> relative;
   for (const auto& [index, size] : sizes_) {
     const double noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
-    if (size > 0) relative.push_back(noise / size);
+    if (size > 0) relative.push_back(usable(noise) / size);
   }
   return median(std::move(relative));
 }
@@ -226,7 +229,7 @@ Comparison compare_with_reference(const fs::path& path, double loss, const Named
   compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
     note(comparison.gradients, name, by.largest);
     const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;
-    const double allowed = kAllowed * std::max(own, reference.relative_noise * by.size);
+    const double allowed = kAllowed * std::max(usable(own), usable(reference.relative_noise * by.size));
     Deviation& worst = comparison.worst;
     if (by.largest > allowed && by.largest - allowed > worst.difference - worst.allowed)
       worst = {name, by.largest, allowed};

@@ -307,6 +307,13 @@ TEST_CASE("the noise is the largest of all repetitions, wherever it was") {
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(8.1e-4)).worst.where == "embedding");
 }
 
+TEST_CASE("a baseline with NaN in one of its runs allows no difference by that") {
+  Folder folder;
+  write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(NAN)}});
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(1e-4)).worst.where == "embedding");
+  CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 1e-4)).worst.where == "norm");
+}
+
 TEST_CASE("where the baseline repeats itself nothing may differ by anything") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, noisy_model());
