@@ -83,6 +83,23 @@ bool ends_by_itself(pid_t guardian) {
   return false;
 }
 
+// The guardian's first word. The command may have stopped it before: then it goes on. False: it ended without a word,
+// or is stopped again and again.
+bool hear_first(int told, pid_t guardian, Word& word) {
+  constexpr int kMostStops = 1000, kBetweenLooks_ms = 2;
+  for (int stops = 0; stops < kMostStops;) {
+    pollfd waiting{told, POLLIN, 0};
+    if (::poll(&waiting, 1, kBetweenLooks_ms) > 0) return receive(told, word);
+    int status = 0;
+    if (::waitpid(guardian, &status, WNOHANG | WUNTRACED) != guardian || !WIFSTOPPED(status)) continue;
+    ::kill(guardian, SIGCONT);
+    ++stops;
+  }
+  end_descendants(guardian, [] {});
+  ::kill(guardian, SIGKILL);
+  return false;
+}
+
 // The process between.
 class Between {
  public:
@@ -152,7 +169,7 @@ Guardian::Guardian(const std::vector<std::string>& command, const std::vector<st
   told_ = std::move(told.read);
   told.write = Descriptor();
   Word word;
-  if (receive(told_.get(), word) && word.error == 0) return;
+  if (hear_first(told_.get(), pid_, word) && word.error == 0) return;
   ::waitpid(pid_, nullptr, 0);
   pid_ = -1;
   throw UsageError("cannot run '" + command.front() + "': " + std::strerror(word.error));

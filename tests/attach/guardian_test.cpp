@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "core/attach/descendants.h"
@@ -67,17 +68,30 @@ TEST_CASE("when this process is killed, the command and what left its session ar
 
 TEST_CASE("a command that stops the process between is ended all the same, and what left its session") {
   const test::ScratchFolder place;
-  const std::string script = "setsid sh -c 'echo $$ >" + place.path.string() +
-                             "/left; exec sleep 100' & kill -STOP $PPID; "
-                             "echo $$ >" +
-                             place.path.string() + "/own; while :; do sleep 1; done";
+  const std::string script = "cd " + place.path.string() +
+                             "; setsid sh -c 'echo $$ >left; exec sleep 100' & "
+                             "while [ ! -e go ]; do sleep 0.01; done; kill -STOP $PPID; "
+                             "echo $$ >own; while :; do sleep 1; done";
   Guardian guardian({"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, STDERR_FILENO, place.path / "private");
+  std::ofstream(place.path / "go").close();
   const pid_t own = number_in(place.path / "own"), left = number_in(place.path / "left");
   REQUIRE(own > 0);
   REQUIRE(left > 0);
   guardian.end();
   CHECK(ends(own));
   CHECK(ends(left));
+}
+
+TEST_CASE("a command that stops the process between at once is started and ended") {
+  for (int i = 0; i < 30; ++i) {  // some before it could say that the command runs
+    const test::ScratchFolder place;
+    Guardian guardian({"sh", "-c", "kill -STOP $PPID; echo $$ >" + place.path.string() + "/own; exec sleep 100"},
+                      {"PATH=/usr/bin:/bin"}, STDERR_FILENO, place.path / "private");
+    const pid_t own = number_in(place.path / "own");
+    REQUIRE(own > 0);
+    guardian.end();
+    CHECK(ends(own));
+  }
 }
 
 TEST_CASE("a process whose name has a line end or a parenthesis is a descendant as any") {

@@ -139,7 +139,7 @@ class Run:
         expected, free = self.answer(), []
         for file, value in self.files.items():
             for path in leaves(value):
-                if path[-1] in ("plan", "trace") or path[-1] == "strategy" and not OWN_NAMES.match(at(value, path)):
+                if path[-1] in ("plan", "trace", "equal_to") or path[-1] == "strategy" and not OWN_NAMES.match(at(value, path)):
                     continue  # paths, and what trainers have keys for
                 self.write("other", [(file, path)])
                 if self.answer() == expected:
