@@ -130,6 +130,14 @@ def predicted(folder: Path) -> str:
     return table(rows)
 
 
+def spread(folder: Path) -> str:
+    """How much steps of one process differ, over both tables."""
+    found = trials(folder / "fixed.json") + trials(folder / "peers.jsonl")
+    shares = [100 * (max(trial["step_ms"]["samples"]) - min(trial["step_ms"]["samples"])) / ms(trial) for trial in found]
+    return (f"The slowest and the fastest step of a row differ by {statistics.median(shares):.1f} % in the median, by "
+            f"{max(shares):.1f} % at most.")
+
+
 def beside(folder: Path) -> str:
     """PyTorch's own of about the transcript's budget, in a sentence."""
     found = {trial["strategy"]: trial for trial in trials(folder / "peers.jsonl")}
@@ -139,7 +147,7 @@ def beside(folder: Path) -> str:
 
 
 BLOCKS: Dict[str, Callable[[Path], str]] = {"transcript": transcript, "budgets": budgets, "beside": beside, "peers": peers,
-                                            "fixed": fixed, "predicted": predicted, "saves": saves}
+                                            "fixed": fixed, "spread": spread, "predicted": predicted, "saves": saves}
 
 
 def pattern(name: str) -> re.Pattern:

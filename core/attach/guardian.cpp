@@ -83,8 +83,8 @@ bool ends_by_itself(pid_t guardian) {
   return false;
 }
 
-// The guardian's first word. The command may have stopped it before: then it goes on. False: it ended without a word,
-// or is stopped again and again.
+// The guardian's first word. A command that stopped it before that is not waited for: SIGCONT lets it go on. False: it
+// ended without a word, or was stopped too often.
 bool hear_first(int told, pid_t guardian, Word& word) {
   constexpr int kMostStops = 1000, kBetweenLooks_ms = 2;
   for (int stops = 0; stops < kMostStops;) {
@@ -97,6 +97,7 @@ bool hear_first(int told, pid_t guardian, Word& word) {
   }
   end_descendants(guardian, [] {});
   ::kill(guardian, SIGKILL);
+  word.error = ECANCELED;
   return false;
 }
 

@@ -10,8 +10,8 @@
 namespace memtune::attach {
 namespace {
 
-constexpr double kClocksDiffer = 1.05, kStartMs = 1000;  // of the device and of the host
-constexpr int64_t kMostDevice = int64_t{1} << 43;        // 8 TiB: no GPU has as much
+constexpr double kClockRatio = 1.05, kSlackMs = 1000;  // device clock against host clock
+constexpr int64_t kMostDevice = int64_t{1} << 43;      // 8 TiB: no GPU has as much
 
 int64_t machine_bytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
@@ -40,7 +40,7 @@ class Doubt {
   static std::string where(const StepRecord& step) { return "step " + std::to_string(step.number); }
 
   std::string about_time(double ms) const {
-    if (wall_ms_ <= 0 || ms <= kClocksDiffer * wall_ms_ + kStartMs) return "";
+    if (wall_ms_ <= 0 || ms <= kClockRatio * wall_ms_ + kSlackMs) return "";
     return " ends after " + ms_text(ms) + " of training, and the command ran for " + ms_text(wall_ms_);
   }
 

@@ -1,5 +1,5 @@
-// Opening files whose place anybody may have arranged: what stands there may be a pipe that nobody writes to, or a
-// device that never ends. Nothing here waits for either. Thread: any.
+// Opens files at paths that are not trusted. A pipe without a writer or an endless device may stand there; nothing here
+// waits for either. Thread: any.
 #pragma once
 
 #include <filesystem>

@@ -23,7 +23,7 @@ std::string shown(const json& value) {
   throw UsageError(path + " must be " + wanted + ", not " + shown(value));
 }
 
-// Bounds that are none but those of all numbers are told where it is them that are missed.
+// A bound that all numbers share is named only when it was exceeded.
 std::string integer_form(int64_t least, int64_t most, bool too_low, bool too_high) {
   std::string form = "an integer";
   if (too_low || (least != -kMostCount && least != std::numeric_limits<int>::min()))

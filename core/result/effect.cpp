@@ -68,9 +68,11 @@ bool is_less(const Strategy& less, const Strategy& strategy) {
 }  // namespace
 
 void compare_effects(std::span<Row> rows, std::span<const std::string> likes) {
+  std::vector<std::optional<Strategy>> strategies;
+  for (const std::string& like : likes) strategies.push_back(Strategy::of_name(like));
   for (size_t i = 0; i < rows.size(); ++i)
     for (size_t other = 0; other < rows.size(); ++other) {
-      const std::optional<Strategy> strategy = Strategy::of_name(likes[i]), less = Strategy::of_name(likes[other]);
+      const std::optional<Strategy>&strategy = strategies[i], &less = strategies[other];
       Measurement& m = rows[i].measurement;
       if (!m.equal_to.empty() || !strategy || !less) continue;
       if (!is_less(*less, *strategy) || !same_figures(rows[i], rows[other])) continue;

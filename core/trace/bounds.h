@@ -1,5 +1,4 @@
-// What a trace may hold, so that its readers can add and subtract: the file's reader takes no more, and whoever merges
-// traces drops what would be more.
+// Limits of a trace, so that sums and differences fit an int64. The reader of a file refuses more, a merge drops it.
 #pragma once
 
 #include <cstdint>

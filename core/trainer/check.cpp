@@ -74,7 +74,7 @@ class Checker {
         result_.notes.push_back(join(own_.path_of(key), ".") + " is '" +
                                 shorten(own_.value(key).get<std::string>(), 60) + "', which is not followed");
     if (several_) result_.notes.emplace_back("the program has several configs, which differ: give the one that is run");
-    if (more_) result_.notes.push_back("only the first " + std::to_string(kMostProblems) + " problems are told");
+    if (more_) result_.notes.push_back("only the first " + std::to_string(kMostProblems) + " problems are listed");
     result_.meaning = dialect_.meaning();
     std::ranges::stable_sort(result_.problems, {}, &Problem::line);
     return std::move(result_);

@@ -47,7 +47,7 @@ class OwnSettings {
  private:
   struct Parsed;
 
-  const nlohmann::json& own(const std::string& key) const;  // discarded: nobody says
+  const nlohmann::json& own(const std::string& key) const;  // discarded: not set
   const nlohmann::json& in_config(const std::string& key) const;
   const nlohmann::json& whole_config() const;
   void choose_names(const std::map<std::string, std::string>& releases);

@@ -171,7 +171,7 @@ TEST_CASE("what PyTorch says of memory that ran out is the whole reason and othe
   CHECK(other.ends_with("x so set this (after step 3 of 7)"));
 }
 
-TEST_CASE("memory that ran out in a process that nothing recorded is told by the log whatever a launcher adds") {
+TEST_CASE("memory that ran out in a process without records is reported from the log whatever a launcher adds") {
   const std::string text = test::out_of_memory_text();
   const CommandResult result = Stage().run("printf '%s\\n' 'torch.OutOfMemoryError: " + text +
                                            "' 'E1126 worker 0 failed' '====' 'closing the agent'; exit 1");

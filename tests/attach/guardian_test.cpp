@@ -28,7 +28,7 @@ pid_t number_in(const std::filesystem::path& file) {
   return -1;
 }
 
-// Whoever adopted it may not have reaped it.
+// Its new parent may not have reaped it.
 bool is_zombie(pid_t pid) {
   const std::string stat = test::slurp("/proc/" + std::to_string(pid) + "/stat");
   return stat.substr(stat.rfind(')') + 1).starts_with(" Z");

@@ -84,7 +84,7 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
   CHECK_FALSE(folder.processes()[1].done);
 }
 
-TEST_CASE("the first record that no shim writes is told with its field, and what is no record is not") {
+TEST_CASE("the first record that no shim writes is reported with its field and other lines are passed over") {
   const auto refused = [](const std::string& line) {
     const test::ScratchFolder place;
     add_line(place.path / "1.jsonl", R"({"record": "step", "step": 3, "phase": "measured", "ms": 5, "loss": []})"

@@ -197,7 +197,7 @@ TEST_CASE("a pipe is written to, not replaced") {
   CHECK(fs::is_fifo(path));
 }
 
-TEST_CASE("a pipe that nothing reads from is told of and not waited for") {
+TEST_CASE("a pipe without a reader is an error and not waited for") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);

@@ -147,7 +147,7 @@ TEST_CASE("a pipe among the files of a model's folder is refused before a trial"
   }
 }
 
-TEST_CASE("an answer goes into a pipe that is read, and a pipe that nothing reads is told of") {
+TEST_CASE("an answer goes into a pipe that is read and a pipe without a reader is an error") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   const fs::path pipe = make_pipe(place.folder.path / "pipe");

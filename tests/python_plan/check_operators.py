@@ -117,7 +117,7 @@ def check_number(number):
 
 
 def without_a_case(chosen, every, tried):
-    """Operators with a dtype and a mode of which no sample was tried and nobody wrote why."""
+    """Operators with a dtype and a mode of which no sample was tried, without an exception that says why."""
     keys = [f"{full_name(op)} {dtype} {mode}" for op in chosen for dtype, mode, _ in wanted(op, every)]
     patterns = read_exceptions(os.path.join(plans.ROOT, "tests", "operators", "exceptions.txt"))
     return sorted(set(keys).difference(tried, *(names(pattern, keys) for pattern in patterns)))

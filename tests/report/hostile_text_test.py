@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Whoever made a run's folder chose its texts: models, machines, strategies, notes, commands. In no report and no
-trainer's configuration do they become anything but text: what each reader finds there has the same structure as with
-harmless texts of the same length.
+"""A run's folder is not trusted: its texts name models, machines, strategies, notes and commands. In every report and
+every trainer's configuration they stay text: each reader finds the same structure as with harmless texts of the same
+length.
 
     hostile_text_test.py MEMTUNE MEMTUNE_MADE_UP_RUN [unittest arguments]
 

@@ -124,7 +124,7 @@ TEST_CASE("a trial that did nothing says why, by the facts of its setting") {
   CHECK(turns.run().report.rows.at(0).measurement.no_effect == "");
 }
 
-TEST_CASE("of a composed strategy what its part did not do is told with the reason") {
+TEST_CASE("the idle part of a composed strategy is shown with the reason") {
   Turns turns;
   turns.settings.strategies = {"none", "checkpoint:every=2", "checkpoint:every=2+offload:stream"};
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB

@@ -130,7 +130,7 @@ TEST_CASE("of a config with very many problems the first hundred are named, and 
   for (int i = 0; i < 150; ++i) text += "  save" + std::to_string(i) + ": 1\n";
   const trainer::ConfigCheck check = trainer::check_config("axolotl", text, "x.yaml", {});
   CHECK(check.problems.size() == 100);
-  CHECK(std::ranges::count(check.notes, "only the first 100 problems are told") == 1);
+  CHECK(std::ranges::count(check.notes, "only the first 100 problems are listed") == 1);
 }
 
 TEST_CASE("what is larger than any config of a trainer is refused by its size") {

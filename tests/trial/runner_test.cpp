@@ -170,7 +170,7 @@ TEST_CASE("a runner says where memory ended and who held it") {
   CHECK(measured.reason.ends_with("; the step's largest: activations 3 MiB"));
 }
 
-TEST_CASE("what CUDA's allocator says of a trial's memory is told whole, with its advice") {
+TEST_CASE("the message of CUDA's allocator is quoted whole with its advice") {
   const std::string text = test::out_of_memory_text(8);
   HungryRunner hungry(text);
   const auto measured = run(hungry, "plain", "");

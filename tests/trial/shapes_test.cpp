@@ -113,7 +113,7 @@ TEST_CASE("shapes tell of masks, eager attention and a loss without logits what 
   }
 }
 
-TEST_CASE("shapes tell of quantized weights and adapters what packing and drawing them does") {
+TEST_CASE("shapes of quantized weights and adapters are those that packing and drawing them gives") {
   const Place place;
   const json odd = with(llama(), {{"intermediate_size", 45}});  // weights of blocks that are cut short
   for (const json& config : {llama(), odd, with(llama(), {{"model_type", "phi3"}, {"pad_token_id", nullptr}})})
