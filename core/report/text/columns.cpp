@@ -27,7 +27,7 @@ class Columns {
     add(" ", Column::kAlways, true, [](const Row& row) {
       return row.recommended ? Cell{"*", Paint::good} : row.pareto ? Cell{"•", Paint::bold} : Cell{""};
     });
-    add("strategy", Column::kAlways, true, [this](const Row& row) {
+    add("strategy", Column::kAlways, true, [](const Row& row) {
       const Paint paint = did_less(row.measurement) ? Paint::dim : Paint::plain;
       return Cell{shown_name(row), row.recommended ? Paint::good : paint};
     });
