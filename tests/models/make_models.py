@@ -24,6 +24,9 @@ import os
 import sys
 import warnings
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from arithmetic import arithmetic
+
 LIBRARIES = ("torch", "torchvision", "transformers", "timm", "torchaudio")
 
 
@@ -35,7 +38,8 @@ def version(library: str) -> str:
 
 
 def stamp(only: str, zoo: bool) -> str:
-    """Changes when these scripts, the models they import or the libraries' versions do. Imports none of them."""
+    """Changes when these scripts, the models they import, the libraries' versions or the processor's arithmetic do.
+    Imports none of the libraries."""
     here = os.path.dirname(os.path.abspath(__file__))
     bench = [os.path.join(here, "..", "..", "bench", name) for name in ("model.py", "safetensors_file.py")]
     digest = hashlib.sha256(only.encode())
@@ -45,7 +49,7 @@ def stamp(only: str, zoo: bool) -> str:
             with open(path, "rb") as file:
                 digest.update(file.read())
     libraries = LIBRARIES if zoo else LIBRARIES[:3]
-    return ", ".join([f"{name} {version(name)}" for name in libraries] + [digest.hexdigest()[:16]])
+    return ", ".join([f"{name} {version(name)}" for name in libraries] + [arithmetic(), digest.hexdigest()[:16]])
 
 
 def up_to_date(out: str, current: str) -> bool:

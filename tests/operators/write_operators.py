@@ -27,7 +27,9 @@ import types
 import unittest
 import warnings
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import torch
+from arithmetic import arithmetic
 from operator_case import NotMade, answer, chain, trace
 
 # What every change is tried with: how many samples.
@@ -184,7 +186,7 @@ def stamp(every: bool) -> str:
         if os.path.basename(path) != "check_operators.py":
             with open(path, "rb") as file:
                 digest.update(file.read())
-    return f"torch {torch.__version__}, {digest.hexdigest()[:16]}"
+    return f"torch {torch.__version__}, {arithmetic()}, {digest.hexdigest()[:16]}"
 
 
 def up_to_date(out: str, current: str) -> bool:

@@ -1,0 +1,17 @@
+"""What decides the last bits that PyTorch computes on a CPU, so that a kept reference is compared only with its like."""
+import hashlib
+import os
+
+VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "ONEDNN_MAX_CPU_ISA")
+
+
+def arithmetic(environment=os.environ, cpuinfo="/proc/cpuinfo") -> str:
+    """Changes when the processor, or the instructions and threads that libraries may use of it, do."""
+    digest = hashlib.sha256(repr([environment.get(name) for name in VARIABLES]).encode())
+    try:
+        with open(cpuinfo) as file:
+            digest.update("".join(sorted({line for line in file if line.startswith(("model name", "flags"))})).encode())
+    except OSError:
+        pass
+    digest.update(str(os.cpu_count()).encode())
+    return "arithmetic " + digest.hexdigest()[:16]
