@@ -7,11 +7,18 @@ import tempfile
 import types
 from unittest import mock
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from arithmetic import arithmetic
+
+# The compiler's cache takes code of AVX-512 for a processor, or an ATEN_CPU_CAPABILITY, without it (2.11).
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR",
+                      os.path.join(tempfile.gettempdir(), "memtune-" + arithmetic().replace(" ", "-")))
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PARTS = os.path.join(ROOT, "core", "trainer", "python")
 
 
