@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes the defences against the engines' traps away, one by one, and demands that a test notices.
 
-    python3 tests/mutants/run.py --check                      do the lines to be replaced still exist?
+    python3 tests/mutants/run.py --check                      do the lines to be replaced exist, has each a row?
     python3 tests/mutants/run.py --torch-python PYTHON        builds and runs each in a copy of the tree; an hour or more
 
 Each suite runs on the unmutated copy first. A suite that fails there, or runs no case, is refused with all its mutants.
@@ -40,6 +40,16 @@ def check():
                if (ROOT / file).read_text().count(old) != 1]
     print("\n".join(missing) or f"{len(MUTANTS)} mutants, every line is there once")
     return 1 if missing else 0
+
+
+def check_rows():
+    """Each mutant has a row that says what noticed it, and each row has a mutant."""
+    rows, traps = read_rows(RESULTS.read_text()), {mutant[0] for mutant in MUTANTS}
+    wrong = [f"{trap}: no row in {RESULTS.name}" for trap in sorted(traps - set(rows))]
+    wrong += [f"{trap}: a row in {RESULTS.name} and no mutant" for trap in sorted(set(rows) - traps)]
+    wrong += [f"{trap}: {row}" for trap, row in rows.items() if row.startswith("NONE")]
+    print("\n".join(wrong) or f"{len(rows)} rows, each of a mutant that a test noticed")
+    return 1 if wrong else 0
 
 
 # --- the table ---
@@ -194,8 +204,10 @@ def main():
     parser.add_argument("--preset", default="release", help="of CMakePresets.json; one that is built elsewhere hits ccache")
     parser.add_argument("--copy", type=pathlib.Path, default=ROOT / "build/mutants", help="folder of the copy, which stays")
     options = parser.parse_args()
-    if options.check or check():
-        return check()
+    if check():
+        return 1
+    if options.check:
+        return check_rows()
     rows = read_rows(RESULTS.read_text())
     mutants = [mutant for mutant in MUTANTS
                if options.only in mutant[0] and not (options.missing and mutant[0] in rows)]
