@@ -168,10 +168,10 @@ bool Followers::have(const std::string& reference) {
   return all;
 }
 
-std::unique_ptr<RankTrial> Followers::start(int rank, json trial, FollowedFiles to) {
+std::unique_ptr<RankTrial> Followers::start(int rank, json trial, FollowedFiles to, FileSystem& files) {
   trial["start"] = ++trials_;
   send(static_cast<size_t>(rank - 1), trial);
-  return std::make_unique<FollowedTrial>(*this, rank, trials_, std::move(to), system_files());
+  return std::make_unique<FollowedTrial>(*this, rank, trials_, std::move(to), files);
 }
 
 void Followers::end(int code) {

@@ -62,8 +62,9 @@ class Followers {
   // The file of the last component of `reference` is whole at all of them. Error as lost().
   bool have(const std::string& reference);
 
-  // What rank `rank`, from 1 on, is to run: {"kind", "request", "limit_ms", "grace_ms", "fresh"}.
-  std::unique_ptr<RankTrial> start(int rank, nlohmann::json trial, FollowedFiles to);
+  // What rank `rank`, from 1 on, is to run: {"kind", "request", "limit_ms", "grace_ms", "fresh"}. `to` is written
+  // through `files`, which must outlive the trial.
+  std::unique_ptr<RankTrial> start(int rank, nlohmann::json trial, FollowedFiles to, FileSystem& files);
   // Error that names the first that is gone and why, where one is: nothing more can be run.
   void check() const;
   // They end with this code.

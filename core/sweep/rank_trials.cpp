@@ -49,7 +49,7 @@ TrialAnswer run_followed(const config::TrialRequest& request, const fs::path& pa
                                         {"limit_ms", command.limit.count()},
                                         {"grace_ms", command.grace.count()},
                                         {"fresh", fresh}},
-                                       {of_rank(command.log, rank), costs}));
+                                       {of_rank(command.log, rank), costs}, files));
       continue;
     }
     const fs::path own_path = of_rank(path, rank);

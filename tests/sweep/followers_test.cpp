@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "core/base/file.h"
+#include "core/base/own_folder.h"
 #include "core/launch/socket.h"
 #include "core/sweep/follow.h"
 #include "core/sweep/meeting.h"
@@ -203,7 +204,7 @@ TEST_CASE("a rank that takes nothing does not keep rank 0 from the others") {
   }
   Followers followers(std::move(each), "127.0.0.1", 3s);
   auto stuck = std::async(std::launch::async, [&] {
-    return followers.start(1, {{"kind", std::string(60 << 20, 'x')}}, {"/nowhere/log", ""});
+    return followers.start(1, {{"kind", std::string(60 << 20, 'x')}}, {"/nowhere/log", ""}, system_files());
   });
   nlohmann::json message;
   const auto end = std::chrono::steady_clock::now() + 2s;
@@ -220,7 +221,7 @@ TEST_CASE("a rank that takes nothing does not keep rank 0 from the others") {
 
 TEST_CASE("an answer without sense is that rank's failure") {
   Strange strange;
-  const auto trial = strange.followers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""});
+  const auto trial = strange.followers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""}, system_files());
   nlohmann::json order;
   while (!order.contains("start")) REQUIRE(strange.connection->receive(order, 5s));
   strange.connection->send({{"done", true}, {"of", 77}, {"answer", 1}});  // another's
@@ -229,6 +230,26 @@ TEST_CASE("an answer without sense is that rank's failure") {
   }
   REQUIRE(std::holds_alternative<Failure>(trial->answer()));
   CHECK(std::get<Failure>(trial->answer()).reason == "its answer makes no sense");
+}
+
+TEST_CASE("a rank's log and costs pass no link in the run's folder") {
+  const test::ScratchFolder folder, elsewhere;
+  std::filesystem::create_directory_symlink(elsewhere.path, folder.path / "link");
+  OwnFolder own(folder.path);
+  for (const bool linked : {true, false}) {
+    CAPTURE(linked);
+    const std::filesystem::path place = linked ? folder.path / "link" : folder.path;
+    Strange strange;
+    const auto trial = strange.followers->start(1, {{"kind", "run"}}, {place / "log", place / "costs"}, own);
+    nlohmann::json order;
+    while (!order.contains("start")) REQUIRE(strange.connection->receive(order, 5s));
+    strange.connection->send(
+        {{"done", true}, {"of", order["start"]}, {"answer", 1}, {"others", false}, {"log", "text"}, {"costs", "text"}});
+    while (trial->turn(50ms)) {
+    }
+    for (const char* name : {"log", "costs"}) CHECK(std::filesystem::exists(folder.path / name) == !linked);
+  }
+  CHECK(std::filesystem::is_empty(elsewhere.path));
 }
 
 TEST_CASE("gradients to compare with are asked for at all ranks") {
