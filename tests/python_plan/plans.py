@@ -13,7 +13,7 @@ from arithmetic import arithmetic
 
 # The compiler's cache takes code of AVX-512 for a processor, or an ATEN_CPU_CAPABILITY, without it (2.11).
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR",
-                      os.path.join(tempfile.gettempdir(), "memtune-" + arithmetic().replace(" ", "-")))
+                      os.path.join(tempfile.gettempdir(), f"memtune-{os.getuid()}-" + arithmetic().replace(" ", "-")))
 
 import torch
 from torch import nn
