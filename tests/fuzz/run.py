@@ -15,6 +15,7 @@ import re
 import struct
 import subprocess
 import sys
+import time
 import zipfile
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
@@ -260,24 +261,26 @@ def write_seeds(folder, texts):
 
 
 def fuzz(program, parser, texts, corpus, runs, seconds):
-    """(executions, what is wrong); LEAST or `runs` executions, whichever is fewer, are made in whatever time."""
+    """(executions, what is wrong). LEAST executions take their time; more follow as `seconds` have room for them."""
     if not any(texts):
         return 0, "it has no seeds"
     folder = os.path.join(corpus, parser)
     write_seeds(folder, texts)
     least = max(1, min(runs, LEAST) if seconds else runs)
-    executions, problem = execute(program, parser, folder, runs, seconds)
-    if seconds and not problem and 0 < executions < least:
-        more, problem = execute(program, parser, folder, least - executions, 0)
-        executions += more
+    start = time.monotonic()
+    executions, problem = execute(program, parser, folder, least, 0, seed=1)
     if not problem and executions < least:
         problem = f"it ended after {executions} of at least {least} executions"
+    left = int(seconds - (time.monotonic() - start))
+    if not problem and left > 0 and executions < runs:
+        more, problem = execute(program, parser, folder, runs - executions, left, seed=2)
+        executions += more
     return executions, problem
 
 
-def execute(program, parser, folder, runs, seconds):
-    """(executions, what is wrong) of one process; seconds 0: no limit."""
-    command = [program, f"--parser={parser}", folder, f"-runs={runs}", f"-max_total_time={seconds}", "-seed=1",
+def execute(program, parser, folder, runs, seconds, seed):
+    """(executions, what is wrong) of one process, which executes the corpus first; seconds 0: no limit."""
+    command = [program, f"--parser={parser}", folder, f"-runs={runs}", f"-max_total_time={seconds}", f"-seed={seed}",
                "-timeout=10", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/../{parser}-", "-verbosity=0"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     count = re.search(r"number_of_executed_units: *(\d+)", done.stdout)

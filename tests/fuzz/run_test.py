@@ -45,14 +45,15 @@ class Runner(unittest.TestCase):
         code, said = self.run_with("echo number_of_executed_units: 0", runs="0")
         self.assertEqual(code, 1, said)
 
-    def test_a_slow_parser_makes_the_least_number_of_runs_in_whatever_time(self):
+    def test_the_least_number_of_runs_has_no_limit_of_time_and_what_follows_has(self):
         slow = ('for a; do case $a in -runs=*) runs=${a#*=};; -max_total_time=*) seconds=${a#*=};; esac; done\n'
                 '[ $seconds = 0 ] && made=$runs || made=400\n%s\necho number_of_executed_units: $made')
         code, said = self.run_with(slow % "", arguments=("words", "--seconds", "10"), runs="5000")
         self.assertEqual(code, 0, said)
-        self.assertIn("1,000 executions", said)
-        code, said = self.run_with(slow % "[ $seconds = 0 ] && exit 77", arguments=("words", "--seconds", "10"), runs="5000")
-        self.assertEqual(code, 1, said)
+        self.assertIn("1,400 executions", said)
+        for fault in ("[ $seconds = 0 ] && exit 77", "[ $seconds = 0 ] || exit 77"):
+            code, said = self.run_with(slow % fault, arguments=("words", "--seconds", "10"), runs="5000")
+            self.assertEqual(code, 1, said)
         code, said = self.run_with("echo number_of_executed_units: 400", arguments=("words", "--seconds", "10"), runs="5000")
         self.assertEqual(code, 1, said)
 
