@@ -166,6 +166,13 @@ struct Strange {
     connection = coming.get();
   }
 
+  // What it is to run.
+  nlohmann::json order() {
+    nlohmann::json message;
+    while (!message.contains("start")) REQUIRE(connection->receive(message, 5s));
+    return message;
+  }
+
   // What rank 0 says of it.
   std::string lost() {
     for (int i = 0; i < 100; ++i) {
@@ -222,8 +229,7 @@ TEST_CASE("a rank that takes nothing does not keep rank 0 from the others") {
 TEST_CASE("an answer without sense is that rank's failure") {
   Strange strange;
   const auto trial = strange.followers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""}, system_files());
-  nlohmann::json order;
-  while (!order.contains("start")) REQUIRE(strange.connection->receive(order, 5s));
+  const nlohmann::json order = strange.order();
   strange.connection->send({{"done", true}, {"of", 77}, {"answer", 1}});  // another's
   strange.connection->send({{"done", true}, {"of", order["start"]}, {"answer", 1}});
   while (trial->turn(50ms)) {
@@ -241,10 +247,12 @@ TEST_CASE("a rank's log and costs pass no link in the run's folder") {
     const std::filesystem::path place = linked ? folder.path / "link" : folder.path;
     Strange strange;
     const auto trial = strange.followers->start(1, {{"kind", "run"}}, {place / "log", place / "costs"}, own);
-    nlohmann::json order;
-    while (!order.contains("start")) REQUIRE(strange.connection->receive(order, 5s));
-    strange.connection->send(
-        {{"done", true}, {"of", order["start"]}, {"answer", 1}, {"others", false}, {"log", "text"}, {"costs", "text"}});
+    strange.connection->send({{"done", true},
+                              {"of", strange.order()["start"]},
+                              {"answer", 1},
+                              {"others", false},
+                              {"log", "text"},
+                              {"costs", "text"}});
     while (trial->turn(50ms)) {
     }
     for (const char* name : {"log", "costs"}) CHECK(std::filesystem::exists(folder.path / name) == !linked);
