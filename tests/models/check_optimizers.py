@@ -5,8 +5,8 @@
 A tiny Llama of transformers is trained by `memtune run`, which saves its state, and in Python by bitsandbytes and by
 transformers' Adafactor on the same batch, gradients clipped. Scales must be the same within rounding, moments of eight
 bits but for few that lie between two codes, parameters but for as few of those with such moments; what is kept for
-which parameter, in which dtype and size, exactly. Prints a line for each optimizer and `N passed, N failed`. Exit code 1 on a
-failure. Needs torch, transformers, safetensors and bitsandbytes.
+which parameter, in which dtype and size, exactly. Prints a line for each optimizer and `N passed, N failed`. Exit code
+1 on a failure. Needs torch, transformers, safetensors and bitsandbytes.
 """
 
 import argparse

@@ -183,7 +183,7 @@ TEST_CASE("a pass that is known gathers one unit ahead and holds no more") {
   CHECK(static_cast<double>(step.most_gathered_bytes) < 0.35 * training.parameter_bytes());
 }
 
-TEST_CASE("ranks that read parameters in different orders are told so, and do not take one block for another") {
+TEST_CASE("ranks that read parameters in different orders fail and never mix up blocks") {
   std::vector<program::Program> programs;
   for (int i = 0; i < 2; ++i) programs.push_back(ShardedTraining(kSizes).program());
   const auto run = [&] {
