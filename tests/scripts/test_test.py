@@ -93,6 +93,15 @@ class Test(unittest.TestCase):
         self.assertIn("the reason", said)
         self.assertEqual(said[-1], "memtune: failed: tests")
 
+    def test_a_failure_is_printed_again_though_a_later_test_calls_ctest_there(self):
+        folder = self.root / "build/release"
+        self.add_tests("release", {"wrong": "echo the reason; exit 1",
+                                   "later": f"sleep 1; ctest --test-dir {folder} --show-only >{self.root}/entries"})
+        counts, said = self.run_it("--quick", code=1)
+        self.assertEqual(counts, "2 passed, 1 failed, 0 skipped")
+        self.assertIn("the reason", said)
+        self.assertIn("release: wrong", said)
+
     def test_sources_that_clang_tidy_did_not_read_are_told(self):
         self.program("scripts/tidy", "echo 'clang-tidy: 4 of 9 not read' >&2; exit 77")
         counts, said = self.run_it("--minutes", "60", code=0)
