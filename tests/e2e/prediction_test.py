@@ -1,8 +1,13 @@
 """What the planner works out of a step, from what the trial of none recorded, beside what trials measure; and that it
 works out the same from a trial of checkpoint:full, for models that do not fit without.
 
+Counts and bytes are compared at once. Some peaks depend on how long copies took, which a busy machine changes from one
+step to the next: a test that finds such a figure out of its bounds measures everything again, three times in all.
+
 python3 prediction_test.py MEMTUNE MEMTUNE-PREDICT MODELS [unittest arguments]
 """
+import contextlib
+import functools
 import glob
 import json
 import os
@@ -34,7 +39,43 @@ def smaller(strategy):
     return strategy + ",min=16KiB" if "offload" in strategy else strategy
 
 
+class TimedFailure(AssertionError):
+    """A figure that depends on times is out of its bounds."""
+
+
+@contextlib.contextmanager
+def timed():
+    """Assertions about figures that depend on how long copies took."""
+    try:
+        yield
+    except AssertionError as error:
+        raise TimedFailure(str(error)) from error
+
+
+def measured_again_when_busy(test):
+    """Runs the test up to three times while only timed figures are out of their bounds."""
+    @functools.wraps(test)
+    def run(self):
+        for attempt in (1, 2, 3):
+            try:
+                return test(self)
+            except TimedFailure as error:
+                if attempt == 3:
+                    raise
+                print(f"{test.__name__}, measurement {attempt}: {error}", file=sys.stderr)
+    return run
+
+
 class Prediction(unittest.TestCase):
+    @contextlib.contextmanager
+    def about(self, **what):
+        """Names the case in a failure. A subTest would keep the failure from the test's next measurement."""
+        try:
+            yield
+        except AssertionError as error:
+            error.args = (f"{what}: {error}",)
+            raise
+
     def folder(self):
         folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
         self.addCleanup(folder.cleanup)
@@ -72,64 +113,75 @@ class Prediction(unittest.TestCase):
         for slug in slugs:
             rows = self.predictions(run, self.record_again(run, slug))
             for strategy, row in rows.items():
-                with self.subTest(recorded=slug, strategy=strategy):
+                with self.about(recorded=slug, strategy=strategy):
                     for figure in COUNTS + TIMED:
                         expected = none[strategy][figure]["predicted"]
-                        timed = strategy not in RECOMPUTES and figure in TIMED
-                        share = 0.1 if timed else error if figure == "peak_bytes" else 0
-                        self.assertAlmostEqual(row[figure]["predicted"], expected, delta=share * expected, msg=figure)
+                        if strategy not in RECOMPUTES and figure in TIMED:
+                            with timed():
+                                self.assertAlmostEqual(row[figure]["predicted"], expected, delta=0.1 * expected, msg=figure)
+                        else:
+                            share = error if figure == "peak_bytes" else 0
+                            self.assertAlmostEqual(row[figure]["predicted"], expected, delta=share * expected, msg=figure)
+
+    def check_peak_of_copies(self, row):
+        """The source of a copy is freed when the copy ends: sooner than simulated where activations have a few KB, later
+        where the machine is busy."""
+        with timed():
+            self.assertGreater(row["peak_bytes"]["error"], -0.1)
+            self.assertLess(row["peak_bytes"]["error"], 0.25)
 
     def check_all(self, rows):
         for strategy, row in rows.items():
-            with self.subTest(strategy=strategy):
+            with self.about(strategy=strategy):
                 for figure in COUNTS:
                     self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
-                # Sources of copies that end sooner than on paper take less: values of some KB are gone at once; of those
-                # that a busy machine holds up they take more.
                 if strategy in RECOMPUTES:
                     self.assertEqual(row["peak_bytes"]["predicted"], row["peak_bytes"]["measured"])
                 else:
-                    self.assertGreater(row["peak_bytes"]["error"], -0.1)
-                    self.assertLess(row["peak_bytes"]["error"], 0.25)
+                    self.check_peak_of_copies(row)
         self.assertGreater(rows["checkpoint:full"]["recomputed_ops"]["measured"], 0)
         self.assertGreater(rows[smaller("offload:stream")]["out_bytes"]["measured"], 0)
 
+    @measured_again_when_busy
     def test_counts_and_peaks_are_those_that_trials_measure(self):
         run = self.sweep_of_all(*TINY)
         self.check_all(self.predictions(run))
         self.check_costs_of(run, "checkpoint-full", "checkpoint-op")
 
+    @measured_again_when_busy
     def test_under_autocast_and_with_passes_too(self):
         run = self.sweep_of_all(*TINY, "--autocast", "bf16", "--accumulate", "2")
         self.check_all(self.predictions(run))
         self.check_costs_of(run, "checkpoint-full")
 
+    @measured_again_when_busy
     def test_of_sharded_steps_too_with_what_they_gather(self):
         for ranks, *more in (("2",), ("2", "--reshard", "after-backward"), ("2", "--reshard", "never"),
                              ("3", "--autocast", "bf16", "--accumulate", "2")):
             rows = self.predictions(self.sweep_of_all(*TINY, "--ranks", ranks, *more))
             for strategy, row in rows.items():
-                with self.subTest(ranks=ranks, more=more, strategy=strategy):
+                with self.about(ranks=ranks, more=more, strategy=strategy):
                     for figure in ("gathered_bytes", "recomputed_ops", "out_bytes"):
                         self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
                     self.assertGreater(row["gathered_bytes"]["measured"], 0)
                     if strategy in RECOMPUTES:
                         self.assertLess(abs(row["peak_bytes"]["error"]), 0.001)
                     else:
-                        self.assertGreater(row["peak_bytes"]["error"], -0.1)
-                        self.assertLess(row["peak_bytes"]["error"], 0.25)
+                        self.check_peak_of_copies(row)
 
+    @measured_again_when_busy
     def test_what_is_made_again_draws_the_same_and_what_is_written_over_is_copied(self):
         for config in (LLAMA, GPT2):
             file = os.path.join(self.folder(), "config.json")
             with open(file, "w") as out:
                 json.dump(config, out)
-            with self.subTest(model=config["model_type"]):
+            with self.about(model=config["model_type"]):
                 self.check_costs_of(self.sweep_of_all("--model", file, "--batch", "2", "--seq", "32"), "checkpoint-full")
         # The copies of a batch norm's statistics are not modelled.
         resnet = ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy")
         self.check_costs_of(self.sweep_of_all(*resnet), "checkpoint-full", error=1e-4)
 
+    @measured_again_when_busy
     def test_what_waits_on_the_disk_is_what_the_engines_put_there(self):
         folder = self.folder()
         scratch, run = (os.path.join(folder, name) for name in ("scratch", "run"))
@@ -143,15 +195,16 @@ class Prediction(unittest.TestCase):
             rows = [json.loads(line) for line in lines.splitlines()]
             self.assertEqual(len(rows), 3)
             for row in rows:
-                with self.subTest(strategy=row["strategy"], budget=budget):
+                with self.about(strategy=row["strategy"], budget=budget):
                     for figure in ("out_bytes", "disk_write_bytes", "disk_peak_bytes"):
                         self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
                     # With room to spare, room whose write of the first step still runs is taken anew.
                     held = row["host_peak_bytes"]
-                    self.assertAlmostEqual(held["predicted"], held["measured"], delta=0 if spills else 1 << 20)
-                    # A value whose copy out has not ended is used where it is, sooner or later than on paper.
-                    read = row["disk_read_bytes"]
-                    self.assertAlmostEqual(read["predicted"], read["measured"], delta=0.1 * read["measured"])
+                    with timed():
+                        self.assertAlmostEqual(held["predicted"], held["measured"], delta=0 if spills else 1 << 20)
+                        # An activation whose copy out has not ended is used where it is, more or less often than simulated.
+                        read = row["disk_read_bytes"]
+                        self.assertAlmostEqual(read["predicted"], read["measured"], delta=0.1 * read["measured"])
                     if row["strategy"] != "none":
                         self.assertEqual(row["disk_read_bytes"]["measured"] > 0, spills)
 
@@ -162,9 +215,15 @@ class Prediction(unittest.TestCase):
 
     def check_peak(self, trial):
         """It is what was predicted; by what hangs on times it may be a little more, or less."""
-        self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
-        self.assertLessEqual(trial["predicted"]["peak_error"], 0.01, trial)
+        with timed():
+            self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
+            self.assertLessEqual(trial["predicted"]["peak_error"], 0.01, trial)
 
+    def check_fits(self, trial, budget):
+        with timed():
+            self.assertLessEqual(trial["peak_bytes"]["allocated"], budget)
+
+    @measured_again_when_busy
     def test_a_budget_finds_a_plan_that_keeps_it_as_it_was_predicted(self):
         folder = self.folder()
         run, best = (os.path.join(folder, name) for name in ("run", "best.json"))
@@ -184,9 +243,10 @@ class Prediction(unittest.TestCase):
         self.assertTrue(planned)
         for trial in planned:
             self.check_peak(trial)
-            self.assertLessEqual(trial["peak_bytes"]["allocated"], int(budget[:-1]))
+            self.check_fits(trial, int(budget[:-1]))
             self.assertTrue(trial["gradients"]["equal"])
-        self.assertTrue(found["recommendation"]["fits"])
+        with timed():
+            self.assertTrue(found["recommendation"]["fits"])
 
         self.memtune("plan", "--from", run, "--budget", budget, "--write", best)
         other = json.loads(self.memtune(*tiny, "--strategy", "none", "--plan", best, "--out", run + "2").stdout)
@@ -250,6 +310,7 @@ class Prediction(unittest.TestCase):
         self.assertIn("--machine: there.json is not JSON",
                       self.memtune("plan", "--from", run, "--machine", there, code=2).stderr)
 
+    @measured_again_when_busy
     def test_where_host_memory_is_short_plans_go_on_to_the_disk_as_predicted(self):
         folder = self.folder()
         scratch, run = (os.path.join(folder, name) for name in ("scratch", "run"))
@@ -263,13 +324,15 @@ class Prediction(unittest.TestCase):
         found = json.loads(self.memtune(*small, "--scratch", scratch, "--budget", budget, "--host-budget", f"{host}B").stdout)
         plan = next(trial for trial in found["trials"] if trial["strategy"].startswith("plan:"))
         self.assertGreater(plan["disk_peak_bytes"], 0)
-        for figure in ("host_peak_bytes", "disk_peak_bytes"):
-            self.assertEqual(plan["predicted"][figure], plan[figure], figure)
+        self.assertEqual(plan["predicted"]["disk_peak_bytes"], plan["disk_peak_bytes"])
+        with timed():
+            self.assertEqual(plan["predicted"]["host_peak_bytes"], plan["host_peak_bytes"])
         self.check_peak(plan)
-        self.assertLessEqual(plan["peak_bytes"]["allocated"], int(budget[:-1]))
+        self.check_fits(plan, int(budget[:-1]))
         self.assertLessEqual(plan["host_peak_bytes"], host)
         self.assertTrue(plan["gradients"]["equal"])
 
+    @measured_again_when_busy
     def test_batch_and_plan_are_found_together_and_take_what_was_predicted(self):
         run = os.path.join(self.folder(), "run")
         tiny = ("sweep", *TINY, *SHORT, "--json", "-", "--out", run, "--budget", "24MiB", "--batch", "auto")
@@ -285,10 +348,12 @@ class Prediction(unittest.TestCase):
             if trial["batch"] < 32:
                 self.check_peak(trial)
             else:  # one pass: gradients are not there in forward
-                self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
-            self.assertLessEqual(trial["peak_bytes"]["allocated"], 24 << 20)
+                with timed():
+                    self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
+            self.check_fits(trial, 24 << 20)
             self.assertTrue(trial["gradients"]["equal"])
-        self.assertTrue(found["recommendation"]["fits"])
+        with timed():
+            self.assertTrue(found["recommendation"]["fits"])
         self.assertIn("not run, for what a sample takes on paper: batch ", done.stderr)
         again = json.loads(self.memtune(*tiny, "--global-batch", "32").stdout)
         self.assertEqual(again["trials"], found["trials"])
@@ -303,6 +368,7 @@ class Prediction(unittest.TestCase):
         self.assertEqual([trial["outcome"] for trial in trials], ["ok"] * len(trials))
         return [trial["peak_bytes"]["allocated"] for trial in trials]
 
+    @measured_again_when_busy
     def test_a_run_of_one_batch_plans_for_another_that_then_takes_so_much(self):
         folder = self.folder()
         llama = os.path.join(folder, "config.json")
@@ -319,12 +385,13 @@ class Prediction(unittest.TestCase):
             budget = f"{ladder['plans'][3]['budget_bytes']}B"
             planned = self.plan_at(run, 4, "--budget", budget, "--write", best)["plans"][0]["predicted"]
             none, plan = self.measured_peak(os.path.join(folder, str(len(model))), 4, *model, "--plan", best)
-            with self.subTest(model=model):
+            with self.about(model=model):
                 self.assertGreater(none, 1.3 * own["plans"][0]["predicted"]["peak_bytes"])
                 self.assertAlmostEqual(ladder["plans"][0]["predicted"]["peak_bytes"], none, delta=0.001 * none)
                 # Where it moves, copies that end sooner than on paper take less: 0.9 % was seen.
-                self.assertGreater(planned["peak_bytes"], 0.999 * plan)
-                self.assertLess(planned["peak_bytes"], 1.02 * plan)
+                with timed():
+                    self.assertGreater(planned["peak_bytes"], 0.999 * plan)
+                    self.assertLess(planned["peak_bytes"], 1.02 * plan)
                 self.assertLess(plan, none)
             for rung in ladder["plans"]:
                 step = rung["predicted"]
@@ -350,6 +417,7 @@ class Prediction(unittest.TestCase):
         self.assertEqual([trial["strategy"] for trial in answer["trials"]], ["none"])
         self.assertEqual(answer["recommendation"]["strategy"], "none")
 
+    @measured_again_when_busy
     def test_where_the_baseline_does_not_fit_the_plan_comes_from_full_checkpoints(self):
         folder = self.folder()
         run, other = (os.path.join(folder, name) for name in ("run", "other"))
@@ -369,9 +437,10 @@ class Prediction(unittest.TestCase):
         for trial in planned:
             self.assertEqual(trial["outcome"], "ok")
             self.check_peak(trial)
-            self.assertLessEqual(trial["peak_bytes"]["allocated"], cap)
+            self.check_fits(trial, cap)
             self.assertTrue(trial["gradients"]["equal"])
-        self.assertTrue(found["recommendation"]["fits"])
+        with timed():
+            self.assertTrue(found["recommendation"]["fits"])
         self.assertIn(found["recommendation"]["strategy"], trials)
 
         paper = self.memtune("plan", "--from", run).stdout
