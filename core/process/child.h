@@ -1,4 +1,4 @@
-// What starting another process takes, however it is watched then.
+// Helpers to start a child process: pipe, argument vector, signal reset and messages over a pipe.
 #pragma once
 
 #include <unistd.h>
@@ -12,18 +12,19 @@
 namespace memtune::process {
 
 struct Pipe {
-  Descriptor read, write;  // closed by exec
-  Pipe();                  // IoError
+  Descriptor read, write;  // both ends are close-on-exec
+  Pipe();                  // throws IoError
 };
 
-// As exec takes them; they live as long as `strings` do.
+// Null-terminated argument vector for exec. The pointers are valid as long as `strings` is alive and unchanged.
 std::vector<char*> c_strings(const std::vector<std::string>& strings);
 
-// Between fork and exec: what this process handles and blocks must not reach the program.
+// Resets all signal handlers and the signal mask. The child calls it between fork and exec, so that the program does
+// not inherit them.
 void forget_signals();
 
-// A value that the other end wrote whole; false when that was closed before. Without memory, so between fork and exec
-// as well.
+// Reads one value from `file`. Returns false if the other end closed before it wrote the whole value. Allocates no
+// memory, so it is safe between fork and exec.
 template <typename Value>
 bool receive(int file, Value& value) {
   ssize_t count = 0;
@@ -32,6 +33,7 @@ bool receive(int file, Value& value) {
   return count == sizeof value;
 }
 
+// Writes one value to `file`. Write errors are ignored. Allocates no memory.
 template <typename Value>
 void tell(int file, const Value& value) {
   [[maybe_unused]] const ssize_t told = ::write(file, &value, sizeof value);

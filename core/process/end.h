@@ -1,4 +1,4 @@
-// Why a process ended that gave no answer.
+// Classifies why a process ended without a result: crash, kill, out of host memory, full disk.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ struct Failure {
   std::string reason;          // one line
 };
 
-// How many processes the kernel has killed for lack of memory; nothing where it does not say.
+// Number of processes that the kernel has killed for lack of memory since boot. None if /proc/vmstat does not say.
 std::optional<int64_t> count_memory_kills();
 
-// `status` as waitpid() gives it; `memory_kills`: while it ran, if that is known. `details` end the reason.
+// `status`: from waitpid(). `memory_kills`: kernel kills for lack of memory while the process ran; none if unknown.
+// `where` (the phase) and `details` (the end of its log) become part of the reason.
 Failure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
                      const std::string& details);
 

@@ -11,7 +11,7 @@ bool catching = false;
 
 void remember(int signal) {
   interrupted_by = signal;
-  for (int other : kSignals) std::signal(other, SIG_DFL);  // whichever comes next ends the process
+  for (int other : kSignals) std::signal(other, SIG_DFL);  // the second signal ends the process
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ InterruptScope::InterruptScope() {
   action.sa_handler = remember;
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &previous_[i]);
-    // nohup and background jobs ignore some of them on purpose.
+    // Keep ignored signals ignored: nohup and background jobs rely on it.
     if (previous_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
   }
 }

@@ -1,5 +1,5 @@
-// Ctrl-C and its kin while a sweep runs: the first signal asks for a clean end, the second ends the process at once
-// (a trial notices that its parent is gone).
+// Handles Ctrl-C, SIGTERM and SIGHUP during a sweep. The first signal asks for a clean end, the second ends the process
+// at once. Trials notice that their parent process has ended.
 #pragma once
 
 #include <csignal>
@@ -7,7 +7,7 @@
 
 namespace memtune::process {
 
-// Catches SIGINT, SIGTERM and SIGHUP while alive. Within another one it does nothing: that one goes on.
+// Catches SIGINT, SIGTERM and SIGHUP while it exists. A nested scope does nothing; the outer one stays in effect.
 class InterruptScope {
  public:
   InterruptScope();
@@ -16,10 +16,10 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
  private:
-  std::vector<struct sigaction> previous_;  // empty: within another
+  std::vector<struct sigaction> previous_;  // handlers to restore; empty if nested
 };
 
-// A signal has come since the scope began; never outside one.
+// True if a signal has arrived since the outermost scope began. Always false outside a scope.
 bool interrupted();
 
 }  // namespace memtune::process

@@ -12,16 +12,16 @@
 namespace memtune::process {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{8} << 20;  // as they come
+constexpr int64_t kMostBytes = int64_t{8} << 20;  // written to the file as they arrive
 constexpr size_t kEndBytes = size_t{64} << 10;
 constexpr size_t kLastLines = 2;
-constexpr const char* kNoMemory = "out of memory. Tried to allocate";  // PyTorch's; a launcher's words may follow
+constexpr const char* kNoMemory = "out of memory. Tried to allocate";  // PyTorch's message; more lines may follow it
 
 }  // namespace
 
 ProcessLog::ProcessLog(std::filesystem::path path, FileSystem& files) : path_(std::move(path)), files_(files) {
   if (path_.empty()) return;
-  files_.unlink(path_);  // it may have other names, and they are somebody's
+  files_.unlink(path_);  // it may have other hard links, whose content must not change
   const int file = files_.open(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (file < 0) throw_io_error("write", path_, -file);
   file_ = Descriptor(file);

@@ -1,5 +1,5 @@
-// What a process says on stdout and stderr, for people: the first megabytes in a file as they come, of the rest the
-// last words. One that prints in a loop fills neither disk nor memory.
+// Log of a child process's stdout and stderr. The file holds the first megabytes and the last lines, so that a process
+// that prints in a loop fills neither disk nor memory.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace memtune::process {
 
 class ProcessLog {
  public:
-  // Takes the place of a file that is there. "": kept nowhere but for its end. Throws IoError.
+  // Replaces an existing file at `path`. With an empty path only the last lines are kept, in memory. Throws IoError.
   ProcessLog(std::filesystem::path path, FileSystem& files);
 
-  // That the disk takes no more is not the trial's fault: what it says last is known all the same.
+  // Write errors (a full disk) are ignored, so that they do not fail the trial. The last lines stay available.
   void add(std::string_view bytes);
-  // Once all is said: adds the end where the middle was left out.
+  // Call once after the last add(). Appends the last lines if the middle was left out.
   void finish();
 
-  // The last lines on one line: where libraries say why they gave up. One that says that PyTorch's allocator has no
-  // memory is among them, whatever followed it.
+  // The last non-empty lines, joined into one line; libraries print the reason of a failure there. If one of them says
+  // that PyTorch's allocator is out of memory, that line is kept even if others follow it.
   std::string last_words() const;
 
  private:
@@ -32,7 +32,7 @@ class ProcessLog {
   FileSystem& files_;
   Descriptor file_;
   int64_t said_bytes_ = 0, written_bytes_ = 0;
-  std::string end_;  // of all that was said
+  std::string end_;  // the last bytes of the whole output
 };
 
 }  // namespace memtune::process
