@@ -23,7 +23,7 @@ constexpr size_t kLongestMessage = size_t{64} << 20;
 
 constexpr const char* kEnded = "it has ended";
 
-// One that ended with something unread, too.
+// A reset also counts as a normal end: the peer may have closed with unread data.
 std::string words_of(int error) {
   return error == ECONNRESET || error == EPIPE ? kEnded : std::generic_category().message(error);
 }
@@ -51,7 +51,7 @@ void Connection::send(const nlohmann::json& message) {
 
 bool Connection::takes_more() const { return become_ready(socket_.get(), POLLOUT, milliseconds(0)); }
 
-// No more than makes a message: what is not asked for waits with its sender.
+// Reads only until one message is complete. The rest stays in the socket buffer, so that the sender is slowed down.
 void Connection::take() {
   std::array<char, 1 << 16> bytes;
   while (lost_.empty() && lines_.empty()) {

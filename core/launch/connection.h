@@ -1,4 +1,4 @@
-// Messages between two processes of one launch: one JSON object a line, over TCP.
+// Message connection between two processes of one launch: one JSON object per line, over TCP.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace memtune::launch {
 
-// The other end closed, broke off, says nothing that makes sense, or takes nothing.
+// The peer closed the connection, sent something invalid, or accepted no data until the timeout.
 class PeerLost : public Error {
  public:
   using Error::Error;
@@ -19,16 +19,17 @@ class PeerLost : public Error {
 
 class Connection {
  public:
-  // `socket` is connected and does not block; `patience` of the other end to take what is sent.
+  // `socket`: connected and non-blocking. `patience`: timeout of send().
   Connection(Descriptor socket, std::chrono::milliseconds patience);
 
-  void send(const nlohmann::json& message);  // PeerLost
-  // What has come until now, taking what is there; false: nothing whole. PeerLost once all that came was received.
+  void send(const nlohmann::json& message);  // throws PeerLost
+  // Returns false if no complete message has arrived yet. Does not block. Throws PeerLost if the connection is lost and
+  // all messages were received.
   bool receive(nlohmann::json& message);
-  // The same, for which it waits.
+  // Waits for a message up to `patience`; otherwise as above.
   bool receive(nlohmann::json& message, std::chrono::milliseconds patience);
 
-  bool takes_more() const;  // at once
+  bool takes_more() const;  // true if send() would not block now
   int socket() const { return socket_.get(); }
 
  private:
@@ -39,7 +40,7 @@ class Connection {
   std::chrono::milliseconds patience_;
   std::string buffer_;
   std::deque<std::string> lines_;
-  std::string lost_;  // why; "": it is there
+  std::string lost_;  // the reason; "" while connected
 };
 
 }  // namespace memtune::launch

@@ -23,7 +23,7 @@ std::optional<int> number(std::string_view text) {
   return value;
 }
 
-// At commas that stand in no brackets; nothing where brackets are not in pairs.
+// Splits at commas outside brackets. None if brackets are not paired.
 std::optional<std::vector<std::string_view>> split_outside(std::string_view text) {
   std::vector<std::string_view> parts;
   bool inside = false;
@@ -42,7 +42,7 @@ std::optional<std::vector<std::string_view>> split_outside(std::string_view text
   return parts;
 }
 
-// "001-003": each with as many digits as the first has.
+// Expands "001-003". Each number is padded to the width of the first.
 std::optional<std::vector<std::string>> expand_range(std::string_view text) {
   const size_t dash = text.find('-');
   const std::string_view first = text.substr(0, dash);
@@ -62,7 +62,7 @@ bool is_host_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
 }
 
-// "rack[1-2]node[1-4]": later brackets count faster.
+// Expands "rack[1-2]node[1-4]". The last bracket varies fastest.
 std::optional<std::vector<std::string>> expand_name(std::string_view text) {
   std::vector<std::string> names = {""};
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// Slurm's short forms: of host names, "node[001-003,7],login", and of counts one a host, "2(x3),1".
+// Expands Slurm's compact lists: host names ("node[001-003,7],login") and counts per host ("2(x3),1").
 // https://slurm.schedmd.com/srun.html#OPT_nodelist, SLURM_STEP_TASKS_PER_NODE
 #pragma once
 
@@ -11,7 +11,7 @@ namespace memtune::launch {
 
 inline constexpr size_t kMostHosts = 1 << 16;
 
-// In their order. UsageError that shows what makes no sense, or for more than kMostHosts.
+// In the order of the list. Throws UsageError, with the text, if it is invalid or has more than kMostHosts entries.
 std::vector<std::string> expand_hosts(std::string_view text);
 std::vector<int> expand_counts(std::string_view text);
 

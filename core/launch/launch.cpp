@@ -14,9 +14,9 @@
 namespace memtune::launch {
 namespace {
 
-constexpr int kLeastPort = 20000, kPorts = 12000;  // below those that systems give to connections
+constexpr int kLeastPort = 20000, kPorts = 12000;  // below the usual ephemeral ports
 
-// Names of one launcher's variables; "": it has none for that.
+// Environment variables of one launcher; "" if it has none for that value.
 struct Names {
   const char *launcher, *rank, *size, *local_rank, *local_size;
 };
@@ -31,7 +31,7 @@ class Reader {
  public:
   explicit Reader(const Environment& environment) : environment_(environment) {}
 
-  // What is set to nothing is not set.
+  // An empty variable counts as unset.
   bool has(const std::string& name) const { return !text(name).empty(); }
   std::string text(const std::string& name) const {
     const auto found = environment_.find(name);
@@ -50,10 +50,10 @@ class Reader {
   const Environment& environment_;
 };
 
-constexpr int kMost = 1 << 20;  // processes
+constexpr int kMost = 1 << 20;  // largest world size
 
 std::optional<Launch> read_ranks(const Reader& from, const Names& names) {
-  if (!from.has(names.rank) || !from.has(names.size)) return {};  // one alone is somebody's own
+  if (!from.has(names.rank) || !from.has(names.size)) return {};  // one alone was not set by a launcher
   Launch launch{names.launcher, 0, from.number(names.size, 1, kMost), -1, 0, "", 0, ""};
   launch.rank = from.number(names.rank, 0, kMost);
   const auto contradict = [&](const char* one, const char* other) {
@@ -104,7 +104,7 @@ Launch of_mpirun(const Reader& from, Launch launch) {
   return launch;
 }
 
-// The machine's part of the step's tasks, where Slurm says it.
+// Number of tasks of this step on this machine; 0 if Slurm does not say.
 int tasks_here(const Reader& from, int size) {
   if (!from.has("SLURM_STEP_TASKS_PER_NODE")) return 0;
   const std::vector<int> counts = expand_counts(from.text("SLURM_STEP_TASKS_PER_NODE"));
@@ -116,7 +116,7 @@ int tasks_here(const Reader& from, int size) {
   return counts[static_cast<size_t>(node)];
 }
 
-// Rank 0 is on the step's first host.
+// Rank 0 runs on the first host of the step.
 Launch of_srun(const Reader& from, Launch launch) {
   launch.local_size = tasks_here(from, launch.size);
   if (from.has("MASTER_ADDR")) {
@@ -134,7 +134,7 @@ Launch of_srun(const Reader& from, Launch launch) {
   return launch;
 }
 
-// A step of srun's: in a script of sbatch's SLURM_PROCID is set as well, and nobody else was started.
+// True inside an srun step. sbatch sets SLURM_PROCID for the batch script too, but starts no other process.
 bool in_step(const Reader& from) { return from.has("SLURM_STEP_NUM_TASKS") || from.has("SLURM_STEP_NODELIST"); }
 
 std::optional<Launch> read_step(const Reader& from) {
@@ -166,7 +166,8 @@ std::optional<Launch> read_launch(const Environment& environment) {
     rest = of_mpirun;
   } else if ((launch = read_ranks(from, kPmi))) {
     rest = of_mpirun;
-    // srun may speak PMI to its own tasks; those of mpirun's daemons are not these.
+    // srun may provide PMI to its own tasks. If rank or size differ, mpirun provides it and the srun step
+    // belongs to mpirun's daemons.
     const std::optional<Launch> step = in_step(from) ? read_step(from) : std::nullopt;
     if (step && step->rank == launch->rank && step->size == launch->size) launch = step, rest = of_srun;
   } else if ((launch = read_step(from))) {

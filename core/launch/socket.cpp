@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-constexpr milliseconds kAgain{100};  // from try to try
+constexpr milliseconds kAgain{100};  // between two attempts
 
 milliseconds left_until(Clock::time_point end) {
   return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(end - Clock::now()));
@@ -30,7 +30,7 @@ milliseconds left_until(Clock::time_point end) {
 
 void set(int socket, int level, int option, int value) { ::setsockopt(socket, level, option, &value, sizeof value); }
 
-// A machine that is gone says nothing: the kernel asks it.
+// Turns on TCP keepalive, which detects a peer machine that is gone.
 void watch(int socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -39,7 +39,7 @@ void watch(int socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
-// Non-blocking, so that a machine that does not answer takes no longer than it is given.
+// Non-blocking connect, so that a machine that does not answer cannot exceed the timeout.
 Descriptor try_connect(const addrinfo& to, milliseconds patience) {
   Descriptor socket(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   if (socket.get() < 0) return Descriptor();
@@ -63,7 +63,7 @@ Addresses look_up(const std::string& host, int port, int& error) {
           }};
 }
 
-// An IPv4 address may come as one of IPv6, "::ffff:10.0.0.1".
+// An IPv4 address may be mapped to IPv6, as in "::ffff:10.0.0.1".
 std::string numeric(const sockaddr_storage& address, socklen_t size) {
   std::array<char, NI_MAXHOST> text{};
   if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text.data(), text.size(), nullptr, 0,
@@ -142,7 +142,7 @@ std::string address_towards(const std::string& host, int port) {
   int error = 0;
   const Addresses found = look_up(host, port, error);
   if (!found) return "";
-  const Descriptor socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));  // which sends nothing
+  const Descriptor socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));  // connect sends nothing
   if (socket.get() < 0 || ::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0) return "";
   return own_address(socket.get());
 }

@@ -1,4 +1,4 @@
-// TCP between the processes of one launch.
+// TCP sockets for the processes of one launch.
 #pragma once
 
 #include <chrono>
@@ -8,14 +8,14 @@
 
 namespace memtune::launch {
 
-// A socket that listens: of this machine alone, or at all of its addresses.
+// Listening socket, either on loopback only or on all addresses of this machine.
 class Listener {
  public:
-  // `port` 0: one that is free. IoError, naming the port.
+  // `port` 0: the system picks a free one. Throws IoError with the port number.
   Listener(bool loopback_only, int port);
   int port() const { return port_; }
   int descriptor() const { return socket_.get(); }
-  // Nobody came within `patience`: a descriptor of -1.
+  // Returns a descriptor of -1 if no connection arrives within `patience`.
   Descriptor accept(std::chrono::milliseconds patience) const;
 
  private:
@@ -23,20 +23,21 @@ class Listener {
   int port_ = 0;
 };
 
-// Tries again until somebody listens there; -1 within `patience` by nobody. UsageError for a name that is unknown all
-// that time.
+// Retries until a process listens there. Returns a descriptor of -1 after `patience`. Throws UsageError if the host
+// name cannot be resolved in that time.
 Descriptor connect(const std::string& host, int port, std::chrono::milliseconds patience);
 
-// Of this machine, numeric, that it would speak to `host` from; "": not known.
+// The local address from which this machine would connect to `host`, numeric; "" if unknown.
 std::string address_towards(const std::string& host, int port);
-// Numeric; "" where the socket is not connected.
+// Addresses of the two ends of a connection, numeric; "" if the socket is not connected.
 std::string own_address(int socket);
 std::string peer_address(int socket);
-bool is_loopback(const std::string& address);  // "127.0.1.1", "::1", "localhost"
+bool is_loopback(const std::string& address);  // e.g. "127.0.1.1", "::1", "localhost"
 
-// Poll's events, of which one is there within `patience`.
+// Waits until one of `events` (as in poll) is ready. Returns false after `patience`.
 bool become_ready(int socket, short events, std::chrono::milliseconds patience);
 
+// "?" if unknown.
 std::string host_name();
 
 }  // namespace memtune::launch
