@@ -1,6 +1,6 @@
-// How large a number may be that memtune reads, from whatever file, stream or command line: readers refuse more and
-// name the field, so that sums and products of a few fields fit an int64, and quotients a double. Numbers that are
-// summed over a table are bounded as a whole too, by a BoundedSum; what a simulation counts stops at kMostSum.
+// Bounds of the numbers that memtune reads from files, streams and the command line. Readers refuse larger numbers and
+// name the field, so that sums and products of a few fields fit int64_t and quotients fit double. BoundedSum bounds the
+// sum over a table. Sums inside a simulation saturate at kMostSum.
 #pragma once
 
 #include <algorithm>
@@ -8,17 +8,17 @@
 
 namespace memtune {
 
-inline constexpr int64_t kMostCount = int64_t{1} << 53;  // what has no bound of its own: a double holds it exactly
-inline constexpr int64_t kMostBytes = int64_t{1} << 50;  // 1 PiB, a file's or a table's all together
-inline constexpr double kMostNumber = 1e60;              // losses of float32 and their squares are below
-inline constexpr double kLeastNumber = 1e-60;            // what is nearer to 0 is read as 0
+inline constexpr int64_t kMostCount = int64_t{1} << 53;  // default for integers; a double holds each exactly
+inline constexpr int64_t kMostBytes = int64_t{1} << 50;  // 1 PiB: one file, or the sum over a table
+inline constexpr double kMostNumber = 1e60;              // above any float32 loss and its square
+inline constexpr double kLeastNumber = 1e-60;            // smaller magnitudes are read as 0
 inline constexpr double kMostFigure = 1e15;              // times in ms, rates, ratios
 
-// Sizes that a file gives one by one.
+// Sum of the sizes that a file lists. It is limited as a whole, so that many valid sizes cannot overflow it.
 class BoundedSum {
  public:
   explicit BoundedSum(int64_t most = kMostBytes) : most_(most) {}
-  // False: with this one they are more than `most`, or it is negative; it is not added then.
+  // Returns false and adds nothing if `size` is negative or the sum would exceed the limit.
   bool add(int64_t size) {
     if (size < 0 || size > most_ - sum_) return false;
     sum_ += size;
@@ -31,7 +31,7 @@ class BoundedSum {
 
 inline constexpr int64_t kMostSum = int64_t{1} << 61;
 
-// Of numbers from 0 to kMostSum.
+// Saturating arithmetic: arguments from 0 to kMostSum, results at most kMostSum.
 inline int64_t bounded_sum(int64_t a, int64_t b) { return std::min(a + b, kMostSum); }
 inline int64_t bounded_product(int64_t a, int64_t b) {
   int64_t product = 0;

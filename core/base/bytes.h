@@ -1,4 +1,4 @@
-// Byte counts: the one place that parses and prints them. Printing uses binary units only.
+// Parses and prints byte counts, for all of memtune. Printing uses binary units only.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace memtune {
 
-// "16GiB", "1.5 GiB", "80GB" (decimal), "64M" (binary), "123" (bytes). Throws UsageError that quotes `text` and
-// shows valid forms; negative counts and counts over 2^62 are refused.
+// Accepts "16GiB", "1.5 GiB", "80GB" (decimal), "64M" (binary) and "123" (bytes). Throws UsageError for negative
+// counts, counts above kMostBytes and other text. The message quotes `text` and shows valid forms.
 int64_t parse_bytes(std::string_view text);
 
 // "36.26 GiB", "512 KiB", "17 B": three or four significant digits, exact for whole units.
 std::string format_bytes(int64_t bytes);
 
-// The least multiple that is no smaller.
+// The smallest multiple of `multiple` that is not less than `number`. Neither may be negative.
 constexpr int64_t round_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
 
 }  // namespace memtune

@@ -1,4 +1,4 @@
-// Time that has gone by.
+// Measures elapsed time.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ inline double ms_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Adds the time from its beginning to its end to a sum.
+// Adds its own lifetime to `sum` when it is destroyed.
 class Elapsed {
  public:
   explicit Elapsed(std::chrono::nanoseconds& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}

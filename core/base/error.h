@@ -1,4 +1,4 @@
-// What can go wrong, in the kinds that a caller acts on differently. Only a main() prints or exits.
+// Exception types, one for each kind of failure that callers handle differently. Only a main() prints them or exits.
 #pragma once
 
 #include <stdexcept>
@@ -6,19 +6,19 @@
 
 namespace memtune {
 
-// Base of every error that memtune raises itself. what() is one line that names the thing, the value and the way out.
+// Base of every exception that memtune itself throws. what() is one line: the object, the value and how to fix it.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The person can fix it: a flag, a file, a profile, a model that cannot be used. Exit code 2.
+// The user can fix it, for example a flag, a file, a profile or an unusable model. Exit code 2.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-// The operating system refused: the message holds path, operation and errno text.
+// The operating system reported an error. The message holds path, operation and errno text.
 class IoError : public Error {
  public:
   using Error::Error;
@@ -30,26 +30,26 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-// The machine has no more host memory to give (or to page-lock): the message holds the bytes asked for.
+// Allocating or page-locking host memory failed. The message holds the requested bytes.
 class OutOfHostMemory : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-// A disk has no room: full, over a quota or a limit, or over the budget for it. The message holds the bytes wanted, the
-// bytes free and the way out.
+// A write found no space: the disk is full, or a quota, a file size limit or memtune's own disk budget is reached. The
+// message names the place and, if known, the bytes needed and free.
 class DiskFull : public IoError {
  public:
   using IoError::IoError;
 };
 
-// A disk or its file system failed: the message holds what was done where, and the errno text.
+// A disk or its file system failed. The message holds operation, path and errno text.
 class DiskError : public Error {
  public:
   using Error::Error;
 };
 
-// What came back from a disk is not what was written to it.
+// Data read from a disk differs from the data written there.
 class CorruptBlock : public Error {
  public:
   using Error::Error;

@@ -20,10 +20,10 @@ namespace memtune {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr unsigned kEverybody = 0666;  // less what umask says
+constexpr unsigned kEverybody = 0666;  // reduced by umask
 constexpr unsigned kPermissions = 0777;
 
-// OwnFolder's refusals are among them.
+// Text for an errno, including the errors that OwnFolder returns.
 std::string words(const fs::path& path, int error) {
   if (error == ELOOP) return "it is a symbolic link or behind one, and memtune follows none here";
   if (error == EXDEV) return "it leads out of its folder";
@@ -35,7 +35,7 @@ std::string words(const fs::path& path, int error) {
   return std::generic_category().message(error);
 }
 
-// `call` again as long as signals interrupt it.
+// Repeats `call` while signals interrupt it.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -58,7 +58,7 @@ void write_all(FileSystem& system, int file, std::string_view content, const fs:
   }
 }
 
-// Pipes, terminals and some network folders have nothing to sync and answer EINVAL.
+// Pipes, terminals and some network file systems have nothing to sync and return EINVAL.
 void sync(FileSystem& system, int file, const fs::path& path) {
   const int result = uninterrupted([&] { return system.sync(file); });
   if (result < 0 && result != -EINVAL && result != -EROFS) throw_io_error("sync", path, -result);
@@ -84,13 +84,13 @@ int64_t size_of(FileSystem& system, int file, const fs::path& path) {
   return size;
 }
 
-fs::path temporary_beside(const fs::path& path) {  // unique among the threads and the living processes
+fs::path temporary_beside(const fs::path& path) {  // unique among threads and running processes
   static std::atomic<int> counter{0};
   return path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
 }
 
-// A file that is new, under a name that had none: what a killed process left, or a link that somebody put there to be
-// followed, stays as it is.
+// Creates a new file next to `path`. O_EXCL keeps it from following a planted link or reusing the file of a killed
+// process.
 Descriptor open_beside(FileSystem& system, const fs::path& path, unsigned mode, fs::path& aside) {
   int file = -EEXIST;
   while (file == -EEXIST) {
@@ -101,7 +101,7 @@ Descriptor open_beside(FileSystem& system, const fs::path& path, unsigned mode, 
   return Descriptor(file);
 }
 
-// As far as they can be kept: root alone gives files away, and not every file system has owners.
+// Best effort: only root may change owners, and some file systems store none.
 void keep_owner_and_permissions(int file, const struct stat& before) {
   [[maybe_unused]] const bool kept =
       ::fchown(file, before.st_uid, before.st_gid) == 0 || ::fchown(file, static_cast<uid_t>(-1), before.st_gid) == 0;
@@ -118,7 +118,7 @@ std::string read_from(FileSystem& system, int file, const fs::path& path, int64_
   std::string content;
   size_t size = 0;
   while (static_cast<int64_t>(size) <= most_bytes && expected <= most_bytes) {
-    // The size is a hint: files grow, pipes and /proc have none.
+    // The size is only a hint: files grow, and /proc reports 0.
     if (size == content.size())
       content.resize(size + std::max<size_t>(4096, size == 0 ? static_cast<size_t>(expected) + 1 : size));
     const int64_t got = uninterrupted(
@@ -130,7 +130,7 @@ std::string read_from(FileSystem& system, int file, const fs::path& path, int64_
   throw IoError("cannot read '" + path.string() + "': it has more than " + std::to_string(most_bytes) + " bytes");
 }
 
-// Whom a lock file tells of: the number of a process; "" in an empty one. Where the file stands does not change.
+// Returns the process id in a lock file, "" if the file is empty. Does not change the file offset.
 std::string holder_in(FileSystem& system, int file, const fs::path& path) {
   char text[32];
   const int64_t count = uninterrupted([&] { return system.read_at(file, text, sizeof text, 0); });
@@ -171,7 +171,7 @@ void append_file(const fs::path& path, std::string_view content, FileSystem& sys
     write_all(system, file.get(), content, path);
     sync(system, file.get(), path);
   } catch (const IoError&) {
-    system.resize(file.get(), before);  // half a record, say on a full disk, would spoil the next one
+    system.resize(file.get(), before);  // a partial record, for example on a full disk, would corrupt the next one
     throw;
   }
   if (before == 0) sync_folder_of(system, path);
@@ -234,7 +234,7 @@ OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_
   struct stat before {};
   const bool exists = ::stat(path_.c_str(), &before) == 0;
   if (exists && S_ISDIR(before.st_mode)) throw_io_error("write", path_, EISDIR);
-  if (exists && !S_ISREG(before.st_mode)) {  // a new file would replace it instead of writing to it
+  if (exists && !S_ISREG(before.st_mode)) {  // renaming would replace it instead of writing to it
     const int stream = open_stream(system_, path_);
     if (stream < 0) throw_io_error("write", path_, -stream);
     file_ = Descriptor(stream);

@@ -1,5 +1,5 @@
-// Regular files: read whole or in parts, published whole, locked while in use. What the system refuses, and a pipe, a
-// device or a socket (open_file.h), is an IoError with path and reason. `system` is for tests.
+// Regular files: read whole or in parts, replaced atomically, locked. A failed system call throws IoError with path and
+// reason. So does a path that names a pipe, a device or a socket (open_file.h). Tests replace `system`.
 #pragma once
 
 #include <chrono>
@@ -13,38 +13,39 @@
 
 namespace memtune {
 
-// Files without a size, as those of /proc, are read to their end too. More than `most_bytes` is an IoError.
+// Reads to the end of the file even if its reported size is 0, as in /proc. Throws IoError above `most_bytes`.
 inline constexpr int64_t kMostFileBytes = int64_t{1} << 30;
 std::string read_file(const std::filesystem::path& path, FileSystem& system = system_files(),
                       int64_t most_bytes = kMostFileBytes);
 
-// Writes beside `path`, fsyncs, renames over it, fsyncs the folder: readers see the old or the new content, never a
-// part. Permissions stay, owner and group if they may. On failure nothing is left. Pipes and devices: by open_stream().
+// Writes a temporary file next to `path`, fsyncs it, renames it over `path` and fsyncs the folder. Readers see the old
+// or the new content, never a part. Permissions are kept; owner and group are kept if the process may set them. A
+// failure leaves no temporary file. Pipes and devices are written directly, through open_stream().
 void write_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
 
 // Appends one record and fsyncs. The file is created when missing.
 void append_file(const std::filesystem::path& path, std::string_view content, FileSystem& system = system_files());
 
-// Gives a file that was written beside `path` its name: fsync, rename, fsync of the folder.
+// Renames a finished file that was written next to `path`: fsync, rename, fsync of the folder.
 void publish_file(const std::filesystem::path& aside, const std::filesystem::path& path,
                   FileSystem& system = system_files());
 
-// Removes a file; one that is not there is gone already.
+// Removes a file. A missing file is no error.
 void remove_file(const std::filesystem::path& path, FileSystem& system = system_files());
 
-// Makes a folder and what is missing on the way to it; false when it was there.
+// Creates a folder and its missing parents. Returns false if the folder existed.
 bool make_folders(const std::filesystem::path& path, FileSystem& system = system_files());
 
-// What was made, renamed and removed in the folder is on the disk when it returns.
+// Creations, renames and removals inside the folder are durable when this returns.
 void sync_folder(const std::filesystem::path& folder, FileSystem& system = system_files());
 
-// What is in the folder, sorted.
+// Returns the names of the folder's entries, sorted.
 std::vector<std::string> names_in(const std::filesystem::path& folder, FileSystem& system = system_files());
 
-// Cuts the file's end off.
+// Truncates the file to `bytes`.
 void cut_file(const std::filesystem::path& path, int64_t bytes, FileSystem& system = system_files());
 
-// An open file; -1: none.
+// Owns a file descriptor; -1 means none.
 class Descriptor {
  public:
   explicit Descriptor(int file = -1) : file_(file) {}
@@ -61,8 +62,8 @@ class Descriptor {
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path, FileSystem& system = system_files());
-  int64_t size() const { return size_; }  // when it was opened
-  // Throws IoError also when the file ends before.
+  int64_t size() const { return size_; }  // at the time of opening
+  // Throws IoError if the file ends before `bytes` are read.
   void read(char* data, int64_t bytes, int64_t offset) const;
 
  private:
@@ -72,7 +73,8 @@ class InputFile {
   int64_t size_;
 };
 
-// A file that is written part by part, as write_file() does: under its name from finish() on, gone without it.
+// A file that is written in parts, with the guarantees of write_file(). finish() publishes it under its name; without
+// finish() the destructor removes it.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& path, FileSystem& system = system_files());
@@ -81,38 +83,40 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view part);
-  // Whoever writes without write(): to this file, which is the caller's until finish().
+  // For code that writes with its own system calls until finish(), such as io_uring.
   int descriptor() const { return file_.get(); }
   void cut(int64_t bytes);
   void finish();
 
  private:
-  std::filesystem::path path_, aside_;  // aside_ "": written to directly
+  std::filesystem::path path_, aside_;  // aside_ is empty if `path` is a pipe or a device, which is written directly
   FileSystem& system_;
   Descriptor file_;
 };
 
-// An advisory lock (flock) on `path`, freed by the kernel when the process ends however it ends. The file holds the
-// owner's process id for the message to whoever comes second.
+// An advisory lock (flock) on `path`. The kernel releases it when the process ends, even by a signal. The file holds
+// the owner's process id, for error messages of other processes.
 class FileLock {
  public:
-  // Throws UsageError naming the holder's process id when another process holds it for all of `patience`, and when the
-  // file holds something else: it is somebody's. Of a memtune that was killed what it had started ends a moment later.
+  // Retries for `patience`, because the children of a killed memtune end a moment later. Throws UsageError with the
+  // holder's process id if another process holds it longer. Also throws UsageError if the file was not written by
+  // memtune.
   explicit FileLock(const std::filesystem::path& path, FileSystem& system = system_files(),
                     std::chrono::milliseconds patience = {});
 
  private:
-  // The file stays: removing it would let a third process lock a new file of that name beside a waiting second one.
+  // Not removed on unlock. A third process could otherwise lock a new file of that name while a second one holds the
+  // old file.
   Descriptor file_;
 };
 
-// "WHAT: why", by the system's number.
+// "WHAT: REASON", with the text of errno `error`.
 IoError system_error(const std::string& what, int error);
 
-// "cannot OPERATION 'PATH': why"; a DiskFull, which is an IoError too, where that is why.
+// "cannot OPERATION 'PATH': REASON". Throws DiskFull, a kind of IoError, for ENOSPC, EDQUOT and EFBIG.
 [[noreturn]] void throw_io_error(const char* operation, const std::filesystem::path& path, int64_t error);
 
-// The executable of this process, symlinks resolved; where installed files are looked up from.
+// Path of the running program, symlinks resolved. Installed files are found relative to it.
 std::filesystem::path executable_path();
 
 }  // namespace memtune

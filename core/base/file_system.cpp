@@ -20,7 +20,7 @@ Result result_of(Result value) {
   return value < 0 ? static_cast<Result>(-errno) : value;
 }
 
-// Folder by folder, where the kernel has no openat2 (before 5.6, or some sandboxes).
+// Opens part by part. Used if openat2 is unavailable (kernels before 5.6, some sandboxes).
 int walk_without_links(const std::filesystem::path& path, int flags, unsigned mode) {
   int folder = ::open(path.is_absolute() ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
   const std::filesystem::path parts = path.relative_path();
@@ -29,7 +29,7 @@ int walk_without_links(const std::filesystem::path& path, int flags, unsigned mo
     const int next =
         result_of(::openat(folder, part->c_str(), last ? flags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, mode));
     ::close(folder);
-    folder = next == -ENOTDIR && !last ? -ELOOP : next;  // so is a link where a folder is asked for
+    folder = next == -ENOTDIR && !last ? -ELOOP : next;  // O_DIRECTORY on a link gives ENOTDIR
   }
   return folder;
 }
@@ -82,7 +82,7 @@ int FileSystem::make_folder(const std::filesystem::path& path) { return result_o
 int FileSystem::remove_folder(const std::filesystem::path& path) { return result_of(::rmdir(path.c_str())); }
 
 int FileSystem::names_in(int folder, std::vector<std::string>& names) {
-  const int again = result_of(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // reads from the beginning
+  const int again = result_of(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // with its own offset, 0
   if (again < 0) return again;
   DIR* listing = ::fdopendir(again);
   if (!listing) return ::close(again), -ENOMEM;

@@ -1,5 +1,5 @@
-// XXH3 of bytes: 128 bits as 32 hexadecimal digits for keys of trials and identity of gradients, 64 bits for blocks on
-// a disk. Not cryptographic.
+// XXH3 hashes: 128 bits as 32 hexadecimal digits for trial keys and gradient comparison, 64 bits as checksums of disk
+// blocks. Not cryptographic.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace memtune {
 std::string hash_hex(const void* data, size_t size);
 inline std::string hash_hex(std::string_view text) { return hash_hex(text.data(), text.size()); }
 
-// hash_hex() of parts, one behind another.
+// hash_hex() of data that arrives in parts. The result equals the hash of the concatenated parts.
 class Hasher {
  public:
   Hasher();
@@ -23,14 +23,14 @@ class Hasher {
 
   void add(const void* data, size_t size);
   std::string hex() const;
-  void reset();  // nothing was added yet
+  void reset();  // as after construction
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// Other seeds give unrelated values.
+// Different seeds give independent hashes.
 uint64_t hash64(const void* data, size_t size, uint64_t seed);
 
 }  // namespace memtune

@@ -1,5 +1,4 @@
-// An index into a table, or none. The tag keeps the tables apart: an index is never a number that counts from 1, nor
-// one into another table.
+// An index into a table, or none. `Tag` makes indices of different tables different types.
 #pragma once
 
 #include <compare>
@@ -15,7 +14,7 @@ class Id {
   constexpr explicit Id(size_t index) : index_(static_cast<uint32_t>(index)) {}
 
   constexpr explicit operator bool() const { return index_ != kNone; }
-  constexpr size_t index() const { return index_; }  // none: beyond every table
+  constexpr size_t index() const { return index_; }  // none: larger than any table
   constexpr auto operator<=>(const Id&) const = default;
 
  private:

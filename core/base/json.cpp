@@ -31,7 +31,7 @@ auto named(const char* key, Read read) try {
   throw Refused(std::string(key) + ": " + why.what());
 }
 
-// Over the text, before anything is built from it.
+// Checks the raw text, before any value is built.
 void check_nesting(std::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -50,7 +50,8 @@ void check_nesting(std::string_view text) {
   }
 }
 
-// Over the text as well: json::parse with a callback looks through all of an object at the end of each in it.
+// Refuses repeated keys, in a pass over the raw text. A json::parse callback would take quadratic time, because
+// nlohmann scans the parent object at the end of each nested one.
 class UniqueKeys final : public nlohmann::json_sax<json> {
  public:
   bool start_object(std::size_t) override {
@@ -76,7 +77,7 @@ class UniqueKeys final : public nlohmann::json_sax<json> {
   bool end_array() override { return true; }
   bool parse_error(std::size_t, const std::string&, const json::exception&) override {
     return false;
-  }  // told by parse()
+  }  // parse() reports it
 
  private:
   std::vector<std::set<std::string>> open_;
@@ -93,8 +94,8 @@ json parse_json(std::string_view text, EqualKeys keys) {
   return json::parse(text);
 }
 
-// nlohmann escapes those below a blank alone; the others stand in strings only, where readers of YAML, TOML and Python
-// take the same escapes.
+// nlohmann itself escapes only characters below U+0020. The other escaped characters occur only in strings, and readers
+// of YAML, TOML and Python accept the same escapes there.
 std::string print_json(const json& value, int indent) {
   const std::string text = value.dump(indent, ' ', false, json::error_handler_t::replace);
   return with_escapes(text, '\n', [](char32_t code) {

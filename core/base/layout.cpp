@@ -9,7 +9,7 @@ namespace {
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Bytes of the first `width` characters.
+// Size in bytes of the first `width` characters.
 size_t prefix_bytes(std::string_view text, int width) {
   size_t i = 0;
   for (int seen = 0; i < text.size(); ++i) {
@@ -18,7 +18,7 @@ size_t prefix_bytes(std::string_view text, int width) {
   return i;
 }
 
-// Words of one paragraph; those wider than a line are cut into pieces that fill lines.
+// Words of one paragraph. A word wider than a line is cut into pieces of `width` characters.
 std::vector<std::string> words(std::string_view text, int width) {
   std::vector<std::string> result;
   size_t start = 0;

@@ -1,4 +1,5 @@
-// Laying out text in columns of a terminal. Widths count UTF-8 characters, which is right for what memtune prints.
+// Text layout for terminals: widths, padding, wrapping, number formats. Widths count UTF-8 characters, which is right
+// for all text that memtune prints.
 #pragma once
 
 #include <chrono>
@@ -11,22 +12,22 @@ namespace memtune {
 
 int display_width(std::string_view text);
 
-std::string pad_left(const std::string& text, int width);   // numbers
-std::string pad_right(const std::string& text, int width);  // words
+std::string pad_left(const std::string& text, int width);   // for numbers
+std::string pad_right(const std::string& text, int width);  // for words
 
-// Breaks at spaces; words longer than `width` are broken inside. At least one line; control characters become spaces.
+// Breaks at spaces and inside words longer than `width`. Returns at least one line. Control characters become spaces.
 std::vector<std::string> wrap(std::string_view text, int width);
 
-// At most so many characters, an ellipsis for the rest.
+// At most `characters` characters; an ellipsis replaces the rest.
 std::string shorten(const std::string& text, int characters);
 
-// How many behind the point tell numbers of this size apart.
+// Number of decimals that distinguishes numbers as small as `smallest`.
 int digits_for(double smallest);
 
-// "1.50": fixed notation.
+// Fixed notation, for example "1.50".
 std::string fixed(double value, int digits);
 
-// The unit in which `largest_bytes` has a digit before the point: GiB on an accelerator, MiB for a toy model.
+// The largest unit in which `largest_bytes` is at least 1: GiB on an accelerator, MiB for a toy model.
 struct ByteUnit {
   const char* name;
   double bytes;

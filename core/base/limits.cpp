@@ -30,7 +30,7 @@ int64_t available_memory_bytes() {
   std::ifstream lines("/proc/meminfo");
   for (std::string word; lines >> word;)
     if (int64_t kib = 0; word == "MemAvailable:" && lines >> kib) bytes = kib << 10;
-  // Of a container, whose pages of files count as its own and can be taken back.
+  // In a container, cached file pages count as used but can be reclaimed.
   int64_t most = 0, used = 0, files = 0;
   if (!(std::ifstream("/sys/fs/cgroup/memory.max") >> most) ||
       !(std::ifstream("/sys/fs/cgroup/memory.current") >> used))

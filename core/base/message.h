@@ -1,4 +1,4 @@
-// Messages of other programs, to be quoted.
+// Shortens messages of other programs for quoting.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace memtune {
 
-// Of at most `most` bytes: a longer one loses its middle, for messages begin with what happened and end with what to
-// do. Those of PyTorch's allocators when memory runs out stay whole up to 4000 bytes.
+// Returns at most `most` bytes. A longer message loses its middle, because messages begin with the cause and end with
+// the advice. Out-of-memory messages of PyTorch's allocators keep up to 4000 bytes.
 std::string bounded_message(std::string_view text, size_t most);
 
 }  // namespace memtune

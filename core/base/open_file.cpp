@@ -25,14 +25,14 @@ int open_without_waiting(FileSystem& system, const fs::path& path, int flags, un
   return system.open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
 }
 
-// Reads and writes wait as usual. Where a file system cannot do without waiting, io_uring would refuse every transfer.
+// Restores blocking reads and writes. On file systems without non-blocking I/O, io_uring would refuse every transfer.
 void wait_from_now_on(int file) { ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK); }
 
 }  // namespace
 
 int open_file(FileSystem& system, const fs::path& path, int flags, unsigned mode) {
   const int file = open_without_waiting(system, path, flags, mode);
-  if (file < 0) return file == -ENXIO ? -ESPIPE : file;  // a socket; a pipe to be written that nothing reads
+  if (file < 0) return file == -ENXIO ? -ESPIPE : file;  // ENXIO: a socket, or writing to a pipe without a reader
   if (!is_file_or_folder(file)) return ::close(file), -ESPIPE;
   if ((flags & O_NONBLOCK) == 0) wait_from_now_on(file);
   return file;

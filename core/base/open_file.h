@@ -1,5 +1,5 @@
-// Opens files at paths that are not trusted. A pipe without a writer or an endless device may stand there; nothing here
-// waits for either. Thread: any.
+// Opens files at untrusted paths. The path may name a pipe without a writer or an endless device; no function here
+// blocks on either. Thread: any.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,17 @@
 
 namespace memtune {
 
-// FileSystem::open() for regular files and folders: -ESPIPE for a pipe, a device or a socket. It is not repeated after
-// a signal: -EINTR ends the wait for a file system that does not answer.
+// FileSystem::open() for regular files and folders. Returns -ESPIPE for a pipe, a device or a socket. Not retried after
+// a signal, so that -EINTR can end the wait for an unresponsive file system.
 int open_file(FileSystem& system, const std::filesystem::path& path, int flags, unsigned mode);
 
-// For writing to a pipe, a device or a terminal that exists. A pipe's reader may come within two seconds: then -ENXIO.
+// Opens an existing pipe, device or terminal for writing. Waits two seconds for a pipe's reader, then returns -ENXIO.
 int open_stream(FileSystem& system, const std::filesystem::path& path);
 
-// "a pipe", "a device", "a socket", "a folder"; "" for a regular file and where there is nothing. Follows links.
+// "a pipe", "a device", "a socket" or "a folder"; "" for a regular file or a missing path. Follows links.
 std::string other_than_file(const std::filesystem::path& path);
 
-// UsageError where `path` is no regular file: it says what is there instead. `what` is the flag that names the path.
+// Throws UsageError if `path` is no regular file; the message says what it is. `what` is the flag that gave the path.
 void require_file(const std::string& what, const std::filesystem::path& path);
 
 }  // namespace memtune

@@ -1,7 +1,6 @@
-// The files of a folder that memtune keeps for itself and that anybody may have arranged before: it came out of an
-// archive, or a model ran in it. Open calls for what is beneath it are refused when they pass a symbolic link, lead out
-// of the folder, or find something else than a regular file or a folder (a pipe would make the reader wait for ever).
-// The folder itself may be reached through links. Thread: any.
+// Restricts FileSystem to one folder whose content is not trusted: it may come from an archive, or a model may have run
+// in it. open() refuses symbolic links below the folder, paths that lead outside, and everything but regular files and
+// folders; reading a pipe could block forever. The path of the folder itself may contain links. Thread: any.
 #pragma once
 
 #include "core/base/file_system.h"
@@ -10,10 +9,10 @@ namespace memtune {
 
 class OwnFolder final : public FileSystem {
  public:
-  // `root` need not exist yet; it is resolved when something beneath it is opened. `below` must outlive this.
+  // `root` may be missing; it is resolved at each call. `below` makes the real calls and must outlive this object.
   explicit OwnFolder(std::filesystem::path root, FileSystem& below = system_files());
 
-  // -ELOOP for a link on the way, -EXDEV for a path outside, -ESPIPE for a pipe, a device or a socket.
+  // Returns -ELOOP for a link in the path, -EXDEV for a path outside, -ESPIPE for a pipe, a device or a socket.
   int open(const std::filesystem::path& path, int flags, unsigned mode) override;
   int make_folder(const std::filesystem::path& path) override;
   int remove_folder(const std::filesystem::path& path) override;
@@ -33,7 +32,7 @@ class OwnFolder final : public FileSystem {
   int lock(int file) override { return below_.lock(file); }
 
  private:
-  // Without links in the part above the folder; "" for a path outside.
+  // Resolves links in the root's own path only; "" for a path outside.
   std::filesystem::path resolved(const std::filesystem::path& path) const;
 
   std::filesystem::path root_;

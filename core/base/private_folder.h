@@ -1,4 +1,4 @@
-// A folder of this process's own among the temporary ones, which nobody else may look into; gone with this.
+// A temporary folder that only this user can read (mode 0700). The destructor removes it.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@ namespace memtune {
 
 class PrivateFolder {
  public:
-  explicit PrivateFolder(const std::string& name);  // in "memtune-NAME-XXXXXX"; IoError
+  explicit PrivateFolder(const std::string& name);  // creates "memtune-NAME-XXXXXX"; throws IoError
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;

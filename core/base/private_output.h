@@ -1,5 +1,5 @@
-// A value is known by the op that made it and which of its outputs it is. What an op saves for its own backward alone
-// is no output: it stands under this number.
+// Output index for a tensor that an op saves only for its own backward. Other activations are identified by op and
+// output index.
 #pragma once
 
 namespace memtune {

@@ -26,7 +26,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
-// "ce" of "cross_entropy"; "" of a single word.
+// "ce" for "cross_entropy", "" for a single word.
 std::string initials(std::string_view name) {
   std::string letters;
   for (const std::string& part : split(name, '_')) letters += part.substr(0, 1);
@@ -89,7 +89,6 @@ std::string unknown_name(std::string_view kind, std::string_view text, std::span
   return message + " Known: " + (known.empty() ? "none" : join(known, ", "));
 }
 
-// Stars stay within a part and dots match dots, so parts match one by one: only the last star may need to take more.
 std::string without_numbers(std::string_view path) {
   std::vector<std::string> parts = split(path, '.');
   for (std::string& part : parts)
@@ -97,6 +96,7 @@ std::string without_numbers(std::string_view path) {
   return join(parts, ".");
 }
 
+// '*' never crosses a dot and dots match only dots, so parts match one by one. Backtracking to the last star suffices.
 bool glob_match(std::string_view pattern, std::string_view path) {
   size_t p = 0, t = 0, star = std::string_view::npos, taken = 0;
   while (t < path.size()) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Bytes of the UTF-8 character that `text` begins with; 0 when it begins with none.
+// Size of the UTF-8 character at the start of `text`; 0 if it is invalid.
 size_t character_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -16,7 +16,7 @@ size_t character_bytes(std::string_view text) {
   for (size_t i = 1; i < size; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Forms that are too long, halves of UTF-16 pairs, and what is beyond Unicode.
+  // Overlong forms, UTF-16 surrogates, and values above U+10FFFF.
   if (lead == 0xE0 && byte(1) < 0xA0) return 0;
   if (lead == 0xED && byte(1) >= 0xA0) return 0;
   if (lead == 0xF0 && byte(1) < 0x90) return 0;
@@ -24,7 +24,7 @@ size_t character_bytes(std::string_view text) {
   return size;
 }
 
-// Of the character of `size` bytes that `text` begins with.
+// Code point of the `size`-byte character at the start of `text`.
 char32_t code_point(std::string_view text, size_t size) {
   char32_t code = static_cast<unsigned char>(text[0]) & (size == 1 ? 0x7F : 0x7F >> size);
   for (size_t i = 1; i < size; ++i) code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3F);
@@ -33,11 +33,11 @@ char32_t code_point(std::string_view text, size_t size) {
 
 bool is_within(char32_t code, char32_t first, char32_t last) { return first <= code && code <= last; }
 
-// What a reader acts on instead of showing it: controls, ends of lines, marks that turn the direction of text; and what
-// YAML's readers refuse.
+// Characters that readers act on instead of showing them: control characters, line separators, bidirectional marks.
+// Also the two that YAML forbids.
 bool is_acted_on(char32_t code) {
   const bool control = code < 0x20 || is_within(code, 0x7F, 0x9F);
-  const bool line_end = code == 0x2028 || code == 0x2029;  // others are controls
+  const bool line_end = code == 0x2028 || code == 0x2029;  // the others are control characters
   const bool direction = code == 0x61C || code == 0x200E || code == 0x200F || is_within(code, 0x202A, 0x202E) ||
                          is_within(code, 0x2066, 0x2069);
   return control || line_end || direction || code == 0xFFFE || code == 0xFFFF;

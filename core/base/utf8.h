@@ -1,4 +1,5 @@
-// Names of models and files need not be UTF-8; what is written for others has to be, and nothing in it may act on them.
+// Makes text from models and files safe to print. It may be invalid UTF-8 or contain characters that control a terminal
+// or a parser.
 #pragma once
 
 #include <functional>
@@ -7,18 +8,18 @@
 
 namespace memtune {
 
-// Every byte that belongs to no character becomes U+FFFD.
+// Replaces every byte that belongs to no character with U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-// valid_utf8(), with `escape` of each character in it that a reader may act on instead of showing it, but for `kept`:
-// controls, what ends a line for any reader (U+0085, U+2028 and U+2029 too), what turns the direction of text, and
-// U+FFFE and U+FFFF, which no YAML has.
+// valid_utf8() with control characters replaced by `escape` of them, except `kept`. That covers control characters,
+// line separators of any reader (U+0085, U+2028, U+2029), bidirectional marks, and U+FFFE and U+FFFF, which YAML
+// forbids.
 std::string with_escapes(std::string_view text, char kept, const std::function<std::string(char32_t)>& escape);
 
-// What may stand on a terminal: such characters become U+FFFD, but for line feeds.
+// For terminals: replaces these characters with U+FFFD, except line feeds.
 std::string printable(std::string_view text);
 
-// What has to stay on its line, on a terminal and in comments of any language: line feeds become U+FFFD too.
+// For text that must stay on one line, on a terminal or in a source comment: also replaces line feeds.
 std::string printable_line(std::string_view text);
 
 }  // namespace memtune
