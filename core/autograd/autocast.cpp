@@ -24,8 +24,9 @@ void AutocastScope::set(const Autocast& state) {
 
 }  // namespace memtune::autograd
 
-// A trace holds what conv1d and the others became, and on a CPU LibTorch casts for those alone, as Python calls them;
-// its executor of TorchScript writes the casts into the graph instead.
+// Traces and exported programs call convolution and _convolution directly. On a CPU LibTorch registers autocast only
+// for the functions that Python calls (conv1d, ...). TorchScript's own executor inserts these casts into the graph
+// instead.
 TORCH_LIBRARY_IMPL(aten, AutocastCPU, m) {
   KERNEL_CPU(_convolution, lower_precision_fp)
   KERNEL_CPU(convolution, lower_precision_fp)

@@ -1,5 +1,5 @@
-// Autocast as a plain value, and in force for as long as a scope lives. Weights that are cast within are cached by
-// LibTorch until the outermost scope ends, unless the scope says otherwise.
+// Autocast settings as a plain value, and a scope that sets them for its lifetime. LibTorch caches cast weights until
+// the outermost autocast scope ends. `cached = false` turns the cache off.
 #pragma once
 
 #include <ATen/autocast_mode.h>

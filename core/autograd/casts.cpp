@@ -24,7 +24,7 @@ Kind kind_named(const std::string& name) {
   return views.count(name) ? Kind::view : Kind::other;
 }
 
-// A node makes its name anew each time it is asked.
+// Node::name() builds a string on every call, so the kind is cached by node type.
 Kind kind_of(const ag::Node& node) {
   thread_local std::unordered_map<std::type_index, Kind> kinds;
   const auto [known, added] = kinds.try_emplace(typeid(node));
@@ -32,7 +32,8 @@ Kind kind_of(const ag::Node& node) {
   return known->second;
 }
 
-// The edge from the cast in `tensor`'s history to what was cast; views of the cast are seen through.
+// Returns the edge from the cast in the tensor's history to its source. Views of the cast are skipped; invalid if there
+// is no cast.
 ag::Edge behind_cast(const at::Tensor& tensor) {
   auto node = tensor.grad_fn();
   while (node && node->num_outputs() > 0) {

@@ -1,4 +1,5 @@
-// Casts that autocast puts in front of an op: autograd saves the copy, which is neither the op's input nor its output.
+// Finds the casts that autocast puts in front of an op. Autograd then saves the cast copy, which is neither an input
+// nor an output of the op.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,10 +8,10 @@
 
 namespace memtune::autograd {
 
-// Whether `saved` is the cast copy of a parameter, which autocast makes once and shares between all its users.
+// True if `saved` is the cast copy of a parameter. Autocast makes this copy once and all consumers share it.
 bool is_cast_parameter(const at::Tensor& saved);
 
-// Which of an op's inputs `saved` is the cast copy of (or a view of that copy); -1: none.
+// Returns the index of the input that `saved` is a cast copy of, or a view of that copy. -1: none.
 int find_cast_source(const at::Tensor& saved, const std::vector<at::Tensor>& inputs);
 
 }  // namespace memtune::autograd

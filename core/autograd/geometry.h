@@ -1,4 +1,4 @@
-// Which part of a storage a tensor is: all that is needed to make the same view of the same bytes again.
+// Sizes, strides, offset and dtype of a tensor: enough to rebuild the same view over the same bytes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@ struct Geometry {
   c10::SmallVector<int64_t, 5> sizes, strides;
   int64_t offset = 0;  // in elements
   caffe2::TypeMeta dtype;
-  bool conjugate = false, negative = false;  // what is read is the bytes' conjugate, their negative
-  bool number = false;                       // as Python has them: leaves the other operand its type
+  bool conjugate = false, negative = false;  // conjugate and negative bits of a lazy view
+  bool number = false;                       // wrapped Python number: does not take part in type promotion
 
   Geometry() = default;
   explicit Geometry(const at::Tensor& tensor)
@@ -23,7 +23,7 @@ struct Geometry {
         negative(tensor.is_neg()),
         number(tensor.unsafeGetTensorImpl()->is_wrapped_number()) {}
 
-  // The same tensor over `storage`, without history.
+  // The same tensor over `storage`, without autograd history.
   at::Tensor view(const at::Storage& storage) const {
     auto key = storage.device().is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
     auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key), dtype);
@@ -35,7 +35,8 @@ struct Geometry {
   }
 };
 
-// Whether `tensor` is plain bytes that Geometry describes. Zeros that autograd makes without memory are not.
+// True if Geometry describes the tensor: strided bytes on a CPU or CUDA device. False for autograd's zero tensors,
+// which have no memory.
 inline bool is_plain(const at::Tensor& tensor) {
   return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
          !tensor._is_zerotensor() && (tensor.is_cpu() || tensor.is_cuda());

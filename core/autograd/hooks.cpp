@@ -12,7 +12,7 @@ namespace {
 
 namespace ag = torch::autograd;
 
-thread_local std::vector<Packer*> packers;  // the last one decides
+thread_local std::vector<Packer*> packers;  // the last one applies
 
 class Hooks final : public ag::SavedVariableHooks {
  public:
@@ -48,7 +48,7 @@ void backward(const at::Tensor& loss, bool retain_graph) {
   } catch (...) {
     const HookPause no_hooks;
     at::AutoGradMode grad(true);
-    at::ones({}).requires_grad_().neg().backward();  // on the CPU: needs none of the device's memory
+    at::ones({}).requires_grad_().neg().backward();  // on the CPU, so that it needs no device memory
     throw;
   }
 }

@@ -1,8 +1,8 @@
-// Saved-tensor hooks without Python: an engine subclass answers autograd's question for default hooks.
+// Saved-tensor hooks without Python. A subclass of the autograd engine supplies the default hooks.
 //
-// install_engine() is the first thing main does. Inside a HookScope every tensor that autograd saves on this thread
-// goes to the packer; the innermost scope decides; HookPause means none. A ticket lives as long as the saved tensor:
-// what it holds is released in its destructor, also when it was never unpacked.
+// Call install_engine() first in main. Inside a HookScope, every tensor that autograd saves on this thread goes to the
+// packer. The innermost scope applies; HookPause disables hooks. A ticket lives as long as the saved tensor. Its
+// destructor releases what it holds, even if the tensor was never unpacked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,21 +14,22 @@ namespace memtune::autograd {
 class Ticket {
  public:
   virtual ~Ticket() = default;
-  // The saved tensor again: same sizes, strides, offset, dtype and bytes. Once a backward pass; must not require grad.
+  // Returns the saved tensor with the same sizes, strides, offset, dtype and bytes, without requires_grad. Called once
+  // per backward pass.
   virtual at::Tensor unpack() = 0;
 };
 
 class Packer {
  public:
   virtual ~Packer() = default;
-  // `tensor` may be kept only as detach() (the op's own output would be a cycle). Runs with grad mode off.
+  // Keep only `tensor.detach()`: keeping the op's own output would be a reference cycle. Called with grad mode off.
   virtual std::unique_ptr<Ticket> pack(const at::Tensor& tensor) = 0;
 };
 
 void install_engine();
 
-// loss.backward(). One that throws leaves its next nodes, and the tickets they hold, in the thread's queue until
-// another backward runs: this takes them out, so that no ticket outlives what it belongs to.
+// Runs loss.backward(). After an exception the engine still holds pending nodes and their tickets until another
+// backward runs. This function runs an empty one, so that no ticket outlives its owner, and rethrows.
 void backward(const at::Tensor& loss, bool retain_graph = false);
 
 class HookScope {

@@ -30,7 +30,7 @@ struct Layer {
 };
 
 struct Gradients {
-  at::Tensor hidden, weight, bias;  // undefined where nobody needs it
+  at::Tensor hidden, weight, bias;  // undefined: not needed
 };
 
 Gradients make_gradients(const at::Tensor& hidden, const Layer& layer, const std::array<bool, 3>& needed) {
@@ -41,7 +41,7 @@ Gradients make_gradients(const at::Tensor& hidden, const Layer& layer, const std
   return result;
 }
 
-// Some tokens on their way through layer and loss, and back.
+// One chunk of tokens: forward and backward through layer and loss.
 class Chunk {
  public:
   Chunk(at::Tensor hidden, const Layer& layer, at::Tensor labels, const std::vector<LogitStep>& steps)
@@ -57,7 +57,8 @@ class Chunk {
     return std::get<0>(at::nll_loss_forward(log_probabilities_, labels_, {}, at::Reduction::Sum, kIgnored));
   }
 
-  // Of `scale` times the sum, added to `to` (hidden's: at `rows`). Uses up what the forward left.
+  // Adds the gradient of `scale` times the sum to `to`; hidden's rows start at `begin`. Consumes the results of the
+  // forward.
   void backward(const at::Tensor& scale, int64_t begin, Gradients& to) {
     const at::Tensor gradient = of_layer(scale);
     if (to.hidden.defined()) {
@@ -86,7 +87,7 @@ class Chunk {
     return result;
   }
 
-  // (softmax - one at the label) * scale, in the memory of the log probabilities; 0 where a label does not count.
+  // (softmax - one_hot(label)) * scale, in the memory of the log probabilities. 0 for ignored labels.
   at::Tensor of_loss(const at::Tensor& scale) {
     at::Tensor gradient = std::move(log_probabilities_).exp_();
     const at::Tensor scales = at::where(labels_.ne(kIgnored), scale, at::Scalar(0)).unsqueeze(1);
@@ -106,7 +107,7 @@ class Chunk {
   const Layer& layer_;
   at::Tensor labels_;
   const std::vector<LogitStep>& steps_;
-  std::vector<at::ScalarType> dtypes_;  // of what each step takes, and of what the loss takes
+  std::vector<at::ScalarType> dtypes_;  // input dtype of each step, then of the loss
   std::vector<at::Tensor> tanhs_;
   at::Tensor log_probabilities_;
 };
@@ -190,7 +191,7 @@ class Node : public torch::autograd::Function<Node> {
   }
 };
 
-// As autocast casts what a linear layer takes.
+// Casts as autocast does for a linear layer.
 at::Tensor cast(const at::Tensor& tensor, c10::DeviceType device) {
   return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
 }

@@ -1,14 +1,15 @@
-// One value of a training step: bytes that an op made and that backward may want, wherever they are. A value belongs to
-// a storage, not to a tensor: all views of it, and everyone who saved one, share it. An in-place write begins a new
-// value (the old one's bytes are gone unless somebody kept them), so a value's content never changes.
+// An activation of a training step: the content of one storage, wherever its bytes are. It lives from the op that
+// writes it until backward no longer needs it. A value belongs to a storage, not to a tensor: all views share it, and
+// so do all tensors that autograd saved. An in-place write starts a new value, so the content of a value never changes.
+// The old bytes are lost unless a consumer kept them.
 //
-//               a first use                           bytes()              the last use ends
-//   passing ──── hold() ───────────────────────────────────────> held ──> passing, or dropped where there is a maker
+//                first consumer                        bytes()              last consumer ends
+//   passing ──── hold() ───────────────────────────────────────> held ──> passing, or dropped if it has a Maker
 //      ├──────── send() ────> away ───── Away::bring_back() ───────┤
-//      └─ made to be dropped: dropped ── Maker::make() ────────────┘
+//      └─ to be recomputed: dropped ──── Maker::make() ────────────┘
 //
-// While a value is passing or dropped the step itself may still hold the storage, which the value knows weakly: an
-// address that was freed and handed out again is another storage. Thread: the one that trains.
+// While a value is passing or dropped, the step itself may still own the storage. The value keeps only a weak reference
+// to it, so a reused address is not mistaken for the old storage. Thread: the training thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,29 +24,29 @@ namespace memtune::autograd {
 class SavedValue;
 using ValuePtr = std::shared_ptr<SavedValue>;
 
-// The value's bytes are elsewhere. Dies in any state, with the last use of the value.
+// The offloaded copy of a value. Destroyed with the value's last consumer, in any state.
 class Away {
  public:
   virtual ~Away() = default;
-  // The bytes on the device, in the order of the compute stream.
+  // Returns the bytes on the device, in compute stream order.
   virtual at::Storage bring_back() = 0;
-  // The storage that the bytes come from is overwritten next, in the order of the compute stream.
+  // The source storage is overwritten next, in compute stream order.
   virtual void before_overwrite() = 0;
 };
 
-// The value can be made again.
+// Recomputes a value.
 class Maker {
  public:
   virtual ~Maker() = default;
-  // The bytes on the device, in the order of the compute stream. Holds in `value` what has to outlive the call.
+  // Returns the bytes on the device, in compute stream order. Stores in `value` the bytes that must outlive the call.
   virtual at::Storage make(SavedValue& value) = 0;
 };
 
-// Somebody who will want a value's bytes; counted for as long as it lives. With the last one the value lets its bytes
-// go. Move-only.
+// A consumer that will need the bytes of a value. Counted while it lives; the value releases its bytes with the last
+// one. Move-only.
 class Use {
  public:
-  enum class By { backward, rerun };  // a saved tensor; a recomputation that starts from the value
+  enum class By { backward, rerun };  // a saved tensor; a recomputation that reads the value
 
   Use() = default;
   Use(ValuePtr value, By by);
@@ -53,7 +54,7 @@ class Use {
   Use& operator=(Use&& other) noexcept;
   ~Use() { end(); }
 
-  // Counts no more; the value can still be reached.
+  // Stops counting; the value can still be accessed.
   void end() noexcept;
 
   explicit operator bool() const { return value_ != nullptr; }
@@ -72,13 +73,13 @@ class SavedValue {
   enum class State { passing, held, away, dropped };
 
   struct Origin {
-    int op = -1;     // of the program; -1: from outside
-    int output = 0;  // which of its outputs, lists flattened; kPrivate: saved for itself
-    int block = -1;  // that op's
+    int op = -1;     // op in the program; -1: from outside of the step
+    int output = 0;  // index of the output, lists flattened; kPrivate: saved only for the op's own backward
+    int block = -1;  // block of that op
   };
 
   SavedValue(const at::Storage& storage, const Origin& origin, config::Place place);
-  // Dropped from the beginning.
+  // A value to be recomputed: dropped from the start.
   SavedValue(const at::Storage& storage, const Origin& origin, std::shared_ptr<Maker> maker);
   SavedValue(const SavedValue&) = delete;
   SavedValue& operator=(const SavedValue&) = delete;
@@ -93,20 +94,20 @@ class SavedValue {
   void hold(at::Storage bytes) { held_ = std::move(bytes); }
   void send(std::shared_ptr<Away> away) { away_ = std::move(away); }
 
-  // The storage that the step itself still holds, when its bytes are this value's.
+  // The storage if the step still owns it and it holds this value's bytes; else null.
   at::Storage alive() const;
-  // The bytes where they are on the device now; null: they are not.
+  // The bytes if they are on the device now; else null.
   at::Storage on_device() const { return held_ ? held_ : alive(); }
-  // The bytes on the device, brought back or made again, in the order of the compute stream. Throws Error when they
-  // cannot be had any more, and what bringing back throws.
+  // Returns the bytes on the device, reloaded or recomputed if necessary, in compute stream order. Throws Error if they
+  // are lost, and whatever Away::bring_back() throws.
   at::Storage bytes();
 
-  // An op is about to write into the storage: what recomputations start from is copied. (What backward alone wants is
-  // not: its backward would be wrong without hooks too, and the saved tensor says so.)
+  // An op is about to write into the storage: copies the bytes if a recomputation needs them. Bytes that only backward
+  // needs are not copied. Such a backward would fail without hooks too, and unpack reports it.
   void before_overwrite();
   void overwritten() { overwritten_ = true; }
 
-  // Whether another block than its own wants it.
+  // True if a block other than its own needs the value.
   bool crosses() const { return crosses_; }
   void wanted_in(int block) { crosses_ = crosses_ || block != origin_.block; }
 
