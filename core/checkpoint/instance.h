@@ -1,6 +1,6 @@
-// One executed op, remembered so that it can be run again: what went in (as values and views of them; lists as they
-// were then), the random state, grad mode and autocast, what came out. Instances and values form the chain that a
-// recompute walks; it lives as long as something needs it.
+// Record of one executed op, so that it can be recomputed: its inputs (as values and views of them), random state, grad
+// mode, autocast state and outputs. Lists are copied as they were at the call. Instances and values form the chain that
+// a recomputation follows. The chain lives as long as a consumer needs it.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -21,24 +21,25 @@ namespace memtune::checkpoint {
 class Recompute;
 
 struct TensorInput {
-  autograd::Use use;            // none: `direct` is used as it is
+  autograd::Use use;            // empty: use `direct`
   autograd::Geometry geometry;  // of the view
   bool requires_grad = false;
-  at::Tensor direct;  // parameters, tensors of other kinds, undefined ones
+  at::Tensor direct;  // parameters, tensors that are not plain bytes, undefined tensors
 };
 
 // One argument: a plain value, a tensor, or a list of tensors (optional ones too).
 struct RecordedArgument {
   enum class Form { plain, tensor, list, optional_list };
-  c10::IValue value;  // where it is plain
+  c10::IValue value;  // if form is plain
   Form form = Form::plain;
-  int tensors = 0;  // so many of Instance::inputs, in order
+  int tensors = 0;  // number of entries of Instance::inputs, in order
 };
 
 struct Output {
   std::weak_ptr<autograd::SavedValue> value;
-  int index = 0;           // among the op's tensors, lists flattened; negative: -1 - (number of the written argument)
-  caffe2::TypeMeta dtype;  // for the check that a rerun makes the same
+  int index = 0;           // index among the op's result tensors, lists flattened; negative: -1 - index of the written
+                           // argument
+  caffe2::TypeMeta dtype;  // to check that the recomputed output is the same
   int64_t elements = 0;
 };
 
@@ -55,25 +56,25 @@ struct Instance final : autograd::Maker {
 
   Recompute& engine;
   const program::Op* op = nullptr;
-  int block = -1;  // the op's; -1: outside of blocks
+  int block = -1;  // block of the op; -1: outside of blocks
   c10::SmallVector<RecordedArgument, 6> arguments;
   c10::SmallVector<TensorInput, 2> inputs;  // of all arguments
-  c10::SmallVector<Output, 1> outputs;      // that are made again
-  at::Generator generator;                  // that the op draws from; undefined: it draws nothing
+  c10::SmallVector<Output, 1> outputs;      // those to be recomputed
+  at::Generator generator;                  // generator that the op draws from; undefined: none
   at::Tensor generator_state;
   bool grad_mode = true;
   autograd::Autocast autocast;
-  std::map<int, at::Tensor> captured;  // private saved values that are waited for, by number of the save
-  int saves = 0;                       // tensors that autograd saved while the op ran
-  bool done = false;                   // was run again
+  std::map<int, at::Tensor> captured;  // private saved tensors that have a consumer, by index of the save
+  int saves = 0;                       // number of tensors that autograd saved while the op ran
+  bool done = false;                   // already recomputed
 };
 using InstancePtr = std::shared_ptr<Instance>;
 
-// Somebody who will want what an op saved for its own backward alone; it is captured when the op is run again, for as
-// long as this lives. Move-only.
+// A consumer of a tensor that an op saved only for its own backward. Recomputing the op captures the tensor while this
+// object lives. Move-only.
 class PrivateUse {
  public:
-  // `save`: which of the op's saves it is, counted.
+  // `save`: index of the save among those of the op.
   PrivateUse(InstancePtr instance, int save) : instance_(std::move(instance)), save_(save) {
     instance_->captured[save_];
   }
@@ -88,7 +89,7 @@ class PrivateUse {
   }
 
   int op() const { return instance_->op->id; }
-  at::Tensor tensor() const;  // the op is run again where nobody has
+  at::Tensor tensor() const;  // recomputes the op if it was not yet
 
  private:
   InstancePtr instance_;

@@ -32,7 +32,7 @@ class GeneratorScope {
   at::Tensor before_;
 };
 
-// Collects what autograd saves while an op is run again, in the order of the forward's saves.
+// Captures what autograd saves while an op is recomputed. The order is that of the forward.
 class Capture final : public autograd::Packer {
  public:
   explicit Capture(Instance& instance) : instance_(instance) {}
@@ -81,7 +81,7 @@ at::Tensor Recompute::saved_by(Instance& instance, int save) {
   return instance.captured[save];
 }
 
-// What an earlier one of them asked for has been run.
+// An op that an earlier one of the block requested is already done and is skipped.
 void Recompute::rerun_block(int block) {
   auto instances = of_block_.extract(block);
   if (instances.empty()) return;
@@ -96,7 +96,7 @@ void Recompute::run(Instance& instance, const SavedValue* wanted) {
     rerun_block(instance.block);
     if (instance.done) return;
   }
-  // What the block made in passing goes when the value that it was passed for is there.
+  // The block's temporary values are released once the requested value exists.
   const bool enters = passes(instance) && passed_.try_emplace(instance.block).second;
   struct Leave {
     ~Leave() {
@@ -147,7 +147,7 @@ Stack Recompute::make_stack(const Instance& instance) {
   for (size_t i = 0; i < instance.arguments.size(); ++i) {
     const RecordedArgument& argument = instance.arguments[i];
     const bool written = i < writes.size() && writes[i];
-    // The forward has moved them; a rerun must not move them again.
+    // The forward has already updated the statistics; a copy keeps recomputation from updating them again.
     const bool statistics = std::find(moved.begin(), moved.end(), static_cast<int>(i)) != moved.end();
     stack.push_back(make_argument(argument, next, written || statistics));
     next += argument.tensors;
@@ -171,7 +171,7 @@ IValue Recompute::make_argument(const RecordedArgument& argument, const TensorIn
   return argument.form == Form::list ? IValue(std::move(list)) : IValue(std::move(optional_list));
 }
 
-// A written input is a copy, since others may need the bytes as they are.
+// A written input is copied, because other consumers may need the original bytes.
 at::Tensor Recompute::make_input(const TensorInput& input, bool written) {
   at::NoGradGuard no_grad;
   if (!input.use) return written && input.direct.defined() ? input.direct.detach().clone() : input.direct;
@@ -186,7 +186,7 @@ at::Tensor Recompute::make_input(const TensorInput& input, bool written) {
   return tensor;
 }
 
-// Outputs that somebody waits for keep their bytes; what an in-place op wrote is the written argument's.
+// Stores outputs that have a consumer. The output of an in-place op is its written argument.
 void Recompute::hand_out(Instance& instance, const Stack& arguments, const Stack& results, const SavedValue* wanted) {
   const auto made = program::tensors_in(results);
   for (Output& output : instance.outputs) {

@@ -1,13 +1,15 @@
-// Activation checkpointing at the granularity of values: makes a dropped value again from what is still there.
+// Activation checkpointing per activation: recomputes dropped values from the values that are still available.
 //
-// Ops are rerun one by one, each at most once a step: what a rerun makes is held as long as a saved tensor or another
-// recomputation to come needs it. Nested, ops of other blocks than backward is in are rerun in passing: of what they
-// make only what crosses into another block is held on, and they are run again when backward is in their block.
+// Ops are recomputed one by one, each at most once per step. A recomputed value is kept while a saved tensor or another
+// pending recomputation needs it. With `nested`, ops outside of backward's current block are recomputed temporarily:
+// only outputs that another block needs are kept. The rest is recomputed a second time when backward reaches that
+// block.
 //
-// As whole blocks (other engines' habit) all ops of a block are rerun, in order, when the first of them is needed.
+// With `whole_blocks` (compatibility with other engines), the first request recomputes all recorded ops of the block,
+// in order.
 //
-// A rerun happens under the forward's autocast state, random state and grad mode (some kernels depend on it), but
-// without history, and leaves the module's buffers as they are.
+// An op is recomputed under the autocast state, random state and grad mode of the forward, because some kernels depend
+// on grad mode. It builds no autograd graph and does not change the module's buffers.
 #pragma once
 
 #include <chrono>
@@ -24,7 +26,7 @@ namespace memtune::checkpoint {
 
 class Recompute {
  public:
-  // `nested`: see config::Plan; `whole_blocks`: config::Habits, and not when nested.
+  // `nested`: see config::Plan. `whole_blocks`: see config::Habits; ignored if nested.
   Recompute(device::Device& device, bool nested, bool whole_blocks = false)
       : device_(device::torch_device(device)),
         nested_(nested),
@@ -32,28 +34,36 @@ class Recompute {
         timer_(device) {}
 
   void begin_step() { of_block_.clear(); }
-  // An op that may be run again, in the order of the forward.
+  // Records an op that may be recomputed. Call in forward order.
   void recorded(const InstancePtr& instance) {
     if (whole_blocks_) of_block_[instance->block].push_back(instance);
   }
 
-  // Who is told of what runs again, so that the parameters it reads are there; null: they all are.
+  // Makes recomputed ops gather the sharded parameters that they read. Null: all parameters are on the device.
   void set_parameters(program::ParameterSource* parameters) { parameters_ = parameters; }
 
-  // Backward is in that block now.
+  // Backward is now in this block.
   void enter_block(int block) { block_ = block; }
 
-  // The value's bytes, made by running `instance` again. Throws Error when it does not make them as before.
+  // Recomputes `instance` and returns the bytes of `value`. Throws Error if the outputs differ from those of the
+  // forward.
   at::Storage make(Instance& instance, autograd::SavedValue& value);
 
-  // The `save`-th tensor that autograd saved while `instance` ran.
+  // Returns the `save`-th tensor that autograd saved while `instance` ran. Throws Error if the recomputation saves
+  // other tensors.
   at::Tensor saved_by(Instance& instance, int save);
 
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
-  int64_t made_bytes() const { return made_bytes_; }                 // of values that were wanted, in all
-  std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves, in all
-  device::Stopwatch& timer() { return timer_; }                      // of the ops that were run again
+  int64_t made_bytes() const {
+    return made_bytes_;
+  }  // bytes of recomputed values that had a consumer;
+     // never reset
+  std::chrono::nanoseconds host_time() const {
+    return host_time_;
+  }                                              // host time of the recomputed ops themselves;
+                                                 // never reset
+  device::Stopwatch& timer() { return timer_; }  // device time of the recomputed ops
 
  private:
   void run(Instance& instance, const autograd::SavedValue* wanted);
@@ -69,9 +79,10 @@ class Recompute {
 
   c10::Device device_;
   bool nested_, whole_blocks_;
-  std::map<int, std::vector<InstancePtr>> of_block_;  // that were recorded and not run again yet
+  std::map<int, std::vector<InstancePtr>> of_block_;  // recorded and not yet recomputed, by block
   int block_ = -1;
-  std::map<int, std::unordered_map<const autograd::SavedValue*, at::Storage>> passed_;  // by block that is being passed
+  // temporary values, by block that is being recomputed
+  std::map<int, std::unordered_map<const autograd::SavedValue*, at::Storage>> passed_;
   device::Stopwatch timer_;
   trace::Recorder* recorder_ = nullptr;
   program::ParameterSource* parameters_ = nullptr;

@@ -10,7 +10,7 @@ using c10::IValue;
 using Form = RecordedArgument::Form;
 using program::Stack;
 
-// A list of plain numbers says so sooner than its type can be asked.
+// Checking for lists of numbers is cheaper than asking for the list's type.
 bool is_optional_tensor_list(const IValue& value) {
   return value.isList() && !value.isIntList() && !value.isBoolList() && !value.isDoubleList() &&
          value.type()->isSubtypeOf(*c10::ListType::ofOptionalTensors());
@@ -22,7 +22,7 @@ Form form_of(const IValue& value) {
   return is_optional_tensor_list(value) ? Form::optional_list : Form::plain;
 }
 
-// Who shares a list or a dictionary may change it when the op has run.
+// Copies lists and dictionaries, because the caller may change them after the op.
 IValue as_it_is(const IValue& value) {
   if (value.isList()) return value.toList().copy();
   if (value.isGenericDict()) return value.toGenericDict().copy();
@@ -70,7 +70,7 @@ const program::Op& cast_op() {
   return cast;
 }
 
-// That the op draws from: its own, or the device's.
+// The generator among the op's arguments, else the device's default generator.
 at::Generator generator_of(const Stack& inputs, c10::Device device) {
   for (const IValue& value : inputs)
     if (value.isGenerator()) return value.toGenerator();
@@ -87,7 +87,7 @@ InstancePtr OpRecorder::begin(const program::Op& op, int block) const {
   return instance;
 }
 
-// State is cheap: nothing is copied for ops that draw no random numbers.
+// Reading the state is cheap: the generator's state is copied only for ops that draw random numbers.
 InstancePtr OpRecorder::record(const program::Op& op, const Stack& inputs, int block, UseOf use) const {
   InstancePtr instance = begin(op, block);
   instance->autocast = autograd::Autocast::now(device_.type());

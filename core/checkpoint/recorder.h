@@ -1,4 +1,4 @@
-// Records ops that may have to be run again, before they run: their inputs are values from then on that somebody uses.
+// Records an op before it runs, so that it can be recomputed. Each recorded input becomes a value with a consumer.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -7,17 +7,16 @@
 
 namespace memtune::checkpoint {
 
-// Who keeps the tensor's bytes for a rerun: a use of its value. None for what is no value (a parameter), which is used
-// as it is.
+// Returns a consumer of the tensor's value. Returns an empty one for parameters, which are read in place.
 using UseOf = c10::function_ref<autograd::Use(const at::Tensor&)>;
 
 class OpRecorder {
  public:
-  // The engine runs again what is recorded, and must outlive it.
+  // `engine` recomputes the recorded ops and must outlive the recorder.
   OpRecorder(Recompute& engine, c10::Device device) : engine_(engine), device_(device) {}
 
   InstancePtr record(const program::Op& op, const program::Stack& inputs, int block, UseOf use) const;
-  // Of a cast that autocast put in front of an op: no op of the program.
+  // Records a cast that autocast put in front of an op. It is not an op of the program.
   InstancePtr record_cast(const at::Tensor& source, at::ScalarType to, int block, UseOf use) const;
 
  private:
