@@ -22,7 +22,7 @@ Offload::Offload(device::Device& device, const config::TransferSettings& setting
       tier_(tier),
       waits_(device) {}
 
-// Host memory may go when nothing reads or writes it any more.
+// Pending copies must end before their host memory is freed.
 Offload::~Offload() { device_.synchronize_quietly(); }
 
 void Offload::begin_step() {
@@ -47,8 +47,8 @@ void Offload::Batch::add(Transfer& transfer, const device::Device::Copy& copy, t
   parts.push_back({&transfer, std::move(piece)});
 }
 
-// One event behind all of them. While values are recorded each copy is a call of its own, since a profiler knows a copy
-// by its call; so is one of memory that is not pinned, which the driver stages.
+// Records one event after all copies. While tracing, each copy is a call of its own, because the profiler identifies
+// copies by call. Copies of unpinned memory are issued one by one too, because the driver stages them.
 device::EventPtr Offload::enqueue(const Batch& batch, Direction direction, Stream stream) try {
   if (!recorder_ && settings_.pinned) {
     device_.copy_batch(batch.copies, direction, stream);
@@ -61,7 +61,7 @@ device::EventPtr Offload::enqueue(const Batch& batch, Direction direction, Strea
   }
   return device_.record(stream);
 } catch (...) {
-  device_.synchronize_quietly();  // what was issued has no event that whoever frees its memory could wait for
+  device_.synchronize_quietly();  // the issued copies have no event that the owner of their memory could wait for
   throw;
 }
 

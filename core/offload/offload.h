@@ -1,12 +1,12 @@
-// Issues the copies of values that leave the device and come back.
+// Offloads values to host memory and reloads them on side streams.
 //
-// Copies are ordered by events: the host thread waits only where the host tier does (on the CPU device, where the
-// calling thread is the compute stream, waiting for an event is blocking).
+// Events order the copies. The host thread waits only where the host tier does. (On the CPU device the calling thread
+// is the compute stream, so waiting for an event blocks.)
 //
-// One step is learned from, with a small stash and nothing copied back early. From then on sources wait on the device,
-// and copies come back early, for as long as its peak is not raised: LearnedSchedule. Since sources may wait, small
-// values leave together, and together they come back: in one call of the driver, with one event behind all of them.
-// Under the habits of other engines (config/plan.h) nothing is learned, and copies leave and come back one by one.
+// One whole step is used for learning: it has a small stash and prefetches nothing. In later steps, sources stay on the
+// device and copies are prefetched as long as the peak does not rise (LearnedSchedule). Small values are then batched:
+// one driver call and one event per batch, in both directions. With the compatibility flags of other engines
+// (config/plan.h) nothing is learned and values are copied one by one.
 #pragma once
 
 #include <deque>
@@ -28,10 +28,10 @@ namespace memtune::offload {
 
 class Offload {
  public:
-  // Copied in one call at most; larger values alone. A fifth of a millisecond of the link.
+  // Largest batch of one call, in bytes; larger values are copied alone. About 0.2 ms of PCIe time.
   static constexpr int64_t kBatchBytes = 8 << 20;
 
-  // Device and tier must outlive the engine, and the engine all that it sent.
+  // `device` and `tier` must outlive the engine. The engine must outlive all transfers that it made.
   Offload(device::Device& device, const config::TransferSettings& settings, tier::HostTier& tier,
           int64_t batch_bytes = kBatchBytes);
   ~Offload();
@@ -40,53 +40,55 @@ class Offload {
 
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
 
-  void begin_step();  // forgets the order of the step before; counters start at 0
-  // Copies the value's storage, which the step holds, out to the tier that value.place() says; returns at once. Smaller
-  // values than min_bytes are simply held. By blocks, copies start when the block ends.
-  // `op`: that saves it, where habits ask.
+  void begin_step();  // discards the order of the previous step and resets the counters
+  // Starts to offload the value's storage to the tier of value.place(); the step must hold the storage. Does not wait
+  // for the copy. Values smaller than min_bytes are kept on the device. With Schedule::block, copies start when the
+  // block ends. `op`: the op that saves the value; used by some compatibility flags.
   void send(autograd::SavedValue& value, int op = -1);
-  // Under habits that count them: a tensor more was saved, whatever becomes of it.
+  // Counts one more saved tensor, offloaded or not. Only used with Habits::counts_all.
   void count_save() { saves_ += settings_.habits.counts_all ? 1 : 0; }
   void end_block();
-  // The forward comes to that block (-1: to none), where another ends; backward is at what that block saved. Under
-  // habits, by blocks, copies back start when backward comes to a block, whether it moved anything or not.
+  // Forward enters `block` (-1: none) and the current block ends. backward_in(): backward reads tensors that `block`
+  // saved. With Schedule::block and without learning, reaching a block in backward starts its reloads, even if the
+  // block offloaded nothing.
   void begin_block(int block);
   void backward_in(int block);
-  // Issues copies back (and reads) that come next, within the settings and without raising the peak.
+  // Issues the next reloads (and disk reads) as far as the settings and the peak allow.
   void prefetch();
-  // The forward has come to its head, where memory is needed most; and to its end.
+  // Forward reaches the output head, where memory use is highest; forward ends.
   void begin_head();
   void end_forward();
-  // A saved tensor is about to be handed out, to that node of autograd's graph.
+  // A saved tensor is about to be unpacked for this node of the autograd graph.
   void begin_unpack(const void* node = nullptr);
-  // `bytes` more will be wanted by the op that runs next: sources leave, as many as the goal asks for.
+  // The next op is expected to need `bytes` more. Releases sources until allocated memory plus `bytes` is within the
+  // learned peak.
   void make_room(int64_t bytes);
-  // Around one whole step. `forward_peak`: what the forward held at most, since begin_learning resets the device's
-  // peak.
+  // Call around one whole step. `forward_peak`: peak allocated bytes of the forward, because learning resets the
+  // device's peak.
   void begin_learning();
   void end_learning(int64_t forward_peak);
   bool learned() const { return schedule_.learned(); }
-  // Whether what comes next may come back while the backward of head and loss runs, when memory is needed most.
+  // True if prefetching may continue during the backward of head and loss, when memory use is highest.
   bool prefetches_in_head() const { return learned() || !settings_.habits.learns; }
 
   struct Counters {
     int64_t out_bytes = 0, in_bytes = 0;
   };
   const Counters& counters() const { return counters_; }
-  int64_t ahead_bytes() const { return ahead_bytes_; }  // on the device, coming back and not asked for yet
-  device::Stopwatch& waits() { return waits_; }         // of compute, for copies
+  int64_t ahead_bytes() const { return ahead_bytes_; }  // prefetched, on the device and not yet requested
+  device::Stopwatch& waits() { return waits_; }         // time that the compute stream waits for copies
 
  private:
   friend class Transfer;
 
-  // Copies of one direction that go in one call.
+  // Copies in one direction that are issued in one call.
   struct Batch {
     struct Part {
       Transfer* transfer;
       tier::PiecePtr piece;
     };
     std::vector<device::Device::Copy> copies;
-    std::vector<Part> parts;  // whose they are
+    std::vector<Part> parts;  // one entry per copy
     void add(Transfer& transfer, const device::Device::Copy& copy, tier::PiecePtr piece);
   };
 
@@ -95,7 +97,7 @@ class Offload {
   void forget(Transfer& transfer) noexcept;
 
   bool by_blocks() const { return settings_.schedule == config::Schedule::block; }
-  // Copies back start by the block that backward has come to, not by what was learned.
+  // Reloads start when backward reaches a block, not by the learned schedule.
   bool follows_backward() const { return by_blocks() && !settings_.habits.learns; }
   bool gathers_more() const;
   void start_gathered();
@@ -128,23 +130,23 @@ class Offload {
   const device::Stream out_, in_;
   tier::HostTier& tier_;
   tier::LearnedSchedule schedule_;
-  std::vector<Transfer*> order_;     // of send(); consumed from the end by prefetch; null: died
-  std::vector<Transfer*> gathered_;  // oldest first, as those of the stash
+  std::vector<Transfer*> order_;     // in order of send(); prefetch consumes it from the end; null: transfer destroyed
+  std::vector<Transfer*> gathered_;  // oldest first, like stash_
   std::deque<Transfer*> stash_;
-  size_t to_read_ = 0;                                   // order_[to_read_ - 1] is the next to be read ahead
-  int group_ = 0;                                        // blocks ended in this forward
-  int group_wanted_ = 0;                                 // of the value that backward is at
-  std::map<int, int> groups_;                            // by block: group_ in it
-  int64_t saves_ = 0;                                    // counted for stash_saves in this forward
-  int op_wanted_ = -1;                                   // whose saved tensors backward is at; -1: not there yet
-  const void *node_ = nullptr, *node_served_ = nullptr;  // that asks; that the last transfer was for
+  size_t to_read_ = 0;                                   // order_[to_read_ - 1] is the next to read ahead
+  int group_ = 0;                                        // number of blocks that ended in this forward
+  int group_wanted_ = 0;                                 // group of the value that backward reads now
+  std::map<int, int> groups_;                            // block -> its group_
+  int64_t saves_ = 0;                                    // saves of this forward, counted for stash_saves
+  int op_wanted_ = -1;                                   // op whose saved tensors backward reads now; -1: none yet
+  const void *node_ = nullptr, *node_served_ = nullptr;  // node that unpacks now; node of the last transfer
   int op_fetched_for_ = -1;
   int64_t gathered_bytes_ = 0;
   int64_t stash_bytes_ = 0;
   int64_t ahead_bytes_ = 0;
-  int64_t largest_bytes_ = 0;  // of one transfer so far
-  int64_t op_bytes_ = 0;       // that the running op was expected to want
-  int64_t ceiling_ = 0;        // the peak when this step's first copy back was due: what came later does not lift it
+  int64_t largest_bytes_ = 0;  // largest transfer so far
+  int64_t op_bytes_ = 0;       // expected need of the running op
+  int64_t ceiling_ = 0;        // peak before this step's first prefetch; later peaks do not raise it
   Counters counters_;
   device::Stopwatch waits_;
 };

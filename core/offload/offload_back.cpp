@@ -1,4 +1,4 @@
-// The way back: when backward asks for a value, or ahead of that. And the end of a trip, in any state.
+// Reloads: on request of backward or prefetched. Also the destruction of a transfer in any state.
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ at::Storage Offload::bring_back(Transfer& transfer) {
   const void* served = std::exchange(node_served_, node_);
   if (settings_.habits.empties_stash && served && served != node_) evict(INT64_MAX);
   schedule_.ask(transfer.number_);
-  if (transfer.source_) return transfer.source_;  // never left; the stash owns it too, as long as the copy out runs
+  if (transfer.source_) return transfer.source_;  // still on the device; while the copy out runs, the stash owns it too
   if (transfer.state_ == State::away) {
     Transfer* const one[] = {&transfer};
     start_back(one);
@@ -47,8 +47,8 @@ at::Storage Offload::bring_back(Transfer& transfer) {
 void Offload::start_back(std::span<Transfer* const> transfers) {
   for (Transfer* transfer : transfers)
     if (!transfer->target_) transfer->target_ = new_storage(device_, transfer->bytes_);
-  // The memory may have been freed by work that compute has not reached yet. The copy out has ended before that work:
-  // compute waited for it when the source went.
+  // The new memory may have been freed by work that compute has not reached yet. The copy out ended before that work,
+  // because compute waited for it before the source was released.
   if (settings_.side_stream) device_.wait(in_, device_.record(Stream::compute));
   Batch batch;
   for (Transfer* transfer : transfers) {
@@ -76,8 +76,8 @@ void Offload::copy_in(Batch& batch) {
   }
 }
 
-// Copies back the pieces that are in host memory, in order; with may_block also those that have to be read first.
-// True when all are issued.
+// Copies back the pieces in host memory, in order. With may_block, also those that must first be read from disk.
+// Returns true if all pieces are issued.
 bool Offload::copy_back(Transfer& transfer, bool may_block) {
   while (!transfer.all_back()) {
     if (!may_block && !tier_.ready(*transfer.pieces_[transfer.pieces_back_])) return false;
@@ -89,7 +89,7 @@ bool Offload::copy_back(Transfer& transfer, bool may_block) {
   return true;
 }
 
-// `pending_bytes`: about to come back beside it.
+// `pending_bytes`: bytes of the current batch that will be reloaded together with the transfer.
 bool Offload::room_for(const Transfer& transfer, int64_t pending_bytes) {
   const bool near = transfer.group_ >= group_wanted_ - settings_.prefetch_blocks;
   if (!settings_.habits.learns) return near;
@@ -105,7 +105,7 @@ bool Offload::room_for(const Transfer& transfer, int64_t pending_bytes) {
   return ahead == 0 || ahead + transfer.bytes_ <= settings_.prefetch_bytes;
 }
 
-// What is left of the op that backward is at, and what the next one saved.
+// Reloads the rest of the current op's tensors and those of the next `prefetch_ops` ops.
 void Offload::prefetch_next_op() {
   if (std::exchange(op_fetched_for_, op_wanted_) == op_wanted_) return;
   int ahead = 0, op = op_wanted_;
@@ -135,7 +135,8 @@ void Offload::prefetch() {
     Transfer* transfer = order_.back();
     if (!transfer) continue;
     if (transfer->state_ == State::away) {
-      // No more together than is ahead of them already: the first is wanted before the last is here.
+      // A batch is no larger than the bytes already prefetched ahead of it. Otherwise backward would need its first
+      // value before the whole batch has arrived.
       if (!next.empty() && bytes + transfer->bytes_ > std::min(batch_bytes_, ahead_bytes_)) start();
       if (!room_for(*transfer, bytes)) break;
       if (learned()) schedule_.hold_until_wanted(transfer->number_, transfer->bytes_);
@@ -165,7 +166,7 @@ void Offload::read_ahead() {
   }
 }
 
-// Whatever the state, nothing may touch freed memory: compute, which reuses it, waits for copies in flight.
+// Freed memory must not be touched: the compute stream, which reuses it, waits for copies in flight.
 void Offload::forget(Transfer& transfer) noexcept {
   if (transfer.number_ < order_.size() && order_[transfer.number_] == &transfer) order_[transfer.number_] = nullptr;
   if (transfer.state_ == State::gathered) leave_gathered(transfer);

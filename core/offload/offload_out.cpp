@@ -1,4 +1,4 @@
-// The way out: values are gathered, copied, and let go.
+// Offloading: values are gathered, copied out and released.
 #include <algorithm>
 #include <utility>
 
@@ -32,11 +32,11 @@ void Offload::send(autograd::SavedValue& value, int op) {
     return start_gathered();
   }
   start_gathered();
-  // On the compute stream itself the copy is done before anything can take the memory.
+  // On the compute stream, the copy is done before any later work can reuse the memory.
   retire([this](const Transfer&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
 }
 
-// Small values wait for each other while the peak that was learned is far.
+// True if a small value may wait for more, because allocated memory is far below the learned peak.
 bool Offload::gathers_more() const {
   if (!learned() || !settings_.side_stream || gathered_.back()->on_disk_) return false;
   if (gathered_bytes_ >= std::min(batch_bytes_, settings_.stash_bytes / 4)) return false;
@@ -77,7 +77,7 @@ void Offload::start_out(std::span<Transfer* const> transfers) {
   copy_out(batch);
 }
 
-// A transfer that finds no room keeps its source, and can go on where it was.
+// If the tier has no room this throws. The transfer keeps its source and can continue from its last piece.
 void Offload::put(Transfer& transfer, Batch& batch) {
   for (int64_t offset = transfer.begin(transfer.pieces_.size()); offset < transfer.bytes_;
        offset += transfer.piece_bytes_) {
@@ -87,7 +87,7 @@ void Offload::put(Transfer& transfer, Batch& batch) {
     for (const auto& event : piece->lease.free_after()) device_.wait(out_, event);
     const auto* from = static_cast<const char*>(transfer.source_.data()) + offset;
     batch.add(transfer, {piece->lease.data(), from, bytes}, piece);
-    if (transfer.on_disk_) copy_out(batch);  // the next piece may need its room
+    if (transfer.on_disk_) copy_out(batch);  // frees room for the next piece
   }
 }
 
@@ -108,16 +108,16 @@ void Offload::copy_out(Batch& batch) {
   batch = {};
 }
 
-// While the peak is not known two transfers have to do: a stash that holds most of what is moved saves nothing. Once it
-// is, make_room() decides.
+// Before learning, the stash is limited to two of the largest transfers. A larger stash could hold most of the
+// offloaded bytes and save no memory. After learning, make_room() decides.
 int64_t Offload::stash_limit() const {
   return learned() ? settings_.stash_bytes : std::min(settings_.stash_bytes, 2 * largest_bytes_);
 }
 
-// Copies that have ended give their memory back for nothing; else compute waits, from the oldest on, until one may
-// stay.
+// Releases sources whose copies have ended, which needs no wait. For the others compute waits, oldest first, until
+// `may_stay` accepts one.
 void Offload::retire(const std::function<bool(const Transfer&)>& may_stay) {
-  device::EventPtr done;  // the last that was; those of a batch share theirs
+  device::EventPtr done;  // last event seen done; transfers of a batch share one event
   while (!stash_.empty()) {
     Transfer& oldest = *stash_.front();
     if (oldest.out_done_ != done && oldest.out_done_->done()) done = oldest.out_done_;
@@ -129,7 +129,7 @@ void Offload::retire(const std::function<bool(const Transfer&)>& may_stay) {
   }
 }
 
-// Those that were sent no later than when so many had been counted, ended or not.
+// Releases sources whose count of saves is at most `save`, whether or not their copies have ended.
 void Offload::evict(int64_t save) {
   while (!stash_.empty() && stash_.front()->save_ <= save) {
     Transfer& oldest = *stash_.front();
@@ -180,12 +180,12 @@ void Offload::begin_head() {
   if (!learned() && settings_.habits.stash_saves == 0) flush();
 }
 
-// What has not left yet stays when there is room until it is wanted: that saves both copies their wait.
+// A source that is still on the device stays if there is room until backward needs it. This saves both copies.
 void Offload::end_forward() {
   if (settings_.habits.stash_saves > 0) return;
   if (!learned()) {
     flush();
-    if (follows_backward()) group_wanted_ = group_;  // the head's, and loss's
+    if (follows_backward()) group_wanted_ = group_;  // group of the head and loss
     return;
   }
   end_block();

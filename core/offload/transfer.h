@@ -1,12 +1,12 @@
-// One value's trip away from the device and back; Offload drives it.
+// The offload of one value to host or disk and its reload. Offload drives it.
 //
-//   send ──> gathered ── copied out, event recorded ──> stashed ── compute behind the event ──> away
-//               │                                          │                                     │ copied back, ahead
-//          bring_back: still here, used where it is <──────┘                                     v or when asked for
-//                                                        returned <── compute behind it ── coming_back
+//   send ──> gathered ── copied out, event recorded ──> stashed ── compute waits for the event ──> away
+//               │                                          │                                         │ prefetched or
+//          bring_back: still on the device <───────────────┘                                         v on request
+//                                                        returned <── compute waits for it ── coming_back
 //
-// The source lives while gathered and stashed. A value placed on disk travels in pieces, so that host memory can be
-// smaller than it. A transfer that dies in any state leaves nothing behind, and nothing running into freed memory.
+// The source stays allocated while gathered and stashed. Disk values are copied in pieces, so that host memory can be
+// smaller than the value. A transfer can be destroyed in any state: no copy then touches freed memory.
 #pragma once
 
 #include <vector>
@@ -23,8 +23,8 @@ class Transfer final : public autograd::Away {
  public:
   enum class State { gathered, stashed, away, coming_back, returned };
 
-  // `group`: blocks ended before it; `number`: transfers sent before it; `save`: saved tensors that were counted before
-  // it; `op`: that saved it.
+  // `group`: blocks that ended before it. `number`: transfers sent before it. `save`: saved tensors counted before it.
+  // `op`: the op that saved it.
   Transfer(Offload& offload, const autograd::SavedValue& value, int group, size_t number, int64_t save, int op)
       : offload_(offload),
         key_(value.key()),
@@ -58,10 +58,10 @@ class Transfer final : public autograd::Away {
   const size_t number_;
   const int64_t save_;
   State state_ = State::gathered;
-  std::vector<tier::PiecePtr> pieces_;  // whose copy out was issued
-  size_t pieces_back_ = 0;              // whose copy back was
-  at::Storage source_;                  // gathered, stashed
-  at::Storage target_;                  // coming back
+  std::vector<tier::PiecePtr> pieces_;  // pieces whose copy out was issued
+  size_t pieces_back_ = 0;              // number of pieces whose copy back was issued
+  at::Storage source_;                  // held while gathered and stashed
+  at::Storage target_;                  // held while coming back
   device::EventPtr out_done_, in_done_;
 };
 
