@@ -1,5 +1,5 @@
-// What a reader who never saw memtune has to be told: what the figures are, how they were taken, and how the answer
-// came to be. Every form says it in these words.
+// Explains the figures to a reader new to memtune: what each means, how it was measured and why this answer. All
+// formats share these texts.
 #pragma once
 
 #include <string>
@@ -15,19 +15,21 @@ struct Term {
   std::string term, text;
 };
 
-// Of the columns whose heads do not say it by themselves.
+// Explains the columns that have a `meaning`.
 std::vector<Term> meanings(const std::vector<Column>& columns);
 
-// "Trials", "Step time", "Peak", ...: how it was measured.
+// How the sweep measured: "Trials", "Step time", "Peak", ...
 std::vector<Term> method(const Report& report);
 
-// "Date", "Versions", "Machine": what is known of it. The command stands alone, as it is to be copied.
+// The known ones of "Versions", "Machine" and "Date". The command is not among them: formats print it on its own line
+// to copy.
 std::vector<Term> circumstances(const trace::Origin& origin);
 
-// "320.0 ms a step (1.28 × none), 12 GiB at the peak (24 GiB less than none)".
+// Step time and peak of `row`, compared with the reference: "320.0 ms a step (1.28 × none), 12 GiB at the peak (24 GiB
+// less than none)".
 std::string headline(const Report& report, const result::Row& row);
 
-// Why the highest point of the trace's curve is not the peak that was measured; "" where they agree within 1 %.
+// Why the maximum of the trace's memory curve differs from the measured peak; "" if they agree within 1 %.
 std::string peak_note(int64_t curve_bytes, int64_t measured_bytes);
 
 }  // namespace memtune::report

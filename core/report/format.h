@@ -1,5 +1,5 @@
-// The forms in which a sweep, or a trial of it, is shown: what each is of, where it is written, who opens it. A new
-// form is an entry of the table.
+// The output formats of `memtune report`: what each shows, its default file and the program that opens it. To add a
+// format, add an entry to the table in format.cpp.
 #pragma once
 
 #include <span>
@@ -13,27 +13,27 @@
 
 namespace memtune::report {
 
-// What a format writes from; the report is always there, the rest where the format asks for it.
+// The inputs of a format's writer. `report` is always set; the other members only if the format asks for them.
 struct Shown {
   const Report& report;
-  TableStyle style;                     // for what is read in a terminal
-  std::span<const TracedTrial> traced;  // Format::shows_memory
-  const trace::Trace* trace = nullptr;  // Format::per_trial
+  TableStyle style;                     // for terminal output
+  std::span<const TracedTrial> traced;  // set if Format::shows_memory
+  const trace::Trace* trace = nullptr;  // set if Format::per_trial
 };
 
 struct Format {
   const char* name = "";
-  bool per_trial = false;         // of one trial's trace; else of the sweep
-  bool shows_findings = false;    // which are looked for in the recommended trial's trace
-  bool shows_memory = false;      // of the recommended trial and of what it is compared with, over time
-  bool binary = false;            // not for terminals
-  const char* default_file = "";  // beside what it is made from; "": stdout
-  const char* opened_in = "";     // "a browser"; "": it is read as it is
+  bool per_trial = false;         // shows one trial's trace; otherwise the whole sweep
+  bool shows_findings = false;    // findings from the recommended trial's trace
+  bool shows_memory = false;      // memory over time of the recommended trial and of its reference
+  bool binary = false;            // not printed to a terminal
+  const char* default_file = "";  // written next to its input; "": stdout
+  const char* opened_in = "";     // "a browser"; "": plain text
   std::string (*write)(const Shown&) = nullptr;
 };
 
 std::span<const Format> formats();
 std::vector<std::string> format_names();
-const Format& find_format(const std::string& name);  // UsageError with the names that there are
+const Format& find_format(const std::string& name);  // UsageError lists the known names
 
 }  // namespace memtune::report

@@ -18,7 +18,7 @@ const Row* recommended(const Report& report) {
   return found == report.rows.end() || found->command.empty() ? nullptr : &*found;
 }
 
-// The user's own, whatever became of it.
+// The user's own variant, even if it failed.
 const Row* own(const Report& report) {
   const auto found = std::ranges::find_if(report.rows, &Row::base);
   return found == report.rows.end() ? nullptr : &*found;

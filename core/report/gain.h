@@ -1,4 +1,4 @@
-// What the recommended variant of a command is better at than the one that the user has, and the file to use.
+// Compares the recommended variant of a command with the user's own one and names the config or plan to use.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace memtune::report {
 
 struct Gain {
-  const result::Row* over;  // the variant that the others are compared with; it worked
-  result::Ratio time;       // for the same work, over its
-  int64_t peak_bytes = 0;   // more than its; negative: less
+  const result::Row* over;  // the user's own variant, which worked
+  result::Ratio time;       // time for the same work, relative to `over`
+  int64_t peak_bytes = 0;   // peak minus that of `over`
 };
 
-// Nothing where no variant of a command is recommended, where it is the user's own, or where that did not work.
+// None if no variant of a command is recommended, if the user's own one is, or if that one failed.
 std::optional<Gain> gain(const Report& report);
 
-// "checkpoint-off takes 12 % less time a step than own and 3.1 GiB more at the peak; its config is PATH"; "" where no
-// variant is recommended, or there is only one.
+// "checkpoint-off takes 12 % less time a step than own, with 3.1 GiB more at the peak; its config is PATH". "" if no
+// variant is recommended or there is only one.
 std::string gain_text(const Report& report);
 
 }  // namespace memtune::report

@@ -15,7 +15,7 @@ std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
 std::string ms(double ms) { return fixed(ms, digits_for(ms)) + " ms"; }
 
-// Of small models a MiB saves little.
+// Below 1 ms shows two significant digits: a MiB saves little on small models.
 std::string saved_text(double ms) {
   if (ms >= 1) return ms_text(ms);
   char text[32];

@@ -12,7 +12,7 @@ using result::FigureColumn;
 using result::RankShare;
 using result::Row;
 
-// A rank as a row, so that its figures are written as a trial's.
+// A rank as a row, to format its figures like those of a trial.
 Row as_row(const RankShare& rank) {
   Row row;
   row.measurement.step_ms = rank.step_ms;

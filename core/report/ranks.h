@@ -1,4 +1,4 @@
-// What a report says of processes that trained together: a line each, of the recommended trial or of the only one.
+// A table of the ranks of one trial: the recommended trial, or the only one.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace memtune::report {
 
-// The trial that is told of; null: it was one process, or there is no one trial.
+// The trial whose ranks are shown. Null if it ran as one process, or if none is recommended among several.
 const result::Row* rank_row(const Report& report);
-// A cell a rank; empty: the trial was one process, or there is no one trial to tell of.
+// One cell per rank. Empty if rank_row is null.
 std::vector<Column> rank_columns(const Report& report);
 
 }  // namespace memtune::report

@@ -23,7 +23,8 @@ bool has_resident_peaks(const Report& report) { return is_of_commands(report) &&
 
 Report printable(Report report) {
   const auto clean = [](auto&... texts) { ((texts = memtune::printable(texts)), ...); };
-  const auto clean_names = [](auto&... names) { ((names = printable_line(names)), ...); };  // of tables' cells
+  // Names appear in table cells, so they become one line.
+  const auto clean_names = [](auto&... names) { ((names = printable_line(names)), ...); };
   clean(report.version, report.model, report.device, report.settings, report.reshard, report.shard_flags);
   clean(report.recommendation.reason, report.trainer, report.no_plan);
   clean_names(report.reference, report.recommendation.strategy);

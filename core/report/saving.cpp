@@ -14,7 +14,7 @@ using result::Row;
 using result::SaveAdvice;
 using result::SaveMeasurement;
 
-constexpr std::array kRates = {3600.0, 12 * 3600.0, 7 * 86400.0};  // mean times between failures, where none is given
+constexpr std::array kRates = {3600.0, 12 * 3600.0, 7 * 86400.0};  // mean times between failures if none is given
 
 std::vector<const SaveMeasurement*> that_worked(const Row& row) {
   std::vector<const SaveMeasurement*> saves;

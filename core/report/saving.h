@@ -1,5 +1,5 @@
-// What a report says of saving the training's state under the recommended plan: a small table, and how often it is best
-// done. Every form says it in these words.
+// Texts about saving the training state under the recommended plan: a table of save modes and the best interval. All
+// formats share them.
 #pragma once
 
 #include <string>
@@ -11,17 +11,16 @@
 
 namespace memtune::report {
 
-// The row whose ways of saving are told: the recommended one, where they were measured; else nullptr.
+// The row whose save modes are shown: the recommended one, if its saves were measured; otherwise nullptr.
 const result::Row* saving_row(const Report& report);
 
-// A cell a way that worked; empty: none did.
+// One cell per save mode that worked; empty if none did. `mtbf_s`: mean time between failures; 0: not given.
 std::vector<Column> saving_columns(const result::Row& row, double mtbf_s);
 
-// "async: disk_full: no space left", a line each.
+// One line per failed mode: "async: disk_full: no space left".
 std::vector<std::string> saving_failures(const result::Row& row);
 
-// As saving_text, of the best way; without a rate, for a few of them.
-// "": no way worked.
+// saving_text of the best mode, at `mtbf_s` or, if that is 0, at three typical failure rates. "" if no mode worked.
 std::string saving_advice(const result::Row& row, double mtbf_s);
 
 // "with a failure every 12 h: async every 120 steps (2.3 min), 1.2 % of the time".

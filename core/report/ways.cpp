@@ -19,7 +19,7 @@ std::string figures(const Row& row) {
   return row.measurement.strategy + ", " + ms_text(row.measurement.step_ms.median) + " at " + format_bytes(peak(row));
 }
 
-// Why the last that failed did: of plans that were made again, the last is what is known.
+// Why the last failed row failed. A plan that failed is replaced by a later one, so the last row is the most current.
 std::string why_none(const Rows& rows) {
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     const result::Measurement& m = (*row)->measurement;

@@ -1,5 +1,5 @@
-// Of a training command that was measured under its trainer's own settings and under a plan in Python: the best of
-// either way, since not everybody may change what the trainer runs.
+// The two options of a training command: its trainer's own settings, and a plan in Python. Shows the best of each,
+// because some users cannot change the code that the trainer runs.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 namespace memtune::report {
 
 struct Way {
-  std::string head;                  // "In keys of axolotl", "With memtune_plan.py"
-  std::string text;                  // "checkpoint-full, 313 ms at 13.3 GiB"; why there is nothing
-  bool by_plan = false;              // else by the trainer's settings
-  bool fits = false;                 // it has an answer that keeps the budget
-  const result::Row* row = nullptr;  // of the report: the answer, or what comes nearest; nullptr: nothing worked
+  std::string head;      // "In keys of axolotl", "With memtune_plan.py"
+  std::string text;      // "checkpoint-full, 313 ms at 13.3 GiB", or why there is no answer
+  bool by_plan = false;  // otherwise by the trainer's settings
+  bool fits = false;     // has an answer that fits the budget
+  const result::Row* row =
+      nullptr;  // a row of the report: the answer, or the smallest peak if none fits; nullptr: none worked
 };
 
-// Settings, then the plan; none where no plan was looked for.
+// Settings first, then the plan. Empty if no plan was looked for.
 std::vector<Way> ways(const Report& report);
 
 }  // namespace memtune::report

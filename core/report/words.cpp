@@ -16,7 +16,7 @@ namespace {
 
 using result::Row;
 
-// Names the trials, unless it is every one of them, as on a busy machine.
+// Names the noisy trials, unless all trials are noisy.
 std::string noisy_times(const std::vector<const Row*>& rows) {
   double most = 0;
   std::vector<std::string> names;
@@ -31,9 +31,9 @@ std::string noisy_times(const std::vector<const Row*>& rows) {
          " %: times that differ by less may be the same";
 }
 
-constexpr double kBusy = 0.25;  // of the cores: from there on others slow a step by more than strategies differ
+constexpr double kBusy = 0.25;  // share of the cores; above it, other processes slow a step more than strategies differ
 
-// Of the round in which others took the most.
+// Shows the round with the highest load from other processes.
 std::string busy_cores(const Report& report) {
   const result::Round* most = nullptr;
   for (const Row& row : report.rows)
@@ -56,7 +56,8 @@ std::string busy_gpu(const Report& report) {
          " on the GPU during trials; times and free memory may be theirs";
 }
 
-// "offload:sync; offload:stream: equal to none: nothing was offloaded; every value is below min=1MiB", a line a reason.
+// "offload:sync; offload:stream: equal to none: nothing was offloaded; every value is below min=1MiB": one line per
+// reason.
 std::vector<std::string> without_effect(const Report& report) {
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
   for (const Row& row : report.rows) {

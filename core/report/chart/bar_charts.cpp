@@ -40,7 +40,7 @@ void put_names(Svg& svg, const std::vector<const Row*>& rows) {
   }
 }
 
-// The slowest that still has a bar of its full length: one that takes many times as long would flatten the others.
+// Upper end of the axis. Bars over twice the median are cut, because they would flatten the others.
 double longest_bar(const std::vector<const Row*>& rows) {
   std::vector<double> times;
   for (const Row* row : rows)
@@ -66,7 +66,7 @@ void put_step(Svg& svg, const Scale& x, double middle, const Row& row) {
   svg.text({kChartWidth - 96, middle + 4}, (cut ? "→ " : "") + fixed(time.median, 1) + half, Anchor::start, "label");
 }
 
-// Time in which copies ran, a step. Where all of it was hidden it follows from bytes and rates.
+// Time per step in which copies ran. If all of it was hidden, it is estimated from bytes and rates.
 double copy_ms(const TransferFigures& t) {
   if (t.hidden < 0.999) return t.exposed_ms / (1 - t.hidden);
   const auto ms = [](int64_t bytes, double gb_per_s) {

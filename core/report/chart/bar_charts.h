@@ -1,4 +1,4 @@
-// A bar a trial, as SVG; "" where there is nothing to show.
+// Bar charts as SVG with one bar per trial; "" if there is nothing to show.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace memtune::report {
 // Step times, with the interval of the median.
 std::string step_chart(const Report& report);
 
-// For every trial that moves values: how much of its copy time was hidden under compute, and what it moved where.
+// For each trial that offloads: hidden and exposed copy time, and the bytes copied in each direction.
 std::string overlap_chart(const Report& report);
 
 }  // namespace memtune::report

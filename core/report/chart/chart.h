@@ -1,4 +1,4 @@
-// What every chart has: a frame with ticks and grid, a legend.
+// Parts that all charts share: frame with ticks and grid, legend.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ struct LegendEntry {
   std::string style, text;
 };
 
-// Grid lines at the ticks, their numbers outside of the frame, the axis' title at its end.
+// Draws grid lines at the ticks, numbers outside the frame and the title at the end of the axis.
 void put_x_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::string& title);
 void put_y_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::string& title);
 
-// Squares with words from `at` on, broken at `right`; the y of its last line.
+// Draws the legend from `at` on, wrapped at `right`. Returns the y of its last line.
 double put_legend(Svg& svg, Point at, double right, const std::vector<LegendEntry>& entries);
 
 }  // namespace memtune::report

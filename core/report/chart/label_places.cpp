@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kTextHeight = 14, kDot = 7;
 
-// Around a point, the nearest first: right, left, above, below, then the corners farther and farther away.
+// Places around a point, nearest first: right, left, above, below, then corners at growing distance.
 std::vector<LabelPlace> candidates(Point point, double width) {
   std::vector<LabelPlace> places;
   const auto add = [&](double left, double middle, bool away) {

@@ -1,4 +1,4 @@
-// Finds places for labels beside the points of a scatter so that no label covers a point or another label.
+// Places labels next to the points of a scatter plot. No label covers a point or another label.
 #pragma once
 
 #include <optional>
@@ -20,16 +20,16 @@ struct Box {
 struct LabelPlace {
   Point baseline;  // where the text begins
   Box box;
-  bool away = false;  // so far from its point that a line should join them
+  bool away = false;  // far from its point: draw a line that joins them
 };
 
 class LabelPlaces {
  public:
-  // Labels stay inside of `room` and off the points; off `lines`, whose pieces run straight across or down, if they
-  // can.
+  // Labels stay inside `room` and off `points`. If possible they also avoid `lines`, whose segments are horizontal or
+  // vertical.
   LabelPlaces(Box room, std::span<const Point> points, std::span<const std::vector<Point>> lines);
 
-  // The nearest place for a label of that width that is free, which then is taken; nothing when there is none.
+  // Returns and reserves the nearest free place for a label of `width` pixels; none if there is no free place.
   std::optional<LabelPlace> take(Point point, double width);
 
  private:

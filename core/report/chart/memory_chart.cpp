@@ -32,18 +32,18 @@ const char* style_of(OwnerKind kind) {
   return "s7";
 }
 
-// "layers.3" -> "layers": blocks are one thing in words.
+// "layers.3" -> "layers": texts add up all blocks.
 std::string family(const Band& band) {
   const std::string name = trace::family(band.owner);
   if (band.owner.kind != OwnerKind::block) return name;
   const std::string shared = name.substr(0, name.find_last_not_of("*.") + 1);
-  return shared.empty() ? "blocks" : shared;  // of a list they are called "0", "1", ...
+  return shared.empty() ? "blocks" : shared;  // a list's blocks are named "0", "1", ...
 }
 
 // One entry for all blocks: "layers.0 to layers.15".
 std::vector<LegendEntry> legend_of(const MemoryStack& stack) {
   std::vector<LegendEntry> entries;
-  std::map<std::string, std::pair<size_t, std::string>> blocks;  // where its entry is, its first block
+  std::map<std::string, std::pair<size_t, std::string>> blocks;  // index of its entry, name of its first block
   for (const Band& band : stack.bands) {
     const auto found = blocks.find(family(band));
     if (band.owner.kind == OwnerKind::block && found != blocks.end()) {
@@ -86,7 +86,7 @@ class MemoryChart {
   }
   double height(int64_t bytes) const { return y_(static_cast<double>(bytes) / unit_.bytes); }
 
-  // Memory changes at once, so the outline is made of steps; columns that say the same are one.
+  // Memory changes in steps, so the outline has steps too. Columns with equal bytes share one.
   std::vector<Point> steps(const std::vector<int64_t>& bytes) const {
     std::vector<Point> points;
     for (size_t i = 0; i < bytes.size(); ++i) {
@@ -104,7 +104,7 @@ class MemoryChart {
     const std::vector<Point> upper = steps(below);
     outline.insert(outline.end(), upper.rbegin(), upper.rend());
     const int64_t most = *std::max_element(band.bytes.begin(), band.bytes.end());
-    const bool pale = band.owner.kind == OwnerKind::block && index % 2 == 0;  // neighbours can be told apart
+    const bool pale = band.owner.kind == OwnerKind::block && index % 2 == 0;  // separates adjacent blocks
     svg_.area(outline, std::string(style_of(band.owner.kind)) + (pale ? " pale" : ""),
               band.owner.name + ": at most " + format_bytes(most));
   }

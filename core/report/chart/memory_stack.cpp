@@ -6,7 +6,7 @@
 namespace memtune::report {
 namespace {
 
-// What lives long lies at the bottom.
+// Long-lived owners are at the bottom.
 std::vector<uint32_t> stacking_order(const trace::Trace& trace) {
   std::vector<uint32_t> order(trace.owners.size());
   std::iota(order.begin(), order.end(), 0);
@@ -40,7 +40,7 @@ class Stacker {
       if (next > begin) {
         const trace::MemorySample& highest = highest_of(begin, next);
         if (last > highest.allocated_bytes)
-          fill(column, last);  // it only falls: what was there when it began, with those who held it then
+          fill(column, last);  // memory only falls in this column: show its state at the column's start
         else
           put(column, highest);
         hold_until(trace_.memory[next - 1].time_ns);
@@ -90,7 +90,7 @@ class Stacker {
     for (size_t i = 0; i < stack_.bands.size(); ++i) stack_.at_peak[i] = stack_.bands[i].bytes[column];
   }
 
-  // What no owner holds is work space.
+  // Memory without an owner counts as work space.
   void fill(size_t column, int64_t total) {
     int64_t owned = 0;
     for (size_t i = 0; i < order_.size(); ++i) owned += stack_.bands[i].bytes[column] = held_[order_[i]];
@@ -109,7 +109,7 @@ class Stacker {
 
   const trace::Trace& trace_;
   std::vector<uint32_t> order_;
-  std::vector<int64_t> held_;  // by owner
+  std::vector<int64_t> held_;  // one per owner
   size_t next_owned_ = 0;
   MemoryStack stack_;
 };

@@ -63,7 +63,7 @@ class ParetoChart {
     svg_.text({x_(plot_.budget) + 5, frame_.bottom - 6}, "budget", Anchor::start, "warn");
   }
 
-  // In steps: what a point does not reach, nothing does.
+  // Drawn in steps: no trial is both faster and smaller than these points.
   void put_front(const std::vector<ParetoPoint>& front) {
     std::vector<Point> points;
     for (const ParetoPoint& point : front) {
@@ -98,10 +98,10 @@ class ParetoChart {
     }
   }
 
-  // Of plans a diamond.
+  // Plans are drawn as diamonds, other strategies as dots.
   void put_mark(Point at, double radius, const char* style, const ParetoPoint& point) {
     if (!result::is_planned(*point.row)) return svg_.dot(at, radius, style, tip(point));
-    const double reach = 1.25 * radius;  // as large as the dot
+    const double reach = 1.25 * radius;  // same area as the dot
     const std::vector<Point> diamond = {
         {at.x - reach, at.y}, {at.x, at.y - reach}, {at.x + reach, at.y}, {at.x, at.y + reach}};
     svg_.area(diamond, style, tip(point));
@@ -114,7 +114,7 @@ class ParetoChart {
     svg_.dot(told, 4, "predicted");
   }
 
-  // The recommended first, then the front, then the others: who comes late may find no room.
+  // Recommended first, then the front, then the others: later labels may find no place.
   std::vector<const ParetoPoint*> by_importance() const {
     std::vector<const ParetoPoint*> order;
     for (const ParetoPoint& point : plot_.points) order.push_back(&point);
@@ -148,7 +148,7 @@ class ParetoChart {
   Svg svg_;
   Frame frame_;
   Scale x_, y_;
-  std::vector<std::vector<Point>> lines_;  // that labels keep off
+  std::vector<std::vector<Point>> lines_;  // labels avoid these
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Time against peak as SVG: the fronts drawn, the recommended marked, the budget a line; "" where no trial worked.
+// Time for the same work over peak as SVG: Pareto fronts, the recommended trial, the budget as a line. "" if no trial
+// worked.
 #pragma once
 
 #include <string>

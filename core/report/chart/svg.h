@@ -1,5 +1,5 @@
-// Charts as SVG elements inside an HTML page, whose style gives the classes their colors in light and dark; and round
-// ticks for their axes. Coordinates are pixels of the chart, y down.
+// Builds charts as SVG elements inside an HTML page, and computes round axis ticks. CSS classes of the page set light
+// and dark colors. Coordinates are pixels, y down.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace memtune::report {
 
-// For SVG and HTML, in text and in quotes: what means something there is replaced, bytes that are no UTF-8 become
-// U+FFFD, control characters blanks.
+// Escapes text for SVG and HTML, in content and in quoted attributes. Invalid UTF-8 becomes U+FFFD, control characters
+// become blanks.
 std::string escape(std::string_view text);
 
-// Pixels that 12 pixel text of a common sans-serif takes at most, roughly.
+// Estimated upper bound of the width in pixels, for 12 pixel text in a common sans-serif font.
 double text_width(std::string_view text);
 
 struct Point {
@@ -22,10 +22,10 @@ struct Point {
 
 enum class Anchor { start, middle, end };
 
-// `style` is a class or several. A `tip` is shown by the browser when the pointer rests on the element.
+// `style` is one or more CSS classes. The browser shows `tip` when the pointer is over the element.
 class Svg {
  public:
-  Svg(int width, int height, std::string_view title);  // the title is for those who cannot see it
+  Svg(int width, int height, std::string_view title);  // screen readers read the title
 
   void line(Point from, Point to, std::string_view style);
   void path(std::span<const Point> points, std::string_view style);
@@ -40,18 +40,18 @@ class Svg {
   std::string text_;
 };
 
-// Places a value of [low, high] between two pixels.
+// Maps a value in [low, high] linearly to pixels.
 struct Scale {
   double low = 0, high = 1;
   double from = 0, to = 1;
   double operator()(double value) const { return from + (value - low) / (high - low) * (to - from); }
 };
 
-// Multiples of 1, 2 or 5 times a power of ten, at most `most` of them, within [low, high].
+// Multiples of 1, 2 or 5 times a power of ten within [low, high], `most` of them at most.
 struct Ticks {
   double step = 1;
   std::vector<double> values;
-  std::string text(double value) const;  // with the digits that the step needs
+  std::string text(double value) const;  // with as many digits as the step needs
 };
 Ticks round_ticks(double low, double high, int most);
 

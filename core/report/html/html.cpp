@@ -30,7 +30,7 @@ const char* class_of(Paint paint) {
   return kClasses[static_cast<int>(paint)];
 }
 
-// Strategies have no blanks: a narrow column may break them behind a separator.
+// Strategy names have no blanks, so narrow columns may break them after a separator.
 std::string breakable(const std::string& text) {
   std::string result;
   for (size_t start = 0; start < text.size();) {
@@ -66,7 +66,7 @@ class Page {
     text_ =
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        // Nothing is ever fetched.
+        // The page never fetches anything.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         "script-src 'unsafe-inline'\">\n<title>memtune: " +
         escape(title) + "</title>\n<style>" + kHtmlStyle + "</style>\n</head>\n<body>\n<main>\n<h1>" +
@@ -141,7 +141,7 @@ class Page {
     put_ranks();
   }
 
-  // Folded until it is clicked: of many ranks few are looked at.
+  // Collapsed by default: there may be many ranks.
   void put_ranks() {
     const Row* row = rank_row(report_);
     if (!row) return;
@@ -150,7 +150,7 @@ class Page {
     text_ += "</details>\n";
   }
 
-  // `rows`: of the cells, where they are trials.
+  // `rows`: the trials of the cells; empty if the cells are not trials.
   void put_columns(const std::vector<Column>& columns, const std::vector<const Row*>& rows) {
     text_ += "<div class=\"wide\"><table class=\"trials\">\n<thead><tr>";
     for (const Column& column : columns)

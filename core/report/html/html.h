@@ -1,5 +1,5 @@
-// The answer as one HTML file for the colleague who has no memtune: no other file, no network, readable without script
-// (a few lines of it let the table be sorted).
+// The report as one self-contained HTML file: no other files, no network. It is readable without script; the script
+// only sorts the table.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace memtune::report {
 
-// A trial whose memory is shown over time. Both are the caller's.
+// A trial whose memory is shown over time. The caller owns both; they outlive the call.
 struct TracedTrial {
   const result::Row* row = nullptr;
   const trace::Trace* trace = nullptr;
 };
 
-// The recommendation in words, the table, charts, the memory of `traced`, how it was measured, notes.
+// Recommendation, table, charts, memory of `traced`, method and notes.
 std::string html(const Report& report, std::span<const TracedTrial> traced);
 
 }  // namespace memtune::report

@@ -1,10 +1,10 @@
-// Looks and behaviour of the HTML report. Colors are those of Okabe and Ito, which people with any kind of color vision
-// can tell apart; light or dark as the reader's system is, light on paper.
+// Style and script of the HTML report. Colors are those of Okabe and Ito, distinguishable with any color vision. The
+// theme follows the reader's system; printing uses the light one.
 #pragma once
 
 namespace memtune::report {
 
 extern const char* const kHtmlStyle;
-extern const char* const kHtmlScript;  // sorts the table by a column that is clicked
+extern const char* const kHtmlScript;  // sorts the table when a column head is clicked
 
 }  // namespace memtune::report

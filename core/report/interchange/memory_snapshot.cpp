@@ -16,7 +16,7 @@ struct Block {
   std::string name;
 };
 
-// What the viewer colors by; it has few colors.
+// The viewer colors by category and has few colors, so all blocks share one.
 std::string category_of(const trace::Owner& owner) {
   return owner.kind == trace::OwnerKind::block ? "activations" : owner.name;
 }
@@ -24,12 +24,13 @@ std::string category_of(const trace::Owner& owner) {
 struct Entry {
   const char* action;
   size_t owner;
-  int64_t offset;  // in the owner's segment
+  int64_t offset;  // within the owner's segment
   Block block;
   int64_t time_ns;
 };
 
-// Turns "so much from now on" into allocations and frees: first shrink, which may free more than is to go, then grow.
+// Turns totals over time into allocations and frees. shrink_to may free too much, so the caller calls grow_to
+// afterwards.
 class Pile {
  public:
   void shrink_to(int64_t bytes, size_t owner, int64_t time_ns, std::vector<Entry>& entries) {
@@ -62,7 +63,7 @@ class Pile {
   int64_t held_ = 0, most_ = 0;
 };
 
-// What was saved last of a block and size: the likely name of so many bytes that its owner takes.
+// Names an allocation after the last saved tensor of the same block and size, which is its likely content.
 class SavedNames {
  public:
   explicit SavedNames(const trace::Trace& trace) : trace_(trace) {
@@ -121,7 +122,8 @@ class Snapshot {
  private:
   static int64_t segment_size(const Pile& pile) { return (pile.most() + kGranule - 1) / kGranule * kGranule; }
 
-  // Owners change between samples of the total; both are brought to one moment, so that no sum is too high.
+  // Owners and totals are sampled at different times. Both are taken at the samples of the total, so that no sum is too
+  // high.
   void replay() {
     size_t next = 0;
     const auto take_until = [&](int64_t time_ns) {
@@ -226,7 +228,7 @@ class Snapshot {
     pickle_.end_dict();
   }
 
-  // One entry of the category "unknown" there must be: without any, a version of the viewer stops.
+  // One version of the viewer stops if no entry has the category "unknown".
   void put_trace() {
     pickle_.text("device_traces");
     pickle_.begin_list();

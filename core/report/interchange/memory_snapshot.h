@@ -1,7 +1,7 @@
-// A trace's memory in the form of PyTorch's memory snapshot, which pytorch.org/memory_viz opens: a pickle.
+// Writes a trace's memory as a PyTorch memory snapshot (a pickle), which pytorch.org/memory_viz opens.
 //
-// A trace knows how much each owner holds, not where: every owner gets a segment of its own, in which it piles up what
-// it takes and gives back the latest first. Sizes and times are the trace's, addresses are made up.
+// A trace knows how much each owner holds, but not at which address. So each owner gets a segment of its own, filled
+// and freed as a stack. Sizes and times are those of the trace; addresses are synthetic.
 #pragma once
 
 #include <string>

@@ -11,9 +11,9 @@
 namespace memtune::report {
 namespace {
 
-constexpr int kDeviceProcess = 1, kHostProcess = 2;  // of the first rank, and so on
+constexpr int kDeviceProcess = 1, kHostProcess = 2;  // of the first rank; each further rank takes the next two
 
-// Nanoseconds as microseconds, exactly: a double would lose digits in long traces.
+// Nanoseconds as microseconds, exact: a double would lose digits in long traces.
 std::string microseconds(int64_t ns) {
   char text[40];
   std::snprintf(text, sizeof text, "%s%lld.%03d", ns < 0 ? "-" : "", std::abs(static_cast<long long>(ns / 1000)),
@@ -23,12 +23,12 @@ std::string microseconds(int64_t ns) {
 
 bool is_moment(trace::EventKind kind) { return kind == trace::EventKind::save || kind == trace::EventKind::use; }
 
-// The slices that are open at the moment, outermost first, of one track of the viewer.
+// The currently open slices of one viewer track, outermost first.
 class OpenSlices {
  public:
   bool take(const trace::Event& event) {
     while (!open_.empty() && open_.back() <= event.start_ns) open_.pop_back();
-    if (!open_.empty() && open_.back() < event.end_ns) return false;  // would stick out of the slice around it
+    if (!open_.empty() && open_.back() < event.end_ns) return false;  // would end after its enclosing slice
     open_.push_back(event.end_ns);
     return true;
   }
@@ -105,7 +105,7 @@ class Writer {
     records_.push_back({time_ns, R"("ph":")" + phase + R"(","ts":)" + microseconds(time_ns) + "," + rest});
   }
 
-  // Outer slices were recorded before inner ones, slices before the arrows between them: ties stay in that order.
+  // A stable sort keeps ties in recording order: outer slices before inner ones, slices before their arrows.
   void put_records() {
     std::stable_sort(records_.begin(), records_.end(),
                      [](const Record& a, const Record& b) { return a.time_ns < b.time_ns; });
@@ -120,7 +120,7 @@ class Writer {
   }
   int process_of(const trace::Event& event) const { return process_of(trace_.tracks[event.track]); }
 
-  // Indices, in order of time; the longer first, as it is the outer one.
+  // Indices in order of time; at equal starts the longer event first, because it is the outer one.
   std::vector<size_t> events_of_track(uint32_t track) const {
     std::vector<size_t> indices;
     for (size_t i = 0; i < trace_.events.size(); ++i) {
@@ -171,7 +171,7 @@ class Writer {
            R"("dur":)" + microseconds(std::max<int64_t>(0, event.end_ns - event.start_ns)) + "," + what);
   }
 
-  // Arrows from each slice of a value to the next until its next step begins: with a save or a copy out.
+  // Arrows from each slice of a tensor to the next one. A save or a copy out begins a new chain.
   void put_trips() {
     std::vector<size_t> order(trace_.events.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -212,7 +212,7 @@ class Writer {
   std::vector<Record> records_;
   std::string text_;
   bool first_ = true;
-  std::map<int32_t, int> ranks_, steps_;  // by rank: how many are before it, its steps so far
+  std::map<int32_t, int> ranks_, steps_;  // by rank: its index, its steps so far
   int threads_ = 0, arrows_ = 0;
 };
 

@@ -1,6 +1,5 @@
-// A trace as Chrome trace-event JSON, which ui.perfetto.dev and chrome://tracing open and Holistic Trace Analysis
-// reads: one track a stream, moments as instants, arrows along the trip of a value, memory as counters, in total and by
-// owner.
+// A trace as Chrome trace-event JSON, for ui.perfetto.dev, chrome://tracing and Holistic Trace Analysis. Each stream is
+// a track, saves and uses are instants, arrows follow a saved tensor, and counters show memory, in total and by owner.
 #pragma once
 
 #include <string>
@@ -9,9 +8,9 @@
 
 namespace memtune::report {
 
-// In order of time. Slices of one track that overlap without nesting (disk requests in flight), which viewers drop, are
-// put on a second track of the same name. Steps are numbered, but not called ProfilerStep#n as PyTorch's profiler does:
-// then Holistic Trace Analysis would drop every kernel whose launch on the host is not in the trace, that is all.
+// Events are in order of time. Viewers drop slices of one track that overlap without nesting (disk requests in flight),
+// so these go to a second track of the same name. Steps are numbered but not named ProfilerStep#n as in PyTorch's
+// profiler: Holistic Trace Analysis would then drop kernels without a traced launch.
 std::string perfetto(const trace::Trace& trace);
 
 }  // namespace memtune::report

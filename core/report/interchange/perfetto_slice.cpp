@@ -86,7 +86,7 @@ std::string slice_arguments(const trace::Trace& trace, const trace::Event& event
   if (event.correlation) arguments.put("correlation", std::to_string(event.correlation));
   if (event.bytes > 0) {
     arguments.put("bytes", event.bytes);
-    const int64_t ns = event.end_ns - event.start_ns;  // bytes a nanosecond are GB a second
+    const int64_t ns = event.end_ns - event.start_ns;  // bytes per nanosecond are GB/s
     if (ns > 0)
       arguments.put("memory bandwidth (GB/s)", fixed(static_cast<double>(event.bytes) / static_cast<double>(ns), 3));
   }

@@ -1,5 +1,5 @@
-// What one event of a trace is called in a Chrome trace: names, categories and arguments that PyTorch's profiler writes
-// too, so that tools made for its traces (Holistic Trace Analysis) read memtune's.
+// Names, categories and arguments of trace events in Chrome traces. They match PyTorch's profiler, so that its tools
+// (Holistic Trace Analysis) read memtune's traces.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace memtune::report {
 
-// JSON, with bytes that are no UTF-8 replaced.
+// A JSON string; invalid UTF-8 is replaced.
 std::string quoted(const std::string& text);
 
-// "kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation" and, for what memtune alone has, "value", "disk".
+// "kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation"; "value" and "disk" exist only in memtune.
 const char* slice_category(const trace::Event& event);
 
-// "Memcpy DtoH (Device -> Pinned)" for a copy; everything else has its own name.
+// "Memcpy DtoH (Device -> Pinned)" for a copy; the event's own name otherwise.
 std::string slice_name(const trace::Trace& trace, const trace::Event& event);
 
-// The members of "args": device, stream, correlation, bytes, rate, and the value that the event is about.
+// The members of "args": device, stream, correlation, bytes, rate, and the saved tensor of the event.
 std::string slice_arguments(const trace::Trace& trace, const trace::Event& event, int64_t stream);
 
 }  // namespace memtune::report

@@ -3,7 +3,7 @@
 namespace memtune::report {
 namespace {
 
-// Opcodes by Python's names (pickletools).
+// Opcodes, named as in Python's pickletools.
 constexpr char kProto = '\x80', kStop = '.', kMark = '(', kEmptyDict = '}', kSetItems = 'u', kEmptyList = ']',
                kAppends = 'e', kTuple = 't', kBinInt = 'J', kLong1 = '\x8a', kNewTrue = '\x88', kNewFalse = '\x89',
                kBinUnicode = 'X', kLongBinPut = 'r', kLongBinGet = 'j';

@@ -1,5 +1,5 @@
-// Python's pickle format as far as plain data needs it: protocol 2, without classes, so that loading runs no code. The
-// reader of memory_viz knows few opcodes; these are among them.
+// Writes plain data as a Python pickle: protocol 2 without classes, so that loading runs no code. It uses only opcodes
+// that the reader of memory_viz knows.
 //
 //   Pickle p;  p.begin_dict();  p.text("size");  p.integer(5);  p.end_dict();  std::move(p).finish()
 #pragma once
@@ -15,7 +15,7 @@ class Pickle {
  public:
   Pickle();
 
-  void begin_dict();  // then keys and values in turn
+  void begin_dict();  // then alternating keys and values
   void end_dict();
   void begin_list();
   void end_list();
@@ -24,9 +24,9 @@ class Pickle {
 
   void integer(int64_t value);
   void boolean(bool value);
-  void text(std::string_view value);  // UTF-8; what comes again is a reference
+  void text(std::string_view value);  // UTF-8; repeated strings become references
 
-  std::string finish() &&;  // when all that was begun has ended
+  std::string finish() &&;  // after all containers have ended
 
  private:
   void little_endian(uint64_t value, int bytes);

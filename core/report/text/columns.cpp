@@ -126,7 +126,7 @@ class Columns {
         meaning);
   }
 
-  // What rows are sorted by, where that is not the step.
+  // Adds the sort key of the rows, if that is not the step time.
   void add_time_for_work() {
     if (ranking_.work() == result::Work::step) return;
     double least = std::numeric_limits<double>::infinity();
@@ -172,7 +172,7 @@ class Columns {
 
   Cell gradients(const Row& row) const {
     const result::Gradients& gradients = row.measurement.gradients;
-    // One trial alone is nobody's reference: its gradients were compared with nothing.
+    // A single trial is not a reference: nothing was compared with it.
     const auto compared = [](const Row* each) { return each->measurement.gradients.compared; };
     if (row.measurement.strategy == report_.reference)
       return {std::ranges::any_of(rows_, compared) ? "reference" : "not compared", Paint::dim};

@@ -1,4 +1,4 @@
-// The columns of the table for the trials that worked: what they say, and which go first when the terminal is narrow.
+// The table's columns for the trials that worked: their cells, and which to drop first in a narrow terminal.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace memtune::report {
 
-// What a piece of text means, and the ANSI colors that say so in a terminal.
+// The meaning of a text, shown by ANSI colors in a terminal.
 enum class Paint { plain, bold, dim, good, bad, doubtful };
 
 struct Cell {
@@ -25,23 +25,23 @@ inline std::string painted(const std::string& text, Paint paint, bool color) {
 
 struct Column {
   std::string head;
-  int importance = 0;  // those of the least are dropped first; kAlways: never
+  int importance = 0;  // columns of least importance are dropped first; kAlways: never
   bool words = false;  // left-aligned
   std::vector<Cell> cells;
-  int gap = 2;          // blanks before it
-  std::string meaning;  // of the head, where that does not say it by itself
+  int gap = 2;          // blanks before the column
+  std::string meaning;  // explains the head; "" if that is clear
 
   static constexpr int kAlways = 100;
   int width() const;
 };
 
-// A cell a row. Columns in which nothing is known (transfers where nothing moved) are left out.
+// One cell per row. Columns without any figure (transfers if nothing was copied) are left out.
 std::vector<Column> make_columns(const Report& report, std::span<const result::Row* const> rows);
 
-// What "times" and "less" are measured against, short enough for a column's head: "none" or "ref".
+// The reference's name in column heads: the strategy if short, otherwise "ref".
 std::string reference_label(const Report& report);
 
-// Drops columns until a line is at most `width` wide or only those are left that always stay. Gives their heads.
+// Drops columns until a line is at most `width` wide or only kAlways columns remain. Returns the dropped heads.
 std::vector<std::string> drop_to_fit(std::vector<Column>& columns, int width);
 int line_width(const std::vector<Column>& columns);
 

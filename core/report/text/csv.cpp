@@ -13,7 +13,7 @@ namespace {
 using result::Figure;
 using result::Row;
 
-// A spreadsheet would calculate what begins so.
+// A spreadsheet would evaluate such text as a formula.
 bool is_formula(const std::string& text) {
   return !text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos;
 }
@@ -36,14 +36,14 @@ class Line {
   void empty() { field(""); }
   void axis(std::optional<int64_t> value) { value ? number(*value) : empty(); }
 
-  // Shortest form that reads back as the same number.
+  // The shortest form that reads back as the same number.
   template <typename Number>
   void number(Number value) {
     char digits[32];
     field(std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr));
   }
 
-  // Zero in a failed trial means that it did not come so far.
+  // In a failed trial, zero means not measured.
   template <typename Number>
   void measured(const result::Measurement& of, Number value) {
     of.outcome != result::Outcome::ok&& value == Number{} ? empty() : number(value);
@@ -55,7 +55,7 @@ class Line {
   std::string text_;
 };
 
-// Behind a step's time stands whether it can be trusted.
+// The column `noisy` follows this one.
 constexpr std::string_view kBeforeNoisy = "step_ms_high";
 
 std::string header(bool predicted) {

@@ -1,4 +1,4 @@
-// The answer for spreadsheets: a header line and one line a trial, quoted as RFC 4180 asks, lines ended by "\n".
+// The report as CSV for spreadsheets: a header line and one line per trial, quoted as in RFC 4180, lines end in "\n".
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace memtune::report {
 
-// Bytes are whole numbers, times milliseconds, `hidden` a share from 0 to 1. What a failed trial did not measure is
-// empty. Where anything was predicted, columns for it are the last.
+// Sizes are bytes, times are milliseconds, `hidden` is a share from 0 to 1. Figures that a failed trial did not measure
+// are empty. Columns of predictions come last, if there are any.
 std::string csv(const Report& report);
 
 }  // namespace memtune::report

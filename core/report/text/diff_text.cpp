@@ -17,14 +17,14 @@ using result::kNothing;
 using result::Measurement;
 using result::Row;
 
-// " +2.1 %"; "" where A has nothing to compare with.
+// " +2.1 %"; "" if A is 0.
 std::string percent(double a, double b) { return a <= 0 ? "" : " " + signed_percent(b / a - 1); }
 
 std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " → " + fixed(b, digits); }
 
 std::string passes_text(int64_t passes) { return std::to_string(passes) + (passes == 1 ? " pass" : " passes"); }
 
-// In what the two differ that have figures to compare.
+// Other differences of two trials that worked: steps, loss, gradients.
 std::string differences(const Row& row_a, const Row& row_b) {
   const Measurement &a = row_a.measurement, &b = row_b.measurement;
   std::vector<std::string> parts;
@@ -42,7 +42,7 @@ std::string differences(const Row& row_a, const Row& row_b) {
   return text;
 }
 
-// Both sweeps in one unit, with as many digits as the least needs.
+// Both sweeps share one unit and the number of digits that the smallest figure needs.
 class DiffCells {
  public:
   explicit DiffCells(const std::vector<const Row*>& rows)
@@ -73,7 +73,7 @@ std::vector<const Row*> rows_of(const std::vector<DiffRow>& diff) {
   return rows;
 }
 
-// Where nothing moves, nothing is hidden.
+// Drops the column `hidden` if no trial copied anything.
 void drop_hidden(std::vector<std::vector<std::string>>& lines) {
   constexpr size_t kHidden = 3;
   const auto known = [](const auto& line) { return line.size() > kHidden && line[kHidden] != kNothing; };
@@ -83,7 +83,7 @@ void drop_hidden(std::vector<std::vector<std::string>>& lines) {
   }
 }
 
-// Why the trial has no figures to compare.
+// Why two trials have no figures to compare.
 std::string instead(const DiffRow& row) {
   if (!row.b) return "only in A";
   if (!row.a) return "only in B";

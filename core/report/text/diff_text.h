@@ -1,4 +1,4 @@
-// Two sweeps beside each other, for people and for scripts.
+// Compares two sweeps, as a table for people and as JSON for scripts.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace memtune::report {
 
-// The columns step ms, peak and hidden as "A → B +2.1 %", losses and gradients where they differ; ends with
-// a line feed.
+// Step time, peak and hidden share as "A → B +2.1 %", and losses and gradients if they differ. Ends with a line feed.
 std::string diff_table(const std::vector<result::DiffRow>& rows);
-// {"trials": [{"strategy": .., "in": "both", "broke": .., "a": {..}, "b": {..}, "step_ms": .., "peak_bytes": .., ...}]}
-// with B minus A for figures.
+// {"trials": [{"strategy": .., "in": "both", "broke": .., "a": {..}, "b": {..}, "step_ms": .., "peak_bytes": ..,
+// ...}]}.
+// Figures are B minus A.
 std::string diff_json(const std::vector<result::DiffRow>& rows);
 
 }  // namespace memtune::report

@@ -64,7 +64,7 @@ void put_ways(const Report& report, nlohmann::json& json) {
   }
 }
 
-// How to save, where it was measured and a rate of failures is given.
+// The advice on saving, if saves were measured and a failure rate is given.
 std::optional<nlohmann::json> saving(const Report& report) {
   const Row* row = saving_row(report);
   if (!row || report.mtbf_s <= 0) return {};
@@ -131,7 +131,7 @@ std::string to_json_text(const Report& report) {
   if (const auto advice = saving(report)) json["saving"] = *advice;
   if (!report.frontiers.empty()) json["frontiers"] = report.frontiers;
   if (report.planned) put_ways(report, json);
-  // File names need not be UTF-8; a report with a replacement character is better than none.
+  // File names may be invalid UTF-8; these bytes are replaced.
   return print_json(json, 2) + "\n";
 }
 

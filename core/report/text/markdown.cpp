@@ -18,7 +18,7 @@ namespace {
 
 using result::Row;
 
-// What makes a list, a rule or a heading at a line's beginning: "- ", "1. ", "---", "===".
+// Whether `text[i]` starts a list, rule or heading at the beginning of a line: "- ", "1. ", "---", "===".
 bool begins_block(const std::string& text, size_t i) {
   const char next = i + 1 < text.size() ? text[i + 1] : ' ';
   if (i == 0)
@@ -26,7 +26,7 @@ bool begins_block(const std::string& text, size_t i) {
   return (text[i] == '.' || text[i] == ')') && next == ' ' && text.find_first_not_of("0123456789") == i;
 }
 
-// One line in which nothing is markup, also within a table. An underscore within a word is none.
+// Escapes all markup in one line, also for tables. An underscore within a word is no markup.
 std::string plain(const std::string& untrimmed) {
   const std::string text = trim(untrimmed);
   static const std::string kMarks = "\\`*_[]<>|#~&$";
@@ -51,7 +51,7 @@ std::string plain(const std::string& untrimmed) {
 
 std::string table_line(const std::vector<std::string>& cells) { return "| " + join(cells, " | ") + " |\n"; }
 
-// The marks of the table's first column as words would be: a lone '*' is markup.
+// A cell's text in bold if it is good. A lone '*' is a mark, not bold text.
 std::string cell_text(const Cell& cell) {
   const std::string text = plain(cell.text);
   return cell.paint == Paint::good && cell.text != "*" ? "**" + text + "**" : text;
@@ -69,12 +69,12 @@ std::string list_of(const std::vector<Term>& terms) {
   return list_of(lines);
 }
 
-// Folded until it is clicked; the blank lines make GitHub read markup within.
+// Collapsed by default. The blank lines make GitHub parse markup inside.
 std::string details(const std::string& summary, const std::string& body) {
   return "\n<details><summary>" + summary + "</summary>\n\n" + body + "\n</details>\n";
 }
 
-// As it is, between fences longer than any in it.
+// A code block. Its fence is longer than any fence in the text.
 std::string code(const std::string& text) {
   std::string fence = "```";
   while (text.find(fence) != std::string::npos) fence += "`";

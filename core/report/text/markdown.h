@@ -1,4 +1,4 @@
-// The answer as Markdown with a table as GitHub draws it, for an issue or a pull request.
+// The report as GitHub Markdown with a table, for an issue or a pull request.
 #pragma once
 
 #include <string>

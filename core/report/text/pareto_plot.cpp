@@ -20,7 +20,7 @@ using result::Row;
 
 constexpr int kMostWidth = 160, kLeastWidth = 40, kRows = 18, kMargin = 9;  // characters
 
-// U+2800 and the dots of a cell, two wide and four high, as bits.
+// U+2800 plus the dots of a cell, two wide and four high, as bits.
 std::string braille(int dots) {
   const int code = 0x2800 + dots;
   return {static_cast<char>(0xE0 | (code >> 12)), static_cast<char>(0x80 | ((code >> 6) & 0x3F)),
@@ -37,7 +37,7 @@ class Canvas {
     dots_[y / 4 * width_ + x / 2] |= kBits[y % 4][x % 2];
   }
 
-  // The nearest cell to the wanted one that has no mark yet.
+  // Sets the mark in the free cell nearest to (x, y).
   void mark(int x, int y, Cell cell) {
     int best = -1, best_distance = 1 << 30;
     for (int row = 0; row < height_; ++row) {
@@ -101,7 +101,7 @@ class Plot {
     return row.recommended ? Paint::good : row.pareto ? Paint::bold : Paint::plain;
   }
 
-  // In steps of dots.
+  // The front has steps, drawn in dots.
   void put_front(const std::vector<ParetoPoint>& front) {
     for (size_t i = 1; i < front.size(); ++i) {
       const int from = dot_x(front[i - 1]), to = dot_x(front[i]);
@@ -110,7 +110,7 @@ class Plot {
       for (int y = high; y <= low; ++y) canvas_.dot(to, y);
     }
   }
-  // Straight from plan to plan, with gaps; a plan is a diamond.
+  // A dashed straight line between plans; a plan is a diamond.
   void put_frontier(const std::vector<ParetoPoint>& frontier) {
     for (size_t i = 1; i < frontier.size(); ++i) {
       const int x = dot_x(frontier[i - 1]), y = dot_y(frontier[i - 1]);
@@ -163,7 +163,7 @@ class Plot {
   }
 
   void put_key() {
-    constexpr int kFigures = 32;  // what a line has besides the name
+    constexpr int kFigures = 32;  // width of a line without the name
     int names = 0;
     for (const ParetoPoint& point : plot_.points) names = std::max(names, display_width(label(*point.row)));
     names = std::min(names, std::clamp(style_.width, kLeastWidth, kMostWidth) - kFigures);

@@ -1,5 +1,4 @@
-// Time for the same work against peak as a plot in a terminal: a grid of braille dots for the front, a letter for every
-// trial, and below it what the letters stand for.
+// Time for the same work over peak as a terminal plot: braille dots for the front, a letter per trial and a key below.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace memtune::report {
 
-// Ends with a line feed. At least 40 columns wide, whatever the terminal says.
+// Ends with a line feed. At least 40 columns wide, even if the terminal is narrower.
 std::string pareto_plot(const Report& report, TableStyle style);
 
 }  // namespace memtune::report

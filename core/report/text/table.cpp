@@ -22,7 +22,7 @@ using result::Row;
 
 constexpr const char* kIndent = " ";
 constexpr size_t kFindingsShown = 3;
-constexpr int kProseWidth = 110;  // longer lines are hard to read, however wide the terminal
+constexpr int kProseWidth = 110;  // longer lines are hard to read, even in a wide terminal
 
 class Table {
  public:
@@ -53,7 +53,7 @@ class Table {
  private:
   std::string painted(const std::string& text, Paint paint) const { return report::painted(text, paint, style_.color); }
 
-  // Prose behind `lead`, its further lines indented as far.
+  // Wraps prose after `lead` and indents its further lines by the width of `lead`.
   void put_text(const std::string& lead, const std::string& text, Paint lead_paint, Paint paint = Paint::plain) {
     int lead_width = display_width(lead);
     std::string before = painted(lead, lead_paint);
@@ -182,7 +182,7 @@ class Table {
   TableStyle style_;
   std::vector<const Row*> worked_, failed_;
   std::vector<std::string> meanings_;  // of the columns
-  std::vector<std::string> left_out_;  // columns that the terminal has no room for
+  std::vector<std::string> left_out_;  // heads of columns dropped for lack of width
   int strategy_width_ = 0;
   std::string text_;
 };

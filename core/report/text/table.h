@@ -1,4 +1,4 @@
-// The answer for people: a ranked table and the recommendation in words, as UTF-8 for a terminal or a text file.
+// The report for people: a ranked table and the recommendation, as UTF-8 for a terminal or a text file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace memtune::report {
 
 struct TableStyle {
   bool color = false;  // ANSI colors
-  int width = 100;     // columns of the terminal; less important columns of the table are dropped to fit
+  int width = 100;     // of the terminal; less important columns are dropped to fit
 };
 
 // Ends with a line feed.
