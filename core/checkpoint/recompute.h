@@ -9,7 +9,7 @@
 // in order.
 //
 // An op is recomputed under the autocast state, random state and grad mode of the forward, because some kernels depend
-// on grad mode. It builds no autograd graph and does not change the module's buffers.
+// on grad mode. Its outputs keep no autograd history, and the module's buffers do not change.
 #pragma once
 
 #include <chrono>
@@ -55,15 +55,9 @@ class Recompute {
 
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
   int64_t reruns() const { return reruns_; }
-  int64_t made_bytes() const {
-    return made_bytes_;
-  }  // bytes of recomputed values that had a consumer;
-     // never reset
-  std::chrono::nanoseconds host_time() const {
-    return host_time_;
-  }                                              // host time of the recomputed ops themselves;
-                                                 // never reset
-  device::Stopwatch& timer() { return timer_; }  // device time of the recomputed ops
+  int64_t made_bytes() const { return made_bytes_; }                 // of values with a consumer; never reset
+  std::chrono::nanoseconds host_time() const { return host_time_; }  // of the ops themselves; never reset
+  device::Stopwatch& timer() { return timer_; }                      // device time of the recomputed ops
 
  private:
   void run(Instance& instance, const autograd::SavedValue* wanted);
