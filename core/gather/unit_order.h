@@ -1,4 +1,5 @@
-// The order in which a pass over the program asks for units, learned from the pass before: what is gathered ahead.
+// Learns the order in which a pass over the program reads units, so that the next one can be prefetched. The order is
+// that of the previous pass.
 #pragma once
 
 #include <optional>
@@ -9,14 +10,15 @@ namespace memtune::gather {
 
 class UnitOrder {
  public:
-  // The one that was asked for first, last time.
+  // Starts a pass. Returns the unit that was read first in the previous pass, or nothing if none is known.
   std::optional<int> begin() {
     if (!asked_.empty()) known_ = std::exchange(asked_, {});
     follows_ = true;
     return known_.empty() ? std::nullopt : std::optional(known_.front());
   }
 
-  // The one that was asked for next, last time; nothing at the end, and where this pass is another than that.
+  // Records that the pass reads `unit` now. Returns the unit that came next in the previous pass; nothing at its end or
+  // once this pass deviates from it.
   std::optional<int> next(int unit) {
     asked_.push_back(unit);
     const size_t at = asked_.size();

@@ -9,7 +9,8 @@
 namespace memtune::gather {
 namespace {
 
-// So often in one pass a unit is freed and gathered again; beyond that its readers are interleaved with others'.
+// A unit that is gathered again more often than this in one pass stays gathered, because its readers alternate with
+// those of other units.
 constexpr int kMostReturns = 1;
 
 }  // namespace

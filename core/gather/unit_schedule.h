@@ -1,13 +1,13 @@
-// When units of a sharded model's parameters are gathered, waited for and freed, as a step reads them: a unit when an
-// op reads it and the next one ahead; freed when others are read; for backward again, and for ops that are run again
-// in it.
+// Decides when the parameter units of a sharded (FSDP) model are gathered, waited for and freed. An op that reads a
+// unit gathers it and prefetches the next one. Units are freed when ops read other units. Backward gathers them again,
+// also for ops that it recomputes.
 //
 //   forward    gather 0 | gather 1 | gather 2 ...        the next while the last computes
 //   compute             | block 0  | block 1 ...
 //   freed                           | 0      | 1 ...
 //
-// As fully_shard of PyTorch 2.11 has it (reshard_after_forward, one unit of prefetch each way). It knows units by their
-// numbers alone, so that a step on paper has the same course.
+// The order is that of fully_shard in PyTorch 2.11 (reshard_after_forward, prefetch of one unit in each pass). The
+// class knows units only by number, so that the step simulator uses it too.
 #pragma once
 
 #include <cstddef>
@@ -19,41 +19,42 @@
 namespace memtune::gather {
 
 enum class Reshard {
-  always,          // after a unit's forward and after its backward
-  after_backward,  // what the forward gathered is kept for the backward
-  never,           // memory of all units is kept; they are gathered once a step
+  always,          // free after the forward and after the backward of a unit
+  after_backward,  // keep units from the forward until backward has used them
+  never,           // keep all units; they are gathered once per step
 };
-Reshard parse_reshard(const std::string& text);  // UsageError with the valid names
+Reshard parse_reshard(const std::string& text);  // throws UsageError listing the valid names
 
-// Where the units' bytes are.
+// Memory of the units: gathers and frees it for the schedule.
 class UnitMemory {
  public:
   virtual ~UnitMemory() = default;
-  virtual void gather(int unit) = 0;  // begins to; there may be memory of it
-  virtual void wait(int unit) = 0;    // until it has come; of one that nobody gathers: nothing
-  virtual void free(int unit) = 0;    // there may be none
+  virtual void gather(int unit) = 0;  // starts the gather and returns; the memory may already be allocated
+  virtual void wait(int unit) = 0;    // until the gather is done; returns at once if none runs
+  virtual void free(int unit) = 0;    // does nothing if none is allocated
 };
 
 class UnitSchedule {
  public:
   using Units = std::vector<int>;
 
-  // What a step leaves to the next.
+  // Carried over from one step to the next.
   struct Learned {
     UnitOrder forward, backward;
   };
 
-  // The memory outlives it.
+  // `memory` must outlive the schedule.
   UnitSchedule(size_t units, Reshard reshard, UnitMemory& memory, Learned learned = {})
       : reshard_(reshard), memory_(memory), units_(units), learned_(std::move(learned)) {}
 
-  void begin_step();  // numbers of an earlier step are none
+  void begin_step();  // parameters gathered in an earlier step are stale from now on
   void begin_forward() { begin_pass(Pass::forward, learned_.forward); }
   void begin_backward() { begin_pass(Pass::backward, learned_.backward); }
   void end_backward();
-  void drop();  // what a step that threw has left goes as well
+  void drop();  // waits for running gathers and frees the units, also after a step that threw
 
-  // An op of the forward reads them; a node of backward does; an op does that is run again, beside what the node reads.
+  // read(): a forward op reads the units. read_by_node(): a backward node does. read_again(): a recomputed op does, and
+  // the units of the running node stay gathered.
   void read(const Units& units) { need(units, {}); }
   void read_by_node(const Units& units);
   void read_again(const Units& units) { need(units, read_by_node_); }
@@ -63,8 +64,8 @@ class UnitSchedule {
  private:
   struct Unit {
     bool in_use = false;
-    bool stale = true;  // its memory, if there, has an earlier step's numbers
-    int returns = 0;    // in this pass
+    bool stale = true;  // freed, or gathered in an earlier step
+    int returns = 0;    // times that ops left it, in this pass
   };
   enum class Pass { none, forward, backward };
 
@@ -81,7 +82,7 @@ class UnitSchedule {
   std::vector<Unit> units_;
   Learned learned_;
   Pass pass_ = Pass::none;
-  Units read_by_node_;  // that runs: while it runs ops again it has not read all of them yet
+  Units read_by_node_;  // by the running node; kept while the node recomputes ops, since it may still read them
 };
 
 }  // namespace memtune::gather
