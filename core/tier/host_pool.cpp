@@ -9,14 +9,14 @@ namespace {
 
 constexpr int64_t kAlignment = 4096;
 
-// What a failed device cannot say is kept: the next to wait for it is told.
+// If the device has failed, done() throws. The event is kept, so that its next waiter gets the error.
 bool is_done(const device::EventPtr& event) noexcept try { return event->done(); } catch (...) {
   return false;
 }
 
 void forget_done(std::vector<device::EventPtr>& events) { std::erase_if(events, is_done); }
 
-// One event a stream is enough, its last: asking the driver for each at every turn costs more than the copies.
+// Keeps one event per stream, the latest: asking the driver about every event costs more than the copies.
 void add(std::vector<device::EventPtr>& events, device::EventPtr event) {
   const auto implied = [&](const device::EventPtr& known) { return known->implies(*event); };
   if (std::any_of(events.begin(), events.end(), implied)) return;
@@ -59,7 +59,8 @@ std::optional<HostPool::Lease> HostPool::try_take(int64_t bytes) {
     if (!grow(bytes)) return std::nullopt;
     return try_take(bytes);
   }
-  forget_done(best->free_after);  // else every lease out of a large range would carry all that ever lay there
+  // Otherwise each lease from a large range would inherit the events of all earlier leases there.
+  forget_done(best->free_after);
   Lease lease(*this, {best->begin, bytes, best->free_after});
   best->begin += bytes;
   best->bytes -= bytes;
@@ -84,7 +85,7 @@ bool HostPool::grow(int64_t bytes) {
   return true;
 }
 
-// Neighbours become one range again, free behind the events of both.
+// Merges neighbouring free ranges. A merged range is free after the events of both.
 void HostPool::insert(Range range) {
   auto next = std::find_if(free_.begin(), free_.end(), [&](const Range& other) { return other.begin > range.begin; });
   auto here = free_.insert(next, std::move(range));

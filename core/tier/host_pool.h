@@ -1,8 +1,8 @@
-// Host memory, page-locked as a rule, in slabs, sub-allocated: taking a lease costs no system call once the pool has
-// grown.
+// Pool of host memory, page-locked by default, allocated in slabs and sub-allocated. Once the pool has grown, taking a
+// lease costs no system call.
 //
-// A lease that goes may still be read or written by copies in flight: it knows the events behind which its bytes are
-// free, and whoever gets those bytes next receives the events to wait for. Thread: the one that trains.
+// Copies may still read or write the bytes of a lease when its owner returns it. The pool keeps the events of these
+// copies and passes them to the next owner, who waits for them. Thread: the training thread.
 #pragma once
 
 #include <list>
@@ -22,8 +22,9 @@ class HostPool {
   };
 
  public:
-  // `slab_bytes`: how much is taken from the system at once, at least; `budget_bytes`: in all, at most (0: no limit).
-  // `power_of_two`: each lease is a slab of its own, of so many bytes, and again of those that want as many.
+  // `slab_bytes`: least size of one allocation from the system, unless the budget has less left. `budget_bytes`: limit
+  // of all slabs; 0: none. `power_of_two`: each lease is a slab of its own, rounded up to a power of two and reused for
+  // that size only.
   HostPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0, bool pinned = true,
            bool power_of_two = false)
       : device_(device),
@@ -36,7 +37,7 @@ class HostPool {
 
   void set_budget(int64_t bytes) { budget_bytes_ = bytes; }
 
-  // Bytes of the pool, its owner's until it goes. Must not outlive the pool.
+  // Bytes of the pool; the destructor returns them. Must not outlive the pool.
   class Lease {
    public:
     Lease() = default;
@@ -46,10 +47,11 @@ class HostPool {
 
     explicit operator bool() const { return pool_ != nullptr; }
     char* data() const { return range_.begin; }
-    int64_t bytes() const { return range_.bytes; }  // as taken, rounded up
-    // Behind these the bytes are free: at first copies of former owners, for which whoever writes here waits.
+    int64_t bytes() const { return range_.bytes; }  // rounded up from the requested size
+    // The bytes are free after these events. A new lease has those of copies of earlier owners: wait for them before
+    // you write.
     const std::vector<device::EventPtr>& free_after() const { return range_.free_after; }
-    // From now on behind `event` alone, which comes after all that the owner was given to wait for; null: at once.
+    // Replaces the events by `event`, which must come after all of them. Null: the bytes are free at once.
     void set_free_after(device::EventPtr event);
 
    private:
@@ -59,11 +61,11 @@ class HostPool {
     Range range_;
   };
 
-  // Best fit; grows by a slab when nothing fits. Empty when the budget has no room; throws OutOfHostMemory when the
-  // system refuses.
+  // Best fit; adds a slab when no free range fits. Returns nothing if the budget has no room. Throws OutOfHostMemory if
+  // the system refuses.
   std::optional<Lease> try_take(int64_t bytes);
 
-  // In the order in which they were taken; there is never one less.
+  // In the order of allocation. Slabs live as long as the pool.
   const std::vector<std::unique_ptr<device::HostSlab>>& slabs() const { return slabs_; }
   int64_t leased_bytes() const { return leased_; }
   int64_t reserved_bytes() const { return reserved_; }

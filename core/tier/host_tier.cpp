@@ -10,7 +10,7 @@
 namespace memtune::tier {
 namespace {
 
-// The oldest entry whose piece still is in `state`; null when there is none.
+// Removes entries up to the oldest piece that still is in `state`, and returns it. Null: there is none.
 PiecePtr pop_front(std::deque<std::weak_ptr<Piece>>& queue, Piece::State state) {
   while (!queue.empty()) {
     PiecePtr piece = queue.front().lock();
@@ -75,7 +75,7 @@ void HostTier::stored(const PiecePtr& piece, device::EventPtr out_done) {
     if (PiecePtr oldest = pop_front(dirty_, State::dirty)) start_write(oldest);
 }
 
-// What does not fit is written as early as can be, so that many writes run at once; a step that fits is never written.
+// A step that exceeds the budget is written early, so that many writes run at once. A step that fits is never written.
 int64_t HostTier::dirty_limit() const {
   const bool fits = last_step_bytes_ > 0 && last_step_bytes_ <= budget_bytes_;
   return budget_bytes_ == 0 || fits ? INT64_MAX : budget_bytes_ / 8;
@@ -114,14 +114,15 @@ HostPool::Lease HostTier::room(int64_t bytes) {
   }
 }
 
-// Transfers to and from memory that the kernel knows cost it less.
+// Disk transfers cost less with memory that is registered with the kernel.
 void HostTier::tell_store_of_slabs() {
   if (!store_) return;
   for (const auto& slabs = pool_.slabs(); slabs_told_ < slabs.size(); ++slabs_told_)
     store_->pin(slabs[slabs_told_]->data(), slabs[slabs_told_]->bytes());
 }
 
-// Frees one piece's room: of the oldest written, else of the oldest, else of the one read furthest ahead.
+// Waits for a dropped piece, else evicts the oldest piece that is being written. Else starts to write the oldest dirty
+// piece, else evicts the piece that was read ahead last. False: there is none of these.
 bool HostTier::make_room() {
   Elapsed stall(counters_.room_stall);
   if (!leaving_.empty()) {
@@ -173,7 +174,7 @@ const char* HostTier::fetch(const PiecePtr& piece) {
   return piece->lease.data();
 }
 
-// A request that still runs holds the room: the piece leaves when it is done.
+// A running request still needs the room: reap() frees it when the request is done.
 void HostTier::drop(const PiecePtr& piece, device::EventPtr last_use) noexcept {
   if (piece->state == State::used) return;
   if (piece->state == State::dirty && piece->may_spill) dirty_bytes_ -= piece->bytes;
@@ -211,7 +212,7 @@ void HostTier::leave_disk(Piece& piece) {
 HostTier::~HostTier() {
   for (const PiecePtr& piece : leaving_) try {
       piece->request->wait();
-    } catch (...) {  // the step that needed it was told
+    } catch (...) {  // the step that waited for it has already thrown
     }
   reap();
 }

@@ -1,12 +1,12 @@
-// Where bytes wait outside the device: page-locked host memory up to a budget and, for pieces that may spill, a scratch
-// file behind it. Host memory is a cache over the disk: only what exceeds the budget is written, the oldest first,
-// since backward needs the newest first.
+// Host memory for offloaded activations: page-locked, limited by a budget, with a scratch file behind it for pieces
+// that may spill. Host memory is a cache over the disk, so only what exceeds the budget is written. The oldest pieces
+// are written first, since backward needs the newest first.
 //
 //   put ─> dirty ── write behind ──> writing ── room is needed ──> on_disk ── read ahead ──> reading ─> used
 //            └───────────────────────────┴─────── copied back to the device ──────────────────────────────┘
 //
-// Thread: the one that trains. It waits only for room (every byte of the budget on its way to the disk) and for reads
-// that are late; both are counted.
+// Thread: the training thread. It waits only for room (when the whole budget is being written to disk) and for late
+// reads. Counters reports both waits.
 #pragma once
 
 #include <chrono>
@@ -25,47 +25,48 @@ struct Piece {
   int64_t bytes = 0;
   bool may_spill = false;
   State state = State::dirty;
-  HostPool::Lease lease;     // in every state but on_disk and used
-  trace::ValueKey value;     // whose it is, for the trace
-  disk::Block block;         // its place on the disk, from `writing` on
-  disk::RequestPtr request;  // writing, reading
+  HostPool::Lease lease;     // empty when on_disk, and when `used` once its last request is done
+  trace::ValueKey value;     // identifies the activation in the trace
+  disk::Block block;         // its place in the scratch file, from `writing` on
+  disk::RequestPtr request;  // the last write or read, if any
 };
 using PiecePtr = std::shared_ptr<Piece>;
 
 class HostTier {
  public:
-  // `store` null: nothing spills. A budget of 0 is none. `power_of_two`: as of HostPool.
+  // `store` null: nothing spills. `budget_bytes` 0: no limit. `power_of_two`: see HostPool.
   HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
            bool pinned = true, bool power_of_two = false);
   ~HostTier();
   HostTier(const HostTier&) = delete;
   HostTier& operator=(const HostTier&) = delete;
 
-  // From now on; what is taken stays taken.
+  // Limits later allocations. Memory that the pool has reserved stays, so the budget is at least that much.
   void set_budget(int64_t bytes);
 
   void begin_step();
 
-  // A piece with room in host memory; whoever writes there waits for lease.free_after(). Then tell stored(): behind
-  // `out_done` the bytes are there. Throws OutOfHostMemory when the budget or the system has no room, DiskFull and
-  // DiskError.
+  // Returns a piece with room in host memory. Wait for lease.free_after() before you write there, then call stored().
+  // `out_done`: the event after which the bytes are complete. Throws OutOfHostMemory if budget or system has no room,
+  // DiskFull and DiskError from the store.
   PiecePtr put(int64_t bytes, bool may_spill);
   void stored(const PiecePtr& piece, device::EventPtr out_done);
 
-  // Begins to read the piece when it is on disk and there is room without taking any from another; false: no room.
+  // Starts to read a piece that is on disk, without taking room from another piece. Returns false if there is no room.
   bool read_ahead(const PiecePtr& piece);
   // Whether fetch() would return at once.
   bool ready(const Piece& piece) const;
-  // The piece's bytes in host memory. Blocks while they come from the disk.
+  // Returns the bytes of the piece in host memory; blocks while they are read from disk. Throws as put() does, and
+  // CorruptBlock.
   const char* fetch(const PiecePtr& piece);
-  // Nobody needs the piece any more, whatever its state; its room is free behind `last_use`, the copy of what fetch()
-  // gave (null: there was none).
+  // Ends the piece, in any state. Its room is free after `last_use`, the event of the copy from the bytes of fetch()
+  // (null: there was no copy).
   void drop(const PiecePtr& piece, device::EventPtr last_use = nullptr) noexcept;
 
-  // Takes back the room of dropped pieces whose last request is done.
+  // Frees the room of dropped pieces whose last request is done.
   void reap();
 
-  // A request for the disk, kept from start_recording() on.
+  // A disk request, recorded from start_recording() on.
   struct Io {
     trace::EventKind kind;  // disk_write, disk_read
     trace::ValueKey value;
@@ -73,7 +74,7 @@ class HostTier {
     disk::RequestPtr request;
   };
   void start_recording() { recording_ = true; }
-  std::vector<Io> stop_recording();  // all are done
+  std::vector<Io> stop_recording();  // waits for all of them
 
   struct Counters {
     int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // of this step
@@ -99,12 +100,12 @@ class HostTier {
   void leave_disk(Piece& piece);
 
   HostPool pool_;
-  size_t slabs_told_ = 0;  // slabs of the pool that the store knows
+  size_t slabs_told_ = 0;  // number of slabs that are registered with the store
   int64_t budget_bytes_;
-  std::unique_ptr<disk::BlockStore> store_;  // goes before the pool: it may still write from there
-  Queue dirty_, writing_;                    // oldest first; entries whose piece has moved on are stale
-  Queue ahead_;                              // read before it was asked for, in that order
-  std::vector<PiecePtr> leaving_;            // used, but a write or read of theirs still runs
+  std::unique_ptr<disk::BlockStore> store_;  // destroyed before the pool, because writes may still read from it
+  Queue dirty_, writing_;                    // oldest first; pieces in another state are skipped
+  Queue ahead_;                              // by read_ahead(), in that order
+  std::vector<PiecePtr> leaving_;            // dropped, but their write or read still runs
   int64_t dirty_bytes_ = 0;
   int64_t put_bytes_ = 0, last_step_bytes_ = 0;
   int64_t disk_bytes_ = 0, peak_disk_bytes_ = 0;

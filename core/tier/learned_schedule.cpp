@@ -26,7 +26,8 @@ void LearnedSchedule::begin_step() {
 
 void LearnedSchedule::begin_unpack(int64_t held_bytes) {
   ++unpack_;
-  if (learning_ && unpack_ > 0) note(unpack_ - 1, held_bytes);  // before the first it was the forward's
+  // Bytes held before the first unpack belong to the forward.
+  if (learning_ && unpack_ > 0) note(unpack_ - 1, held_bytes);
 }
 
 void LearnedSchedule::note(int unpack, int64_t held_bytes) {
