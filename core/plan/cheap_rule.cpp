@@ -29,7 +29,7 @@ class CheapRule {
   }
 
  private:
-  // A memory is two nodes, and the edge between them, which costs its bytes, is cut where it stays.
+  // A memory is two nodes. The edge between them costs its bytes and is cut if the memory is kept.
   static int before(int memory) { return 2 * memory; }
   static int after(int memory) { return 2 * memory + 1; }
   int source() const { return 2 * static_cast<int>(graph_.memories().size()); }
@@ -54,14 +54,15 @@ class CheapRule {
     return can_rerun(memory.op) && std::all_of(memory.writers.begin(), memory.writers.end(), can_rerun);
   }
 
-  // What is overwritten later would have to be copied for a rerun, `itself` apart, which the rerun makes.
+  // An input that is overwritten later would have to be copied for a recomputation. `itself` is exempt, because the
+  // recomputation creates it.
   bool reads_what_stays(int op, int itself) const {
     const std::vector<int>& read = graph_.read_by(op);
     return std::all_of(read.begin(), read.end(),
                        [&](int input) { return input == itself || graph_.memories()[input].last_write() < op; });
   }
 
-  // What is there anyway costs nothing.
+  // A memory that stays in any case, or that another rule has placed, costs nothing.
   int64_t cost(int index) const {
     const Memory& memory = graph_.memories()[index];
     const bool there = !covers(maker(index)) && memory.saved;
@@ -76,7 +77,7 @@ class CheapRule {
       cut.add_edge(after(input), before(memory), MinCut::kNever);
   }
 
-  // Only what lies on a way to something that is wanted: a rerun that nobody needs would hold its inputs for nothing.
+  // Recomputes only memories on a path to a wanted one. Any other would hold its inputs for nothing.
   void recompute(int wanted, const MinCut& cut, std::vector<bool>& remade) {
     std::vector<int> queue = {wanted};
     for (size_t i = 0; i < queue.size(); ++i) {

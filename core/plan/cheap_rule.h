@@ -1,13 +1,13 @@
-// checkpoint:cheap: recompute what is cheap, keep what is dear. Which of the cheap values stay is a minimum cut: all
-// that backward needs has to be there, or follow by cheap ops alone from what is there, and what is there shall be few
-// bytes.
+// checkpoint:cheap: recomputes activations that are cheap to recompute and keeps the others. A minimum cut decides
+// which of the cheap ones are kept. Each activation that backward needs must be kept or follow from kept ones by cheap
+// ops alone. The cut minimises the kept bytes.
 //
-//   made by dear ops      through cheap ops          needed in backward
+//   by expensive ops      through cheap ops          needed in backward
 //      q ─────────────────▶ rotated q ─────────────────▶ attention      one of the two stays
 //      k ─▶ rotated k ─▶ rotated k, repeated ──────────▶ attention      rotated k stays: fewest bytes, then fewest ops
 //
-// (as min_cut_rematerialization_partition of PyTorch's AOTAutograd does it). A value that leaves its block stays, so
-// that no chain of reruns is longer than a block.
+// PyTorch's min_cut_rematerialization_partition (AOTAutograd) works the same way. An activation that leaves its block
+// is kept, so that no chain of recomputations is longer than a block.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace memtune::plan {
 
-// In the blocks that are `covered`, of a program that was measured. Private values under `saved_min_bytes` stay in any
-// case.
+// Places activations of the `covered` blocks (one flag per block). `facts` and `graph` must be measured. Private
+// tensors smaller than `saved_min_bytes` are always kept.
 void place_cheap(const std::vector<bool>& covered, const config::ProgramFacts& facts, const MemoryGraph& graph,
                  int64_t saved_min_bytes, Draft& draft);
 

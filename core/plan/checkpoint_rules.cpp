@@ -20,7 +20,7 @@ using config::ProgramFacts;
 using config::StrategyKind;
 using config::StrategyPart;
 
-// Who reads and who writes each memory, by the number in ProgramFacts::owner and under any name.
+// Readers and writers of each memory, through any view; indexed by ProgramFacts::owner.
 class Readers {
  public:
   explicit Readers(const ProgramFacts& facts) : facts_(facts), reads_(facts.ops.size()), writes_(facts.ops.size()) {
@@ -34,13 +34,13 @@ class Readers {
     }
   }
 
-  // Whether another block that counts reads what the op has made, before an in-place op writes over it. An op's own
-  // number need not be its outputs' owner: what meets in a list or a branch has the first one's.
+  // Whether one of the other blocks that `counts` accepts reads an output of the op before an in-place op overwrites
+  // it. The owner of an output may be another op: tensors in a list, or from a branch, have the owner of the first one.
   bool elsewhere(int op, const std::function<bool(int block)>& counts) const {
     return std::ranges::any_of(blocks_of(op), counts);
   }
 
-  // The other blocks that do so, kOutside among them.
+  // Those other blocks; kOutside may be among them.
   std::set<int> blocks_of(int op) const {
     const OpFacts& fact = facts_.ops[op];
     std::set<int> blocks;
@@ -62,11 +62,11 @@ class Readers {
   }
 
   const ProgramFacts& facts_;
-  bool ordered_ = true;  // ops run in the order of their list, once each
+  bool ordered_ = true;  // ops run once each, in the order of the list
   std::vector<std::vector<int>> reads_, writes_;
 };
 
-// The save list of checkpoint:op, resolved against a program: classes of ops ("matmul") and ops by name.
+// The save list of checkpoint:op, resolved for a program: op classes ("matmul") and op names.
 class SaveList {
  public:
   SaveList(const std::vector<std::string>& names, const ProgramFacts& facts) {
@@ -84,7 +84,7 @@ class SaveList {
     }
   }
 
-  // Every second matmul of a block is cheap enough to make again.
+  // The class "matmul" keeps every other matmul of a block; the rest is cheap enough to recompute.
   bool has(const OpFacts& op, int matmul) const {
     const bool of_class = (is_matmul(op) && classes_.count("matmul-all")) ||
                           (is_matmul(op) && classes_.count("matmul") && matmul % 2 == 0) ||
@@ -104,7 +104,7 @@ class SaveList {
   std::set<std::string> ops_;  // without "aten::"
 };
 
-// Every n-th of the blocks that are named, from the first on.
+// Every n-th of the named blocks, starting with the first.
 std::vector<bool> covered_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const config::BlockRanges& blocks = part.blocks();
   const bool first = part.info().preset && part.info().preset->layers_first;
@@ -150,10 +150,11 @@ class Checkpoint {
     }
   }
 
-  // All but what `saves` says and what leaves its block. `matmul` is the number of a matmul within its block.
+  // Recomputes everything except what `saves` keeps and what leaves its block. `matmul` is the number of a matmul
+  // within its block.
   void recompute(const std::function<bool(const OpFacts& op, int matmul)>& saves) {
     std::vector<int> matmuls(facts_.blocks.size(), 0);
-    std::set<int> saved_owners;  // what an in-place op writes into a saved value is saved with it
+    std::set<int> saved_owners;  // an in-place write into a kept value is kept too
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
       const OpFacts& op = facts_.ops[i];
       if (!covers(op.block)) continue;
@@ -170,7 +171,8 @@ class Checkpoint {
  private:
   bool covers(int block) const { return block != kOutside && covered_[block]; }
 
-  // Within a segment: the block's inputs are made again, from those of the first. Segments begin anew behind a gap.
+  // Whether the block is within a segment but is not its first. Its inputs are then recomputed from those of the
+  // first. A gap between covered blocks starts a new segment.
   bool inside(int block) const {
     int first = block;
     while (covers(first) && first > 0 && covers(first - 1)) --first;
@@ -184,7 +186,7 @@ class Checkpoint {
   Draft& draft_;
 };
 
-// By what the dispatcher is asked for: linear layers are counted, other costly ops are kept.
+// Counts linear layers by the ops that the dispatcher sees and keeps every other one. Keeps other expensive ops.
 class EveryOtherLinear {
  public:
   bool operator()(const OpFacts& op, int) {

@@ -1,4 +1,5 @@
-// checkpoint:full, every and op: blocks are recomputed from their inputs and from what a list of ops made.
+// Rules of the checkpoint strategies: blocks are recomputed from their inputs and from op outputs that the strategy
+// keeps.
 #pragma once
 
 #include "core/config/strategy.h"
@@ -6,14 +7,15 @@
 
 namespace memtune::plan {
 
-// What leaves for host memory of what checkpointed blocks take from one another, under the habits of others: all that
-// one block alone takes, but for the last blocks. (Several take what trainers hand over by keyword, and that stays.)
+// Whether inputs of checkpointed blocks are offloaded to host memory, for presets of other engines. It applies to each
+// activation that exactly one checkpointed block reads. Inputs of the last `keep_last` blocks stay on the device. So do
+// activations that several blocks read, such as those that trainers pass by keyword.
 struct Handed {
   bool moves = false;
   int keep_last = 0;
 };
 
-// UsageError when the model has no blocks, not those that are named, or not the ops of the save list.
+// Throws UsageError if the model has fewer blocks than the part asks for, or lacks an op of the save list.
 void place_checkpoint(const config::StrategyPart& part, const config::ProgramFacts& facts, const MemoryGraph& graph,
                       int64_t saved_min_bytes, Handed handed, Draft& draft);
 

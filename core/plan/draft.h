@@ -1,4 +1,5 @@
-// A plan in the making: the place of every value, changed by one part of a strategy or one rule after the other.
+// A plan under construction: the place of every activation. Parts of a strategy, or rules of a plan file, change it one
+// after the other.
 #pragma once
 
 #include <vector>
@@ -11,21 +12,21 @@ namespace memtune::plan {
 
 class Draft {
  public:
-  explicit Draft(const config::ProgramFacts& facts);  // everything stays
+  explicit Draft(const config::ProgramFacts& facts);  // every place is keep
   Draft(const config::ProgramFacts& facts, const config::Plan& plan);
 
   // `output` may be kPrivate.
   config::Place place(int op, int output) const;
-  config::Place place(const Memory& memory) const;  // of its last content
+  config::Place place(const Memory& memory) const;  // of the content after its last in-place write
   void set(int op, int output, config::Place place);
   void set_outputs(int op, config::Place place);
-  // The same, where the value has stayed so far.
+  // As set(), but only where the place still is keep. `own`: place of the private tensors of the op.
   void fill(int op, config::Place outputs, config::Place own);
   void fill(const Memory& memory, config::Place place);
-  // Tensors that the op saves leave one by one, unless it is made again.
+  // Offloads the tensors that the op saves one by one (OpPlacement::saves), unless the op is recomputed.
   void send_saves(int op);
 
-  std::vector<config::OpPlacement> placements() const;  // of ops that keep not everything
+  std::vector<config::OpPlacement> placements() const;  // of ops with a place other than keep
 
  private:
   void fill(int op, int output, config::Place place);
@@ -33,8 +34,8 @@ class Draft {
   std::vector<config::OpPlacement> by_op_;
 };
 
-// Which memories have to be there in backward: what autograd saved, and what recomputing it under `draft` starts from.
-// All, where nothing was measured.
+// Flags the memories that backward needs: those that autograd saved, and inputs of recomputations under `draft`. All of
+// them if the graph was not measured.
 std::vector<bool> needed_in_backward(const MemoryGraph& graph, const Draft& draft);
 
 }  // namespace memtune::plan

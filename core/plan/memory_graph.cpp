@@ -14,7 +14,7 @@ void add_once(std::vector<int>& list, const std::vector<int>& more) {
     if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
 }
 
-// What a branch or a loop hands out was made in its bodies, which come later in the list of ops.
+// Ops in the bodies of a branch or loop create its outputs. They come later in the list of ops.
 bool branches(const OpFacts& op) { return op.name == "prim::If" || op.name == "prim::Loop"; }
 
 }  // namespace
@@ -59,7 +59,7 @@ void MemoryGraph::make(int op) {
     add({.op = op, .output = kPrivate, .bytes = fact.private_bytes, .saved = true});
 }
 
-// What an output is a name of: a new memory, or one that is there.
+// Records the memory that an output refers to: a new one or an existing one.
 void MemoryGraph::show(int op, size_t output) {
   const OpFacts& fact = facts_.ops[op];
   const int value = fact.outputs[output];
@@ -83,8 +83,9 @@ int MemoryGraph::add(const Memory& memory) {
   return static_cast<int>(memories_.size()) - 1;
 }
 
-// A list shows all that was put into it; anything else shows the first input that may be the same memory. A dropout
-// that made nothing ran in evaluation and handed its input on; what else made nothing is a number, as a size.
+// A list refers to all memories of its elements. Other outputs refer to the first input that may share memory. A
+// dropout that created nothing ran in evaluation mode and returned its input. Any other op that created nothing
+// returned a number, such as a size.
 std::vector<int> MemoryGraph::aliased(const OpFacts& op, int value) const {
   std::vector<int> shown;
   for (const int input : op.inputs) {

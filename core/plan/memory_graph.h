@@ -1,6 +1,8 @@
-// The memories of a program: what its ops bring into being, as opposed to the values that show it. Views and in-place
-// results are names of a memory that is there already; what an op saves for its own backward is a memory of its own.
-// Where one forward was measured a view that copied has a memory too, and sizes and uses are those of that forward.
+// Graph of a program's memories, the allocations that its ops create, as opposed to the values that refer to them.
+// Views and in-place results refer to an existing memory. A private tensor (saved by an op for its own backward) is a
+// memory of its own.
+//
+// If a forward was measured, sizes and saved flags come from it. A view that copied then counts as a new memory.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +14,12 @@
 namespace memtune::plan {
 
 struct Memory {
-  int op = 0;                     // that made it
-  int output = 0;                 // of the op; kPrivate: saved for the op's own backward
-  int64_t bytes = 0;              // 0 where nothing was measured
-  bool saved = false;             // for somebody's backward
-  bool crosses = false;           // an op of another block, or of none, reads it
-  std::vector<int> writers = {};  // in-place ops that change it, in order; what is saved is the last content
+  int op = 0;                     // that creates it
+  int output = 0;                 // index of the output; kPrivate: a private tensor
+  int64_t bytes = 0;              // 0 if not measured
+  bool saved = false;             // by autograd, for some backward
+  bool crosses = false;           // an op of another block, or outside of blocks, reads it
+  std::vector<int> writers = {};  // in-place ops that change it, in order; autograd saves its last content
 
   int last_write() const { return writers.empty() ? -1 : writers.back(); }
 };
@@ -28,9 +30,10 @@ class MemoryGraph {
 
   bool measured() const { return measured_; }
   const std::vector<Memory>& memories() const { return memories_; }
-  // What an op's inputs show, as indices of memories(), each once. Program inputs and parameters are none.
+  // Memories that the inputs of an op refer to, as indices into memories(), each once. Program inputs and parameters
+  // have no memory.
   const std::vector<int>& read_by(int op) const { return reads_[op]; }
-  // The same for the ops that made and changed one of memories(), but for that memory itself.
+  // The same for all ops that create and change `memory`, without that memory itself.
   std::vector<int> made_from(const Memory& memory) const;
 
  private:
@@ -47,7 +50,7 @@ class MemoryGraph {
   std::vector<Memory> memories_;
   std::vector<std::vector<int>> reads_;           // by op
   std::vector<std::vector<int>> shown_;           // by value
-  std::vector<std::vector<int>> shown_by_owner_;  // by ProgramFacts::owner: for values out of branches and loops
+  std::vector<std::vector<int>> shown_by_owner_;  // by ProgramFacts::owner, for values out of branches and loops
 };
 
 }  // namespace memtune::plan

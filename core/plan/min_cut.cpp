@@ -21,7 +21,7 @@ int64_t MinCut::solve(int source, int sink) {
   return flow;
 }
 
-// Distances from the source over edges that can take more; false when the sink is out of reach.
+// Sets distances from the source over edges with unused capacity. Returns false if the sink is unreachable.
 bool MinCut::find_levels(int source, int sink) {
   std::fill(level_.begin(), level_.end(), -1);
   level_[source] = 0;
@@ -36,8 +36,8 @@ bool MinCut::find_levels(int source, int sink) {
   return level_[sink] >= 0;
 }
 
-// Sends what one shortest way takes, whose edges lie in `way_`; 0: there is none any more. Ways are as long as
-// programs.
+// Sends flow along one shortest path, whose edges are in `way_`. Returns 0 if no path is left. Not recursive, because
+// paths are as long as programs.
 int64_t MinCut::push(int source, int sink) {
   way_.clear();
   int node = source;
@@ -68,7 +68,7 @@ int64_t MinCut::push(int source, int sink) {
   return pushed;
 }
 
-// What can still reach the sink: no cheapest cut has less on the sink's side.
+// Marks nodes that can still reach the sink. No minimum cut has fewer nodes on the side of the sink.
 void MinCut::mark_sink_side(int sink) {
   sink_side_[sink] = true;
   std::vector<int> queue = {sink};

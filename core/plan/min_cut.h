@@ -1,10 +1,10 @@
-// The cheapest set of edges that parts a source from a sink, by the maximum flow between them (Dinic's algorithm).
+// Minimum cut between a source and a sink, computed as a maximum flow (Dinic's algorithm).
 //
 //   MinCut cut(4);
 //   cut.add_edge(0, 1, 5);
 //   ...
 //   int64_t cost = cut.solve(0, 3);
-//   the cut is made of the edges from a node with on_sink_side() == false to one with true
+//   the cut consists of the edges from a node with on_sink_side() == false to one with true
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ class MinCut {
 
   explicit MinCut(int nodes) : edges_of_(nodes), level_(nodes), next_(nodes), sink_side_(nodes) {}
 
-  // `capacity` at least 0.
+  // `capacity` must be at least 0.
   void add_edge(int from, int to, int64_t capacity);
 
-  // The cost of the cut; kNever or more when nothing parts the two. Once.
+  // Returns the cost of the cut; kNever or more if no cut separates the two. Call it once.
   int64_t solve(int source, int sink);
 
-  // Of all cheapest cuts the one nearest to the sink counts.
+  // If several cuts are cheapest, the result is the one nearest to the sink.
   bool on_sink_side(int node) const { return sink_side_[node]; }
 
  private:
   struct Edge {
     int to;
-    int64_t rest;  // capacity that no flow uses yet
-  };               // edge i ^ 1 is edge i backwards
+    int64_t rest;  // unused capacity
+  };               // edge i ^ 1 is the reverse of edge i
 
   bool find_levels(int source, int sink);
   int64_t push(int source, int sink);
@@ -42,8 +42,8 @@ class MinCut {
   std::vector<Edge> edges_;
   std::vector<std::vector<int>> edges_of_;
   std::vector<int> level_;
-  std::vector<size_t> next_;  // of edges_of_: those before it are spent in this phase
-  std::vector<int> way_;      // edges from the source on
+  std::vector<size_t> next_;  // by node, into edges_of_: earlier edges are used up in this phase
+  std::vector<int> way_;      // edges of the current path, from the source on
   std::vector<bool> sink_side_;
 };
 

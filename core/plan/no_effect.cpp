@@ -19,7 +19,8 @@ constexpr int64_t kLeastMin = 1024, kMinStep = 4;
 
 bool is_away(Place place) { return place == Place::host || place == Place::disk; }
 
-// By memory of the graph: the place of what backward needs. The engine leaves what is smaller than `min` where it is.
+// Place by memory of the graph; keep where backward does not need the memory. The engine does not offload memories
+// smaller than `min`.
 std::vector<Place> effects(const config::Plan& plan, int64_t min, const MemoryGraph& graph,
                            const config::ProgramFacts& facts) {
   const Draft draft(facts, plan);
@@ -46,7 +47,7 @@ int64_t moved_with(const Strategy& strategy, int64_t min, const config::ProgramF
   return moved(make_plan(strategy.with(Parameter::min, std::to_string(min)), facts), min, facts);
 }
 
-// "min=64KiB would move 11 MiB": the largest with which most of what can move does.
+// "min=64KiB would move 11 MiB": the largest `min` tried that offloads at least half of what can be offloaded.
 std::string smaller_min(const Strategy& strategy, int64_t min, const config::ProgramFacts& facts) {
   const int64_t all = moved_with(strategy, 1, facts);
   if (all == 0) return "";
@@ -66,7 +67,7 @@ std::string of_small_values(const Strategy& strategy, const config::ProgramFacts
   return smaller.empty() ? "" : "every value is below " + part->setting(Parameter::min) + "; " + smaller;
 }
 
-// Of inputs that checkpoints move and of a person's plan, which have no `min` among a strategy's parameters.
+// For offloaded checkpoint inputs and for plan files, whose strategies have no parameter `min`.
 std::string of_small_values(const config::Plan& plan, const config::ProgramFacts& facts) {
   const int64_t min = plan.transfer.min_bytes;
   if (!plan.moves() || min <= 1 || moved(plan, min, facts) > 0) return "";

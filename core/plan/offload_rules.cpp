@@ -21,7 +21,7 @@ using config::StrategyPart;
 
 bool is_group(const StrategyPart& part) { return part.kind() == StrategyKind::offload_group; }
 
-// Which ops' values a part is about.
+// Ops whose activations a part offloads.
 class Reach {
  public:
   Reach(const StrategyPart& part, const ProgramFacts& facts)
@@ -38,12 +38,12 @@ class Reach {
 
  private:
   config::BlockRanges blocks_;
-  int end_;       // the first of the last blocks, whose values stay
-  bool outside_;  // what is in no block moves too
+  int end_;       // first of the last blocks, whose activations stay
+  bool outside_;  // also offload activations of ops outside of blocks
   bool head_;
 };
 
-// Names each memory's kind: what has it in common with its like in other blocks.
+// Kind of a memory: memories of the same kind correspond to each other in different blocks.
 class Kinds {
  public:
   using Kind = std::tuple<std::string, int, int>;  // region and op, number within the block, output
@@ -80,7 +80,7 @@ class Share {
     double total = 0, moved = 0;
     for (const int memory : candidates) total += size(memory);
     for (const int memory : candidates) {
-      if (moved + size(memory) / 2 >= fraction_ * total) break;  // nearer to the share without it
+      if (moved + size(memory) / 2 >= fraction_ * total) break;  // the share is nearer without it
       moved += size(memory);
       draft_.fill(at(memory), tier_);
     }
@@ -88,7 +88,7 @@ class Share {
 
  private:
   const Memory& at(int memory) const { return graph_.memories()[memory]; }
-  // Where nothing was measured each counts as much as the other.
+  // If nothing was measured, all memories count the same.
   double size(int memory) const { return graph_.measured() ? static_cast<double>(at(memory).bytes) : 1; }
 
   bool stays(int memory) const { return needed_[memory] && draft_.place(at(memory)) != Place::recompute; }
@@ -98,7 +98,7 @@ class Share {
     return large && needed_[memory] && reach.has(facts_.ops[at(memory).op]) && draft_.place(at(memory)) == Place::keep;
   }
 
-  // Flops of all ops that would have to run again to make `memory` from what is there without it.
+  // Flops needed to recompute `memory` from the other memories that stay.
   double flops_to_remake(int memory) const {
     if (!graph_.measured()) return is_attention(facts_.ops[at(memory).op]) ? 2 : is_matmul(facts_.ops[at(memory).op]);
     double flops = 0;
@@ -113,7 +113,8 @@ class Share {
     return flops;
   }
 
-  // Kinds that are dearest per byte first; within a kind the first blocks first, for they wait longest.
+  // Kinds that cost most to recompute per byte come first. Within a kind, the first blocks come first, because backward
+  // needs their activations last.
   std::vector<int> in_order(const Reach& reach) const {
     struct Sum {
       double flops = 0, bytes = 0;
@@ -146,7 +147,8 @@ class Share {
   std::vector<bool> needed_;
 };
 
-// The output layer is the last matmul behind the blocks, with all of its module; the loss is no part of the model.
+// Ops under the hooks of a preset. The output layer is the last matmul after the blocks, with all of its module. The
+// loss is not part of the model.
 class Hooked {
  public:
   Hooked(const config::Preset& preset, const ProgramFacts& facts)
@@ -167,7 +169,7 @@ class Hooked {
   }
 
   config::Hooks hooks_;
-  int end_;  // the first block whose tensors stay
+  int end_;  // first of the last blocks, whose tensors stay
   const OpFacts* output_ = nullptr;
 };
 

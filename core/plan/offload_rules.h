@@ -1,4 +1,4 @@
-// offload:sync, stream and group: values move off the device, all of them or a share of their bytes.
+// Rules of the offload strategies: activations are offloaded, all of them or a share of their bytes.
 #pragma once
 
 #include "core/config/strategy.h"
@@ -8,7 +8,7 @@ namespace memtune::plan {
 
 config::TransferSettings transfer_settings(const config::StrategyPart& part);
 
-// Places what has stayed so far. UsageError when the model has not the blocks that are named.
+// Changes only places that still are keep. Throws UsageError if `keep_last` is more than the number of blocks.
 void place_offload(const config::StrategyPart& part, const config::ProgramFacts& facts, const MemoryGraph& graph,
                    Draft& draft);
 

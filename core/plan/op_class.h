@@ -1,4 +1,4 @@
-// What kinds of ops there are, for the rules that write plans.
+// Classification of ops for the rules that write plans.
 #pragma once
 
 #include <string>
@@ -7,20 +7,21 @@
 
 namespace memtune::plan {
 
-constexpr int kOutside = -1;  // the "block" of an op that is in none
+constexpr int kOutside = -1;  // block of an op that is in none
 
-// prim ops only bind, pack and branch: what they hand on was made by others. A "view" may copy (reshape, contiguous),
-// and an in-place op makes the memory's next value: both have a place of their own.
+// False for prim ops, which only bind, pack and branch: other ops created what they return. makes_values() holds for
+// views, which may copy (reshape, contiguous), and for in-place ops, which write new content. Both can be placed.
 bool makes_values(const config::OpFacts& op);
 bool makes_memory(const config::OpFacts& op);
 
-// Running it again costs next to nothing and makes the same: its class is cheap, and it draws no random numbers.
+// Whether recomputing the op costs almost nothing and gives the same result. Its class is cheap, and it draws no random
+// numbers.
 bool is_cheap(const config::OpFacts& op);
-bool is_matmul(const config::OpFacts& op);  // convolutions too
+bool is_matmul(const config::OpFacts& op);  // includes convolutions
 bool is_attention(const config::OpFacts& op);
 bool is_norm(const config::OpFacts& op);
 
-// "softmax" and "aten::softmax" are one op.
+// Op name without "aten::".
 std::string bare(const std::string& name);
 
 }  // namespace memtune::plan

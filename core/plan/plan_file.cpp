@@ -37,7 +37,7 @@ json parse_text(const std::string& text) try {
   throw UsageError(error.what());
 }
 
-// Adds where it was to what an error says.
+// Prefixes `where` to the text of a UsageError.
 template <typename Action>
 auto within(const std::string& where, const Action& action) try {
   return action();
@@ -72,7 +72,7 @@ PlanRule read_rule(const json& value, const std::string& path) {
   return rule;
 }
 
-// It stands in tables beside strategies, and in file names.
+// Tables show the name next to strategies, and file names contain it.
 void check_name(const std::string& path, const std::string& name) {
   if (trim(name).empty() || printable_line(name) != name) throw UsageError(path + " must be a line of text");
   if (config::Strategy::of_name(name))

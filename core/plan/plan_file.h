@@ -1,4 +1,4 @@
-// Plans that a person writes: a strategy to begin with, and rules that place what they select; a later rule wins.
+// Plan files, written by hand: a strategy to begin with, and rules that place the values they select. Later rules win.
 //
 //   {"version": 1, "name": "mine", "strategy": "checkpoint:cheap",
 //    "rules": [{"blocks": "0-9", "region": "layers.*.mlp", "op": "linear", "outputs": "host"},
@@ -6,7 +6,7 @@
 //              {"op": "attention", "saved": "keep"}],
 //    "transfer": {"stash_bytes": 4294967296}}
 //
-// The plan.json that a run directory keeps, with "placements" instead of rules, is one too.
+// The plan.json of a run directory, with "placements" instead of rules, is a plan file too.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@
 
 namespace memtune::plan {
 
-// What all selectors that are given have in common is placed.
+// Places the values that match all of its selectors.
 struct PlanRule {
-  config::BlockRanges blocks;  // with inputs_of: of the ops that take the values
-  std::string region;          // glob of module paths, what is inside included; "": any
+  config::BlockRanges blocks;  // with inputs_of: blocks of the ops that read the values
+  std::string region;          // glob of module paths, submodules included; "": any
   std::string op;              // "linear", "aten::linear", or a class: matmul, attention, norm, cheap; "": any
-  std::string inputs_of;       // glob as `region`: values that such a region takes from outside it; "": any
+  std::string inputs_of;       // glob as `region`: values that it reads and does not create; "": any
   std::optional<config::Place> outputs, saved;
 };
 
 class PlanFile {
  public:
-  // UsageError for all that can be told without the model, with file, rule and field. IoError.
+  // Reads the file and checks all that needs no model. Throws UsageError with file, rule and field, and IoError.
   explicit PlanFile(const std::filesystem::path& path);
 
-  // What tables call it: the file's `name`, or what the file is called.
+  // Name in tables: the file's `name`, or the file name without extension.
   const std::string& name() const { return name_; }
   bool uses_disk() const;
 
-  // UsageError with file, rule and field for what this model does not have, and for a rule that selects nothing.
+  // Throws UsageError with file, rule and field if the model lacks something, or if a rule selects nothing.
   config::Plan make_plan(const config::ProgramFacts& facts) const;
 
  private:
@@ -49,9 +49,9 @@ class PlanFile {
   std::string file_, name_;
   config::Strategy strategy_;
   std::vector<PlanRule> rules_;
-  std::string transfer_;  // JSON text; "": as the strategy has it
+  std::string transfer_;  // JSON text; "": the settings of the strategy
   std::optional<int64_t> saved_min_bytes_;
-  std::optional<config::Plan> whole_;  // of a file with placements
+  std::optional<config::Plan> whole_;  // set for a file with placements
 };
 
 }  // namespace memtune::plan

@@ -1,4 +1,4 @@
-// What a plan does with a model, in numbers: how many values and bytes wait where, block by block.
+// Summary of a plan for one model: how many activations and bytes are at each place, by block.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ struct PlaceSum {
   bool operator==(const PlaceSum&) const = default;
 };
 
-// Values that backward needs; those that are recomputed count with the bytes that they do not hold.
+// Activations that backward needs. Recomputed ones count with the bytes they would take.
 struct SummaryRow {
-  std::string blocks;            // "0-3" (blocks whose sums are alike in one row), "before", "behind"
-  std::array<PlaceSum, 4> sums;  // by config::Place
+  std::string blocks;            // "0-3" (neighbours with equal sums share a row), "before", "behind"
+  std::array<PlaceSum, 4> sums;  // indexed by config::Place
 };
 
 struct PlanSummary {
-  bool measured = false;  // else all values count, and bytes are not known
+  bool measured = false;  // if false, all values count, and bytes are unknown
   std::vector<SummaryRow> rows;
   SummaryRow total;
 };

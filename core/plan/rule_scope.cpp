@@ -26,7 +26,7 @@ bool is_op(const std::string& name, const OpFacts& op) {
   return of_class == classes().end() ? bare(op.name) == bare(name) : of_class->second(op);
 }
 
-// One of many names is missing: the nearest, and as many as a line has room for.
+// Throws for an unknown name, with the nearest known one and as many known names as a line has room for.
 [[noreturn]] void refuse(const std::string& field, const std::string& what, const std::string& text,
                          const std::set<std::string>& known) {
   constexpr size_t kMost = 12;
@@ -37,7 +37,7 @@ bool is_op(const std::string& name, const OpFacts& op) {
                    " Known: " + (names.empty() ? "none" : join(shown, ", ")) + (names.size() > kMost ? ", ..." : ""));
 }
 
-// "layers.*.mlp.w1" and all that it is inside of.
+// "layers.*.mlp.w1" and all modules that contain it.
 void add_regions(const std::string& region, std::set<std::string>& regions) {
   std::string path = without_numbers(region);
   while (!path.empty()) {
@@ -77,7 +77,7 @@ class Scope {
     return selected;
   }
 
-  // What the region's ops read and the region itself did not make.
+  // Values that ops of the region read and that other ops created.
   std::vector<Selected> select_inputs() const {
     std::vector<int> taken, makers;
     for (const int taker : in_blocks(of_region(all(), "inputs_of", rule_.inputs_of), "inputs_of"))

@@ -1,4 +1,4 @@
-// What a rule of a plan file selects in a program.
+// Finds what a rule of a plan file selects in a program.
 #pragma once
 
 #include "core/plan/memory_graph.h"
@@ -12,10 +12,10 @@ struct Selected {
   static constexpr int kAll = -2;
 };
 
-// At least one. UsageError, beginning with the rule's field, for what the program does not have.
+// Returns at least one. Throws UsageError, beginning with the rule's field, for what the program does not have.
 std::vector<Selected> select(const PlanRule& rule, const config::ProgramFacts& facts, const MemoryGraph& graph);
 
-// The part of `region` that the glob is about: "layers.*.mlp" finds "layers.3.mlp" in "layers.3.mlp.w1". "": none.
+// The prefix of `region` that matches the glob: "layers.*.mlp" finds "layers.3.mlp" in "layers.3.mlp.w1". "": no match.
 std::string matched_region(const std::string& glob, const std::string& region);
 
 }  // namespace memtune::plan

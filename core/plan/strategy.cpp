@@ -16,7 +16,7 @@ using config::Strategy;
 using config::StrategyKind;
 using config::StrategyPart;
 
-// Checkpoints and groups are made of blocks.
+// Checkpoints and offload groups consist of blocks.
 bool needs_blocks(const StrategyPart& part) {
   if (part.info().preset && part.info().preset->hooks == config::Hooks::blocks) return true;
   return part.is_checkpoint() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
@@ -33,8 +33,8 @@ void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   }
 }
 
-// Copies are scheduled as the offload part says; without one, for the inputs of checkpointed blocks, as that checkpoint
-// says, or by default.
+// The offload part defines how copies are scheduled. Without one, the checkpoint preset does, for the inputs of its
+// blocks; else defaults apply.
 void take_settings(const Strategy& strategy, Plan& plan) {
   for (const StrategyPart& part : strategy.parts())
     if (part.info().preset && part.is_checkpoint()) plan.transfer = part.info().preset->transfer;
@@ -46,7 +46,7 @@ void take_settings(const Strategy& strategy, Plan& plan) {
   plan.saved_min_bytes = plan.transfer.min_bytes;
 }
 
-// A preset's engine takes what checkpoints keep as it takes all that is saved.
+// A preset's engine offloads inputs that checkpoints keep in the same way as all saved tensors.
 Handed handed_over(const Strategy& strategy) {
   for (const StrategyPart& part : strategy.parts())
     if (const config::Preset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))

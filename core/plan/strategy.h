@@ -1,4 +1,4 @@
-// Strategies as rules that write a plan, each a few lines over ProgramFacts.
+// Turns a strategy into a plan for a model, by rules over ProgramFacts.
 //
 //   Plan plan = make_plan(Strategy::parse("checkpoint:cheap+offload:stream,fraction=0.4"), facts);
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace memtune::plan {
 
-// UsageError for what only the model can tell: n larger than the number of blocks, an op it does not have,
-// checkpointing a model in which no blocks were found.
+// Throws UsageError for what only the model can show: n larger than the number of blocks, an op that it lacks, or
+// checkpointing of a model without blocks.
 config::Plan make_plan(const config::Strategy& strategy, const config::ProgramFacts& facts);
 
 }  // namespace memtune::plan
