@@ -27,7 +27,7 @@ void CostRecorder::begin_step() {
   start_bytes_ = device_.memory().allocated;
 }
 
-// Where gradients are accumulated the last pass stays.
+// With gradient accumulation, only the last micro-batch is recorded.
 void CostRecorder::begin_pass() {
   const int passes = part_ == Part::backward ? now_.costs.passes + 1 : 1;
   now_ = {};
@@ -85,7 +85,7 @@ int CostRecorder::add_value(int output, int64_t bytes, bool outside) {
   return id;
 }
 
-// What an op kept for itself is told of before it may become a value of the engines.
+// A private tensor is reported before it may become a value.
 void CostRecorder::made(const ValuePtr& value, const at::Storage& storage) {
   const trace::ValueKey key = value->key();
   const int known = key.output == kPrivate ? private_id(storage.unsafeGetStorageImpl()) : -1;
@@ -127,7 +127,7 @@ void CostRecorder::end_forward() {
   }
 }
 
-// The most since the entry before belongs to that entry.
+// The peak since the previous entry belongs to that entry.
 void CostRecorder::see_peak() {
   last_peak() = device_.memory().peak_allocated;
   device_.reset_peak();
@@ -149,7 +149,7 @@ void CostRecorder::before_read(const std::vector<int>& units) {
   read_began_ = Clock::now();
 }
 
-// What is freed is so before anything is gathered: in between there is no more than before or behind.
+// Units are freed before others are gathered, so memory during a read is never above that before or after it.
 void CostRecorder::after_read() {
   const double waited_ms = ms_between(read_began_, Clock::now());
   if (part_ == Part::forward && !now_.run_wait_ms.empty()) now_.run_wait_ms.back() += waited_ms;
@@ -161,7 +161,7 @@ void CostRecorder::after_read() {
   device_.reset_peak();
 }
 
-// Gradients may be views of one memory.
+// Gradients may be views of one storage, which counts once.
 void CostRecorder::see_gradients() {
   if (parameters_.empty()) return;
   const int64_t grain = now_.costs.grain_bytes;
@@ -207,7 +207,7 @@ void CostRecorder::ended(const SavedTensor& tensor) {
     add_moment(Kind::end, found->second);
     ending_ = true;
   }
-  tensors_.erase(found);  // another may have its address
+  tensors_.erase(found);  // another tensor may reuse its address
 }
 
 void CostRecorder::let_go() {

@@ -1,11 +1,12 @@
-// Records what a step costs, op by op and saved tensor by saved tensor, for a planner: config::StepCosts. The executor
-// tells it what happens, under a plan that moves nothing; whoever runs the step says where it begins and ends. What is
-// made again between asking for a saved tensor and getting it is told apart, as its time; its memory is nobody's.
+// Records what a step costs, per op and per saved tensor, as config::StepCosts for the planner. The executor reports
+// the events, under a plan that offloads nothing. The caller marks where a step begins and ends. Time of recomputation
+// between the request for a saved tensor and its arrival is recorded separately. Memory of recomputation is not
+// recorded.
 //
-//   recorder.begin_step();  forward and backward, once a pass;  recorder.end_backward();  optimizer;  the device is
+//   recorder.begin_step();  forward and backward of each micro-batch;  recorder.end_backward();  optimizer;  device is
 //   idle; recorder.end_step();                     ... a few times ...                  recorder.costs()
 //
-// Costs two timed events an op, and the device's peak is reset at each. Thread: the one that trains.
+// Each op costs two timed events and a reset of the device's peak. Thread: the training thread.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,8 @@ namespace memtune::step {
 
 class CostRecorder {
  public:
-  // `plan`: that the executor runs; `parameters`: that are trained and whose gradients are counted; none: they are not.
+  // `plan`: the plan that the executor runs. `parameters`: trained parameters, whose gradient bytes are recorded;
+  // empty: none.
   CostRecorder(device::Device& device, config::Plan plan, std::vector<at::Tensor> parameters)
       : device_(device),
         plan_(std::move(plan)),
@@ -33,47 +35,47 @@ class CostRecorder {
   void end_backward();
   void end_step();
 
-  // Of the executor: around the forward, the ops of it, the values that come into being.
+  // Called by the executor: around the forward and each of its ops, and for each new value.
   void begin_pass();
   void end_forward();
   void begin_run(const RunningOp& op, const ValueTable& values);
   void end_run();
   void made(const autograd::ValuePtr& value, const at::Storage& storage);
-  // Of the executor: what is saved, of a value, or of what the running op keeps for itself. Of a tensor that is told of
-  // twice the first counts.
+  // Called by the executor for each saved tensor: a view of a value, or the running op's private tensor. If a tensor is
+  // reported twice, the first report counts.
   void saved(const SavedTensor& tensor, const autograd::SavedValue& value);
   void saved_private(const SavedTensor& tensor, const at::Storage& storage);
-  void cast(const at::Storage& storage, const autograd::ValuePtr& source);  // of saved_private(); source null: no value
-  // Of the executor: what becomes of saved tensors.
-  void asked(const SavedTensor& tensor);   // before its bytes are brought about,
-  void handed(const SavedTensor& tensor);  // and when they are there
-  void ended(const SavedTensor& tensor);   // before its bytes are let go,
-  void let_go();                           // and when they are
-  // Of whoever gathers sharded parameters: around what brings the units about that an op of the forward or a node of
-  // backward is about to read.
+  void cast(const at::Storage& storage, const autograd::ValuePtr& source);  // source null: of a parameter
+  // Called by the executor during the life of a saved tensor.
+  void asked(const SavedTensor& tensor);   // before it is reloaded or recomputed
+  void handed(const SavedTensor& tensor);  // it is on the device now
+  void ended(const SavedTensor& tensor);   // before its bytes are released
+  void let_go();                           // after its bytes are released
+  // Called by the gathers of sharded parameters: around gathering the units that a forward op or backward node is about
+  // to read.
   void before_read(const std::vector<int>& units);
   void after_read();
 
-  // Medians over the steps, and the most memory of them; nothing where they did not run the same ops.
+  // Medians of times and maxima of memory over the recorded steps. Empty if there are none or they did not run the same
+  // ops.
   std::optional<config::StepCosts> costs() const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Mark {  // a point of the step, between entries
+  struct Mark {  // a boundary between entries
     device::EventPtr event;
     Clock::time_point host;
   };
   struct Step {
     config::StepCosts costs;
-    std::vector<Mark> runs;           // one an entry, and the end behind the last
-    std::vector<Mark> asked, handed;  // one an unpack; the end of backward behind the last of `asked`
-    // That the host stood for gathers: behind the begin of each run, and of backward before the first unpack and behind
-    // each.
+    std::vector<Mark> runs;           // one per entry, and the end of the last entry
+    std::vector<Mark> asked, handed;  // one per unpack; `asked` also has the end of backward
+    // Host time spent waiting for gathers: after the start of each run; before the first unpack and after each unpack.
     std::vector<double> run_wait_ms, unpack_wait_ms = {0};
     Mark end;
   };
   struct Private {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // so that no address comes back
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // weak reference: the address is not reused
     int id;
   };
 
@@ -96,14 +98,14 @@ class CostRecorder {
   Step now_;
   enum class Part { none, forward, backward, behind } part_ = Part::none;
   std::unordered_map<const autograd::SavedValue*, int> values_;
-  std::vector<std::weak_ptr<autograd::SavedValue>> known_;         // so that no address comes back
+  std::vector<std::weak_ptr<autograd::SavedValue>> known_;         // weak references: the addresses are not reused
   std::unordered_map<const c10::StorageImpl*, Private> privates_;  // of this forward
   std::unordered_map<const SavedTensor*, int> tensors_;
-  bool last_is_read_ = false;  // of what backward has noted
-  std::vector<int> units_;     // that the next op reads
+  bool last_is_read_ = false;  // the last entry of backward is a read of units
+  std::vector<int> units_;     // units that the next op reads
   Clock::time_point read_began_;
-  bool ending_ = false;           // the last moment is an end whose bytes are not let go yet
-  std::vector<int> ended_early_;  // indices into `saved`, of what ended in the forward
+  bool ending_ = false;           // the last moment is an end whose bytes are not released yet
+  std::vector<int> ended_early_;  // indices into `saved` of tensors that ended during forward
   int64_t start_bytes_ = 0;
   std::vector<config::StepCosts> steps_;
 };

@@ -1,4 +1,4 @@
-// One step's costs of those of several.
+// Combines the costs of several steps into one.
 #include <algorithm>
 
 #include "core/step/cost_recorder.h"
@@ -8,7 +8,7 @@ namespace {
 
 using config::StepCosts;
 
-// Of one field over all steps.
+// Median of one field over all steps.
 template <class Get>
 double median_of(const std::vector<const StepCosts*>& steps, Get get) {
   std::vector<double> samples;
@@ -24,7 +24,7 @@ int64_t most_of(const std::vector<const StepCosts*>& steps, Get get) {
   return most;
 }
 
-// Sizes may be the data's: of an expert, say, the tokens that it gets.
+// Sizes are not compared: they may depend on the data, e.g. on the number of tokens of an expert.
 bool of_one_kind(const StepCosts::Value& a, const StepCosts::Value& b) {
   return a.run == b.run && a.output == b.output && a.cast_of == b.cast_of;
 }

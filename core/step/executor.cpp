@@ -55,7 +55,7 @@ void Executor::begin_step() {
   if (costs_) costs_->begin_pass();
 }
 
-// From here on only what autograd saved keeps values, and what they are made from, alive.
+// From here on, only saved tensors keep values and the inputs of recomputations alive.
 void Executor::end_forward() {
   const Elapsed host(host_time_);
   values_.end_forward();
@@ -65,7 +65,7 @@ void Executor::end_forward() {
   if (costs_) costs_->end_forward();
 }
 
-// A step whose stash is small shows what the plan needs at most, and what each op needs while it runs.
+// A step with a small stash shows the peak that the plan needs, and the memory of each op.
 void Executor::begin_learning() {
   memory_.begin_learning();
   offload_.begin_learning();
@@ -114,7 +114,7 @@ void Executor::before(const program::Op& op, const Stack& inputs) {
   if (costs_) costs_->begin_run(running_, values_);
 }
 
-// Whoever reads the storage from now on reads other bytes.
+// Later reads of the storage see other bytes.
 void Executor::overwrite(const at::Tensor& tensor) {
   if (!values_.covers(tensor)) return;
   const auto storage = ValueTable::storage_of(tensor);
@@ -133,7 +133,7 @@ Use Executor::use_for_rerun(const at::Tensor& tensor) {
   return use(values_.find_or_add(tensor), Use::By::rerun);
 }
 
-// The value's bytes will be wanted after the forward is done with them.
+// Adds a consumer that needs the value after the forward. The first consumer keeps or offloads the value.
 Use Executor::use(ValuePtr value, Use::By by) {
   Use use(std::move(value), by);
   use->wanted_in(block_);
@@ -142,7 +142,7 @@ Use Executor::use(ValuePtr value, Use::By by) {
     use->hold(use->alive());
     return use;
   }
-  if (by == Use::By::rerun) {  // a checkpoint saves its input, and an empty tensor beside it
+  if (by == Use::By::rerun) {  // counts as two saves, like a checkpoint's: its input and an empty tensor
     offload_.count_save();
     offload_.count_save();
   }
@@ -185,7 +185,7 @@ void Executor::add_outputs(const OpPlan& plan, const Stack& outputs) {
     });
 }
 
-// `maker` can make the value again, as the result that `index` counts; null: it cannot be.
+// `maker` recomputes the value as its output `index`; null: the value cannot be recomputed.
 ValuePtr Executor::add_value(const at::Tensor& tensor, int op, int output, Place place, const InstancePtr& maker,
                              int index) {
   const SavedValue::Origin origin{op, output, block_};

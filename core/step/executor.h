@@ -1,6 +1,7 @@
-// Runs a plan: sees every op of the forward and every tensor that autograd saves, and gives each value its place.
+// Runs a plan: observes every op of the forward and every tensor that autograd saves, and keeps, recomputes or offloads
+// each value.
 //
-// One forward and backward at a time, on one thread:
+// Runs one forward and backward at a time, on one thread:
 //
 //   executor.begin_step();
 //   { autograd::HookScope hooks(&executor); loss = interpreter.run(inputs, &executor); }
@@ -27,7 +28,7 @@
 
 namespace memtune::step {
 
-// Where values may go beside the device.
+// Memory tiers beyond the device.
 struct Tiers {
   int64_t host_budget_bytes = 0;            // 0: no limit
   std::unique_ptr<disk::BlockStore> store;  // null: no disk
@@ -35,27 +36,27 @@ struct Tiers {
 
 class Executor final : public program::OpObserver, public autograd::Packer, public SavedTensor::Unpacker {
  public:
-  // Everything passed must outlive the executor. UsageError when the plan names an op that the program does not have.
+  // All arguments must outlive the executor. Throws UsageError if the plan names an op that the program does not have.
   Executor(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
            device::Device& device, Tiers tiers = {});
 
   void begin_step();
   void end_forward();
 
-  // Around one whole step, which resets the device's peak: from the next on, sources of copies may use what memory the
-  // step leaves below its peak.
+  // Call around one whole step, whose peak is then known; it resets the device's peak. In later steps, sources of
+  // copies may stay on the device as long as memory is below that peak.
   void begin_learning();
   void end_learning();
   bool moves() const { return plan_.moves(); }
 
-  // From now on the time of reruns and of waits for copies is taken.
+  // From now on, measures the time of recomputation and of waits for copies.
   void turn_on_timers();
 
   void before(const program::Op& op, const program::Stack& inputs) override;
   void after(const program::Op& op, const program::Stack& outputs) override;
   std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override;
 
-  // The most host memory from now on, of which nothing is given back; 0: no limit.
+  // Limit of host memory from now on, in bytes; 0: no limit. Memory in use is not returned.
   void set_host_budget(int64_t bytes) { tier_.set_budget(bytes); }
 
   const ValueTable& values() const { return values_; }
@@ -63,26 +64,27 @@ class Executor final : public program::OpObserver, public autograd::Packer, publ
   const tier::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
   int64_t recomputed_bytes() const { return recompute_.made_bytes(); }
-  double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; the device is idle
-  // What the engines took of the host's time in all, without the ops that were run again.
+  double rerun_ms() { return recompute_.timer().ms(); }  // of the last step; call when the device is idle
+  // Host time of the engines in total, without the recomputed ops themselves.
   std::chrono::nanoseconds host_time() const { return host_time_ - recompute_.host_time(); }
   double copy_stall_ms() { return offload_.waits().ms(); }
 
-  // See Recompute. Views of parameters that come and go stay.
+  // See Recompute. Views of sharded parameters are then never offloaded.
   void set_parameters(program::ParameterSource* parameters) {
     recompute_.set_parameters(parameters);
     if (parameters) copies_.keep_parameter_views();
   }
 
-  // Who is told of what becomes of values; null: nobody.
+  // Traces saves, uses, copies and recomputations; null: no trace.
   void set_recorder(trace::Recorder* recorder);
-  // Who is told of the costs of steps, of a plan that moves nothing; null: nobody.
+  // Records the costs of steps, under a plan that offloads nothing; null: no recording.
   void set_cost_recorder(CostRecorder* recorder) { costs_ = recorder; }
-  // Reads and writes of the disk from the one to the other.
+  // Records disk reads and writes between these two calls.
   void start_recording() { tier_.start_recording(); }
   std::vector<tier::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
-  const config::OpPlacement* placement(int op) const { return ops_[op].placement; }  // null: all stays
-  // Whether a save of it left by itself while a recorder was told.
+  // null: everything is kept
+  const config::OpPlacement* placement(int op) const { return ops_[op].placement; }
+  // True if a tensor saved from this value was offloaded on its own (OpPlacement::saves) while tracing.
   bool sent(const trace::ValueKey& key) const { return sent_.contains({key.op, key.output}); }
   std::vector<Holder> largest_holders(size_t most) const { return step::largest_holders(values_, facts_, most); }
 

@@ -1,4 +1,4 @@
-// What autograd saves, and what backward asks for again.
+// Saving tensors in forward and unpacking them in backward.
 #include <torch/csrc/autograd/function.h>
 
 #include "core/base/elapsed.h"
@@ -43,15 +43,15 @@ void Executor::become(SavedTensor& saved, ValuePtr value) {
 
 bool Executor::sends_saves() const { return !running_.instance && ops_[running_.op().id].sends_saves(); }
 
-// By the op that runs, in what it has still to do: what it did not read, as rrelu its noise. Then all that it saves
-// behind that waits too, for they leave in their order.
+// True if the running op may still write the tensor: it is not an input, e.g. the noise of rrelu. Later saves of the op
+// wait too, so that all are offloaded in order.
 bool Executor::may_be_written(const at::Tensor& tensor) const {
   if (!autograd::is_plain(tensor)) return false;
   const auto storage = ValueTable::storage_of(tensor);
   return running_.waits() || !running_.reads(storage) || running_.writes(storage);
 }
 
-// The copy is the op's own, whoever made the value and wherever that is.
+// The copy belongs to this op, whichever op made the value and wherever the value is.
 void Executor::send_save(SavedTensor& saved, const at::Tensor& tensor) {
   offload_.count_save();
   const bool known = autograd::is_plain(tensor) && values_.has(ValueTable::storage_of(tensor));
@@ -64,10 +64,10 @@ void Executor::send_save(SavedTensor& saved, const at::Tensor& tensor) {
   if (trace_) trace_->saved(saved.key());
 }
 
-// The op has returned: what it saved is now an output, a written argument, or its own private value.
+// The op has returned: each waiting tensor is now an output, a written argument or the op's private tensor.
 void Executor::resolve(const RunningOp::Waiting& waiting) {
   const auto* written = running_.writes(waiting.storage);
-  if (written && waiting.saved->version() == written->version) return;  // overwritten by the op itself: unpack refuses
+  if (written && waiting.saved->version() == written->version) return;  // overwritten by the op itself: unpack throws
   if (sends_saves()) return send_save(*waiting.saved, waiting.saved->tensor());
   if (ValuePtr value = values_.find(waiting.storage)) return become(*waiting.saved, std::move(value));
   resolve_private(waiting);
@@ -76,7 +76,8 @@ void Executor::resolve(const RunningOp::Waiting& waiting) {
 void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   const Place place = ops_[running_.op().id].saved();
   if (place == Place::keep && !costs_) return;
-  // Autocast shares the copy of a parameter between its users: it is cast again, but no op's to move or to make.
+  // Autocast shares the cast copy of a parameter between its consumers. It is never offloaded, and recomputed only from
+  // the op's own input.
   if (waiting.cast_parameter && waiting.cast_source < 0) return;
   SavedTensor& saved = *waiting.saved;
   const at::Tensor tensor = saved.tensor();
@@ -90,7 +91,7 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   if (!running_.written().empty()) return;
   if (waiting.cast_source >= 0) {
     const at::Tensor& source = running_.input(waiting.cast_source);
-    // Costs less than running the op.
+    // cheaper than recomputing the op
     return become(saved, add(place, recorder_.record_cast(source, tensor.scalar_type(), block_,
                                                           [this](const at::Tensor& t) { return use_for_rerun(t); })));
   }
@@ -99,7 +100,7 @@ void Executor::resolve_private(const RunningOp::Waiting& waiting) {
   if (trace_) trace_->saved({running_.op().id, kPrivate, static_cast<int64_t>(tensor.nbytes())});
 }
 
-// A value that another plan could move or make again, whatever becomes of it under this one.
+// Reports a private tensor that another plan could offload or recompute, whatever this plan does with it.
 void Executor::tell_costs_of_private(const RunningOp::Waiting& waiting, const at::Tensor& tensor) {
   costs_->saved_private(*waiting.saved, tensor.storage());
   if (waiting.cast_source < 0) return;
@@ -123,7 +124,8 @@ at::Tensor Executor::bytes_of(const SavedTensor& saved, const ValueKey& key) {
   offload_.begin_unpack(torch::autograd::get_current_node().get());
   recompute_.enter_block(saved.block());
   at::Tensor tensor = saved.tensor();
-  // While the head's and the loss's backward run, memory is needed most: only what was learned lets copies come back.
+  // Memory use is highest during the backward of head and loss. Learning engines prefetch there only by a learned
+  // schedule.
   if (offload_.prefetches_in_head() || key.op < 0 || !ops_[key.op].after_blocks) offload_.prefetch();
   return tensor;
 }

@@ -8,7 +8,7 @@ void OpMemory::begin_learning() {
   learning_ = true;
   in_op_ = false;
   forward_peak_ = 0;
-  device_.reset_peak();  // what steps before it held is not its own
+  device_.reset_peak();  // excludes the peak of earlier steps
 }
 
 int64_t OpMemory::see_peak() {
@@ -26,8 +26,8 @@ void OpMemory::before_op() {
   others_bytes_ = device_.memory().allocated;
 }
 
-// An op saves its inputs before its kernel runs. With a small stash they push others out, whose room it then takes:
-// without them it needs that beside what is there.
+// An op saves its inputs before its kernel runs. With a small stash this releases older sources, and the kernel reuses
+// their memory. If they stay, the op needs that memory in addition.
 void OpMemory::before_leaving() {
   if (!learning_ || !in_op_) return;
   op_bytes_ = std::max(op_bytes_, see_peak() - others_bytes_);

@@ -1,5 +1,5 @@
-// What each op takes of the device's memory at most while it runs, its outputs included; and what a forward holds at
-// most. Learned from a step that resets the device's peak at every op.
+// Peak memory of each op while it runs, outputs included, and peak of the forward. Learned from a step that resets the
+// device's peak at every op.
 #pragma once
 
 #include <vector>
@@ -19,24 +19,24 @@ class OpMemory {
   bool learning() const { return learning_; }
   int64_t forward_peak() const { return forward_peak_; }
 
-  // Nothing happens but while learning.
+  // No effect unless learning.
   void before_op();
   void after_op(int op);
   void end_forward();
-  // Around a moment at which values may leave: of what the running op takes that is no part.
+  // Call around a moment at which offloaded sources may be released. Their bytes are not counted for the running op.
   void before_leaving();
   void after_leaving();
 
  private:
-  int64_t see_peak();  // of the device since the last; it begins anew
+  int64_t see_peak();  // Returns the device's peak since the last call, and resets it.
 
   device::Device& device_;
   std::vector<int64_t> bytes_;  // by op
   bool learning_ = false, in_op_ = false;
   int64_t forward_peak_ = 0;
-  int64_t others_bytes_ = 0;  // allocated, but not by the running op
-  int64_t op_bytes_ = 0;      // that it has taken at most
-  int64_t leaving_from_ = 0;  // allocated when values may have begun to leave
+  int64_t others_bytes_ = 0;  // allocated by others than the running op
+  int64_t op_bytes_ = 0;      // peak of the running op so far
+  int64_t leaving_from_ = 0;  // allocated at the last before_leaving()
 };
 
 }  // namespace memtune::step

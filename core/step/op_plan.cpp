@@ -15,7 +15,7 @@ std::vector<OpPlan> plan_ops(const config::ProgramFacts& facts, const config::Pl
     config::check_placement(placement, facts);
     OpPlan& op = ops[placement.op];
     op.placement = &placement;
-    if (facts.ops[placement.op].op_class == config::OpClass::host) continue;  // nobody's backward needs a size
+    if (facts.ops[placement.op].op_class == config::OpClass::host) continue;  // backward needs no sizes or numbers
     op.recomputes = placement.saved == Place::recompute || std::ranges::count(placement.outputs, Place::recompute) > 0;
   }
   return ops;

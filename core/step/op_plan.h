@@ -1,4 +1,4 @@
-// What a plan means for each op of the program, found out once: while a step runs it is looked up by the op's number.
+// The plan by op number, resolved once so that lookups during a step are cheap.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 namespace memtune::step {
 
 struct OpPlan {
-  const config::OpPlacement* placement = nullptr;  // null: all stays
+  const config::OpPlacement* placement = nullptr;  // null: everything is kept
   int block = -1;
   bool after_blocks = false;
-  bool recomputes = false;  // some of its values are made again: it has to be recorded
+  bool recomputes = false;  // some of its values are recomputed, so it must be recorded
 
   config::Place output(size_t i) const {
     return placement && i < placement->outputs.size() ? placement->outputs[i] : config::Place::keep;
@@ -21,7 +21,8 @@ struct OpPlan {
   config::Place saved() const { return placement ? placement->saved : config::Place::keep; }
 };
 
-// By op. Both must outlive it. UsageError when the plan names an op that the program does not have.
+// Indexed by op number. `facts` and `plan` must outlive the result. Throws UsageError if the plan names an op that the
+// program does not have.
 std::vector<OpPlan> plan_ops(const config::ProgramFacts& facts, const config::Plan& plan);
 
 }  // namespace memtune::step

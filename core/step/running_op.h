@@ -1,5 +1,5 @@
-// What the running op reads, writes into, and saves for backward. Storages that it makes are not known before it has
-// returned, so what it saves of those waits until then.
+// What the running op reads, writes and saves for backward. Its new storages are unknown until it returns, so saved
+// tensors of these are resolved then.
 #pragma once
 
 #include <vector>
@@ -18,21 +18,21 @@ class RunningOp {
   struct Written {  // a storage that the op writes into
     Storage storage;
     int argument;
-    at::Tensor tensor;         // itself: the op may give it other sizes
+    at::Tensor tensor;         // kept because the op may resize it
     uint32_t version;          // before the op
     autograd::ValuePtr value;  // before the op; null: none
     bool from_outside() const { return !value || value->key().op < 0; }
   };
 
-  // A saved tensor that is resolved when the op has returned, and where autocast got it from.
+  // A saved tensor that is resolved when the op returns, and its origin under autocast.
   struct Waiting {
     SavedTensor* saved;
     Storage storage;
     bool cast_parameter = false;
-    int cast_source = -1;  // the op's input that it is the cast copy of
+    int cast_source = -1;  // index of the op's input that was cast; -1: none
   };
 
-  // `autocast`: around the op; while it runs it is switched off already.
+  // `autocast`: whether autocast is on around the op. Inside the op it is already off.
   void begin(const program::Op& op, const program::Stack& inputs, const ValueTable& values, bool autocast);
   void end() noexcept;
 
@@ -40,11 +40,11 @@ class RunningOp {
   const program::Op& op() const { return *op_; }
 
   bool reads(Storage storage) const;
-  const std::vector<Storage>& read() const { return read_; }  // by its arguments, in order
+  const std::vector<Storage>& read() const { return read_; }  // of its arguments, in order
   const std::vector<Written>& written() const { return written_; }
   const Written* writes(Storage storage) const;                           // null: it does not
-  bool writes_outside() const;                                            // into what comes from outside of the step
-  const at::Tensor& input(int index) const { return inputs_.at(index); }  // under autocast
+  bool writes_outside() const;                                            // writes to a tensor from outside of the step
+  const at::Tensor& input(int index) const { return inputs_.at(index); }  // only under autocast
 
   int next_save() { return saves_++; }
   int saves() const { return saves_; }
@@ -54,7 +54,7 @@ class RunningOp {
   void forget(const SavedTensor& saved) noexcept;
   std::vector<Waiting> take_waiting() { return std::exchange(waiting_, {}); }
 
-  checkpoint::InstancePtr instance;  // recorded, when it may have to be run again
+  checkpoint::InstancePtr instance;  // set if the op may be recomputed
 
  private:
   const program::Op* op_ = nullptr;

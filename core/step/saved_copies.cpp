@@ -18,7 +18,7 @@ int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast
 
 void release(void* owner) { delete static_cast<at::Storage*>(owner); }
 
-// A range of a storage as one of its own, which keeps all of it.
+// A range of a storage as a storage of its own. It keeps the whole storage alive.
 at::Storage part_of(const at::Storage& whole, int64_t begin, int64_t bytes) {
   if (begin == 0 && bytes == static_cast<int64_t>(whole.nbytes())) return whole;
   char* data = static_cast<char*>(const_cast<void*>(whole.data())) + begin;
@@ -26,7 +26,7 @@ at::Storage part_of(const at::Storage& whole, int64_t begin, int64_t bytes) {
   return {at::Storage::use_byte_size_t(), static_cast<size_t>(bytes), std::move(range)};
 }
 
-// As TRL counts: bytes of the storage's address and elements of the offset in one sum.
+// TRL's key: the storage's address in bytes plus the offset in elements.
 const void* key_address(const at::Tensor& tensor) {
   return static_cast<const char*>(tensor.storage().data()) + tensor.storage_offset();
 }
@@ -56,8 +56,7 @@ bool SavedCopies::is_kept_parameter(const at::Tensor& tensor) const {
   return parameters_.contains(tensor.unsafeGetTensorImpl());
 }
 
-// What was saved before, and since then so few tensors that it may be in the stash; once it was met there again it
-// stays known.
+// True if the tensor was saved before and may still be in the stash. A tensor found once stays known for the step.
 bool SavedCopies::repeats(const at::Tensor& tensor) {
   const auto known = known_.find({key_address(tensor), tensor.scalar_type()});
   if (known == known_.end()) return false;

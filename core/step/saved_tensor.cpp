@@ -6,7 +6,7 @@ using autograd::Use;
 using checkpoint::PrivateUse;
 using trace::ValueKey;
 
-// The tensor itself would be a cycle: its history holds what is saved here.
+// Keeping the tensor itself would be a reference cycle: its history owns this ticket.
 SavedTensor::SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number, int op)
     : unpacker_(unpacker),
       counter_(tensor.unsafeGetTensorImpl()->version_counter()),

@@ -1,10 +1,10 @@
-// What autograd holds for one saved tensor, and what it has come to:
+// The ticket that autograd holds for one saved tensor, and what it resolves to:
 //
-//   still ── becomes a view of a value ──> the value is used until the saved tensor dies
-//     └───── becomes an op's private save ──> the op makes it again
+//   own storage ── becomes a view of a value ──> the value has a consumer until the saved tensor is destroyed
+//     └─────────── becomes an op's private save ──> the op recomputes it
 //
-// A saved tensor that becomes neither keeps its storage as it is: a parameter, say. Where it was saved by the op that
-// makes it, it is resolved when the op has returned.
+// A saved tensor that becomes neither keeps its storage, e.g. a parameter's. A tensor that its own op saved is resolved
+// when the op returns.
 #pragma once
 
 #include <variant>
@@ -18,18 +18,18 @@ namespace memtune::step {
 
 class SavedTensor final : public autograd::Ticket {
  public:
-  // Who hands saved tensors out; outlives them.
+  // Unpacks saved tensors and must outlive them.
   class Unpacker {
    public:
     virtual at::Tensor unpack(const SavedTensor& saved) = 0;
-    virtual void ended(const SavedTensor& saved) noexcept = 0;  // it dies; its bytes are let go behind that,
-    virtual void let_go() noexcept = 0;                         // and now they are
+    virtual void ended(const SavedTensor& saved) noexcept = 0;  // destruction begins, its bytes are still held
+    virtual void let_go() noexcept = 0;                         // its bytes are released
 
    protected:
     ~Unpacker() = default;
   };
 
-  // `number`: which of the running op's saves it is; op -1: none runs.
+  // `number`: index of the save among those of the running op. `op` -1: no op runs.
   SavedTensor(Unpacker& unpacker, const at::Tensor& tensor, int block, int number, int op = -1);
   ~SavedTensor() override {
     unpacker_.ended(*this);
@@ -40,7 +40,7 @@ class SavedTensor final : public autograd::Ticket {
   at::Tensor unpack() override { return unpacker_.unpack(*this); }
 
   void become(autograd::Use use) { bytes_ = std::move(use); }
-  // The same with bytes that lie otherwise.
+  // The same, with another geometry.
   void become(autograd::Use use, const autograd::Geometry& geometry) {
     geometry_ = geometry;
     bytes_ = std::move(use);
@@ -48,19 +48,19 @@ class SavedTensor final : public autograd::Ticket {
   void become(checkpoint::PrivateUse use) { bytes_ = std::move(use); }
 
   bool stays() const { return bytes_.index() <= 1; }
-  int op() const { return op_; }        // that saved it
-  int block() const { return block_; }  // of the op that saved it
+  int op() const { return op_; }        // the op that saved it; -1: none
+  int block() const { return block_; }  // block of that op
   int number() const { return number_; }
-  uint32_t version() const { return version_; }  // of the tensor, when it was saved
-  trace::ValueKey key() const;                   // op -1: it stays
+  uint32_t version() const { return version_; }  // version of the tensor when it was saved
+  trace::ValueKey key() const;                   // op is -1 if it stays
 
-  // c10::Error, as autograd's own, when the tensor was written into since.
+  // Throws c10::Error, as autograd does, if the tensor was written to since it was saved.
   void check_version() const;
-  // The tensor without history; brought back or made again where it has to be.
+  // Returns the tensor without history. Reloads or recomputes it if necessary.
   at::Tensor tensor() const;
 
  private:
-  using Other = at::Tensor;  // not plain bytes
+  using Other = at::Tensor;  // tensors that are not plain bytes
 
   Unpacker& unpacker_;
   autograd::Geometry geometry_;

@@ -19,7 +19,7 @@ std::tuple<at::Tensor, at::Tensor> flash_attention_shapes(const at::Tensor& q, c
   return {at::empty_like(q), at::empty({batch, length, heads}, sums).transpose(1, 2)};
 }
 
-// The choice looks at shapes and strides: memory that nobody touches is none.
+// The kernel choice depends on shapes and strides only. Memory that is never touched costs nothing.
 at::Tensor untouched_on_cpu(const at::Tensor& tensor) {
   return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU))
       .set_requires_grad(tensor.requires_grad());
@@ -56,7 +56,7 @@ at::Tensor grouped_mm_shape(const at::Tensor& rows, const at::Tensor& matrices, 
   return at::empty({rows.size(0), matrices.size(2)}, rows.options().dtype(type.value_or(rows.scalar_type())));
 }
 
-// Mean and reciprocal deviation are kept in the input's type, or where weights are float32 in theirs.
+// Mean and reciprocal standard deviation have the dtype of the weight, or of the input without a weight.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_shapes(const at::Tensor& x, c10::SymIntArrayRef normed,
                                                                  const std::optional<at::Tensor>& weight,
                                                                  const std::optional<at::Tensor>&, double) {
@@ -76,7 +76,7 @@ struct Arguments {
   bool grouped;
 };
 
-// A mask of truths becomes one of numbers, whole, before any kernel is chosen.
+// A boolean mask is converted to a full numeric mask before the kernel choice.
 std::optional<at::Tensor> numbers_of(const std::optional<at::Tensor>& mask, const at::Tensor& q) {
   return mask && mask->scalar_type() == at::kBool ? at::zeros_like(*mask, q.scalar_type()) : mask;
 }

@@ -1,14 +1,13 @@
-// Operators over tensors that have shapes and no values, as a CPU would run them: with the kernels that it takes, so
-// that a survey sees what those save. LibTorch has some of these for the meta device in Python only; they are
-// registered here.
+// Shape-only operators (meta device) that select the kernels of a CPU. A survey then sees what those kernels save.
+// LibTorch implements some of these for the meta device in Python only; they are registered here.
 #pragma once
 
 #include "core/program/program.h"
 
 namespace memtune::step {
 
-// Of a program whose tensors are on the meta device. LibTorch would take the composite of small operators there, which
-// saves every weight of attention.
+// Makes attention in a program on the meta device take the CPU's flash kernel if a CPU would. LibTorch's composite for
+// the meta device saves all attention weights.
 void attend_as_a_cpu(program::Program& program);
 
 }  // namespace memtune::step

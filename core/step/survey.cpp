@@ -19,13 +19,13 @@ struct Dropped final : autograd::Ticket {
   at::Tensor unpack() override { throw Error("a survey has no backward"); }
 };
 
-// Bytes, or what would be: a survey of shapes is on the meta device.
+// True for plain bytes and for strided meta tensors, which a shape-only survey uses.
 bool has_bytes(const at::Tensor& tensor) {
   if (!tensor.defined()) return false;
   return autograd::is_plain(tensor) || (tensor.is_meta() && tensor.layout() == at::kStrided && tensor.has_storage());
 }
 
-// aten::convolution and aten::_convolution say in an argument which way they go.
+// aten::convolution and aten::_convolution have an argument `transposed`.
 constexpr size_t kTransposed = 6;
 
 bool is_transposed(const config::OpFacts& fact, const Stack& inputs) {
@@ -34,7 +34,7 @@ bool is_transposed(const config::OpFacts& fact, const Stack& inputs) {
   return told && inputs[kTransposed].isBool() && inputs[kTransposed].toBool();
 }
 
-// Multiply-adds times two, for each element of the result, or in all where that follows from the inputs alone.
+// Two flops per multiply-add: per output element, or in total if the inputs alone determine it.
 struct Flops {
   double per_element = 0;
   double in_all = 0;
@@ -53,19 +53,19 @@ Flops flops_of(const config::OpFacts& fact, const Stack& inputs) {
   const auto tensors = program::tensors_in(inputs);
   const auto data = static_cast<size_t>(config::traits_of(fact.name).data);
   if (tensors.size() <= data || !tensors[data].defined() || tensors[data].dim() == 0) return {};
-  if (fact.op_class == config::OpClass::attention) {  // by key, then by value; causal ones do half of it
+  if (fact.op_class == config::OpClass::attention) {  // QK^T and PV; causal attention needs half of it
     const bool usual = tensors.size() > 1 && tensors[1].defined() && tensors[1].dim() > 1;
     return {usual ? 4.0 * static_cast<double>(tensors[1].size(-2)) : 0, 0};
   }
-  if (fact.name == "memtune::linear_cross_entropy" && tensors.size() > 1)  // of a number; hidden, weight
+  if (fact.name == "memtune::linear_cross_entropy" && tensors.size() > 1)  // scalar output; inputs: hidden, weight
     return {0, 2.0 * static_cast<double>(tensors[0].numel()) * static_cast<double>(tensors[1].size(0))};
   if (fact.op_class == config::OpClass::convolution)
     return tensors.size() > 1 ? convolution_flops(tensors[0], tensors[1], is_transposed(fact, inputs)) : Flops{};
   return {2.0 * static_cast<double>(tensors[data].size(-1)), 0};
 }
 
-// The narrowest of what an op takes and makes is what it multiplies in: under autocast it takes wider ones, and a loss
-// makes a wider one.
+// Uses the narrowest dtype among input and output. Under autocast the input is wider than the dtype that multiplies,
+// and a loss returns a wider one.
 void note_dtype(config::OpFacts& fact, const at::Tensor& tensor) {
   struct Dtype {
     at::ScalarType type;

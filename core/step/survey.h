@@ -1,5 +1,5 @@
-// Looks at one forward: how many bytes each op's outputs brought into being, what of it autograd saves, what making it
-// costs. Value tensors are dropped as they come, so a model that does not fit for training can be looked at too.
+// Measures one forward: bytes that each op's outputs allocate, which of them autograd saves, and flops. Saved tensors
+// are dropped at once, so models that do not fit for training can be surveyed too.
 //
 //   Survey survey(program, facts, device);
 //   { autograd::HookScope hooks(&survey); interpreter.run(inputs, &survey); }   // grad mode on; no backward
@@ -18,7 +18,8 @@ namespace memtune::step {
 
 class Survey final : public program::OpObserver, public autograd::Packer {
  public:
-  // Fills output_bytes, output_saved, private_bytes and flops of `facts`; what runs more than once counts each time.
+  // Fills output_bytes, output_saved, private_bytes, flops and dtype of `facts`. Ops that run more than once count each
+  // time.
   Survey(const program::Program& program, config::ProgramFacts& facts, c10::DeviceType device);
 
   void before(const program::Op& op, const program::Stack& inputs) override;
@@ -27,9 +28,9 @@ class Survey final : public program::OpObserver, public autograd::Packer {
 
  private:
   using Impl = const c10::StorageImpl*;
-  struct Value {  // a storage and where it came from; held weakly, since addresses come back
+  struct Value {  // a storage and its origin; weak, because addresses are reused
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-    int op = -1;  // -1: from outside
+    int op = -1;  // -1: from outside of the forward
     size_t output = 0;
   };
 
@@ -41,8 +42,8 @@ class Survey final : public program::OpObserver, public autograd::Packer {
   c10::DeviceType device_;
   std::unordered_map<Impl, Value> values_;
   const program::Op* op_ = nullptr;
-  bool autocast_ = false;           // around it: while it runs it is switched off already
-  double factor_ = 0;               // flops of the running op per element it makes
+  bool autocast_ = false;           // whether it is on around the running op; inside it is already off
+  double factor_ = 0;               // flops of the running op per output element
   std::vector<at::Storage> saved_;  // by the running op
 };
 

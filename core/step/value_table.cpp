@@ -56,7 +56,8 @@ void ValueTable::visit_held(const std::function<void(const SavedValue&, int64_t 
     if (!value) continue;
     const at::Storage storage = value->on_device();
     if (!storage || !counted.insert(storage.unsafeGetStorageImpl()).second) continue;
-    if (value->key().op >= 0) visit(*value, static_cast<int64_t>(storage.nbytes()));  // others are not the step's
+    // others come from outside of the step
+    if (value->key().op >= 0) visit(*value, static_cast<int64_t>(storage.nbytes()));
   }
 }
 

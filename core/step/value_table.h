@@ -1,7 +1,7 @@
-// The values of a training step, by the storage that they live in.
+// The values of a training step, by storage.
 //
-// The forward holds them; from its end on only those who use one do. Storages of parameters have none: they stay where
-// they are. Thread: the one that trains.
+// The forward keeps all of them alive; after it, only consumers do. Storages of parameters have no value and stay where
+// they are. Thread: the training thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,19 +26,20 @@ class ValueTable {
   void begin_step();
   void end_forward() { values_.clear(); }
 
-  // Whether the tensor is bytes on the device, but no parameter's: what has a value, or gets one.
+  // True if the tensor is bytes on the device and not a parameter. Such a tensor has a value or can get one.
   bool covers(const at::Tensor& tensor) const;
-  // Null: none.
+  // Null if there is none.
   autograd::ValuePtr find(Storage storage) const;
-  // The value of a tensor that comes from outside of the step stays.
+  // A tensor from outside of the step gets a new value, which stays on the device.
   autograd::ValuePtr find_or_add(const at::Tensor& tensor);
-  // The storage's value from now on.
+  // Replaces the storage's current value.
   void add(Storage storage, autograd::ValuePtr value);
   bool has(Storage storage) const { return values_.find(storage) != values_.end(); }
-  // An op has written into the storage: what it held is gone.
+  // An op wrote to the storage: its current value is invalidated and removed.
   void overwritten(Storage storage);
 
-  // Calls with every value of this step that holds device memory now, and how much; each storage once.
+  // Visits each value of this step that holds device memory now, with the bytes of its storage. Each storage counts
+  // once.
   void visit_held(const std::function<void(const autograd::SavedValue&, int64_t bytes)>& visit) const;
 
  private:
@@ -52,7 +53,7 @@ struct Holder {
   std::string name;  // "layers.*.w1/aten::linear": the same op of all blocks
   int64_t bytes = 0;
 };
-// Who holds most device memory now.
+// Op kinds that hold most device memory now, largest first, at most `most`.
 std::vector<Holder> largest_holders(const ValueTable& values, const config::ProgramFacts& facts, size_t most);
 
 }  // namespace memtune::step
