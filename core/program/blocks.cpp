@@ -14,9 +14,9 @@ namespace {
 
 const std::set<std::string> kContainers = {"Sequential", "ModuleList", "ModuleDict", ""};
 
-// Of what a stage holds, the share that its inner blocks must make up to stand for it.
+// Share of a stage's arithmetic that its inner blocks must cover to replace it.
 constexpr double kMostOfStage = 0.6;
-// Of the program's arithmetic, what blocks must hold to be worth the name.
+// Share of the program's arithmetic that blocks must cover.
 constexpr double kLeastCover = 1.0 / 3;
 
 template <typename Visit>
@@ -45,7 +45,8 @@ std::string pattern_of(const std::string& path) {
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-// Does something that `from` makes reach `to`? Experts of one layer stand side by side, blocks of a stage in a row.
+// Checks whether an output of region `from` reaches region `to`. Blocks of a stage form a chain; experts of one layer
+// do not.
 class Chain {
  public:
   Chain(const Program& program, int from, int to) : program_(program), from_(from), to_(to) { visit(program.body); }
@@ -69,7 +70,7 @@ class Chain {
     }
   }
 
-  // Results, and what is written in place: a list that is appended to.
+  // Marks the op's results and the arguments that it writes in place, e.g. a list that it appends to.
   void reach(const Op& op) {
     reached_.insert(op.outputs.begin(), op.outputs.end());
     for (size_t i = 0; i < op.inputs.size() && i < op.writes.size(); ++i)
@@ -88,7 +89,7 @@ class Chain {
   bool reaches_ = false;
 };
 
-// Finds the regions that repeat. Methods of a module (regions with their parent's path) are that module.
+// Finds the regions that repeat. Methods of a module (regions with their parent's path) count as that module.
 class BlockFinder {
  public:
   explicit BlockFinder(const Program& program)
@@ -149,7 +150,7 @@ class BlockFinder {
     return sum;
   }
 
-  // Of containers those that hold nothing but leaves: nn.Sequential(Linear, GELU, Linear).
+  // Containers only if they hold nothing but leaves, e.g. nn.Sequential(Linear, GELU, Linear).
   bool can_be_block(int region) const {
     if (is_method(region) || is_leaf(region)) return false;
     if (!kContainers.count(type(region))) return true;
@@ -158,7 +159,7 @@ class BlockFinder {
     return true;
   }
 
-  // Members of lists, named by numbers, and what runs again, but for stages that are made of smaller ones.
+  // Numbered members of lists and modules that run more than once, except stages of smaller ones.
   std::vector<int> numbered() {
     Patterns patterns;
     std::map<std::string, int> of_class;
@@ -179,7 +180,7 @@ class BlockFinder {
     return blocks;
   }
 
-  // A list's stem and head: single convolutions with what goes with them.
+  // Adds a list's stem and head: single convolutions with their norm and activation.
   void add_units(Patterns& patterns) const {
     for (int region = 1; region < count(); ++region) {
       const auto list = patterns.find(pattern_of(path(region)));
@@ -187,7 +188,7 @@ class BlockFinder {
     }
   }
 
-  // From the outside in: a stage goes, of anything else its parts go.
+  // From the outside in: removes a stage, and removes the parts of any other module.
   void drop_stages_or_parts(Patterns& patterns) const {
     std::vector<std::string> order;
     for (const auto& [pattern, regions] : patterns) order.push_back(pattern);
@@ -205,7 +206,7 @@ class BlockFinder {
     }
   }
 
-  // Most of the regions is smaller ones of one class in a row.
+  // True if chains of smaller regions of one class cover most of the stage.
   bool is_stage(const std::string& outer, const Patterns& patterns) const {
     const std::vector<int>& stages = patterns.at(outer);
     std::vector<int> rows;
@@ -220,7 +221,8 @@ class BlockFinder {
     return cover(outermost(rows)) >= kMostOfStage * cover(outermost(stages));
   }
 
-  // Members of one list, blocks.0 and blocks.1, in a row; of layer1, layer2 at least three: attn1 and attn2 are parts.
+  // True if two members of one list (blocks.0, blocks.1) form a chain, or at least three named layer1, layer2, ... do.
+  // Two of the latter may be parts: attn1 and attn2.
   bool has_row(int stage, const std::vector<int>& parts) const {
     Patterns lists, names;
     for (const int part : parts) {
@@ -239,12 +241,12 @@ class BlockFinder {
     return std::any_of(lists.begin(), lists.end(), is_row(2)) || std::any_of(names.begin(), names.end(), is_row(3));
   }
 
-  // Of all classes that occur at least twice the one that covers most.
+  // The class that covers most, of those that occur at least twice.
   std::vector<int> of_a_class() {
     return best_class([this](int region) { return can_be_block(region) && !kContainers.count(type(region)); });
   }
 
-  // Convolution with norm, and the like: where nothing larger repeats.
+  // Single convolutions with their norm and the like, if nothing larger repeats.
   std::vector<int> leaves() {
     return best_class([this](int region) { return is_unit(region); });
   }
@@ -263,8 +265,8 @@ class BlockFinder {
   }
 
   const Program& program_;
-  std::vector<int> operators_;   // by region, what is inside included
-  std::vector<int> arithmetic_;  // of these, matmuls and the like
+  std::vector<int> operators_;   // by region, inner regions included
+  std::vector<int> arithmetic_;  // those that are matmuls and the like
   std::map<std::string, int> runs_;
 };
 

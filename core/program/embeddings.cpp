@@ -26,7 +26,7 @@ class Tables {
   }
 
   const Program& program_;
-  std::unordered_map<Slot, c10::IValue> held_;  // what is read from objects
+  std::unordered_map<Slot, c10::IValue> held_;  // attributes that the program reads
   std::unordered_set<const void*> found_;
 };
 

@@ -1,4 +1,4 @@
-// The tables of a program's embeddings.
+// Finds the embedding tables of a program.
 #pragma once
 
 #include <unordered_set>
@@ -7,7 +7,7 @@
 
 namespace memtune::program {
 
-// The tensors (their TensorImpl) that its embedding ops read: constants, or what objects hold now.
+// Returns the TensorImpl of each table that an embedding op reads: constants, or the current attributes of objects.
 std::unordered_set<const void*> embedding_tables(const Program& program);
 
 }  // namespace memtune::program

@@ -59,14 +59,13 @@ class FactsBuilder {
     own(op, fact);
   }
 
-  // Values that may share memory get one number: through views, in-place ops, containers, and whatever a branch or a
-  // loop hands out.
+  // Values that may share memory get one number: through views, in-place ops, containers, branches and loops.
   void own(const Op& op, config::OpFacts& fact) {
     bool packs = op.kind != OpKind::call && op.kind != OpKind::get_attribute;
     bool aliases = packs || op.returns_alias;
     fact.view = aliases && !fact.in_place;
     for (Slot output : op.outputs) {
-      if (op.kind == OpKind::get_attribute) continue;  // a parameter or buffer: nobody's value
+      if (op.kind == OpKind::get_attribute) continue;  // a parameter or buffer has no owner
       facts_.owner[output] = op.id;
       for (size_t i = 0; i < op.inputs.size(); ++i)
         if (!program_.is_constant[op.inputs[i]] && (packs || (aliases && i < op.hands_on.size() && op.hands_on[i])))
@@ -118,7 +117,7 @@ class FactsBuilder {
   const Program& program_;
   config::ProgramFacts facts_;
   std::unordered_map<int, int> block_of_region_;
-  std::vector<int> parent_;  // of each op, towards the first that may share its memory
+  std::vector<int> parent_;  // by op: parent in a union-find of ops that may share memory; the root is the first op
   int last_block_op_ = -1;
 };
 

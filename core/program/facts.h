@@ -1,4 +1,4 @@
-// What a program tells of itself without being run.
+// Describes a program without running it.
 #pragma once
 
 #include "core/config/program_facts.h"
@@ -6,7 +6,7 @@
 
 namespace memtune::program {
 
-// `blocks`: see find_blocks.
+// `blocks`: regions, as from find_blocks().
 config::ProgramFacts facts(const Program& program, const std::vector<int>& blocks);
 
 }  // namespace memtune::program

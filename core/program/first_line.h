@@ -1,5 +1,5 @@
-// The first line of an exception's message, without the C++ stack that LibTorch adds. (TorchScript's own is often
-// empty.)
+// The first line of an exception's message, without the C++ stack that LibTorch adds. An empty message, as
+// TorchScript's often is, gives "no reason given".
 #pragma once
 
 #include <exception>

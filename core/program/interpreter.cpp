@@ -13,7 +13,7 @@ IValue Interpreter::run(std::vector<IValue> inputs, OpObserver* observer) {
     Interpreter& interpreter;
     ~Clear() { interpreter.clear(); }
   } clear_at_end{*this};
-  c10::AutoGradMode grad_mode(c10::GradMode::is_enabled());  // a no_grad region that throws does not leave it off
+  c10::AutoGradMode grad_mode(c10::GradMode::is_enabled());  // restores grad mode if a no_grad region throws
   observer_ = observer;
   std::vector<IValue> outputs;
   for (IValue& input : inputs)
@@ -31,7 +31,7 @@ void Interpreter::clear() {
   for (size_t slot = 0; slot < environment_.size(); ++slot)
     if (!program_.is_constant[slot]) environment_[slot] = IValue();
   stack_.clear();
-  while (!entered_.empty()) entered_.pop_back();  // the last one first
+  while (!entered_.empty()) entered_.pop_back();  // last in, first out
 }
 
 void Interpreter::run_body(const Body& body, std::vector<IValue> inputs, std::vector<IValue>& outputs) {
@@ -44,7 +44,7 @@ void Interpreter::run_body(const Body& body, std::vector<IValue> inputs, std::ve
   }
 }
 
-// Last uses are moved, so that the op (and what it calls) holds the only reference.
+// The last use moves the value, so that the op (and what it calls) holds the only reference.
 void Interpreter::take_inputs(const Op& op) {
   stack_.clear();
   for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -83,7 +83,8 @@ void Interpreter::run_branch(const Op& op) {
   for (size_t i = 0; i < op.outputs.size(); ++i) environment_[op.outputs[i]] = std::move(outputs[i]);
 }
 
-// inputs: most iterations, condition, carried values; the body takes (index, carried) and gives (condition, carried).
+// inputs: maximum iterations, condition, carried values. The body takes (index, carried) and returns (condition,
+// carried).
 void Interpreter::run_loop(const Op& op) {
   take_inputs(op);
   int64_t most = stack_[0].toInt();
@@ -147,7 +148,7 @@ IValue tuple_element(const Op& op, const IValue& value) {
   return elements.at(i);
 }
 
-// inputs: device, whether it is on, dtype, whether casts are cached. The device is the author's choice and stays.
+// inputs: device, enabled, dtype, whether casts are cached. The device is the one that the model's author wrote.
 std::unique_ptr<autograd::AutocastScope> enter_autocast(const Stack& inputs) {
   const autograd::Autocast state{inputs[1].toBool(), inputs[2].toScalarType(), inputs[3].toBool()};
   return std::make_unique<autograd::AutocastScope>(c10::Device(inputs[0].toStringRef()).type(), state);

@@ -1,5 +1,5 @@
-// Runs a Program: op by op through boxed calls, under autograd and autocast as the caller set them. Values die at their
-// last use, so the peak is that of eager Python.
+// Runs a Program op by op through boxed calls, under the caller's autograd and autocast state. Values die at their last
+// use, so peak allocated memory is that of eager Python.
 #pragma once
 
 #include <c10/core/GradMode.h>
@@ -14,7 +14,7 @@
 
 namespace memtune::program {
 
-// Sees every registered operator's call: what goes in, what comes out. Exceptions pass through run().
+// Observes every call of a registered operator, with its inputs and outputs. Exceptions propagate out of run().
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
@@ -22,7 +22,7 @@ class OpObserver {
   virtual void after(const Op& op, const Stack& outputs) = 0;
 };
 
-// The model's own `raise`, with its text and line.
+// The model's own `raise`, with its message and line.
 struct Raised : Error {
   using Error::Error;
 };
@@ -31,14 +31,15 @@ class Interpreter {
  public:
   explicit Interpreter(const Program& program);
 
-  // Who is told of what reads parameters, before the observer; null, as in the beginning: they are all there.
+  // Called around ops that read parameters, outside of the observer's calls. Null (default): all parameters are
+  // resident.
   void set_parameters(ParameterSource* parameters) { parameters_ = parameters; }
 
-  // `inputs` in the order of Program::body.inputs; an undefined tensor is None. Whatever happens, no value is held
-  // afterwards. Throws what the ops throw; UsageError for what cannot be run.
+  // `inputs` in the order of Program::body.inputs; an undefined tensor becomes None. No value is held after return or
+  // exception. Throws what the ops throw, and UsageError for what cannot be run.
   c10::IValue run(std::vector<c10::IValue> inputs, OpObserver* observer = nullptr);
 
-  // "aten::linear at model.py:42": the op that ran when run() threw.
+  // "aten::linear at model.py:42": the op that was running when run() threw.
   std::string where() const;
 
  private:
@@ -52,12 +53,12 @@ class Interpreter {
 
   const Program& program_;
   std::vector<c10::IValue> environment_;  // by slot; constants are filled in once
-  Stack stack_;                           // of the op that runs
+  Stack stack_;                           // of the running op
   OpObserver* observer_ = nullptr;
   ParameterSource* parameters_ = nullptr;
   const Op* running_ = nullptr;
 
-  // What was entered and not yet left; ends what it began when it goes.
+  // Scopes that are entered and not yet left. Destroying one restores the previous state.
   using Entered = std::variant<std::unique_ptr<c10::AutoGradMode>, std::unique_ptr<autograd::AutocastScope>>;
   std::vector<Entered> entered_;
 };

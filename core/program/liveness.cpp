@@ -11,7 +11,7 @@ class Liveness {
  public:
   explicit Liveness(const Program& program) : is_constant_(program.is_constant) {}
 
-  // `live`: slots needed after the body. Returns the outer slots that the body (or what follows) needs at its entry.
+  // `live`: slots needed after the body. Returns the slots needed at the body's entry.
   Slots walk(Body& body, Slots live) {
     body.output_last_use.assign(body.outputs.size(), false);
     body.dead_at_entry.clear();
@@ -35,14 +35,15 @@ class Liveness {
     if (op.kind == OpKind::branch) walk_branch(op, live);
     if (op.kind == OpKind::loop) walk_loop(op, live);
     op.last_use.assign(op.inputs.size(), false);
-    for (size_t i = op.inputs.size(); i-- > 0;) {  // the last of equal inputs is the one that is moved
+    for (size_t i = op.inputs.size(); i-- > 0;) {  // of equal inputs, the last one is moved
       Slot slot = op.inputs[i];
       if (is_constant_[slot]) continue;
       op.last_use[i] = live.insert(slot).second;
     }
   }
 
-  // One of the branches runs, once: a value dies at its last use inside, or at the entry of a branch without one.
+  // One of the branches runs, once. A value dies at its last use inside, or at the entry of a branch that does not use
+  // it.
   void walk_branch(Op& op, Slots& live) {
     std::vector<Slots> at_entry;
     Slots all;
@@ -56,7 +57,7 @@ class Liveness {
     live = std::move(all);
   }
 
-  // The body may run again: what it takes from outside lives until the loop is over.
+  // The body may run again, so values that it reads from outside live until the loop ends.
   void walk_loop(Op& op, Slots& live) {
     Body probe = op.bodies[0];
     Slots captured = Liveness(*this).walk(probe, {});

@@ -1,12 +1,12 @@
-// When each value dies: at its last use, as in eager Python. A value that outlives it makes every peak wrong.
+// Finds where each value dies: at its last use, as in eager Python. A value that lived longer would raise the peak.
 #pragma once
 
 #include "core/program/program.h"
 
 namespace memtune::program {
 
-// Fills (again, when ops have come) Op::last_use, Op::dead and Body::dead_at_entry of the whole program, by one walk
-// backwards.
+// Fills Op::last_use, Op::dead, Body::dead_at_entry and Body::output_last_use of the whole program in one backward
+// walk. Call again after adding ops.
 void find_last_uses(Program& program);
 
 }  // namespace memtune::program

@@ -9,7 +9,7 @@ namespace memtune::program {
 
 ModuleState::ModuleState(const State& state, c10::Device device) {
   at::NoGradGuard no_grad;
-  std::unordered_set<const void*> seen;  // parameters from the start: a run does not write into them
+  std::unordered_set<const void*> seen;  // includes parameters from the start: a run does not write to them
   for (const auto& [name, parameter] : state.parameters) seen.insert(parameter.unsafeGetTensorImpl());
   const auto copy = [&](const at::Tensor& tensor) {
     if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second)
@@ -39,7 +39,7 @@ ModuleState::~ModuleState() {
   try {
     restore();
   } catch (const std::exception&) {
-    // The device has failed; whoever uses the module next is told so by the device itself.
+    // the device has failed; its next user gets the error
   }
 }
 

@@ -1,5 +1,4 @@
-// What a run of a model leaves behind besides its answer, undone: buffers, attributes, state in lists and dicts, and
-// the random generators.
+// Undoes the side effects of running a model: changes of buffers, attributes, lists, dicts and random generators.
 #pragma once
 
 #include <utility>
@@ -11,9 +10,9 @@ namespace memtune::program {
 
 class ModuleState {
  public:
-  // Copies every tensor of the state that is no parameter, and the generators' states of the CPU and of `device`.
+  // Copies every tensor of the state except parameters, and the generator states of the CPU and `device`.
   ModuleState(const State& state, c10::Device device);
-  // Puts everything back.
+  // Restores all copies. Does not throw.
   ~ModuleState();
   ModuleState(const ModuleState&) = delete;
   ModuleState& operator=(const ModuleState&) = delete;
@@ -21,7 +20,7 @@ class ModuleState {
  private:
   void restore();
 
-  std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // in use, copy
+  std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // the tensor, its copy
   std::vector<std::pair<c10::intrusive_ptr<c10::ivalue::Object>, std::vector<c10::IValue>>> objects_;
   std::vector<std::pair<c10::impl::GenericList, std::vector<c10::IValue>>> lists_;
   std::vector<std::pair<c10::impl::GenericDict, c10::impl::GenericDict>> dicts_;

@@ -13,7 +13,7 @@ bool holds_tensors(const c10::TypePtr& type) {
   return std::any_of(inner.begin(), inner.end(), holds_tensors);
 }
 
-// Neither makes nor writes one: "aten::mul" of two numbers, say.
+// True if the op neither returns nor writes tensors: "aten::mul" of two numbers, say.
 bool knows_no_tensors(const c10::FunctionSchema& schema) {
   const auto tensor = [](const c10::Argument& argument) { return holds_tensors(argument.type()); };
   const auto written = [&](const c10::Argument& argument) {
@@ -46,7 +46,7 @@ void describe_aliases(Op& op, const c10::FunctionSchema& schema) {
   for (const c10::Argument& argument : schema.arguments())
     op.writes.push_back(argument.alias_info() && argument.alias_info()->isWrite());
   const bool in_place = std::find(op.writes.begin(), op.writes.end(), true) != op.writes.end();
-  for (size_t i = 0; i < op.writes.size(); ++i)  // the written one of an in-place op, the viewed one of a view
+  for (size_t i = 0; i < op.writes.size(); ++i)  // in-place op: the written argument; view: the viewed one
     op.hands_on.push_back(op.returns_alias && schema.arguments()[i].alias_info() && (!in_place || op.writes[i]));
 }
 

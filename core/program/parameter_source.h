@@ -1,8 +1,9 @@
-// Where a program's parameters are, for a model of which this process holds a part: told of all that reads them, and of
-// where a step is. A parameter stays one tensor of one storage, whose bytes come and go: whoever asks whether a tensor
-// is a parameter asks for its storage, and never keeps, moves or makes again what is in it.
+// Provides the parameters of a program if this process holds only a shard of them. It is called around everything that
+// reads parameters, and at each phase of a step. A parameter stays one tensor with one storage, whose bytes are
+// allocated and freed. To find out whether a tensor is a parameter, compare its storage. Never keep, offload or
+// recompute the bytes of such a storage.
 //
-// Thread: the one that trains.
+// Thread: the training thread.
 #pragma once
 
 #include "core/program/program.h"
@@ -13,17 +14,17 @@ class ParameterSource {
  public:
   virtual ~ParameterSource() = default;
 
-  // An op runs: what it reads is there from here on until another reads others; its outputs, for whose backward it has
-  // to be there again.
+  // before(): an op runs; its parameters stay resident until another op reads others. after(): the backward of these
+  // outputs needs the parameters again.
   virtual void before(const Op& op, const Stack& inputs) = 0;
   virtual void after(const Op& op, const Stack& outputs) = 0;
-  // An op is run again, in backward.
+  // An op is recomputed in backward.
   virtual void before_rerun(const Stack& inputs) = 0;
 
-  virtual void begin_step() = 0;  // an optimizer may have changed them since the last one
+  virtual void begin_step() = 0;  // the optimizer may have changed parameters
   virtual void begin_forward() = 0;
   virtual void begin_backward() = 0;
-  virtual void end_backward() = 0;  // gradients are where the optimizer takes them when it returns
+  virtual void end_backward() = 0;  // on return, gradients are where the optimizer reads them
   virtual void drop() = 0;          // a forward has no backward, or threw
 };
 

@@ -1,6 +1,6 @@
-// A model as ops in nested bodies: every call inlined, tuples taken apart, modules resolved, and the last use of every
-// value known. Front ends write it (core/frontend), the interpreter runs it, facts() describes it. An op holds all that
-// running it takes; of the form that the model came in nothing is left.
+// A model as ops in nested bodies. All calls are inlined, tuples taken apart, modules resolved, and the last use of
+// every value is known. Front ends write it (core/frontend), the interpreter runs it, facts() describes it. An op holds
+// all that is needed to run it; nothing of the model's original format is kept.
 //
 // A slot is a place for one value in the interpreter's environment. Constants have slots of their own that never die.
 #pragma once
@@ -25,7 +25,7 @@ using Stack = std::vector<c10::IValue>;  // an op takes its inputs from it and l
 
 // One run of a module's body. Regions form a tree; an op belongs to the innermost one.
 struct ModuleRegion {
-  std::string path;  // module path, "layers.3.attn"; functions have their caller's
+  std::string path;  // module path, "layers.3.attn"; functions have the path of their caller
   std::string type;  // class name as the author wrote it: "Block"
   int parent = -1;
 };
@@ -45,9 +45,9 @@ enum class OpKind {
   create_object,
   is_instance,
   uninitialized,
-  enter_grad_mode,  // inputs: whether gradients are on
-  enter_autocast,   // inputs: device, whether it is on, dtype, whether casts are cached
-  leave,            // what was entered last
+  enter_grad_mode,  // inputs: enabled
+  enter_autocast,   // inputs: device, enabled, dtype, whether casts are cached
+  leave,            // leaves the scope that was entered last
   branch,
   loop,
 };
@@ -61,47 +61,47 @@ struct Op {
 
   std::function<void(Stack&)> run;            // kind == call
   std::optional<c10::OperatorHandle> handle;  // when the dispatcher knows it
-  bool vararg = false;                        // `run` wants the number of its inputs last
+  bool vararg = false;                        // `run` takes the number of inputs as its last input
   std::vector<bool> writes;                   // arguments written in place, by the schema
-  std::vector<bool> hands_on;                 // arguments that an output may be, or be a view of, by the schema
-  bool returns_alias = false;                 // of an argument, or of something that it holds
+  std::vector<bool> hands_on;                 // arguments that an output may alias, by the schema
+  bool returns_alias = false;                 // an output aliases an argument or something that it contains
   bool random = false;                        // draws from the device's generator
   config::OpClass op_class = config::OpClass::host;
   std::vector<int> moves_statistics;  // see config::OpTraits
 
-  c10::TypePtr type;                               // list, dict, create_object: of what is made
+  c10::TypePtr type;                               // list, dict, create_object: type of the result
   std::vector<c10::TypePtr> types;                 // is_instance: any of these
   std::string attribute;                           // get_attribute, set_attribute
-  c10::intrusive_ptr<c10::ivalue::Object> object;  // the same, of a module
+  c10::intrusive_ptr<c10::ivalue::Object> object;  // get_attribute, set_attribute of a module
   int64_t index = 0;                               // tuple_index
 
   std::vector<Slot> inputs, outputs;
-  std::vector<bool> last_use;  // inputs[i] dies here: it is moved
-  std::vector<Slot> dead;      // slots that die when the op is done (unused outputs, captures)
-  std::vector<Body> bodies;    // branch: then, else; loop: one
+  std::vector<bool> last_use;  // inputs[i] dies here, so it is moved
+  std::vector<Slot> dead;      // slots that die after the op (unused outputs, captures)
+  std::vector<Body> bodies;    // branch: then, else; loop: one body
 };
 
 struct Body {
   std::vector<Slot> inputs;
   std::vector<Op> ops;
   std::vector<Slot> outputs;
-  std::vector<bool> output_last_use;  // outputs[i] dies with the body: it is moved
+  std::vector<bool> output_last_use;  // outputs[i] dies with the body, so it is moved
   std::vector<Slot> dead_at_entry;    // outer slots that only the other branch uses
 };
 
 struct Input {
   std::string name;
-  bool optional = false;                                   // None when it is not given
-  bool of_model = true;                                    // false: only the loss takes it
-  std::optional<config::InputDescription> described = {};  // where the model's file does
+  bool optional = false;                                   // None if not given
+  bool of_model = true;                                    // false: only the loss uses it
+  std::optional<config::InputDescription> described = {};  // if the model's file describes it
 };
 
-// What the model answers with: a value, or a tuple whose elements are known one by one.
+// The model's output: a value, or a tuple whose elements are known.
 struct Answer {
   Slot slot = -1;     // -1: a tuple of `elements`
   c10::TypePtr type;  // of the value in `slot`
   std::vector<Answer> elements;
-  std::string name = {};  // of an element: "logits"; "": its position
+  std::string name = {};  // name of an element: "logits"; "": none, use its position
 };
 
 struct Program {
@@ -110,13 +110,13 @@ struct Program {
   Body body;
   std::vector<Input> inputs;           // in the order of body.inputs
   Answer answer;                       // of the model, before any loss
-  std::vector<c10::IValue> constants;  // by slot; None where the slot is no constant
+  std::vector<c10::IValue> constants;  // by slot; None if the slot is not a constant
   std::vector<bool> is_constant;
   std::vector<ModuleRegion> regions;
-  int64_t longest = 0;                                  // sequence that it is right for; 0: any
-  std::vector<std::string> notes;                       // what the person should know
-  std::function<void(Program&, const Op&)> as_written;  // sees each op before it is added; empty: nobody does
-  std::shared_ptr<std::string> answer_note;  // once it has run: which of several parts the loss took, if nobody said
+  int64_t longest = 0;                                  // longest sequence that it is correct for; 0: any
+  std::vector<std::string> notes;                       // notes for the user
+  std::function<void(Program&, const Op&)> as_written;  // called with each op before it is added; may be empty
+  std::shared_ptr<std::string> answer_note;  // set by a run: the output part that the loss used, if not chosen
   int slots = 0;
   int ops = 0;
 

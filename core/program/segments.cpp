@@ -11,11 +11,11 @@ namespace {
 using config::OpFacts;
 using config::ProgramFacts;
 
-// A run of ops with all that is inside of them: branches are not cut.
+// A top-level op with all ops inside of it: branches are not cut.
 struct Piece {
-  int begin = 0, end = 0;  // ops
+  int begin = 0, end = 0;  // op numbers [begin, end)
   double cost = 0;         // saved bytes
-  double crossing = 0;     // bytes made before its end and read behind it
+  double crossing = 0;     // bytes made before its end and read after it
 };
 
 class Segmenter {
@@ -30,7 +30,7 @@ class Segmenter {
     find_crossing();
   }
 
-  // Where what is kept between segments and what the largest is made of are together least.
+  // Chooses the number of segments with the least sum: bytes kept between segments plus saved bytes of the largest one.
   std::vector<int> best_cuts() const {
     std::vector<int> best;
     double least = -1;
@@ -76,7 +76,7 @@ class Segmenter {
     return sum;
   }
 
-  // By owner, so that a view that is read late counts as what it shows.
+  // Counted by owner, so that a late read of a view counts as a read of the viewed bytes.
   void find_crossing() {
     std::vector<double> bytes(facts_.ops.size(), 0);
     std::vector<int> piece_of(facts_.ops.size(), static_cast<int>(pieces_.size())), last(facts_.ops.size(), -1);
@@ -95,12 +95,12 @@ class Segmenter {
         pieces_[i].crossing += bytes[owner];
   }
 
-  // Indices of the pieces that segments end with: near the equal share, where the least crosses.
+  // Index of the last piece of each segment but the last: near the equal share, where the fewest bytes cross.
   std::vector<int> cuts_into(size_t segments) const {
     std::vector<int> cuts;
     const double share = total() / static_cast<double>(segments);
     double sum = 0;
-    std::pair<double, double> least;  // what crosses, then how far from the equal share
+    std::pair<double, double> least;  // bytes that cross, then distance from the equal share
     int best = -1;
     for (int i = 0; i + 1 < static_cast<int>(pieces_.size()) && cuts.size() + 1 < segments; ++i) {
       sum += pieces_[i].cost;

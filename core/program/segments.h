@@ -1,4 +1,4 @@
-// Blocks for a model in which nothing repeats: its ops in runs of about equal cost.
+// Blocks for a model without repeated layers: its ops, divided into segments of about equal cost.
 #pragma once
 
 #include "core/config/program_facts.h"
@@ -6,9 +6,9 @@
 
 namespace memtune::program {
 
-// Gives the ops of the model, not those of its loss, to `facts.blocks` "segment.0", "segment.1", ...: about as many as
-// make the most that is alive under full recomputation least, equal in saved bytes (in ops, where nothing was
-// measured), each ending where little goes on. Says so in the notes. Facts that have blocks stay as they are.
+// Adds the blocks "segment.0", "segment.1", ... to `facts`. They cover the ops of the model but not of the loss. The
+// number of segments minimizes peak memory under full recomputation. Segments have about equal saved bytes (or ops, if
+// nothing was measured), and end where few bytes cross. Adds a note. Does nothing if `facts` has blocks.
 void cut_into_segments(const Program& program, config::ProgramFacts& facts);
 
 }  // namespace memtune::program

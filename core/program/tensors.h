@@ -1,4 +1,4 @@
-// The tensors among an op's arguments or results, lists flattened, in order; undefined ones included.
+// Visits the tensors among an op's arguments or results: in order, lists flattened, undefined tensors included.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -44,7 +44,7 @@ class WrittenInputs {
     shared_[to].insert(inputs.begin(), inputs.end());
   }
 
-  std::map<Slot, std::set<size_t>> shared_;  // with which inputs a value may share memory
+  std::map<Slot, std::set<size_t>> shared_;  // by slot: inputs that may share memory with it
   std::vector<bool> written_;
 };
 

@@ -1,4 +1,4 @@
-// Inputs that a program writes into: whoever runs it twice on the same batch has to give it copies of them.
+// Finds inputs that a program writes to. To run it twice on the same batch, pass copies of these.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace memtune::program {
 
-// By the order of Program::body.inputs, as far as schemas tell: through views, lists, branches and loops.
+// Indexed like Program::body.inputs. Follows views, lists, branches and loops as far as schemas describe them.
 std::vector<bool> written_inputs(const Program& program);
 
-// Copies of those that are written, and the others as they are.
+// Returns copies of the written inputs; the others unchanged.
 std::vector<c10::IValue> unwritten(const std::vector<at::Tensor>& inputs, const std::vector<bool>& written);
 
 }  // namespace memtune::program
