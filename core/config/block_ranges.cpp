@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLast = std::numeric_limits<int>::max();
 
-// -1 when `text` is no block's number.
+// Returns -1 if `text` is no block number.
 int parse_block(const std::string& text) {
   constexpr size_t kMostDigits = 6;
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -36,7 +36,7 @@ BlockRanges::BlockRanges(const std::string& text) {
   std::ranges::sort(ranges_);
   std::vector<Range> merged;
   for (const Range& range : ranges_) {
-    // A range to the last one is true of any model; what stands beside it names blocks that a model may not have.
+    // A range without an end is valid for any model. Merging it would lose block numbers that check() has to verify.
     const bool touches =
         !merged.empty() && range.last != kLast && merged.back().last != kLast && range.first <= merged.back().last + 1;
     if (touches)

@@ -1,5 +1,5 @@
-// "0-9:12:20-": which blocks a part of a strategy or a rule of a plan file is about. Blocks are numbered from 0; a
-// range without an end goes to the last one.
+// Sets of blocks in strategies and plan files, written "0-9:12:20-". Blocks are numbered from 0. A range without an end
+// includes the last block.
 #pragma once
 
 #include <compare>
@@ -10,8 +10,8 @@ namespace memtune::config {
 
 class BlockRanges {
  public:
-  BlockRanges() = default;  // all
-  // UsageError that shows the form; "all" is one.
+  BlockRanges() = default;  // all blocks
+  // Throws UsageError that shows the form. "all" is valid too.
   explicit BlockRanges(const std::string& text);
 
   bool all() const { return ranges_.empty(); }
@@ -20,7 +20,7 @@ class BlockRanges {
 
   bool operator==(const BlockRanges&) const = default;
 
-  // UsageError when a block is named that a model with `blocks` of them does not have.
+  // Throws UsageError if a named block does not exist in a model with `blocks` blocks.
   void check(size_t blocks) const;
 
  private:
@@ -30,7 +30,7 @@ class BlockRanges {
   };
   friend std::string to_string(const BlockRanges& ranges);
 
-  std::vector<Range> ranges_;  // in order; those that touch are one, unless one goes to the last; empty: all
+  std::vector<Range> ranges_;  // sorted; adjacent ranges are merged, except those without an end; empty: all
 };
 std::string to_string(const BlockRanges& ranges);  // "0-9:12:20-", "all"
 

@@ -28,7 +28,7 @@ bool is_word(const std::string& text) {
 std::string main_revision(const fs::path& folder) try {
   return trim(read_file((folder / "refs" / "main").string()));
 } catch (const IoError&) {
-  return "";  // downloaded by a tag or a commit
+  return "";  // downloaded by tag or commit
 }
 
 }  // namespace

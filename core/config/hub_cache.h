@@ -1,5 +1,5 @@
-// Models that were downloaded from the Hugging Face hub lie in a cache on disk, which huggingface_hub keeps:
-// models--ORG--NAME/snapshots/REVISION, with the newest revision of a branch in refs/BRANCH.
+// Finds models in huggingface_hub's cache on disk. The cache keeps them as models--ORG--NAME/snapshots/REVISION, and
+// the newest revision of a branch in refs/BRANCH.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,14 @@
 
 namespace memtune::config {
 
-// "org/name" and nothing else: no path.
+// True for "org/name" only, not for other paths.
 bool is_hub_name(const std::string& name);
 
-// $HF_HUB_CACHE, $HF_HOME/hub, or ~/.cache/huggingface/hub.
+// $HF_HUB_CACHE, else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub.
 std::filesystem::path hub_cache();
 
-// The folder with the config.json of main, or of the only revision that is there; nothing: it was not downloaded.
+// Folder with the config.json of branch main, or of the only cached revision. Returns nothing if the model is not
+// cached.
 std::optional<std::filesystem::path> cached_model(const std::string& name);
 
 }  // namespace memtune::config

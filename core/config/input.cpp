@@ -22,7 +22,7 @@ const std::map<std::string, std::string>& dtype_aliases() {
   return aliases;
 }
 
-// Exclusive bounds of what a dtype holds; only integers may be bounded, and int64 needs no check.
+// Exclusive upper bounds of integer dtypes; 0 for other dtypes. int64 needs no check.
 int64_t most_below(const std::string& dtype) {
   static const std::map<std::string, int64_t> bounds = {{"int64", std::numeric_limits<int64_t>::max()},
                                                         {"int32", int64_t{1} << 31},

@@ -7,10 +7,10 @@
 namespace memtune::config {
 namespace {
 
-// Export takes sizes of 0 and 1 for special ones and writes 2 as the least of any other; programs are right for 1 too.
+// torch.export specializes sizes 0 and 1 and writes 2 as the minimum of a dynamic size. Size 1 works all the same.
 constexpr int64_t kLeastOfExport = 2;
 
-constexpr int64_t kMostInputElements = int64_t{1} << 48;  // as of --input
+constexpr int64_t kMostInputElements = int64_t{1} << 48;  // the limit of --input
 
 using Sizes = std::map<std::string, int64_t>;  // by symbol
 

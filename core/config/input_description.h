@@ -1,5 +1,5 @@
-// What a model's file says of its inputs, where it does: dtype and sizes of the sample it was recorded with, and which
-// sizes may be others.
+// Inputs of an exported model, as its file describes them: dtype and sizes of the sample, and the dimensions that may
+// have other sizes.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,27 @@
 namespace memtune::config {
 
 struct Dimension {
-  int64_t size = 0;    // of the sample
-  std::string symbol;  // sizes of one symbol are equal; "": the program is right for `size` alone
+  int64_t size = 0;    // in the sample
+  std::string symbol;  // dimensions with the same symbol have equal sizes; "": only `size` is valid
   int64_t least = 1, most = std::numeric_limits<int64_t>::max();
 };
 
 struct InputDescription {
   std::string name;
-  std::string dtype;  // canonical, or LibTorch's own name where memtune has none
+  std::string dtype;  // canonical, or LibTorch's name if memtune has none
   std::vector<Dimension> dimensions;
-  std::vector<int64_t> sample = {};  // of whole numbers and truths: the sample itself, by its sizes; "": not known
+  std::vector<int64_t> sample = {};  // elements of an integer or bool sample, row-major; empty: not known
 };
 
-// The sample's sizes, with the first of each input replaced by `batch` and the second by `sequence` where they may be
-// others, and all of the same symbols; 0: as in the sample. UsageError where no input's may be.
+// Shapes for another batch size and sequence length. Replaces dimension 0 by `batch` and dimension 1 by `sequence` if
+// they are dynamic, and all dimensions with the same symbol; 0 keeps the sample's size. Throws UsageError if no input
+// has such a dynamic dimension.
 std::vector<std::vector<int64_t>> resize(const std::vector<InputDescription>& inputs, int64_t batch, int64_t sequence);
 
-// Numbers for another size: the sample, again and again in every dimension.
+// Sample values for another shape: the sample is repeated along every dimension.
 std::vector<int64_t> repeat_sample(const InputDescription& input, const std::vector<int64_t>& shape);
 
-// UsageError for sizes that the program is not right for.
+// Throws UsageError for sizes that the exported program does not accept.
 void check_shape(const InputDescription& input, const std::vector<int64_t>& shape);
 
 }  // namespace memtune::config

@@ -23,7 +23,7 @@ std::string shown(const json& value) {
   throw UsageError(path + " must be " + wanted + ", not " + shown(value));
 }
 
-// A bound that all numbers share is named only when it was exceeded.
+// The general bounds of core/base/bounds.h are named only if they were exceeded.
 std::string integer_form(int64_t least, int64_t most, bool too_low, bool too_high) {
   std::string form = "an integer";
   if (too_low || (least != -kMostCount && least != std::numeric_limits<int>::min()))

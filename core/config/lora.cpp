@@ -24,8 +24,8 @@ constexpr int64_t kMostRank = 1 << 16;
 constexpr char kAllLinear[] = "all-linear";
 const std::vector<std::string> kKeys = {"r", "alpha", "dropout", "targets", "rslora"};
 
-// The fields of an adapter_config.json that are read, and those that change nothing here: where the model came from,
-// and sizes of methods that are off.
+// Fields of adapter_config.json: those that are read, and those without effect here, such as the model's origin or
+// sizes for methods that are off.
 constexpr std::array kRead = {"peft_type",
                               "r",
                               "lora_alpha",
@@ -47,7 +47,7 @@ bool ends_with_part(const std::string& path, const std::string& name) {
   return path == name || path.ends_with("." + name);
 }
 
-// The number of the first list in the path, or of the first of those lists.
+// Layer number in a path: the index in the first list of the path, or in the first of `lists` that matches.
 std::optional<int64_t> layer_of(const std::string& path, const std::vector<std::string>& lists) {
   std::smatch match;
   if (lists.empty()) {
@@ -80,12 +80,12 @@ void check(const Lora& lora, const std::string& name) {
   if (!lora.all_linear && lora.targets.empty()) throw UsageError(name + ": no target modules");
   for (const auto& modules : {lora.targets, lora.excluded})
     if (modules.pattern) parse_python_pattern(*modules.pattern, name);
-  lora.rank_of("");  // its patterns are regular expressions
+  lora.rank_of("");  // throws for invalid patterns
   lora.scale_of("");
   layer_of("", lora.layer_lists);
 }
 
-// --- what is typed ---------------------------------------------------------------------------------------------------
+// --- text given to --lora --------------------------------------------------------------------------------------------
 
 void set(Lora& lora, const std::string& key, const std::string& value) {
   const std::string what = "--lora " + key;
@@ -216,7 +216,7 @@ class LoraReader {
     });
   }
 
-  // Of methods that are not built.
+  // Refuses fields of adapter methods that are not supported.
   void refuse_others() const {
     const auto is_of = [](const auto& keys, const std::string& key) {
       return std::ranges::find(keys, key) != keys.end();
@@ -233,7 +233,7 @@ class LoraReader {
   Lora lora_;
 };
 
-// Without what is off: null, false or empty. A start that is off means another one.
+// Drops fields that are off: null, false or empty. init_lora_weights false has a meaning and is kept.
 json without_off(const json& given) {
   json kept = json::object();
   for (const auto& [key, value] : given.items())
@@ -255,7 +255,7 @@ Lora read_file_of(const fs::path& path) {
   return LoraReader(path, without_off(parsed)).read();
 }
 
-// "" when it is none.
+// Path of the adapter file; empty if `text` names none.
 fs::path file_of(const std::string& text) {
   std::error_code error;
   if (fs::is_directory(text, error)) return fs::path(text) / "adapter_config.json";

@@ -8,9 +8,9 @@ namespace memtune::config {
 
 struct LossImplementation {
   enum class Kind { plain, chunked, fused } kind = Kind::plain;
-  int64_t chunks = 0;  // of chunked: into so many the tokens are cut
+  int64_t chunks = 0;  // number of chunks of tokens, for Kind::chunked
 };
 
-LossImplementation parse_loss_implementation(const std::string& text);  // UsageError that tells the forms
+LossImplementation parse_loss_implementation(const std::string& text);  // throws UsageError with the valid forms
 
 }  // namespace memtune::config

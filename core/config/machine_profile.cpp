@@ -26,7 +26,7 @@ constexpr int64_t kMostMachineBytes = int64_t{1} << 50;
 constexpr double kLeastRate = 1e-6, kMostRate = 1e9;
 constexpr int64_t kMostFileBytes = int64_t{1} << 20;
 
-// Another name would not be found, or stand for something else in a table.
+// Names must be printable single lines, because tables and look-ups use them.
 void check_line(const std::string& path, const std::string& text) {
   if (trim(text).empty() || printable_line(text) != text) throw UsageError(path + " must be a line of text");
 }

@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 
 const char* const kHowToSave =
     "; save the model with torch.export.save(torch.export.export(...), path) or torch.jit.trace(...).save(path)";
-constexpr int64_t kStart = 1 << 16;          // of the file, to tell what it is
-constexpr uint64_t kMostPacked = 256 << 20;  // tensors are stored as they are; code is packed, and small
+constexpr int64_t kStart = 1 << 16;          // bytes at the file's start that show its kind
+constexpr uint64_t kMostPacked = 256 << 20;  // tensors are stored uncompressed; compressed code is small
 
-// Little-endian, 0 beyond the end.
+// Little-endian integer; missing bytes count as 0.
 uint64_t number(std::string_view bytes, size_t at, size_t size) {
   uint64_t value = 0;
   for (size_t i = 0; i < size && at + i < bytes.size(); ++i)
@@ -37,13 +37,13 @@ std::string part(const InputFile& file, uint64_t begin, uint64_t most) {
   return bytes;
 }
 
-// A pickled module names the fields of torch.nn.Module; a state_dict holds tensors alone.
+// A pickled module names fields of torch.nn.Module. A state_dict holds tensors only.
 bool holds_module(const InputFile& file, const ZipRecord& pickle) {
   const std::string text = part(file, pickle.offset, std::min<uint64_t>(pickle.stored_bytes, 1 << 20) + 1024);
   return text.find("_modules") != std::string::npos && text.find("_parameters") != std::string::npos;
 }
 
-// Nothing but a hostile archive becomes far more than it is.
+// Detects zip bombs: only a hostile archive unpacks to much more than its own size. Returns the reason, or "".
 std::string unpacks_to(const std::vector<ZipRecord>& records, int64_t file_bytes) {
   const uint64_t most = static_cast<uint64_t>(file_bytes) + kMostPacked;
   constexpr auto kLargest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());

@@ -1,4 +1,4 @@
-// What a file that is given as the model is, told from the outside: before any flag is asked for, and without LibTorch.
+// Detects the kind of a model file from its first bytes and its archive directory. Needs no flags and no LibTorch.
 #pragma once
 
 #include <filesystem>
@@ -8,19 +8,19 @@
 namespace memtune::config {
 
 struct ModelFile {
-  std::vector<std::string> records;  // of a zip archive, without the folder that they are all in
-  std::filesystem::path config;      // of a Hugging Face model: its config.json
-  bool exported = false;             // an archive of torch.export
-  std::string instead;               // "it is a safetensors file, ...": why it is no model to load; "" where it is one
+  std::vector<std::string> records;  // names in a zip archive, without the common top folder
+  std::filesystem::path config;      // path of config.json, for a Hugging Face model
+  bool exported = false;             // the file is an archive of torch.export
+  std::string instead;  // why the file is no loadable model ("it is a safetensors file, ..."); "" if it is one
 
-  bool has(const std::string& start) const;  // a record that starts so
+  bool has(const std::string& start) const;  // whether a record name begins with `start`
 };
 
-// Reads the start, and of an archive the directory at its end. A file that cannot be read, is empty or cut off has the
-// reason in `instead`; nothing is thrown.
+// Reads the file's start and, of an archive, the directory at its end. Never throws: for an unreadable, empty or
+// truncated file `instead` holds the reason.
 ModelFile look_at_model(const std::filesystem::path& path);
 
-// UsageError, one line: "cannot use the model 'PATH': WHY"
+// Throws UsageError with one line: "cannot use the model 'PATH': WHY".
 [[noreturn]] void refuse_model(const std::string& path, const std::string& why);
 
 }  // namespace memtune::config

@@ -1,4 +1,4 @@
-// A model of profiles/models, which needs no file: a config.json of transformers, and the batch it is tried with.
+// A built-in model of profiles/models: a config.json of transformers, with its default batch size and sequence length.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct ModelProfile {
   TransformersConfig model;
 };
 
-// UsageError that starts with `name` and names field, value and rule; also for text that is no JSON.
+// Throws UsageError that starts with `name` and names field, value and rule, also if the text is no JSON.
 ModelProfile parse_model_profile(const std::string& name, std::string_view json);
 
-// input_ids, a batch of it.
+// The model's only input, input_ids [batch, sequence].
 InputSpec tokens_of(const ModelProfile& profile);
 
 }  // namespace memtune::config

@@ -141,7 +141,7 @@ const Group kGroups[] = {
      "sym_storage_offset sym_stride update values warn _fused_sdp_choice"},
 };
 
-// Recurrent layers drop out between their layers, and an initialisation in the forward draws: neither has a tag.
+// Also random without a tag in PyTorch: dropout inside recurrent layers, and initialization inside a forward.
 const char* const kRandom =
     "_cudnn_attention_forward _cudnn_init_dropout_state _cudnn_rnn _efficient_attention_forward "
     "_fill_mem_eff_dropout_mask_ _flash_attention_forward _fused_dropout "
@@ -192,7 +192,7 @@ bool is_between_processes(std::string_view op) {
          op.starts_with("_dtensor::");
 }
 
-// Libraries of others may call anything "add".
+// Removes the namespaces of PyTorch and memtune only. An op "add" of another library may do anything.
 std::string_view without_namespace(std::string_view op) {
   for (const std::string_view own : {"aten::", "higher_order::", "torch_attn::", "memtune::"})
     if (op.starts_with(own)) return op.substr(own.size());

@@ -1,5 +1,5 @@
-// What is known of an op by its name: the one table of what an op is. Names are as in facts, "aten::linear"; an
-// in-place form ("aten::relu_") is what its plain form is. Plain data, so that rules and reports need no LibTorch.
+// Properties of an op by its name, for all of memtune: class, randomness, weight argument. Names are qualified, as in
+// "aten::linear". An in-place op ("aten::relu_") has the properties of its plain form. No LibTorch is needed.
 #pragma once
 
 #include <string>
@@ -9,48 +9,48 @@
 namespace memtune::config {
 
 enum class OpClass {
-  unknown,         // nobody has said what it is: dear until it is known
-  matmul,          // multiplies matrices, in any form
-  convolution,     // and its transpose
+  unknown,         // not in the table; treated as expensive
+  matmul,          // any form of matrix multiplication
+  convolution,     // also transposed
   attention,       // scaled dot product attention in any form
   recurrent,       // LSTM, GRU
   linear_algebra,  // decompositions, solves, inverses, Fourier transforms
-  embedding,       // rows of a table, by number
-  order,           // sorts and picks by size: the order of equal elements is open
-  scatter,         // writes or adds at numbered places, in no fixed order
+  embedding,       // rows of a table, by index
+  order,           // sorting and top-k; the order of equal elements is undefined
+  scatter,         // writes or adds at indexed positions, in no fixed order
   collective,      // between processes
 
-  // From here on cheap: a pass over memory at most.
+  // From here on recomputation costs little: at most one pass over memory.
   norm,  // layer, batch, group, RMS
   elementwise,
   reduction,  // sums, softmax, losses, scans
   window,     // pooling, interpolation, patches
-  copy,       // moves or makes elements: cat, gather, pad, zeros
-  view,       // may copy, as reshape does
-  host,       // numbers, sizes, lists: no tensor
+  copy,       // copies or creates elements: cat, gather, pad, zeros
+  view,       // may copy, for example reshape
+  host,       // numbers, sizes, lists; no tensors
 };
 
 std::string to_string(OpClass op_class);
-OpClass parse_op_class(const std::string& name);  // unknown when it is no name of a class
+OpClass parse_op_class(const std::string& name);  // unknown if `name` names no class
 
 struct OpTraits {
   OpClass op_class = OpClass::unknown;
-  bool random = false;                // draws from the generator, or may
-  std::vector<int> moves_statistics;  // arguments that it writes although its schema does not say so
-  int data = 0;                       // the argument that its weight is applied to
-  int weight = -1;                    // the argument that is a layer's weight; -1: it has none
-  bool transposed = false;            // a convolution: the gradient of one, as a forward
+  bool random = false;                // may draw from the random generator
+  std::vector<int> moves_statistics;  // running statistics: arguments written without a mark in the schema
+  int data = 0;                       // index of the argument that the weight is applied to
+  int weight = -1;                    // index of the weight argument; -1: none
+  bool transposed = false;            // a transposed convolution
 };
 
 const OpTraits& traits_of(std::string_view op);
 
-// Matmuls and convolutions: most of a model's arithmetic, and never cheap.
+// Matmul or convolution: the classes with most of a model's arithmetic, expensive to recompute.
 bool is_matmul(OpClass op_class);
 
-// Running it again costs next to nothing and makes the same; random draws are told apart by OpTraits::random.
+// Recomputing costs at most one pass over memory and gives the same result. Randomness is separate: OpTraits::random.
 bool is_cheap(OpClass op_class);
 
-// "softmax" and "aten::softmax" are one op.
+// Removes "aten::", so that "softmax" and "aten::softmax" name the same op.
 std::string_view bare(std::string_view op);
 
 }  // namespace memtune::config

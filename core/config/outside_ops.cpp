@@ -6,7 +6,7 @@
 namespace memtune::config {
 namespace {
 
-// What begins so: an op, all of its forms, or a namespace.
+// Prefixes of names: an op, all overloads of an op, or a namespace.
 constexpr std::array<std::string_view, 13> kOutside = {
     "aten::from_file",  "aten::save",   "aten::load", "prim::rpc_",   "c10d::",
     "_c10d_functional", "_dtensor::",   "symm_mem::", "debugprims::", "static_runtime::",

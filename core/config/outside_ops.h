@@ -1,12 +1,12 @@
-// Operators that reach beyond a training step: files, other processes, the network, other memory than their tensors'. A
-// model that uses one is refused unless its owner is trusted.
+// Detects operators with effects outside a training step: files, other processes, the network, memory other than their
+// tensors'. A model that uses one is refused unless it is trusted.
 #pragma once
 
 #include <string_view>
 
 namespace memtune::config {
 
-// `op` with its namespace, "aten::save".
+// `op` has its namespace, for example "aten::save".
 bool reaches_outside(std::string_view op);
 
 }  // namespace memtune::config

@@ -9,7 +9,7 @@ using Kind = PickleValue::Kind;
 
 constexpr size_t kMostValues = 1 << 20;
 
-// Thrown where the text is no such pickle, caught by parse_pickle.
+// Thrown for an unsupported pickle; parse_pickle() catches it.
 struct NotUnderstood {};
 
 class Parser {
@@ -84,7 +84,7 @@ class Parser {
     return values;
   }
 
-  // To the list or dict on top.
+  // Appends to the list or dict on top of the stack.
   void append(const std::vector<size_t>& values) {
     if (stack_.empty()) throw NotUnderstood();
     std::vector<size_t>& parts = pickle_.values[stack_.back()].parts;
@@ -105,7 +105,7 @@ class Parser {
 
   void step(unsigned char opcode) {
     switch (opcode) {
-      case 0x80: take(1); return;  // the protocol
+      case 0x80: take(1); return;  // protocol version
       case '(': marks_.push_back(stack_.size()); return;
       case 'N': return push(PickleValue());
       case 0x88: return push(1);

@@ -1,4 +1,4 @@
-// What torch.save pickles of tensors in tuples, lists and dicts, as a tree of plain values: read, never run.
+// Parses pickles of torch.save that hold tensors in tuples, lists and dicts. The result is a tree; no code is executed.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace memtune::config {
 struct PickleValue {
   enum class Kind { other, integer, text, global, sequence, dict, persistent, call } kind = Kind::other;
   int64_t integer = 0;
-  std::string text;           // of a global "torch._utils _rebuild_tensor_v2"
-  std::vector<size_t> parts;  // of a dict keys and values in turn; of a call what is called, and its arguments
+  std::string text;           // a global is stored as "torch._utils _rebuild_tensor_v2"
+  std::vector<size_t> parts;  // dict: keys and values alternate; call: the function and its arguments
 };
 
 struct PickleTree {
@@ -24,7 +24,7 @@ struct PickleTree {
   const PickleValue& at(size_t value) const { return values.at(value); }
 };
 
-// Nothing for an opcode that torch.save does not write, or a pickle that is cut off.
+// Returns nothing for a truncated pickle or an opcode that torch.save does not write.
 std::optional<PickleTree> parse_pickle(std::string_view text);
 
 }  // namespace memtune::config

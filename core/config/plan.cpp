@@ -26,7 +26,7 @@ const std::vector<std::string>& schedule_names() {
   return names;
 }
 
-// `path` is the field that holds the text.
+// `path` names the field in messages.
 Schedule read_schedule(const std::string& text, const std::string& path) {
   const auto& names = schedule_names();
   const auto name = std::find(names.begin(), names.end(), text);
@@ -46,7 +46,7 @@ Repeats read_repeats(const std::string& text, const std::string& path) {
   return static_cast<Repeats>(name - names.begin());
 }
 
-// What is as by default is left out, as memtune's own plans have it.
+// Fields with default values are left out.
 json placement_json(const OpPlacement& placement) {
   json outputs = json::array();
   for (Place place : placement.outputs) outputs.push_back(to_string(place));
@@ -119,7 +119,7 @@ OpPlacement read_placement(const json& json, const std::string& path, Unknown un
   return placement;
 }
 
-// Two placements of one op would leave open which one counts.
+// Refuses two placements of one op, because they could contradict each other.
 void check_unique(const std::vector<OpPlacement>& placements, const JsonObject& object) {
   std::vector<int> seen;
   for (const OpPlacement& placement : placements) seen.push_back(placement.op);

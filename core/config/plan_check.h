@@ -1,4 +1,4 @@
-// Whether a plan is for this model.
+// Checks that a plan belongs to this model.
 #pragma once
 
 #include "core/config/plan.h"
@@ -6,7 +6,8 @@
 
 namespace memtune::config {
 
-// UsageError when the model has no such op, calls it otherwise, or gives it fewer outputs: it is another model's plan.
+// Throws UsageError if the model lacks the op, names it differently or has fewer outputs. The plan is then another
+// model's.
 void check_placement(const OpPlacement& placement, const ProgramFacts& facts);
 
 }  // namespace memtune::config

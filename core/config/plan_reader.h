@@ -1,5 +1,5 @@
-// A whole plan as a person wrote it: like from_json, which passes over the fields of a later version, but a field that
-// is not known is an error, most likely a mistyped one.
+// Reads a plan that a person wrote. Unlike from_json(), which ignores fields of later versions, it refuses unknown
+// fields, because they are most likely misspelled.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,6 +8,6 @@
 
 namespace memtune::config {
 
-Plan read_plan_strictly(const nlohmann::json& json);  // UsageError naming field and value
+Plan read_plan_strictly(const nlohmann::json& json);  // throws UsageError that names field and value
 
 }  // namespace memtune::config

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kLeastBytes = 1024;
 
-// Saved tensors one by one, each with pinned memory of its own; the copy back is issued where it is asked for, by a
-// host that is about an op ahead of the device.
+// Saved tensors are copied one by one, each into pinned memory of its own. A reload is issued when backward asks for
+// the tensor; the host is about one op ahead of the device.
 constexpr Habits kHooksOnSaves = {.learns = false,
                                   .prefetch_ops = 1,
                                   .stash_saves = 5,
@@ -63,7 +63,7 @@ const Preset kAxolotlHidden = {
     .transfer = {.min_bytes = kLeastBytes,
                  .habits = {.learns = false, .prefetch_ops = 1, .stash_saves = 2, .one_stream = true}}};
 
-// As axolotl's, but for the newest input, which backward asks for first.
+// Same as axolotl, but the newest input stays, because backward needs it first.
 const Preset kDeepSpeedCpu = {
     .engine = "DeepSpeed 0.19.8",
     .inputs = true,

@@ -1,5 +1,5 @@
-// Engines of other programs, as rows of data: which rule places what they place (core/plan), and how they copy, as
-// settings and habits (config/plan.h) of the one engine that there is. Versions are those whose source was read.
+// Activation engines of other programs as data: which rule places their activations (core/plan), and how they copy, as
+// settings and compatibility flags (config/plan.h) of memtune's engine. The source of the named versions was read.
 #pragma once
 
 #include <string_view>
@@ -8,30 +8,31 @@
 
 namespace memtune::config {
 
-// Which ops' saved tensors an engine sees: where its hooks lie.
+// Scope of an engine's saved-tensor hooks.
 enum class Hooks {
   none,
-  model,   // around the model, without its output layer
-  step,    // around model and loss, without the output layer
-  blocks,  // around each block
+  model,   // the model without its output layer
+  step,    // model and loss without the output layer
+  blocks,  // each block on its own
 };
 
 struct Preset {
   std::string_view engine;  // "torchtune 0.6.1"
   Hooks hooks = Hooks::none;
-  bool inputs = false;  // what checkpointed blocks take from one another waits in host memory
-  // Of what `layers` says: so many blocks are one checkpoint; only so many blocks, the first, are checkpointed.
+  bool inputs = false;  // inputs of checkpointed blocks are offloaded to the CPU
+  // Meaning of the parameter `layers`. Together: that many consecutive blocks form one checkpoint. First: only the
+  // first that many blocks are checkpointed.
   bool layers_together = false, layers_first = false;
-  bool every_linear = false;  // of a block's linear layers every other is made again; all other costly ops are kept
-  int keep_last = 0;          // of that many last blocks all stays, or their inputs do
+  bool every_linear = false;  // recomputes every other linear layer of a block and keeps all other costly ops
+  int keep_last = 0;          // the last blocks that keep everything, or their inputs, on the device
   TransferSettings transfer = {};
 };
 
-// Whether it does what other engines do, which a step on paper does not know.
+// Whether the plan uses compatibility flags or OpPlacement::saves. The step simulator models neither.
 bool has_habits(const Plan& plan);
 
 extern const Preset kTorchtune, kTrl, kSwift;                                       // offload
-extern const Preset kHfOffload, kAxolotlHidden, kDeepSpeedCpu;                      // checkpoint, inputs on the host
+extern const Preset kHfOffload, kAxolotlHidden, kDeepSpeedCpu;                      // checkpoint with offloaded inputs
 extern const Preset kTitanFull, kTitanSelective, kMegatronUniform, kMegatronBlock;  // checkpoint
 
 }  // namespace memtune::config

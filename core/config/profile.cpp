@@ -8,7 +8,7 @@
 
 namespace memtune::config {
 
-// profiles() itself is generated from the JSON files: profiles/CMakeLists.txt.
+// profiles() is generated from the JSON files: profiles/CMakeLists.txt.
 const Profile& find_profile(std::string_view kind, std::string_view name) {
   std::vector<std::string> known;
   for (const Profile& profile : profiles()) {

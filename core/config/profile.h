@@ -1,4 +1,4 @@
-// The JSON files under profiles/, embedded in the program at build time so that it needs no data files.
+// The JSON files of profiles/, embedded at build time so that the program needs no data files.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ struct Profile {
 
 std::span<const Profile> profiles();
 
-// UsageError with the known names (and the nearest one) when there is none.
+// Throws UsageError with the known names and the nearest one if there is no such profile.
 const Profile& find_profile(std::string_view kind, std::string_view name);
 
 }  // namespace memtune::config

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr const char* kTooMuch = ": all ops together have more than 1 PiB";
 
-// Large programs have ten thousand ops, so what is not so is left out.
+// Large programs have ten thousand ops, so fields with default values are left out.
 json op_json(const OpFacts& op) {
   json out = {{"name", op.name}, {"region", op.region}, {"inputs", op.inputs}, {"outputs", op.outputs}};
   if (op.block >= 0) out["block"] = op.block;
@@ -107,8 +107,8 @@ void to_json(json& out, const ProgramFacts& facts) {
          {"owner", facts.owner}};
 }
 
-// A program wrote it: fields that its version had and this one lacks are passed over.
-// Numbers are checked against what they count, so that strategies can index without a check of their own.
+// Unknown fields are ignored: a later version may have written the file. All numbers are checked as indices, so that
+// strategies can use them without checks of their own.
 void from_json(const json& json, ProgramFacts& facts) {
   facts = {};
   JsonObject object(json, "facts");
@@ -122,7 +122,7 @@ void from_json(const json& json, ProgramFacts& facts) {
     facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts, made));
   object.read("parameters", facts.parameters, 0, kMostBytes);
   object.read("parameter_bytes", facts.parameter_bytes, 0, kMostBytes);
-  facts.trained_bytes = facts.parameter_bytes;  // where a version before adapters wrote it
+  facts.trained_bytes = facts.parameter_bytes;  // default for files written before adapters were supported
   object.read("trained_bytes", facts.trained_bytes, 0, facts.parameter_bytes);
   object.read("trained_embeddings", facts.trained_embeddings, 0, kMostBytes);
   object.read("notes", facts.notes);

@@ -10,7 +10,7 @@
 namespace memtune::config {
 namespace {
 
-constexpr int64_t kMostTextBytes = int64_t{1} << 30;  // larger ones are no model's
+constexpr int64_t kMostTextBytes = int64_t{1} << 30;  // a larger record is no model's
 
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};

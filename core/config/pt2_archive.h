@@ -1,6 +1,5 @@
-// The records of a torch.export archive (.pt2), without LibTorch. All are stored as they are, so that a record is a
-// part of the file: its place is checked against the file's size before anything is read, and text against its
-// checksum.
+// Reads records of a torch.export archive (.pt2) without LibTorch. Records are uncompressed byte ranges of the file.
+// Each range is checked against the file's size before it is read; text is also checked against its checksum.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,15 @@ namespace memtune::config {
 
 class Pt2Archive {
  public:
-  // UsageError, without the path: the directory makes no sense, or is not torch.export's. IoError.
+  // Throws UsageError (without the path) if the archive is damaged or not torch.export's, IoError if reading fails.
   explicit Pt2Archive(const std::filesystem::path& path);
 
   bool has(const std::string& record) const { return records_.contains(record); }
 
-  // Each throws UsageError where there is no such record.
+  // Each throws UsageError if the record is missing.
   int64_t bytes(const std::string& record) const { return find(record).bytes; }
-  void read(const std::string& record, char* to) const;  // all of it
-  std::string text(const std::string& record) const;     // UsageError as well where its checksum differs
+  void read(const std::string& record, char* to) const;  // the whole record into `to`
+  std::string text(const std::string& record) const;     // also throws UsageError if the checksum differs
 
  private:
   struct Place {
@@ -32,7 +31,7 @@ class Pt2Archive {
   const Place& find(const std::string& record) const;
 
   InputFile file_;
-  std::map<std::string, Place> records_;  // by name, without the folder that all are in
+  std::map<std::string, Place> records_;  // by name, without the common top folder
 };
 
 }  // namespace memtune::config

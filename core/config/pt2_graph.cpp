@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// JSON has no infinities.
+// JSON has no infinities, so they are written as strings.
 double real(const json& value) {
   if (value.is_number()) return value.get<double>();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -93,7 +93,8 @@ std::vector<Pt2Argument> parse_arguments(const json& values) {
 
 // --- nodes ---
 
-// `File "/a/b/model.py", line 42, in forward`, outermost first; of the frames those of torch itself tell nothing.
+// The author's code line from a stack trace, `File "/a/b/model.py", line 42, in forward`, outermost frame first. Frames
+// inside torch are skipped if there are others.
 std::string author_line(const std::string& stack) {
   std::string line;
   for (size_t at = stack.find("File \""); at != std::string::npos; at = stack.find("File \"", at + 6)) {
@@ -135,7 +136,6 @@ const json& json_array(const json& value) {
   return value;
 }
 
-// The only field of a union: its tag and what it holds.
 std::pair<std::string, const json*> json_union(const json& value) {
   if (!value.is_object() || value.size() != 1) throw UsageError("a union of its schema has not one field");
   return {value.begin().key(), &value.begin().value()};

@@ -1,5 +1,5 @@
-// The graphs of a torch.export archive as plain data: nodes with their arguments. The numbers of dtypes, layouts and
-// memory formats are the schema's own.
+// Graphs of a torch.export archive as plain data: nodes and their arguments. Numbers of dtypes, layouts and memory
+// formats are those of the schema.
 #pragma once
 
 #include <cstdint>
@@ -22,34 +22,33 @@ enum class Pt2Kind {
   real,
   boolean,
   text,
-  complex,  // two reals
+  complex,  // two real numbers
   dtype,
   layout,
   memory_format,
   device,
   graph,
-  other,  // what no program that can be trained here has: its tag is the text
+  other,  // in no trainable program; the text is its tag
 };
 
-// The name of a value of the program or, where that is empty, a constant; monostate is None.
+// The name of a program value or, if that is empty, a constant. monostate means None.
 struct Pt2Element {
   std::string value;
   std::variant<std::monostate, bool, int64_t, double, std::string> constant;
 };
 
 struct Pt2Argument {
-  std::string name;  // of the operator's argument; "": by position
+  std::string name;  // argument name in the operator's schema; "": positional
   Pt2Kind kind = Pt2Kind::none;
   bool is_list = false;
-  std::vector<Pt2Element> elements;  // one where it is no list; none of a graph
+  std::vector<Pt2Element> elements;  // one element unless it is a list; none for a graph
   std::shared_ptr<const Pt2Graph> graph;
 };
 
 struct Pt2Node {
   std::string target;  // "torch.ops.aten.linear.default", "_operator.add"
   std::vector<Pt2Argument> inputs, outputs;
-  std::string
-      source;  // "model.py:42" as the author knows it: the innermost line outside of torch; "" where none is told
+  std::string source;   // "model.py:42": the innermost line outside of torch; "": not known
   std::string modules;  // see module_stack()
 };
 
@@ -59,19 +58,19 @@ struct Pt2Graph {
 };
 
 struct Pt2Module {
-  std::string key;   // of one run of the module: its second has another
+  std::string key;   // of one call of the module; another call has another key
   std::string path;  // "layers.3.attn"
   std::string type;  // "Block"
 };
 
-// Each: UsageError or nlohmann::json::exception for what is none.
+// Each throws UsageError or nlohmann::json::exception for invalid input.
 Pt2Graph parse_pt2_graph(const nlohmann::json& graph);
 Pt2Argument parse_pt2_argument(const nlohmann::json& argument);
 
-// "key,path,type;key,path,type", outermost first.
+// Parses "key,path,type;key,path,type", outermost module first.
 std::vector<Pt2Module> module_stack(std::string_view text);
 
-// Of the schema's JSON: a text, a list, and the one field of a union with what it holds.
+// Readers of the schema's JSON: a string, a list, and a union as its tag and content.
 const std::string& json_word(const nlohmann::json& value);
 const nlohmann::json& json_array(const nlohmann::json& value);
 std::pair<std::string, const nlohmann::json*> json_union(const nlohmann::json& value);

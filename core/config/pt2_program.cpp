@@ -31,7 +31,7 @@ const char* dtype_name(int64_t dtype) {
   return found == names.end() ? "" : found->second;
 }
 
-// "Symbol('s13', positive=True, integer=True)" is s13; sizes computed of symbols are told apart by their formula.
+// "Symbol('s13', positive=True, integer=True)" gives s13. For computed sizes the whole formula serves as symbol.
 std::string symbol_in(const std::string& formula) {
   constexpr std::string_view kStart = "Symbol('";
   const size_t end = formula.find('\'', kStart.size());
@@ -95,9 +95,9 @@ Pt2Input parse_input(const json& spec, const json& graph, const json& ranges) {
   return input;
 }
 
-// --- the answer ---
+// --- the model's output ---
 
-// A dict's keys or an object's fields; a named tuple's stand apart, by its class.
+// Keys of a dict or fields of an object. Fields of a named tuple are listed separately, by class.
 std::vector<std::string> part_names(const json& tree, const json& named_tuples) {
   const json& context = tree.at("context");
   if (!context.is_string()) return {};
@@ -128,7 +128,7 @@ size_t leaves(const Pt2Answer& answer) {
   return count;
 }
 
-// Where the form of the answer is not told, or of a kind unknown: all that the graph gives, one by one.
+// The structure of the model's output. If the file does not describe it or it does not match: a flat list of outputs.
 Pt2Answer answer_of(const json& module, size_t outputs) {
   Pt2Answer flat{"", false, std::vector<Pt2Answer>(outputs)};
   for (const json& entry : json_array(module.at("module_call_graph"))) {
@@ -167,7 +167,8 @@ Pt2Program program_of(const json& model) {
   return program;
 }
 
-// Tensors that forward takes come in the order of the samples; where they do not agree, nothing is taken over.
+// Attaches sample values to the tensor inputs of forward, which have the samples' order. Without a match nothing
+// changes.
 void describe_by(const std::vector<Pt2Sample>& samples, Pt2Program& program) {
   std::vector<InputDescription*> inputs;
   for (Pt2Input& input : program.inputs)

@@ -1,5 +1,5 @@
-// The program of a torch.export archive as plain data: what models/model.json and the configs of its tensors say.
-// Nothing is resolved: whether operators exist and values are made before they are used is seen by whoever runs it.
+// The program of a torch.export archive as plain data, from models/model.json and the archive's tensor configs.
+// Operators and values are not resolved here; the code that runs the program checks them.
 #pragma once
 
 #include <string>
@@ -14,17 +14,18 @@ namespace memtune::config {
 
 class Pt2Archive;
 
-// What the graph's inputs are, in their order.
+// One input of the graph, in the graph's order.
 struct Pt2Input {
   enum class Role { parameter, buffer, constant, person } role = Role::person;
-  std::string tensor;          // name of a parameter, buffer or constant
-  Pt2Argument argument;        // of a person's: a tensor, or a number that the export fixed or left open
-  InputDescription described;  // of a person's tensor
-  int64_t number = 0;          // of a person's number that was left open: the sample's
+  std::string tensor;          // name of the parameter, buffer or constant
+  Pt2Argument argument;        // for Role::person: a tensor, or a number that is fixed or dynamic in the export
+  InputDescription described;  // for Role::person, if it is a tensor
+  int64_t number = 0;          // the sample's number, for Role::person with a dynamic number
 };
 
+// The structure of the model's output: nested tuples, lists, dicts and objects with tensors as leaves.
 struct Pt2Answer {
-  std::string name;  // of a dict's entry or an object's field
+  std::string name;  // key of a dict or field of an object
   bool is_leaf = true;
   std::vector<Pt2Answer> parts;
 };
@@ -32,18 +33,19 @@ struct Pt2Answer {
 struct Pt2Program {
   Pt2Graph graph;
   std::vector<Pt2Input> inputs;
-  std::vector<Pt2Argument> outputs;  // one a leaf of the answer
+  std::vector<Pt2Argument> outputs;  // one per leaf of the answer
   Pt2Answer answer;
-  std::vector<Pt2Tensor> tensors;  // each lies within its record
+  std::vector<Pt2Tensor> tensors;  // each fits into its record
 };
 
-// UsageError, without the path, for archives that are damaged, of another schema, or hold no program to train.
+// Throws UsageError (without the path) if the archive is damaged, has another schema version or holds no trainable
+// program.
 Pt2Program read_pt2_program(const Pt2Archive& archive);
 
-// The same of models/model.json alone, without tensors. nlohmann::json::exception for what has another form.
+// Parses models/model.json alone, without tensors. Throws nlohmann::json::exception for another structure.
 Pt2Program parse_pt2_program(std::string_view model);
 
-// Whether the answer has a part of this name, at its top.
+// Whether the top level of the output has a part of this name.
 bool has_part(const Pt2Answer& answer, std::string_view name);
 
 }  // namespace memtune::config

@@ -16,9 +16,9 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr size_t kMostDepth = 32, kMostTensors = 1024;
-constexpr int64_t kMostElements = 1 << 22;  // of all tensors together
+constexpr int64_t kMostElements = 1 << 22;  // over all tensors
 
-// Storages of whole numbers: the schema's dtype, whose element size checks what is read.
+// Integer and bool storages, with the schema's dtype number, which gives the element size.
 const std::map<std::string, int64_t>& dtypes() {
   static const std::map<std::string, int64_t> table = {{"torch ByteStorage", 1},  {"torch CharStorage", 2},
                                                        {"torch ShortStorage", 3}, {"torch IntStorage", 4},
@@ -73,9 +73,9 @@ class Samples {
     return found;
   }
 
-  // _rebuild_tensor_v2(storage, offset, sizes, strides, ...), or of tensors with attributes, as export's dynamic sizes
-  // leave behind, _rebuild_from_type_v2(_rebuild_tensor_v2, class, arguments, ...); the storage is ("storage", class,
-  // record, device, elements).
+  // Parses _rebuild_tensor_v2(storage, offset, sizes, strides, ...). Exports with dynamic sizes wrap it:
+  // _rebuild_from_type_v2(_rebuild_tensor_v2, class, arguments, ...). The storage is ("storage", class, record, device,
+  // elements).
   void add(const PickleValue& call) {
     const PickleValue *function = part(call, 0, Kind::global), *arguments = part(call, 1, Kind::sequence);
     if (function && arguments && function->text == "torch._tensor _rebuild_from_type_v2") {
@@ -126,7 +126,7 @@ class Samples {
   int64_t left_ = kMostElements;
 };
 
-// By name, without the folder that all are in.
+// Records by name, without the common top folder.
 std::map<std::string, std::string_view> records_of(std::string_view file) {
   std::map<std::string, std::string_view> records;
   const ZipBytes bytes = zip_bytes(file);

@@ -1,6 +1,6 @@
-// The whole numbers among the sample inputs of a torch.export archive: token types, masks, positions, which no random
-// numbers stand for. They are a file of torch.save within the archive; of its pickle nothing is run, and what is
-// anything but tensors in tuples, lists and dicts is passed over.
+// Integer sample inputs of a torch.export archive, such as token types, masks and positions, which random numbers
+// cannot replace. The archive stores them as a file of torch.save. Its pickle is parsed, not executed; everything but
+// tensors in tuples, lists and dicts is ignored.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace memtune::config {
 struct Pt2Sample {
   std::string storage;  // "LongStorage"
   std::vector<int64_t> sizes;
-  std::vector<int64_t> values;  // in the order of the sizes; none of a tensor that holds no whole numbers, or too many
+  std::vector<int64_t> values;  // row-major; empty for tensors that are not integer or bool, or too large
 };
 
-// Of the file's bytes: all tensors in their order; nothing where it is not understood.
+// All tensors in a file of torch.save, in their order; empty if the file is not understood.
 std::vector<Pt2Sample> parse_pt2_samples(std::string_view file);
 
 }  // namespace memtune::config

@@ -11,7 +11,7 @@ namespace memtune::config {
 namespace {
 
 constexpr size_t kLongest = 4096;
-constexpr int kDeepestGroups = 100;  // std::regex goes through groups by recursion
+constexpr int kDeepestGroups = 100;  // std::regex recurses into groups
 constexpr std::string_view kSpecial = "^$\\.*+?()[]{}|";
 
 std::regex::flag_type flags(bool ignores_case) {
@@ -49,7 +49,7 @@ class Translator {
     at_ += taken;
   }
 
-  // "(?i)" in front; of the others none makes a difference for a module's path.
+  // Takes leading flags such as "(?i)". The other flags do not change how a module path matches.
   void take_flags() {
     if (!next_is("(?")) return;
     const size_t end = text_.substr(2).find_first_not_of("aimsu");
@@ -79,7 +79,7 @@ class Translator {
     repeated_ = true;
   }
 
-  // Braces that hold no count are letters.
+  // Braces without a count are literal.
   void take_count() {
     static const std::regex count(R"(\{(\d{0,4})(,(\d{0,4}))?\}.*)");
     const std::string rest(text_.substr(at_, 12));
@@ -102,7 +102,7 @@ class Translator {
     take_escaped(letter, "bBdDwWsSfnrtvxu");
   }
 
-  // Two digits at most; std::regex would take all that follow.
+  // Python reads at most two digits; std::regex would read all that follow.
   void take_group_number() {
     const auto digit = [this](size_t i, char most) { return i < text_.size() && text_[i] >= '0' && text_[i] <= most; };
     const std::string number(text_.substr(at_ + 1, digit(at_ + 2, '9') ? 2 : 1));
@@ -119,7 +119,7 @@ class Translator {
     put(kSpecial.find(letter) == std::string_view::npos && letter != '-' ? std::string(1, letter) : both, 2);
   }
 
-  // In Python a bracket that comes first is one of the class, as is every one that opens.
+  // In Python, "]" at the start of a class and "[" anywhere in a class are literal.
   void take_class() {
     put("[", 1);
     if (next_is("^")) put("^", 1);
@@ -153,7 +153,7 @@ class Translator {
     refuse_group();
   }
 
-  // What stands between the group's four letters and `end`.
+  // The text between the group's four opening characters and `end`.
   std::string name_before(char end) const {
     const size_t found = text_.find(end, at_);
     if (found == std::string_view::npos) refuse("is no regular expression: a group's name has no end");
@@ -199,7 +199,7 @@ class Translator {
   size_t at_ = 0;
   int depth_ = 0, groups_ = 0;
   std::map<std::string, int> names_;
-  bool repeated_ = false;  // the last that was taken
+  bool repeated_ = false;  // the last element was a quantifier
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Regular expressions as Python's re has them, which files of peft hold, for std::regex: named groups, \A and \Z, flags
-// in front, {,n} and brackets are written as ECMAScript has them.
+// Translates regular expressions of Python's re, as peft's files contain them, to ECMAScript for std::regex. That
+// covers named groups, \A and \Z, leading flags, {,n} and brackets.
 #pragma once
 
 #include <regex>
@@ -14,8 +14,8 @@ struct PythonPattern {
   std::regex regex(const std::string& before = "", const std::string& behind = "") const;
 };
 
-// UsageError that begins with `what` for a text that is no regular expression, and for what std::regex cannot do:
-// looking behind, atomic groups, possessive repeats, conditions, flags of a part.
+// Throws UsageError that begins with `what` for an invalid expression. Also for features that std::regex lacks:
+// look-behind, atomic groups, possessive quantifiers, conditionals, flags of a group.
 PythonPattern parse_python_pattern(const std::string& text, const std::string& what);
 
 }  // namespace memtune::config

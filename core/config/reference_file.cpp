@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr char kMagic[] = "MTREFER3";
 constexpr size_t kMagicBytes = sizeof kMagic - 1, kNameBytes = kMagicBytes - 1;  // the last character is the version
 
-// JSON has neither NaN nor infinity, and a loss has to keep its bits.
+// Hexadecimal, because JSON has no NaN or infinity and a loss must keep its bits.
 std::string to_hex(double number) {
   char text[64];
   std::snprintf(text, sizeof text, "%a", number);
@@ -64,7 +64,7 @@ Reference reference_from(const json& directory) {
   return reference;
 }
 
-// One behind another, up to where the directory begins.
+// Whether the gradients are contiguous and end where the directory begins.
 bool fill(const std::vector<ReferenceGradient>& gradients, uint64_t bytes) {
   uint64_t end = 0;
   for (const ReferenceGradient& gradient : gradients) {
@@ -75,7 +75,7 @@ bool fill(const std::vector<ReferenceGradient>& gradients, uint64_t bytes) {
 }
 
 struct Head {
-  uint64_t directory = 0, checksum = 0;  // where it begins, its own
+  uint64_t directory = 0, checksum = 0;  // its offset; its checksum
 };
 
 uint64_t checksum_of(const std::string& directory) { return hash64(directory.data(), directory.size(), 0); }

@@ -1,5 +1,5 @@
-// What a process that trains with saves needs to know, as one JSON file: written by memtune run, and by a sweep that
-// measures saves; read by memtune-trial.
+// Request for a training process that saves its state, as a JSON file. `memtune run` writes it, and so does a sweep
+// that measures saves; memtune-trial reads it.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 namespace memtune::config {
 
 struct RunRequest {
-  TrialRequest trial;           // model, inputs, settings and plan; training.steps is the last step's number
-  std::string folder;           // of the run, in which states/ is
+  TrialRequest trial;           // model, inputs, settings, plan; training.steps is the number of the last step
+  std::string folder;           // of the run; holds states/
   int64_t save_every = 0;       // steps; 0: no saves
-  std::string save = "sync";    // how, of kSaveModes
-  int64_t keep_last = 0;        // states; 0: all
-  bool resume = false;          // from the newest state, where there is one
-  std::optional<int64_t> from;  // from the state of this step
-  int64_t saves = 4;            // that are measured where that is asked for, the first among them
+  std::string save = "sync";    // a word of kSaveModes
+  int64_t keep_last = 0;        // states that are kept; 0: all
+  bool resume = false;          // from the newest state, if there is one
+  std::optional<int64_t> from;  // resume from the state of this step
+  int64_t saves = 4;            // measured by `memtune-trial save`, the first included
 };
 
-// What decides the course of a training beside its model, by the flags that set it: whoever goes on with one has the
-// same. Not where data and model lie: they may have been moved.
+// Settings that determine the training's results besides the model, by flag. A resumed run must have the same ones.
+// Paths of data and model are not included, because files may be moved.
 std::map<std::string, std::string> course_of(const TrialRequest& request);
 
 void to_json(nlohmann::json& json, const RunRequest& request);

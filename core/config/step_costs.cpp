@@ -21,14 +21,14 @@ constexpr int kCostsVersion = 2, kShardedVersion = 3;
 constexpr int kMostRanks = 1 << 20;
 constexpr int kMostRuns = 1 << 24;
 constexpr int kMostPasses = 1 << 20;
-constexpr int64_t kMostMadeBytes = int64_t{1} << 46;  // by one pass, 64 TiB; and by gathers
-constexpr int kDeepestValues = 10'000;                // values made from each other: making one again recurses so deep
+constexpr int64_t kMostMadeBytes = int64_t{1} << 46;  // created by one micro-batch, 64 TiB; also the limit for gathers
+constexpr int kDeepestValues = 10'000;                // values in a chain; recomputation recurses that deep
 constexpr double kLeastStepMs = 1e-6, kMostMs = 1e9, kMostGbPerS = 1e6, kMostRatio = 1e6;
 
-// Thousands of entries: each is a row of numbers, in the order of `columns`.
+// A table as rows of numbers in the order of `columns`, because there are thousands of entries.
 json rows_json(const json& columns, const json& rows) { return {{"columns", columns}, {"rows", rows}}; }
 
-// Rows of one table, whose numbers are asked for in order.
+// One row of a table; its cells are read in order.
 class Row {
  public:
   Row(const json& row, std::string path, size_t columns) : row_(row), path_(std::move(path)) {
@@ -39,7 +39,7 @@ class Row {
     return named([&] { return number(next(), 0, kMostMs); });
   }
   int64_t bytes() { return integer(0, kMostBytes); }
-  // Of a column that is summed.
+  // For a column whose sum is bounded.
   int64_t bytes(BoundedSum& sum) {
     const int64_t one = bytes();
     if (!sum.add(one)) throw UsageError(path_ + " has more bytes than a step can move");
@@ -88,7 +88,7 @@ const json& rows_of(JsonObject& costs, const char* key, size_t columns) {
   return (*table)["rows"];
 }
 
-// A value is made from values before it, and not without end.
+// Checks that each value is computed from earlier values only, with a bounded depth.
 void check_order(const StepCosts& costs) {
   constexpr int kUnknown = -1;
   for (size_t run = 0; run < costs.runs.size(); ++run)
@@ -120,7 +120,7 @@ const json kUnitColumns = {"name", "bytes", "gather_ms"};
 const json kReaderColumns = {"run", "units"};
 const json kReadColumns = {"moment", "before_bytes", "peak_bytes", "wait_ms", "units"};
 
-// In a file of its own kind of version, since whoever does not know of units would misread the rest.
+// Sharded costs have a file version of their own, because a reader without units would misinterpret the rest.
 json sharding_json(const StepCosts& costs) {
   json units = json::array(), runs = units, reads = units;
   for (const auto& unit : costs.sharding.units) units.push_back({unit.name, unit.bytes, unit.gather_ms});

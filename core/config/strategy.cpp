@@ -24,7 +24,7 @@ const StrategyInfo& find_strategy(const std::string& name) {
   throw UsageError(unknown_name("strategy", name, known));
 }
 
-// A '+' begins a part only before "none" and the name of a family: others are within a list of ops.
+// '+' starts a new part only before "none" or a family name. Otherwise it separates ops in a list.
 std::vector<std::string> split_parts(const std::string& text) {
   std::vector<std::string> parts;
   for (const std::string& piece : split(text, '+')) {
@@ -49,7 +49,7 @@ int64_t parse_every(const std::string& head, const std::string& text) {
 
 StrategyPart parse_head(const std::string& head) {
   const size_t equals = head.find('=');
-  // A '+' that began no part: what follows it is no family.
+  // '+' without a family name after it is an error, reported for the text that follows.
   if (const size_t plus = head.find('+'); plus != std::string::npos) find_strategy(trim(head.substr(plus + 1)));
   if (head == kEvery) throw UsageError("checkpoint:every needs its number: checkpoint:every=2 is every second block");
   if (equals != std::string::npos && trim(head.substr(0, equals)) == kEvery)
@@ -69,7 +69,7 @@ const ParameterInfo& find_parameter(const StrategyInfo& info, const std::string&
   throw UsageError(unknown_name("parameter of " + strategy, name, known));
 }
 
-// One "key=value" behind the name; `given` holds the keys before it.
+// Parses one "key=value"; `given` holds the keys before it.
 void parse_parameter(const std::string& text, StrategyPart& part, std::vector<Parameter>& given) {
   const std::string strategy(part.info().name);
   const size_t equals = text.find('=');
@@ -91,7 +91,7 @@ StrategyPart parse_part(const std::string& text) {
   return part;
 }
 
-// A plan has one way of copying: only what is copied, and to where, may differ from part to part.
+// A plan has one TransferSettings. Parts may differ only in which activations are copied and where to.
 void check_same_transfers(const StrategyPart& a, const StrategyPart& b) {
   const std::string name(a.info().name);
   if (&a.info() != &b.info())
@@ -113,7 +113,7 @@ void check_together(const StrategyPart& a, const StrategyPart& b) {
                      " are for the same blocks; give each its own, as blocks=0-9 and blocks=10-");
 }
 
-// Of one that moves them.
+// For a part that offloads its inputs.
 StrategyPart with_inputs_kept(StrategyPart part) {
   if (part.has(Parameter::inputs)) {
     part.set(Parameter::inputs, "keep");

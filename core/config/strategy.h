@@ -1,4 +1,4 @@
-// The language of strategies, which name rules that write a plan (core/plan). One parser, one table, one way to print.
+// The strategy language: parser, table and printer. Strategies name the rules that write a plan (core/plan).
 //
 //   none
 //   checkpoint:full | checkpoint:every=2 | checkpoint:op | checkpoint:cheap
@@ -6,10 +6,10 @@
 //   offload:sync | offload:stream | offload:group
 //       [,tier=host|disk] [,memory=pinned|pageable] [,fraction=0.4] [,min=1MiB] [,keep_last=1] [,blocks=0-9:12]
 //       [sync, stream: ,head=keep|move] [stream: ,stash=8GiB ,prefetch=1GiB] [group: ,in_flight=1 ,prefetch=1]
-//   offload:torchtune | checkpoint:hf-offload[,every=2] | ...    what other programs' engines do (config/preset.h)
+//   offload:torchtune | checkpoint:hf-offload[,every=2] | ...    engines of other programs (config/preset.h)
 //
-// Parts are joined by '+' and apply in order: a later one only places what the earlier left on the device. Parts of one
-// family are for different blocks.
+// '+' joins parts, which apply in order: a part places only what earlier parts left on the device. Parts of one family
+// must name different blocks.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ enum class StrategyKind {
   offload_sync,
   offload_stream,
   offload_group,
-  checkpoint_preset,  // StrategyInfo::preset says whose
+  checkpoint_preset,  // an engine of another program, named by StrategyInfo::preset
   offload_preset,
 };
 
@@ -58,7 +58,7 @@ enum class Parameter {
   layers,
 };
 
-// What a parameter takes.
+// Type of a parameter's value.
 enum class Form { words, names, share, count, positive, bytes, blocks };
 
 struct ParameterInfo {
@@ -68,23 +68,23 @@ struct ParameterInfo {
   std::string_view words;          // "keep | host | disk"; "" for other forms
   std::string_view default_value;  // "keep"
   std::string_view help;
-  bool schedules = false;  // how copies run: the same in all parts, for a plan has one way of copying
+  bool schedules = false;  // about how copies run: must be equal in all parts, because a plan has one TransferSettings
 };
-std::string_view values_text(const ParameterInfo& info);  // what it takes, for people: "a number from 0 to 1"
+std::string_view values_text(const ParameterInfo& info);  // valid values, for people: "a number from 0 to 1"
 
 struct StrategyInfo {
   StrategyKind kind;
   std::string_view name;                      // "checkpoint:full", "checkpoint:every=n"
-  std::string_view help;                      // what it does, in a line
-  std::span<const ParameterInfo> parameters;  // in the order in which they are written
-  const Preset* preset = nullptr;             // of an engine that is not memtune's
+  std::string_view help;                      // one line
+  std::span<const ParameterInfo> parameters;  // in printing order
+  const Preset* preset = nullptr;             // not null: an engine of another program
 };
 std::span<const StrategyInfo> strategies();
 
-// By Form: words, names, share, count and positive and bytes, blocks.
+// Alternatives by Form: words, names, share, count/positive/bytes, blocks.
 using Value = std::variant<std::string, std::vector<std::string>, double, int64_t, BlockRanges>;
 
-// One part, with every parameter of its kind: defaults are filled in.
+// One part of a strategy. It has a value for every parameter of its kind, the default if none was given.
 class StrategyPart {
  public:
   explicit StrategyPart(const StrategyInfo& info, int64_t every = 1);
@@ -94,22 +94,22 @@ class StrategyPart {
   int64_t every() const { return every_; }  // n of checkpoint:every=n, else 1
   bool is_checkpoint() const;
   bool is_offload() const;
-  bool moves_inputs() const;  // of a checkpoint: its blocks' inputs wait on the host or on disk
+  bool moves_inputs() const;  // a checkpoint that offloads its blocks' inputs to the CPU or disk
 
   bool has(Parameter parameter) const;
-  // Of a parameter that the part has, of the form in question.
+  // The part must have the parameter, with a value of that form.
   const std::string& word(Parameter parameter) const { return std::get<std::string>(value(parameter)); }
   Place place(Parameter parameter) const { return parse_place(word(parameter)); }
   const std::vector<std::string>& names(Parameter parameter) const;
   double share(Parameter parameter) const { return std::get<double>(value(parameter)); }
   int count(Parameter parameter) const { return static_cast<int>(bytes(parameter)); }
   int64_t bytes(Parameter parameter) const { return std::get<int64_t>(value(parameter)); }
-  const BlockRanges& blocks() const;               // all, where the part has no such parameter
-  std::string text(Parameter parameter) const;     // of any form, as it is written
+  const BlockRanges& blocks() const;               // all if the part has no parameter `blocks`
+  std::string text(Parameter parameter) const;     // in printed form
   std::string setting(Parameter parameter) const;  // "fraction=0.4"
-  std::vector<Parameter> changed() const;          // those that have not their defaults
+  std::vector<Parameter> changed() const;          // parameters whose value is not the default
 
-  // UsageError as Strategy::parse's.
+  // Throws UsageError like Strategy::parse().
   void set(Parameter parameter, const std::string& text);
 
   bool operator==(const StrategyPart& other) const;
@@ -126,34 +126,34 @@ std::string to_string(const StrategyPart& part);
 
 class Strategy {
  public:
-  // Checks all that needs no model. UsageError names the part and the valid forms, with the nearest name.
+  // Checks everything that needs no model. Throws UsageError with the part, the valid forms and the nearest name.
   static Strategy parse(const std::string& text);
-  // Nothing for the name of a plan that a person wrote.
+  // Returns nothing if `name` is no strategy, for example the name of a plan that a person wrote.
   static std::optional<Strategy> of_name(const std::string& name);
 
   Strategy();  // none
   explicit Strategy(const StrategyPart& part) : parts_{part} {}
 
   const std::vector<StrategyPart>& parts() const& { return parts_; }  // at least one
-  const std::vector<StrategyPart>& parts() const&& = delete;          // of what is gone with the expression
+  const std::vector<StrategyPart>& parts() const&& = delete;          // would dangle
   bool is_none() const;
   bool offloads() const;
   bool recomputes() const;
-  bool moves() const;      // some value may be placed on the host or on disk
-  bool uses_disk() const;  // some value may be placed on disk
+  bool moves() const;      // may offload activations to the CPU or disk
+  bool uses_disk() const;  // may offload activations to disk
 
-  // The same with a parameter changed in each part that takes it. UsageError as parse.
+  // Copy with one parameter changed in each part that has it. Throws UsageError like parse().
   Strategy with(Parameter parameter, const std::string& value) const;
   Strategy with(Parameter parameter, const std::function<std::string(const StrategyPart& part)>& value) const;
-  // The same with nothing offloaded, and with nothing recomputed: `none` where no part is left. Another program's
-  // checkpoints that keep their inputs on the host become memtune's own; `without_recompute` is for strategies whose
-  // checkpoints keep inputs on the device.
+  // Copies without offloading, or without recomputation; `none` if no part is left. without_offload() replaces presets
+  // that offload checkpoint inputs by memtune's own checkpoints. without_recompute() requires checkpoints that keep
+  // their inputs on the device.
   Strategy without_offload() const;
   Strategy without_recompute() const;
-  // Each strategy that leaves out one part, then each that keeps the inputs that one part moves; `none` is not among
-  // them.
+  // Simpler strategies: each one without one part, then each one that keeps the inputs that one part offloads. `none`
+  // is not included.
   std::vector<Strategy> with_one_less() const;
-  // The same with parts of one kind as another, which keep what both kinds take.
+  // Copy with parts of one kind replaced by another; parameters that both kinds have keep their values.
   Strategy with(StrategyKind from, StrategyKind to, int64_t every = 1) const;
 
   bool operator==(const Strategy&) const = default;
@@ -165,11 +165,11 @@ class Strategy {
   std::vector<StrategyPart> parts_;
 };
 
-// Canonical: no blanks, parameters in the table's order, those with their default left out, equal values spelled alike.
-// What names a trial, its key and its folder.
+// Canonical form: no blanks, parameters in the table's order, defaults left out, one spelling per value. It identifies
+// a trial in tables, keys and folder names.
 std::string to_string(const Strategy& strategy);
 
-// The canonical form of a trial's name; a name that is no strategy, as plans have, as it is.
+// Canonical form of a trial's name. Other names, such as those of plans, are returned unchanged.
 std::string canonical_name(const std::string& name);
 
 }  // namespace memtune::config

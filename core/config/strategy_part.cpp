@@ -17,7 +17,7 @@ std::string parse_word(const ParameterInfo& info, const std::string& text) {
   throw UsageError("'" + text + "' is not one of " + std::string(info.words));
 }
 
-// Classes of ops first, as the table has them; then ops by name. Each once.
+// Sorted: classes of ops in this order, then op names. No repeats.
 std::vector<std::string> parse_names(const ParameterInfo& info, const std::string& text) {
   std::vector<std::string> names;
   for (const std::string& name : split(text, '+')) names.push_back(trim(name));
@@ -49,7 +49,7 @@ Value parse_value(const ParameterInfo& info, const std::string& text) {
   switch (info.form) {
     case Form::words: return parse_word(info, text);
     case Form::names: return parse_names(info, text);
-    case Form::share: return parse_within(info, text, 0, 1, parse_number) + 0.0;  // -0 is 0
+    case Form::share: return parse_within(info, text, 0, 1, parse_number) + 0.0;  // turns -0 into 0
     case Form::count: return parse_within(info, text, 0, kMostCount, parse_integer);
     case Form::positive: return parse_within(info, text, 1, kMostCount, parse_integer);
     case Form::bytes: return parse_bytes(text);
@@ -58,7 +58,7 @@ Value parse_value(const ParameterInfo& info, const std::string& text) {
   return text;
 }
 
-// "16GiB", "1536MiB", "17B": the same count when it is read again.
+// "16GiB", "1536MiB", "17B": exact, so that parsing gives the same count.
 std::string exact_bytes(int64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
@@ -66,7 +66,7 @@ std::string exact_bytes(int64_t bytes) {
   return bytes == 0 ? "0" : std::to_string(bytes) + kUnits[unit];
 }
 
-// The shortest that reads as the same number.
+// The shortest text that parses to the same number.
 std::string share_text(double share) {
   char text[64];
   const auto end = std::to_chars(std::begin(text), std::end(text), share).ptr;

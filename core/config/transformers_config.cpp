@@ -122,13 +122,13 @@ class ConfigReader {
     config_.mlp_output_dropout = fields_.dropout(names.mlp_output_dropout);
   }
 
-  // Null is no padding here, where a missing field is the family's.
+  // null means no padding token; a missing field means the family's default.
   void read_padding() {
     if (!family_.padded) return;
     if (!fields_.was_null("pad_token_id")) config_.padding = family_.padding;
     int64_t token = -1;
     object_.read("pad_token_id", token, -config_.vocabulary, kMostOfSize);
-    if (fields_.has("pad_token_id") && token < 0) token += config_.vocabulary;  // as embeddings count from the end
+    if (fields_.has("pad_token_id") && token < 0) token += config_.vocabulary;  // from the end, as embeddings do
     if (token >= 0) config_.padding = token;
     if (config_.padding && *config_.padding >= config_.vocabulary)
       fields_.refuse("pad_token_id", std::to_string(*config_.padding) + " is no token: vocab_size is " +
@@ -184,13 +184,13 @@ class ConfigReader {
     if (longest > 0 && (config_.longest == 0 || longest < config_.longest)) config_.longest = longest;
   }
 
-  // Layers with windows and layers without turn by other tables, or only one of them turns.
+  // Layers with and without a sliding window use different rotary tables, or only one kind is rotated.
   void read_layer_types() {
     const std::optional<int64_t> window = read_window();
     const std::vector<bool> windowed = read_windowed_layers();
     const bool all_windowed = family_.windowed && family_.window_pattern == 0 && !fields_.has("layer_types");
     if (window && family_.window_is_asked_for && !fields_.has("layer_types"))
-      limit(std::max<int64_t>(*window - 1, 1));  // which layers is up to further fields
+      limit(std::max<int64_t>(*window - 1, 1));  // fields that are not read choose the layers
     std::vector<int64_t> rotary;
     object_.read("no_rope_layers", rotary, 0);
     if (family_.skips_rotary && rotary.size() != static_cast<size_t>(config_.layers))

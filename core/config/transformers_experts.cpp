@@ -5,7 +5,7 @@
 namespace memtune::config {
 namespace {
 
-// An expert takes the place of the MLP in each `step`-th layer, but for those named.
+// Every `step`-th layer has experts instead of an MLP, except those in mlp_only_layers.
 std::vector<bool> layers_with_experts(TransformersFields& fields, int64_t layers) {
   int64_t step = 1;
   std::vector<int64_t> without;

@@ -1,4 +1,4 @@
-// The experts of a mixture, as a config.json of transformers describes them.
+// Reads the experts of a mixture-of-experts model from a config.json of transformers.
 #pragma once
 
 #include "core/config/transformers_config.h"
@@ -6,7 +6,7 @@
 
 namespace memtune::config {
 
-// UsageError as parse_transformers_config().
+// Throws UsageError like parse_transformers_config().
 Experts read_experts(TransformersFields& fields, int64_t layers);
 
 }  // namespace memtune::config

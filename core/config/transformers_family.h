@@ -1,5 +1,5 @@
-// What tells the decoders of transformers apart beyond the numbers of their config.json: one row a model_type, as
-// transformers 5.17 runs and fills in what a config leaves out.
+// Differences between the decoder families of transformers beyond the numbers in config.json. One row per model_type,
+// with the behaviour and the defaults of transformers 5.17.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@ namespace memtune::config {
 
 enum class NormKind {
   rms,                  // weight · cast(x / rms)
-  rms_plus_one,         // cast(x / rms · (1 + weight)); weights begin at 0
+  rms_plus_one,         // cast(x / rms · (1 + weight)); weights start at 0
   rms_weight_in_float,  // cast(weight · x / rms)
   layer,                // layer_norm
   layer_in_float,       // cast(weight · (x - mean) / deviation), without bias
 };
-// Of queries and keys, before the rotary embedding.
+// Norm of queries and keys before the rotary embedding.
 enum class QueryNorm { none, per_head, per_transposed_head, each_head, whole };
 enum class Projections {
   apart,           // q_proj, k_proj, v_proj
   joined,          // one layer: all queries, then keys, then values
-  joined_by_head,  // one layer: query, key and value of the first head, then of the next
+  joined_by_head,  // one layer: query, key, value of the first head, then of the next
 };
 enum class MlpKind { gated, gated_joined, plain };
-// Which two numbers of a head turn together: those half a head apart, or neighbours.
+// Pairs of head elements that the rotary embedding rotates together: half a head apart, or adjacent.
 enum class Turning { halves, halves_in_float, neighbours, neighbours_in_float };
 
-// Where transformers puts the modules; "": the family has none.
+// Module names in transformers; "" if the family has no such module.
 struct FamilyModules {
   std::string_view model_class = "ForCausalLM", layer_class = "DecoderLayer";
   std::string_view base = "model", embedding = "embed_tokens", layers = "layers", last_norm = "norm";
@@ -40,7 +40,7 @@ struct FamilyModules {
   std::string_view stored_head = "lm_head";  // in weight files
 };
 
-// What a config.json calls them; "": it does not tell.
+// Field names in config.json; "" if there is none.
 struct FieldNames {
   const char* hidden = "hidden_size";
   const char* layers = "num_hidden_layers";
@@ -48,7 +48,7 @@ struct FieldNames {
   const char* mlp = "intermediate_size";
   const char* epsilon = "rms_norm_eps";
   const char* activation = "hidden_act";
-  const char* positions = "";  // of a table, in place of the rotary embedding
+  const char* positions = "";  // length of a position embedding, used instead of rotary embeddings
   const char* rope_theta = "rope_theta";
   const char* rotary_part = "partial_rotary_factor";
   const char* attention_dropout = "attention_dropout";
@@ -58,52 +58,52 @@ struct FieldNames {
   const char* logit_scale = "";
 };
 
-// Yes or no by a field of the config, or for the whole family.
+// A boolean field of the config with its default; without a field, `otherwise` holds for the whole family.
 struct Choice {
   const char* field = "";
   bool otherwise = false;
 };
 
 struct ExpertNames {
-  const char* width = "";                                                   // field; "": the family has no experts
-  std::string_view stored = "mlp";                                          // the module's name in weight files
-  std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";  // there, of each expert
-  bool always_normed = false;  // weights of the chosen add up to one, in float32
-  bool shared = false;         // one more that sees all tokens
+  const char* width = "";                                                   // name of the field; "": no experts
+  std::string_view stored = "mlp";                                          // module name in weight files
+  std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";  // names there, per expert
+  bool always_normed = false;  // router weights of the chosen experts sum to one, in float32
+  bool shared = false;         // a shared expert that processes all tokens
 };
 
 struct TransformersFamily {
   std::string_view model_type;
-  std::string_view class_prefix;  // of LlamaModel, LlamaAttention
+  std::string_view class_prefix;  // of classes, for example "Llama" in LlamaModel
   FamilyModules modules = {};
   FieldNames fields = {};
   NormKind norm = NormKind::rms;
   QueryNorm query_norm = QueryNorm::none;
-  Choice each_head_normed = {};  // whether QueryNorm::each_head is there
+  Choice each_head_normed = {};  // whether QueryNorm::each_head is active
   Projections projections = Projections::apart;
   MlpKind mlp = MlpKind::gated;
   ExpertNames experts = {};
   Choice query_bias = {}, output_bias = {}, mlp_bias = {};
-  Choice parallel = {};             // attention and MLP of one input
-  bool shared_norm = false;         // when parallel: one norm for both
-  bool transposed_weights = false;  // Conv1D in place of Linear
+  Choice parallel = {};             // attention and MLP read the same input
+  bool shared_norm = false;         // if parallel: one norm for both
+  bool transposed_weights = false;  // Conv1D instead of Linear
   bool softmax_in_float = true;     // of eager attention
-  bool scaled_embedding = false;    // by the root of hidden_size
-  bool multipliers = false;         // embedding, attention, residuals, logits
+  bool scaled_embedding = false;    // by sqrt(hidden_size)
+  bool multipliers = false;         // for embedding, attention, residuals, logits
   bool capped_logits = false;       // final_logit_softcapping, query_pre_attn_scalar
   Turning turning = Turning::halves;
-  bool partial_rotary = false;         // the rest of a head passes by
+  bool partial_rotary = false;         // the rest of a head is not rotated
   bool skips_rotary = false;           // no_rope_layers
-  bool turns_in_windows_only = false;  // by layer_types
+  bool turns_in_windows_only = false;  // only layers with a window are rotated (layer_types)
   bool rotary_by_layer_type = false;   // two tables
-  bool windowed = false;               // by sliding_window alone
-  bool window_is_asked_for = false;    // by use_sliding_window
-  int64_t window_pattern = 0;          // every so many-th layer has none, when layer_types does not tell
-  bool padded = true;                  // pad_token_id has no gradient
-  // What a config may leave out.
+  bool windowed = false;               // sliding_window alone turns windows on
+  bool window_is_asked_for = false;    // use_sliding_window turns windows on
+  int64_t window_pattern = 0;          // every n-th layer has no window, without layer_types
+  bool padded = true;                  // the embedding of pad_token_id gets no gradient
+  // Defaults of the family for missing fields.
   bool tied = false;
   int64_t head_width = 0;  // 0: hidden / heads
-  int64_t kv_heads = 0;    // 0: as many as heads
+  int64_t kv_heads = 0;    // 0: equal to heads
   std::optional<int64_t> padding = std::nullopt;
   double rope_theta = 10000.0;
   double rotary_part = 1;
@@ -111,6 +111,6 @@ struct TransformersFamily {
 };
 
 const std::vector<TransformersFamily>& transformers_families();
-const TransformersFamily* find_transformers_family(std::string_view model_type);  // null: not known
+const TransformersFamily* find_transformers_family(std::string_view model_type);  // null: unknown
 
 }  // namespace memtune::config

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// Without what is null, here and in the objects within.
+// Removes null fields, recursively.
 json without_nulls(const json& object) {
   json kept = json::object();
   for (const auto& [key, value] : object.items())
@@ -18,7 +18,7 @@ json without_nulls(const json& object) {
   return kept;
 }
 
-// Models of several kinds of input nest the one of text.
+// Multimodal models nest the config of their text model.
 std::string way_out(const json& known) {
   if (known.contains("text_config") && known["text_config"].is_object())
     if (const json& text = known["text_config"]; text.contains("model_type") && text["model_type"].is_string())

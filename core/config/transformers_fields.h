@@ -1,4 +1,4 @@
-// The fields of one config.json while they are read: what the parts of its reader share.
+// Access to the fields of one config.json, shared by the parts of its reader.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace memtune::config {
 
-constexpr int64_t kMostOfSize = int64_t{1} << 24;  // keeps products of two sizes far from overflow
+constexpr int64_t kMostOfSize = int64_t{1} << 24;  // keeps products of two sizes far below overflow
 
 class TransformersFields {
  public:
-  // `name` begins every message. `given` must outlive this. UsageError when its model_type is in no row.
+  // `name` starts every message. `given` must outlive this. Throws UsageError if the model_type is unknown.
   TransformersFields(std::string name, const nlohmann::json& given);
   ~TransformersFields();
   TransformersFields(const TransformersFields&) = delete;
@@ -23,15 +23,15 @@ class TransformersFields {
   const TransformersFamily& family() const { return *family_; }
   JsonObject& object() { return object_; }
 
-  // Null counts as missing, but for was_null().
+  // null counts as missing, except in was_null().
   bool has(const char* field) const;
-  const nlohmann::json& operator[](const char* field) const;  // which must be there
+  const nlohmann::json& operator[](const char* field) const;  // the field must exist
   bool was_null(const char* field) const;
 
-  // A size that must be there, from 1 on.
+  // A required size, at least 1.
   int64_t size(const char* field, int64_t most = kMostOfSize);
   bool chosen(const Choice& choice);
-  // From 0 to below 1; what the family has when `field` is missing, 0 when it is "".
+  // From 0 to below 1. Returns the family's default if `field` is missing, 0 if it is "".
   double dropout(const char* field);
 
   const std::string& name() const { return name_; }

@@ -80,7 +80,7 @@ class RotaryReader {
       throw UsageError(scaling_.path("high_freq_factor") + " must be more than low_freq_factor, and all more than 0");
   }
 
-  // Beyond the positions that it was trained for its frequencies follow the sequence.
+  // Beyond max_position_embeddings, frequencies depend on the sequence length, which is not supported.
   void read_dynamic() {
     read_factor(RotaryKind::dynamic);
     rotary_.longest = fields_.size("max_position_embeddings", int64_t{1} << 40);
@@ -152,7 +152,8 @@ const json& object_or_none(const json& objects, const char* field) {
   return objects.contains(field) ? objects[field] : none;
 }
 
-// Old files tell of the layers with windows by one field, of the others as all families do.
+// Older configs have one field for layers with windows (rope_local_base_freq). For the other layers they have the
+// fields of all families.
 std::vector<Rotary> read_by_layer_type(TransformersFields& fields, int64_t head_width) {
   constexpr const char* kWindows = "sliding_attention";
   constexpr const char* kFull = "full_attention";

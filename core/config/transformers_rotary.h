@@ -1,5 +1,5 @@
-// The rotary embedding as a config.json of transformers describes it: "rope_parameters", as it is written since 5.0, or
-// "rope_scaling" and fields of the config.
+// Rotary embedding in a config.json of transformers: "rope_parameters" since 5.0, before that "rope_scaling" and
+// further fields.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace memtune::config {
 enum class RotaryKind { plain, linear, llama3, dynamic, yarn, longrope };
 
 struct Rotary {
-  std::string name;  // of the table where a model has two: the type of its layers
+  std::string name;  // layer type, if a model has two tables
   RotaryKind kind = RotaryKind::plain;
   double theta = 0;
-  double factor = 1;                             // but for plain
+  double factor = 1;                             // not for plain
   double low_frequency = 1, high_frequency = 1;  // llama3: factors
   double trained_positions = 0;                  // llama3, yarn, longrope
-  double fast = 32, slow = 1;                    // yarn: turns
-  bool whole_numbers = true;                     // yarn: rounds where its ramp begins and ends
-  std::vector<double> factors;                   // longrope: one for each pair that turns
-  double scale = 1;                              // of cosine and sine
-  int64_t width = 0;                             // of a head, that turns
-  int64_t longest = 0;                           // sequence that this is right for; 0: any
+  double fast = 32, slow = 1;                    // yarn: beta_fast and beta_slow, in rotations
+  bool whole_numbers = true;                     // yarn: rounds the bounds of its ramp
+  std::vector<double> factors;                   // longrope: one per rotated pair
+  double scale = 1;                              // factor of cosine and sine
+  int64_t width = 0;                             // rotated part of a head
+  int64_t longest = 0;                           // longest valid sequence; 0: unlimited
 };
 
-// One table, or one for each type of layers. UsageError as parse_transformers_config().
+// One table, or one per layer type. Throws UsageError like parse_transformers_config().
 std::vector<Rotary> read_rotary(TransformersFields& fields, int64_t head_width);
 
 }  // namespace memtune::config

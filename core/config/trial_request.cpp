@@ -76,7 +76,7 @@ json model_json(const ModelSource& model) {
           {"trusted", model.trusted}};
 }
 
-// What is not sharded yet is refused by its flag.
+// Refuses flags that are not supported with several ranks.
 void check_ranks(const TrainingSettings& training) {
   check_range("ranks", training.ranks, 1, kMostTrialRanks);
   check_name("reshard", training.reshard, kReshard);

@@ -1,4 +1,4 @@
-// What the viewer takes beside runs and traces: `memtune` hands it on and completes it, memtune-view reads it.
+// Command-line options of the viewer. `memtune` passes them on and completes them; memtune-view parses them.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@ namespace memtune::config {
 
 struct ViewOption {
   std::string name, value, help;   // "--theme", "NAME", "dark or light (default: dark)"
-  std::vector<std::string> words;  // the only values there are; empty: others too
+  std::vector<std::string> words;  // all valid values; empty: any value
 };
 
 std::span<const ViewOption> view_options();

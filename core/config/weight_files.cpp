@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-// Git leaves a pointer in a file's place where git-lfs did not bring its content; an archive may bring a pipe.
+// Without git-lfs the files are pointer files. A path from an archive may be a pipe.
 void check_weights(const fs::path& path) {
   require_file("the model's weights", path);
   constexpr std::string_view kFirstWords = "version https://git-lfs.";

@@ -1,4 +1,4 @@
-// The safetensors files beside a config.json of transformers that hold its weights.
+// Finds the safetensors files with a model's weights, in the folder of its config.json.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace memtune::config {
 
-// model.safetensors, or the shards that model.safetensors.index.json names, each once. Empty: there are none.
-// UsageError for an index that makes no sense, or names a file that is not there.
+// Returns model.safetensors, or the shards named in model.safetensors.index.json, each once; empty if there are none.
+// Throws UsageError for an invalid index and for missing files.
 std::vector<std::filesystem::path> weight_files(const std::filesystem::path& config);
 
 }  // namespace memtune::config

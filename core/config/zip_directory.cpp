@@ -6,9 +6,9 @@ namespace memtune::config {
 namespace {
 
 constexpr uint64_t kEndBytes = 22, kLongestComment = 65535, kLocatorBytes = 20, kLongEndBytes = 56, kRecordBytes = 46;
-constexpr uint64_t kHeaderBytes = 30;              // of a record, before its name and extra fields
-constexpr uint64_t kMostDirectoryBytes = 1 << 26;  // larger ones are no model's
-constexpr uint64_t kElsewhere = 0xFFFFFFFF;        // a number of 32 bits that stands in 64 bits among the extra fields
+constexpr uint64_t kHeaderBytes = 30;              // of a record's header, before name and extra fields
+constexpr uint64_t kMostDirectoryBytes = 1 << 26;  // a larger directory is no model's
+constexpr uint64_t kElsewhere = 0xFFFFFFFF;        // marks a 32-bit number whose 64-bit value is in the extra fields
 
 // Little-endian.
 uint64_t number(const std::string& text, size_t at, size_t bytes) {
@@ -25,7 +25,7 @@ std::string read(const ZipBytes& file, uint64_t at, uint64_t bytes) {
   return text;
 }
 
-// Its text.
+// Returns the text of the central directory.
 std::optional<std::string> find_directory(const ZipBytes& file) {
   const uint64_t size = file.size;
   const auto part = [&](uint64_t begin, uint64_t bytes) -> std::optional<std::string> {
@@ -44,7 +44,7 @@ std::optional<std::string> find_directory(const ZipBytes& file) {
   return part(number(*long_end, 48, 8), number(*long_end, 40, 8));
 }
 
-// Of the extra fields from `at` to `end` the one with numbers of 64 bits: those that do not fit into 32, in this order.
+// Reads 64-bit sizes from the zip64 extra field. It holds, in this order, only the numbers that exceed 32 bits.
 void widen(const std::string& text, size_t at, size_t end, ZipRecord& record) {
   for (size_t bytes = 0; at + 4 <= end; at += 4 + bytes) {
     bytes = number(text, at + 2, 2);

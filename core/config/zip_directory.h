@@ -1,5 +1,5 @@
-// What a zip archive says that it holds, from the directory at its end alone: nothing is unpacked to find out, and
-// nothing that the directory says is believed beyond the file's own size.
+// Lists the records of a zip archive from its central directory, without unpacking. Nothing in the directory is trusted
+// beyond the file's own size.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@ namespace memtune::config {
 
 struct ZipRecord {
   std::string name;
-  uint64_t offset = 0;  // of its header in the file
+  uint64_t offset = 0;  // of its header
   uint64_t stored_bytes = 0, unpacked_bytes = 0;
   uint32_t checksum = 0;  // CRC-32 of the content
   bool packed = false;
 };
 
-// An archive's bytes, in a file or within another archive.
+// The bytes of an archive: a file, or a record of another archive.
 struct ZipBytes {
   uint64_t size = 0;
   std::function<void(char* data, int64_t bytes, int64_t offset)> read;
 };
-ZipBytes zip_bytes(const InputFile& file);  // which must outlive it, as the text must
+ZipBytes zip_bytes(const InputFile& file);  // the file or text must outlive the result
 ZipBytes zip_bytes(const std::string_view& text);
 
-// Every record, those that overlap each; nothing where the directory is missing or makes no sense. IoError.
+// All records; they may overlap. Returns nothing if the directory is missing or invalid. Throws IoError if reading
+// fails.
 std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipBytes& archive);
 
-// Where the record's content begins; nothing where its header is not there, or the archive ends before it does.
+// Offset of the record's content. Returns nothing if its header is missing or the archive is too short.
 std::optional<uint64_t> content_begin(const ZipBytes& archive, const ZipRecord& record);
 
 }  // namespace memtune::config
