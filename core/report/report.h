@@ -30,8 +30,7 @@ struct Report {
   int64_t keep_last = 0;          // saved states that the training keeps; 0: all
   std::vector<result::Row> rows;  // in any order
   result::Recommendation recommendation;
-  std::vector<findings::Finding>
-      findings;  // in the recommended trial's trace, most severe first; empty without a trace
+  std::vector<findings::Finding> findings;  // in the recommended trial's trace, most severe first
   std::vector<result::Frontier> frontiers;  // predicted step time and peak of plans over all budgets
   std::vector<std::string> notes;           // notes for the user, one line each
   // Set for a command for which memtune looked for a plan (ways.h):

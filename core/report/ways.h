@@ -10,12 +10,11 @@
 namespace memtune::report {
 
 struct Way {
-  std::string head;      // "In keys of axolotl", "With memtune_plan.py"
-  std::string text;      // "checkpoint-full, 313 ms at 13.3 GiB", or why there is no answer
-  bool by_plan = false;  // otherwise by the trainer's settings
-  bool fits = false;     // has an answer that fits the budget
-  const result::Row* row =
-      nullptr;  // a row of the report: the answer, or the smallest peak if none fits; nullptr: none worked
+  std::string head;                  // "In keys of axolotl", "With memtune_plan.py"
+  std::string text;                  // "checkpoint-full, 313 ms at 13.3 GiB", or why there is no answer
+  bool by_plan = false;              // otherwise by the trainer's settings
+  bool fits = false;                 // has an answer that fits the budget
+  const result::Row* row = nullptr;  // the answer, or the smallest peak if none fits; nullptr: none worked
 };
 
 // Settings first, then the plan. Empty if no plan was looked for.
