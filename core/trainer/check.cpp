@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostTypos = 2;       // other keys of a trainer are further away from those of memory
-constexpr size_t kMostProblems = 100;  // of one config: who has more has another file in hand
+constexpr size_t kMostTypos = 2;       // a trainer's other keys differ more from memory keys
+constexpr size_t kMostProblems = 100;  // per config; more problems mean that it is not such a config
 
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -28,8 +28,8 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// What a program gives each setting that it can have in one of the ways that are known; where it gives it several ways,
-// nothing can be told.
+// The settings that a program's text assigns, as words, found by the known forms of assignment. Sets `several` if a
+// setting gets different values, because then the value is unknown.
 std::vector<std::string> words_of_program(const SpaceProfile& profile, const std::string& text, bool& several) {
   std::vector<std::string> words;
   std::set<std::string> found;
@@ -81,7 +81,7 @@ class Checker {
   }
 
  private:
-  // Each looks through the config for its line.
+  // A limit, because each problem searches the config for its line.
   bool is_full() const { return result_.problems.size() >= kMostProblems; }
 
   void add(const Path& path, const std::string& text) {
@@ -100,7 +100,7 @@ class Checker {
     return 0;
   }
 
-  // Names that a release has given up, or will have, are names all the same: check_releases() tells of them.
+  // Includes names that other releases use: check_releases() reports those.
   std::vector<std::string> names_in(const Path& mapping) const {
     std::vector<std::string> names;
     for (const auto& [key, setting] : known_.profile.settings) {
@@ -161,7 +161,7 @@ class Checker {
     }
   }
 
-  // What a command decides may be.
+  // Whether the rule may hold. Conditions on the command are ignored, because the command is unknown.
   bool holds(const Rule& rule) const {
     Conditions when = rule.when;
     when.erase("$command");
@@ -184,7 +184,7 @@ class Checker {
 
   bool is_set(const std::string& top) const { return own_.whole().contains(top); }
 
-  // A choice of other releases: it is told of the key that only it has.
+  // Reports keys that only other releases have.
   void check_choice(const SpaceChoice& choice) {
     for (const auto& [key, value] : choice.changes) {
       if (!value || key.find('.') == std::string::npos || !own_.says(key)) continue;

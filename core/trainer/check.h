@@ -1,4 +1,4 @@
-// Whether a config does what it says: what of its memory settings nothing comes of, and what they amount to.
+// Checks the memory settings of a trainer's config: which have no effect, and which strategy they amount to.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@
 namespace memtune::trainer {
 
 struct Problem {
-  size_t line = 0;  // of the config, from 1 on; 0: it stands nowhere
+  size_t line = 0;  // of the config, from 1; 0: not found in it
   std::string text;
 };
 
 struct ConfigCheck {
-  std::vector<Problem> problems;   // by line: unknown keys, wrong kinds, settings that exclude each other
-  std::vector<std::string> notes;  // what depends on more than the config, or is otherwise than it seems
-  std::optional<Meaning> meaning;  // nothing: no strategy of memtune's
+  std::vector<Problem> problems;   // ordered by line: unknown keys, wrong kinds, settings that exclude each other
+  std::vector<std::string> notes;  // effects that depend on more than the config, or are not what they seem
+  std::optional<Meaning> meaning;  // none: no strategy of memtune matches
 };
 
-// `text` is the config named `name`: of a form that the trainer reads, else arguments as on a command line (comments
-// and line ends with a backslash may be in it) or, named .py, a program. `releases` as of ExportSettings; `blocks` of
-// the model, 0: not known. UsageError, one line: an unknown trainer, text that is no such config.
+// `text` is the config, and `name` its file name. Text in a form that the trainer reads is a config, and a .py file a
+// program. Other text is read as command line arguments, with comments and backslashes at line ends. `releases` as in
+// ExportSettings. `blocks` of the model; 0: unknown. Throws a one-line UsageError for an unknown trainer or an
+// unreadable config.
 ConfigCheck check_config(const std::string& trainer, const std::string& text, const std::string& name,
                          const std::map<std::string, std::string>& releases, int blocks = 0);
 

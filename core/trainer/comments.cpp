@@ -36,7 +36,8 @@ std::string peak_text(const Row& row, const Row* base) {
          base->measurement.strategy;
 }
 
-// Python decodes a file as a comment of its first two lines says: "coding: utf-7". With a blank it is none.
+// Python reads "coding: utf-7" in the first two comment lines as the file's encoding. A blank before the colon prevents
+// that.
 std::string without_coding(std::string text) {
   for (size_t at = 0; (at = text.find("coding", at)) != std::string::npos; ++at)
     if (const size_t behind = at + 6; text[behind] == ':' || text[behind] == '=') text.insert(behind, " ");

@@ -1,5 +1,5 @@
-// What of a trainer is code, and not profiles/trainers: where a run's shape goes, and how the state of a training is
-// saved.
+// The part of each trainer that is code instead of data (profiles/trainers): keys of batch and sequence, and keys of
+// saving the training state.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace memtune::trainer {
 
-// Settings as they are written, and what the person must see to.
+// Settings to write, and notes for the user.
 struct Config {
   Changes changes;
   std::vector<std::string> notes;
 };
 
-// How the state of a training is to be saved.
+// Settings for saving the training state.
 struct Saving {
-  size_t mode = 0;  // of config::kSaveModes
+  size_t mode = 0;  // index into config::kSaveModes
   int64_t every_steps = 1;
   int64_t keep_last = 0;  // 0: all
 };
@@ -29,23 +29,23 @@ struct Saving {
 struct Trainer {
   std::string_view name;
   std::string_view batch_key = "", accumulate_key = "";
-  std::string_view sequence_key = "";   // "": it has none, and
-  std::string_view sequence_note = "";  // says where else to set it
-  size_t save_modes = 0;                // how many of config::kSaveModes it has, from the first on
+  std::string_view sequence_key = "";   // "": no such key, and
+  std::string_view sequence_note = "";  // this note says where else to set it
+  size_t save_modes = 0;                // supports the first `save_modes` of config::kSaveModes
   void (*save)(const Saving& saving, Config& to) = nullptr;
-  std::string_view older_profile = "", older_before = "";  // what releases before that one are described by
+  std::string_view older_profile = "", older_before = "";  // profile for releases before `older_before`
 };
 
 std::span<const Trainer> all_trainers();
-// UsageError for an unknown one, with the nearest.
+// Throws UsageError for an unknown trainer, with the nearest name.
 const Trainer& find_trainer(const std::string& name);
 
-// The profile of a trainer at these releases, and what is known of releases, theirs before its own. A release "" is
-// that of the trainer itself.
+// A trainer's profile and the releases of its packages. `releases` (package -> release) overrides the releases in the
+// profile; the key "" is the trainer's own package.
 struct KnownTrainer {
   SpaceProfile profile;
   std::map<std::string, std::string> releases;
-  std::string package;  // of the trainer itself
+  std::string package;  // the trainer's own package
 };
 KnownTrainer known_trainer(const std::string& name, const std::map<std::string, std::string>& releases);
 

@@ -25,7 +25,7 @@ std::optional<int64_t> count_of(const json& value) {
   return count ? std::optional(value.get<int64_t>()) : std::nullopt;
 }
 
-// What stands in a pattern's braces, with its place: "{n}", "{n-1}" or "{names}".
+// Splits a pattern at its placeholder: "{n}", "{n-1}" or "{names}".
 struct Hole {
   explicit Hole(const std::string& pattern) {
     const size_t open = pattern.find('{');
@@ -38,15 +38,15 @@ struct Hole {
   std::string before, name, behind;
 };
 
-// What a strategy or a config has in the place of a hole.
+// The value of a placeholder, from a strategy or from a config.
 struct Filling {
   std::optional<int64_t> n;
-  std::vector<std::string> names;  // memtune's
+  std::vector<std::string> names;  // in memtune's words
 };
 
 using Names = std::map<std::string, std::vector<std::string>>;
 
-// A strategy's text against a pattern. Nothing: it is another strategy.
+// Matches a strategy's text against a pattern; none if it does not match.
 std::optional<Filling> filling_of(const std::string& text, const Expression& expression, const Names& names) {
   const Hole hole(expression.strategy);
   if (hole.name.empty()) return text == expression.strategy ? std::optional(Filling()) : std::nullopt;
@@ -72,7 +72,7 @@ std::string strategy_text(const Expression& expression, const Filling& filling) 
   return hole.before + inside + hole.behind;
 }
 
-// A value of `set` with its hole filled.
+// A value of `set` with its placeholder replaced.
 json filled(const json& value, const Filling& filling, const Names& names) {
   if (value == json("{n}")) return *filling.n;
   if (value == json("{text n}")) return std::to_string(*filling.n);
@@ -88,7 +88,7 @@ json filled(const json& value, const Filling& filling, const Names& names) {
   return whole;
 }
 
-// The names whose words make up the list. Each word has to be one of theirs.
+// Finds the names whose words make up the list. Fails if a word belongs to no name.
 bool read_names(const json& list, const Names& names, Filling& filling) {
   if (!list.is_array() || list.empty()) return false;
   size_t words = 0;
@@ -123,7 +123,7 @@ bool read_hole(const json& value, const json& pattern, const Names& names, Filli
   });
 }
 
-// every=1 is every block.
+// Replaces every=1 with the equivalent full checkpoint.
 Strategy plain(Strategy strategy) {
   if (strategy.parts().front().kind() == StrategyKind::checkpoint_every && strategy.parts().front().every() == 1)
     return strategy.with(StrategyKind::checkpoint_every, StrategyKind::checkpoint_full);
@@ -137,7 +137,7 @@ std::string of_blocks(int64_t n, int blocks) {
 
 }  // namespace
 
-// What nobody can know here (keys of a config that is not given, a command) is left open.
+// Whether the rule may apply. Unknown facts (keys without a config, the command) count as met.
 bool Dialect::may_hold(const Rule& rule, const Changes& changes) const {
   bool about = rule.note && own_.has_config();
   for (const auto& [key, wanted] : rule.when) {

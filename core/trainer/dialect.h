@@ -1,5 +1,5 @@
-// A trainer's language: memtune's strategies in its keys, and what a config with such keys amounts to. Both are read
-// from the same description, SpaceProfile::strategies.
+// Translates between memtune's strategies and a trainer's keys, in both directions. Both use the same data,
+// SpaceProfile::strategies.
 #pragma once
 
 #include <map>
@@ -14,29 +14,29 @@ namespace memtune::trainer {
 
 struct Keys {
   Changes changes;
-  std::vector<std::string> notes;  // what the person must see to
+  std::vector<std::string> notes;  // notes for the user
 };
 
-// What a config amounts to.
+// The strategy that a config amounts to.
 struct Meaning {
   std::string strategy;            // canonical
-  bool nearly = false;             // its peak and time are others'
-  std::vector<std::string> notes;  // why, and what else is to be known
+  bool nearly = false;             // similar, but peak and time differ
+  std::vector<std::string> notes;  // why it is only similar, and other notes
 };
 
 class Dialect {
  public:
-  // All must outlive this. `blocks` of the model; 0: not known.
+  // The references must outlive this object. `blocks` of the model; 0: unknown.
   Dialect(const SpaceProfile& profile, const OwnSettings& own, const std::map<std::string, std::string>& releases,
           int blocks = 0)
       : profile_(profile), own_(own), releases_(releases), blocks_(blocks) {}
 
-  // The keys that amount to exactly that, and that the trainer takes beside what the user's config says. Nothing: there
-  // are none, and `why` has the reason where one is known, else "".
+  // The keys that amount to exactly `strategy` and that the trainer accepts together with the user's config. None if
+  // there are no such keys; `why` is then the reason, or "" if it is unknown.
   std::optional<Keys> keys_of(const config::Strategy& strategy, std::string& why) const;
-  // Of the user's settings with `changes` made; nothing: it is no strategy of memtune's.
+  // The strategy of the user's settings with `changes` applied; none if no strategy of memtune matches.
   std::optional<Meaning> meaning(const Changes& changes = {}) const;
-  // Whether strategies are about any of these keys.
+  // Whether any of these keys belongs to a strategy.
   bool is_about(const Changes& changes) const;
 
  private:

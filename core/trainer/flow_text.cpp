@@ -35,7 +35,7 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-// "1e-5" is text in YAML 1.1, which nobody means.
+// YAML 1.1 reads "1e-5" as text, but users mean the number.
 json plain(const std::string& text) {
   if (text.empty() || text == "~" || is_one_of(text, {"null"})) return nullptr;
   if (is_one_of(text, {"true", "yes", "on"})) return true;
@@ -64,7 +64,7 @@ bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter ==
 struct Node;
 struct Member;
 
-// A value and where it stands; of a mapping its members too.
+// A value and its position in the text; for a mapping also its members.
 struct Node {
   size_t begin = 0, end = 0;
   json value;
@@ -72,7 +72,7 @@ struct Node {
 };
 struct Member {
   std::string key;
-  size_t begin = 0;  // of the key
+  size_t begin = 0;  // position of the key
   Node node;
 };
 
@@ -163,7 +163,7 @@ class FlowReader {
     if (std::string_view("&*!|>%@`").find(next()) != std::string_view::npos) throw Unreadable();
     const size_t begin = at_;
     while (at_ < text_.size() && !ends_plain()) ++at_;
-    while (at_ > begin && is_blank(text_[at_ - 1])) --at_;  // they part it from a comment
+    while (at_ > begin && is_blank(text_[at_ - 1])) --at_;  // blanks that separate the value from a comment
     return plain(trim(text_.substr(begin, at_ - begin)));
   }
 
@@ -185,7 +185,7 @@ class FlowReader {
   }
 
   std::string_view text_;
-  char assign_;  // between a key and its value
+  char assign_;  // between key and value
   size_t at_ = 0;
 };
 
@@ -195,7 +195,7 @@ std::string nested(std::span<const std::string> path, const json& value, bool as
   return write_value(whole, as_json);
 }
 
-// The blanks and line feeds before the last member are what the next one is written behind.
+// Appends a member with the same blanks and line feeds that precede the last member.
 void insert(std::string& text, const Node& mapping, std::span<const std::string> path, const json& value, bool json) {
   std::string member = nested(path, value, json);
   member = member.substr(1, member.size() - 2);
@@ -220,7 +220,7 @@ void take_out(std::string& text, const Node& mapping, size_t index) {
     text.replace(mapping.begin, mapping.end - mapping.begin, "{}");
 }
 
-// Text that every YAML reads as text: what begins with a digit or a dot may be a number, a date or an infinity.
+// Text that all YAML readers read as text. With a leading digit or dot it could be a number, date or infinity.
 bool is_plain(const std::string& text) {
   const auto may_stand = [](unsigned char letter) {
     return std::isalnum(letter) || letter == '_' || letter == '.' || letter == '/' || letter == '-';

@@ -1,5 +1,5 @@
-// Values of a configuration as text: scalars as YAML 1.1 has them (which JSON's are among), and collections in
-// brackets, into which a setting can be put while all else stays as the person wrote it.
+// Reads and edits values in a config's text: YAML 1.1 scalars (a superset of JSON's) and collections in brackets. Edits
+// keep all other text unchanged.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,18 +10,18 @@
 
 namespace memtune::trainer {
 
-inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // that a file may begin with
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // optional at the start of a file
 
-// What cannot be known from the text alone (an alias, a tag, an anchor, text of several lines, brackets that do not
-// match) comes back as that text. `assign` stands between a key and its value: "=" in TOML.
+// A value that needs more than this text is returned as text: alias, tag, anchor, multi-line text, unmatched brackets.
+// `assign` is the character between key and value: "=" in TOML.
 nlohmann::json read_value(std::string_view text, char assign = ':');
 
-// One line. `json`: as JSON has it; else as YAML, text without quotes where that reads as the same text.
+// One line. With `json` in JSON syntax; otherwise as YAML, without quotes if that reads back as the same text.
 std::string write_value(const nlohmann::json& value, bool json);
 
-// `text` is a mapping in braces. The setting at `path`, of keys from outside to inside, takes the place of the one that
-// is there, or comes behind the last of its mapping; no value: it is taken out. UsageError where `path` goes through
-// something else than a mapping, or the text cannot be read.
+// `text` is a mapping in braces, `path` the keys from outer to inner. Replaces the setting's value or appends the
+// setting to its mapping; no value removes it. Throws UsageError if `path` goes through something other than a mapping,
+// or if the text is unreadable.
 std::string put_in_flow(const std::string& text, std::span<const std::string> path,
                         const std::optional<nlohmann::json>& value, bool json);
 

@@ -10,7 +10,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// The key, with or without quotes, and behind it what ends one.
+// Whether the line has the key, quoted or not, followed by ':', '=' or ']'.
 bool has_key(std::string line, const std::string& key, bool at_its_begin) {
   if (line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
   const size_t first = line.find_first_not_of(" \t{\"'-");
@@ -25,7 +25,8 @@ bool has_key(std::string line, const std::string& key, bool at_its_begin) {
   return false;
 }
 
-// A table of TOML has its whole path in one line, and a setting in it may stand before the table of its own name.
+// Whether the line is the head of a TOML table. The head has the full path, and a key of that name may come earlier in
+// the file.
 bool is_table(const std::string& line, std::span<const std::string> path) {
   const std::string text = trim(line.substr(0, line.find('#')));
   return text == "[" + join(path, ".") + "]";
@@ -64,7 +65,7 @@ std::string with_comments(const std::string& text, const Lines& comments,
                           const std::vector<std::vector<std::string>>& paths) {
   const size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   Lines lines;
-  bool earlier = false;  // in the comments of an earlier export
+  bool earlier = false;  // inside the comments of an earlier export
   for (std::string& line : split(text.substr(mark), '\n')) {
     earlier = line.starts_with("# memtune ") || (earlier && line.starts_with('#'));
     if (!earlier) lines.push_back(std::move(line));

@@ -1,4 +1,4 @@
-// Where in a config's text its settings stand, whatever its form is; and comments above them.
+// Finds the lines of settings in a config's text, in any form, and puts comments above them.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace memtune::trainer {
 
-// The line, from 1 on, in which the setting begins, else the one of the mapping that it would be in; 0: neither is
-// there.
+// The line in which the setting begins, from 1. If the setting is missing, the line of the innermost mapping on its
+// path that exists; 0: none exists.
 size_t line_of(const std::string& text, std::span<const std::string> path);
 
-// `comments` stand above the first of the settings, in the place of those of an earlier export. For forms whose
-// comments begin with "#".
+// Puts `comments` above the first of the settings and removes those of an earlier export. Only for forms with "#"
+// comments.
 std::string with_comments(const std::string& text, const std::vector<std::string>& comments,
                           const std::vector<std::vector<std::string>>& paths);
 

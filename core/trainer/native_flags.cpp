@@ -19,9 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostNames = 16;  // that a value has in it, and those in its place
+constexpr int kMostNames = 16;  // limit of "${key}" references in a value, nested ones included
 
-// Of profiles/training/<trainer>.json: a flag with its value, or a note, for configs that meet all of `when`.
+// A row of profiles/training/<trainer>.json: a flag with its value, or a note, for configs that meet all of `when`.
 struct FlagRow {
   std::string flag, value, note;
   std::map<std::string, JsonText> when;
@@ -45,7 +45,7 @@ std::vector<FlagRow> read_rows(const std::string& trainer) {
   const auto all = config::profiles();
   const bool known = std::ranges::any_of(
       all, [&](const config::Profile& profile) { return profile.kind == "training" && profile.name == trainer; });
-  read_space_profile(trainer);  // an unknown trainer is told with the nearest
+  read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
   if (!known)
     throw UsageError("a config of " + trainer +
                      " says nothing of the model: --model and its flags do, or put the training command behind --");
@@ -62,8 +62,8 @@ class Filler {
  public:
   explicit Filler(const OwnSettings& own) : own_(own) {}
 
-  // Values in the place of "{key}" and "{key|otherwise}"; "[...]" goes where a key in it has none. Nothing: another key
-  // has none. `keys` gets those that are there, `missing` those that are not.
+  // Replaces "{key}" and "{key|default}" with values; "[...]" is omitted if a key in it has none. None if any other key
+  // has no value. Appends the keys that have a value to `keys`, and those that have none to `missing`.
   std::optional<std::string> fill(std::string_view form, std::vector<std::string>& keys,
                                   std::vector<std::string>& missing) const {
     std::string text;
@@ -106,10 +106,10 @@ class Filler {
     return join(parts, "+");
   }
 
-  // Without the anchor before it, "&base org/name", and with what "${key}" stands for.
+  // Removes a leading anchor ("&base org/name") and replaces each "${key}" with its value.
   std::string plain(std::string text) const {
     if (text.starts_with('&')) text = trim(text.substr(std::min(text.find(' '), text.size())));
-    for (int i = 0; i < kMostNames; ++i) {  // more is one that stands for itself
+    for (int i = 0; i < kMostNames; ++i) {  // more would be a reference to itself
       const size_t at = text.find("${"), end = text.find('}', std::min(at, text.size()));
       if (end == text.npos) break;
       const json value = own_.value(text.substr(at + 2, end - at - 2));

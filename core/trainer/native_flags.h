@@ -1,5 +1,5 @@
-// A config of a trainer as flags of memtune's own sweep: the model, the batch and how it is trained. What is said of
-// keys is data, profiles/training/*.json; docs/extend.md explains it.
+// Translates a trainer's config to flags of memtune's own sweep: model, batch and training. The rules for keys are
+// data, profiles/training/*.json; docs/extend.md explains them.
 #pragma once
 
 #include <map>
@@ -10,19 +10,19 @@ namespace memtune::trainer {
 
 struct NativeFlag {
   std::string name, value;        // without "--"; a switch has "true"
-  std::vector<std::string> keys;  // of the config that it comes from; none: the trainer's own habit
+  std::vector<std::string> keys;  // config keys that it comes from; empty: the trainer's default
 };
 
 struct NativeFlags {
   std::vector<NativeFlag> flags;                            // each name once
-  std::vector<std::string> notes;                           // what measures something else than the trainer does
-  std::map<std::string, std::vector<std::string>> missing;  // flags that it asks for: keys that it lacks for them
-  std::string strategy;  // memtune's that does nearly what the config has now; "": none is known
+  std::vector<std::string> notes;                           // differences between this sweep and the trainer
+  std::map<std::string, std::vector<std::string>> missing;  // flag -> keys that it needs and the config lacks
+  std::string strategy;                                     // memtune's strategy most similar to the config; "": none
 };
 
-// `text` is the config named `name` (.yaml, .yml or .json), both "" where there is none; settings among the words of
-// `command` win over it. UsageError, one line: an unknown trainer, one whose config
-// says nothing of the model, a config that is none, a key of the wrong kind.
+// `text` is the config and `name` its file name (.yaml, .yml or .json); both "" without a config. Settings among the
+// words of `command` take precedence. Throws a one-line UsageError for an unknown trainer, a trainer whose config does
+// not define the model, an unreadable config, or a key of the wrong kind.
 NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
                          const std::vector<std::string>& command = {});
 

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 const json kNobodySays(json::value_t::discarded);
 
-constexpr size_t kMostConfigBytes = size_t{16} << 20;  // a thousand times a long one
+constexpr size_t kMostConfigBytes = size_t{16} << 20;  // about 1000 times the size of a long config
 
 const json& member(const json& value, std::span<const std::string> path) {
   const json* at = &value;
@@ -41,7 +41,7 @@ std::string form_of(const std::string& name) {
   return ending == "yml" ? "yaml" : ending;
 }
 
-// The settings among the words of a command: "--key value", "--key=value", "key=value"; "-" may stand for "_".
+// The settings among the words of a command: "--key value", "--key=value", "key=value". "-" is accepted for "_".
 std::map<std::string, JsonText> settings_in(const std::vector<std::string>& words, const std::string& argument) {
   std::map<std::string, JsonText> found;
   const bool dashes = argument.starts_with("--");
@@ -66,7 +66,7 @@ bool is_of(const json& value, const std::string& kind) {
   if (kind == "number") return value.is_number();
   if (kind == "mapping") return value.is_object();
   if (kind == "list") return value.is_array();
-  return kind == "text" ? value.is_string() : value == json(kind);  // else a word
+  return kind == "text" ? value.is_string() : value == json(kind);  // otherwise one fixed word
 }
 
 std::string in_words(const std::string& kind) {
@@ -91,7 +91,8 @@ std::string special_argument(std::string form, const json& value) {
   return form;
 }
 
-// "--compile.enable" and "--compile.no-enable" take no word behind them; "activation-checkpoint:full" is one.
+// Reads flags with special forms. "--compile.enable" and "--compile.no-enable" take no value;
+// "activation-checkpoint:full" is a single word.
 void take_flags(std::vector<std::string>& words, const std::map<std::string, std::string>& arguments,
                 std::map<std::string, JsonText>& found) {
   for (const auto& [key, form] : arguments)
@@ -106,7 +107,7 @@ void take_flags(std::vector<std::string>& words, const std::map<std::string, std
 }  // namespace
 
 struct OwnSettings::Parsed {
-  std::optional<json> config, whole;  // of JSON and TOML; with the command's
+  std::optional<json> config, whole;  // of JSON and TOML; config and command
   std::optional<YamlValues> yaml;
   std::map<std::string, json> command;
 };
@@ -140,7 +141,7 @@ OwnSettings::OwnSettings(const SpaceProfile& profile, std::string text, std::str
   choose_names(releases);
 }
 
-// A key that a release renamed has the name that the config uses; else that of the release.
+// A renamed key has the name that the config uses, otherwise the release's name.
 void OwnSettings::choose_names(const std::map<std::string, std::string>& releases) {
   for (const Rename& rename : profile_.renames) {
     const bool is_new = !own(rename.to).is_discarded();
@@ -204,7 +205,8 @@ bool OwnSettings::is_in_command(const std::string& key) const {
   return command_.contains(path.front()) || command_.contains(join(path, "."));
 }
 
-// As YAML has an alias, an anchor, a tag, text of several lines, brackets that do not match; "${key}" names another.
+// False for what YAML marks by its first letter (alias, anchor, tag, multi-line text, unmatched brackets) and for
+// "${key}", a reference.
 bool OwnSettings::is_read(const std::string& key) const {
   const json& value = own(key);
   const std::string* const text = value.get_ptr<const std::string*>();
@@ -275,7 +277,7 @@ void OwnSettings::add_argument(const std::string& key, const json& value, std::v
   }
 }
 
-// A mapping that is one argument is written whole, with what the user has in it.
+// A mapping that is one argument is written whole, including the user's other members.
 std::vector<std::string> OwnSettings::arguments(const Changes& changes) const {
   std::map<std::string, json> whole;
   for (const auto& [key, value] : changes) {
@@ -297,7 +299,7 @@ std::vector<std::string> OwnSettings::arguments(const Changes& changes) const {
   }
   std::vector<std::string> words;
   if (profile_.argument.empty()) return words;
-  for (const bool command : {false, true})  // one of the trainer's own commands stands behind all options
+  for (const bool command : {false, true})  // subcommands of the trainer come after all options
     for (const auto& [key, value] : whole) {
       const auto form = profile_.arguments.find(key);
       if (command == (form != profile_.arguments.end() && !form->second.starts_with('-')))

@@ -1,4 +1,4 @@
-// The settings that a user trains with, from the config and the command; and the config with some of them changed.
+// The settings that a user trains with, from config and command. Also writes the config with some of them changed.
 #pragma once
 
 #include <map>
@@ -13,33 +13,33 @@ namespace memtune::trainer {
 
 class OwnSettings {
  public:
-  // UsageError for a config of a form that the trainer does not read. `profile` must outlive this.
-  // Without a config (`name` is "") settings are arguments, which a trainer may not have.
+  // Throws UsageError for a config in a form that the trainer does not read. `profile` must outlive this object.
+  // Without a config (`name` is "") settings are arguments; a trainer may have no arguments.
   enum class Absent { refused, allowed };
   OwnSettings(const SpaceProfile& profile, std::string text, std::string name, std::vector<std::string> command,
               const std::map<std::string, std::string>& releases, Absent absent = Absent::refused);
   ~OwnSettings();
 
   bool has_config() const { return !name_.empty(); }
-  const std::string& form() const { return form_; }  // "yaml", "json", "toml"; "": there is no config
-  Path path_of(const std::string& key) const;        // as this release, or the config, calls it
-  // What a key is with `changes` made; null where nobody says.
+  const std::string& form() const { return form_; }  // "yaml", "json", "toml"; "": no config
+  Path path_of(const std::string& key) const;        // with the name that this release or the config uses
+  // A key's value with `changes` applied; its default if it is not set.
   nlohmann::json value(const std::string& key, const Changes& changes = {}) const;
-  nlohmann::json fallback(const std::string& key) const;  // what it is where nobody says
-  bool says(const std::string& key) const;                // the user does, in the config or the command
-  // The command has it, and with that the last word.
+  nlohmann::json fallback(const std::string& key) const;  // its default
+  bool says(const std::string& key) const;                // set by the user, in config or command
+  // Set in the command, which takes precedence over the config.
   bool is_in_command(const std::string& key) const;
-  // A key with a value of a kind that it does not take, in words; UsageError: the first of those.
+  // A key whose value has a wrong kind, with a message. check_kinds() throws UsageError for the first one.
   struct WrongKind {
     std::string key, text;
   };
   std::vector<WrongKind> wrong_kinds() const;
   void check_kinds() const;
-  // Whether text tells what the key has; false: an alias, say, which is not followed.
+  // Whether the key's value can be read from the text; false for example for an alias, which is not followed.
   bool is_read(const std::string& key) const;
-  // UsageError where others' keys are merged into the config, which whole() and the rest do not see.
+  // Throws UsageError if the config merges other keys ("<<"), because whole() and the other functions ignore them.
   void refuse_merges() const;
-  // All that is set, as one value; what of it text does not tell is text.
+  // All settings as one value. Values that cannot be read are text.
   const nlohmann::json& whole() const;
   std::string with(const Changes& changes) const;
   std::vector<std::string> arguments(const Changes& changes) const;
@@ -57,9 +57,9 @@ class OwnSettings {
   std::string text_, name_;
   std::string command_line_;
   std::map<std::string, JsonText> command_;   // by dotted path
-  std::map<std::string, std::string> names_;  // of keys that have another name here
+  std::map<std::string, std::string> names_;  // other names of keys in this release or config
   std::string form_;
-  std::unique_ptr<Parsed> parsed_;  // of the config and the command, each once, when it is first asked for
+  std::unique_ptr<Parsed> parsed_;  // config and command, each parsed on first use
 };
 
 }  // namespace memtune::trainer

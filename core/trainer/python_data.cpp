@@ -21,11 +21,11 @@ using nlohmann::json;
 constexpr std::string_view kPlanBegin = "PLAN: dict[str, Any] = {\n";
 constexpr size_t kColumns = 118;
 
-std::string literal(const std::string& text) { return print_json(text); }  // Python reads it the same
+std::string literal(const std::string& text) { return print_json(text); }  // the same syntax in Python
 
 std::string to_text(FunctionPlaces places) { return to_string(places.result) + " " + to_string(places.own); }
 
-// As many a line as fit.
+// Breaks lines at kColumns.
 std::string numbers(const std::vector<int>& list, size_t indent) {
   std::string text = "[";
   size_t line = indent;
@@ -39,7 +39,7 @@ std::string numbers(const std::vector<int>& list, size_t indent) {
   return text + "]";
 }
 
-// Names in as few string literals as fit, one a line.
+// Joins names into few string literals, one per line.
 void put_names(const std::vector<std::string>& names, const std::string& indent, std::string& text) {
   std::string line;
   for (const std::string& name : names) {
@@ -79,8 +79,8 @@ void put_places(const PythonData& data, std::string& text) {
   text += "    ],\n";
 }
 
-// The dictionary behind kPlanBegin as JSON: without comments, the commas before brackets that close, and the seams of
-// strings that stand side by side. The text is refused where it is more than strings, numbers and brackets.
+// Converts the dictionary after kPlanBegin to JSON: drops comments and trailing commas, and joins adjacent strings.
+// Refuses anything but strings, numbers and brackets.
 class Literals {
  public:
   explicit Literals(std::string_view text) : text_(text) {}
@@ -113,7 +113,7 @@ class Literals {
     json_ += text_.substr(begin + (goes_on ? 1 : 0), ++at_ - begin - (goes_on ? 1 : 0));
   }
 
-  // Numbers stay apart.
+  // A blank after a digit is kept, to separate numbers.
   void skip_blank() {
     if (!json_.empty() && std::isdigit(static_cast<unsigned char>(json_.back()))) json_ += ' ';
     ++at_;
@@ -121,7 +121,7 @@ class Literals {
 
   void skip_comment() {
     const std::string_view comment = text_.substr(at_, text_.find('\n', at_) - at_);
-    if (printable(comment) != comment) refuse();  // Python may see it end before
+    if (printable(comment) != comment) refuse();  // Python might end the comment earlier
     at_ += comment.size();
   }
 

@@ -1,4 +1,4 @@
-// The data of a plan in Python: "PLAN: dict[str, Any] = {...}", strings, numbers and brackets alone.
+// The data of a plan's Python file: "PLAN: dict[str, Any] = {...}" with only strings, numbers and brackets.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,27 @@
 namespace memtune::trainer {
 
 struct PythonData {
-  bool compiled = false;  // else eager
-  bool moves = false;     // to host memory
+  bool compiled = false;  // otherwise eager
+  bool moves = false;     // offloads to host memory
   std::string name;       // of the strategy
   std::string path;       // "model.layers"
   int blocks = 0;
   int64_t parameters = 0;
-  // Eager:
-  bool moves_input = false;  // of the first block
+  // Only eager:
+  bool moves_input = false;  // offloads the first block's input
   std::vector<std::string> regions = {};
   std::vector<Treatment> treatments = {};
   int64_t saved_min_bytes = 0;
-  // What moves:
+  // Only with offload:
   int64_t min_bytes = 0, stash_bytes = 0, prefetch_blocks = 0;
-  // Compiled:
+  // Only compiled:
   int64_t left_bytes = 0, hidden_bytes = 0, peak_bytes = 0;
 };
 
 // The lines that assign PLAN.
 std::string to_python(const PythonData& data);
 
-// Reads PLAN from the text of a file, whatever else is in it. UsageError when it is missing or is anything but literals
+// Reads PLAN from a file's text and ignores the rest. Throws UsageError if it is missing, or has anything but literals
 // under the keys of to_python().
 PythonData read_python_data(std::string_view file);
 

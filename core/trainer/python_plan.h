@@ -1,5 +1,5 @@
-// A plan as a Python file for any training loop: what it needs of the template python/memtune_plan.py, with this plan
-// as its data.
+// Writes a plan as a Python file for any training loop: the needed parts of the template python/memtune_plan.py, with
+// the plan as data.
 #pragma once
 
 #include <string>
@@ -12,30 +12,31 @@
 
 namespace memtune::trainer {
 
-enum class Running { eager, compiled };  // what becomes of the model's blocks in Python
+enum class Running { eager, compiled };  // how Python runs the model's blocks
 
 struct PythonPlan {
   std::string text;
-  std::vector<std::string> notes;  // what Python does otherwise than the plan says; also in the text
+  std::vector<std::string> notes;  // where Python deviates from the plan; also in the text
 };
 
-// `plan` is the one that `row` was measured under, of the program of `facts`. UsageError where the model has no blocks,
-// and for a trial that failed.
+// `row` was measured under `plan`, which is for the program of `facts`. Throws UsageError for a model without blocks
+// and for a failed trial.
 PythonPlan write_python_plan(const config::Plan& plan, const config::ProgramFacts& facts, const result::Row& row,
                              const report::Report& report, Running running = Running::eager);
 
 struct PythonCopy {
   std::string text;
-  bool same = false;  // as the file that was read, but for comments at the head
+  bool same = false;  // equal to the file read, apart from comments at its top
 };
 
-// A file of a run's folder written anew: its data, under this memtune's code and a head of `row`. Nothing else of
-// `text` is taken, as anybody may have written it. UsageError where the data cannot be read.
+// Writes a file of a run's folder again: its data, with this memtune's code and comments about `row`. Takes nothing
+// else from `text`, because the file is untrusted. Throws UsageError if the data is unreadable.
 PythonCopy copy_python_plan(const std::string& text, const result::Row& row, const report::Report& report);
 
-// A file as it lies in the tree: "plan", or what that includes by its marks. "# [include values]": the text of
-// memtune_values.py from its first line of "# --- " on; lines behind "# [moves]" go into files for which that word
-// holds, up to the next mark: "eager" or "compiled", and "moves" (to host memory) or "stays".
+// A source file of the template: "plan", or a name that it includes by a mark. "# [include values]" inserts
+// memtune_values.py from its first line of "# --- " on. Lines after a mark like "# [moves]" go only into files for
+// which its words hold, up to the next mark. The words are "eager" or "compiled", and "moves" (offloads to host memory)
+// or "stays".
 std::string_view python_part(std::string_view name);
 
 }  // namespace memtune::trainer

@@ -1,4 +1,4 @@
-// What profiles/trainers say of a config: whether conditions hold in it, and what follows.
+// Evaluates the conditions in profiles/trainers for a config.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace memtune::trainer {
 
-// All of them, of the user's settings with `changes` made. `name` is that of a variant.
+// Whether all conditions hold for the user's settings with `changes` applied. `name` is the variant's name.
 bool hold(const Conditions& conditions, const OwnSettings& own, const Changes& changes = {},
           const std::string& name = "");
 

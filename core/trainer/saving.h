@@ -1,5 +1,5 @@
-// Which way of saving, and how often, goes into a trainer's keys: of those that the trainer has, the best by what the
-// sweep measured and the rate of failures that it was told.
+// Chooses save mode and interval for a trainer's keys: the best mode that the trainer has, by measured saves and
+// failure rate.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 namespace memtune::trainer {
 
 struct ChosenSaving {
-  std::optional<Saving> saving;    // nothing: there is no way to say it
-  std::string text;                // of what was chosen, with its cost
-  std::vector<std::string> notes;  // why it is only near, or nothing
+  std::optional<Saving> saving;    // none: no keys express it
+  std::string text;                // describes the choice and its cost
+  std::vector<std::string> notes;  // why another mode would be better, or why there are no keys
 };
 
-// Steps are those of `row`, whose keys are written. Nothing at all where no saves were measured.
+// Step times come from `row`, whose keys are written. None if no saves were measured.
 std::optional<ChosenSaving> choose_saving(const Trainer& trainer, const result::Row& row, const report::Report& report);
 
 }  // namespace memtune::trainer

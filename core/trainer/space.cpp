@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// Larger batches at the same number of samples a step. Nothing: they do not come out even.
+// Other micro-batches with the same samples per step: micro-batch × times / over. Skipped if the counts are not whole.
 struct BatchStep {
   const char* name;
   int64_t times, over;
@@ -47,7 +47,7 @@ class SpaceMaker {
  private:
   void skip(const std::string& name, const std::string& reason) { space_.skipped.push_back({name, reason}); }
 
-  // Of all settings that a variant may change: equal ones are the same config.
+  // All settings that a variant may change, as text. Equal texts mean equal configs.
   std::string identity(const Changes& changes) const {
     json all;
     for (const auto& [key, setting] : profile_.settings)
@@ -55,7 +55,7 @@ class SpaceMaker {
     return print_json(all);
   }
 
-  // Why it is not to be run.
+  // Why the variant must not run; none if it may.
   std::optional<std::string> reason_against(const std::string& name, const Changes& changes) const {
     for (const auto& [key, value] : changes)
       if (own_.has_config() && own_.is_in_command(key) && own_.value(key) != own_.value(key, changes))
@@ -73,7 +73,7 @@ class SpaceMaker {
                                dialect_.is_about(changes) ? like(changes) : ""});
   }
 
-  // Under the names that they are run by, or would be; what the user has already is none.
+  // The names of the variants that run the parts of a combination. Omits parts that the user's config has already.
   std::vector<std::string> parts(const std::string& name) const {
     std::vector<std::string> parts;
     const std::vector<std::string> all = split(name, '+');
@@ -86,7 +86,7 @@ class SpaceMaker {
     return parts;
   }
 
-  // Of what is about strategies.
+  // memtune's strategy for the changed settings; "": none.
   std::string like(const Changes& changes) const {
     const std::optional<Meaning> meaning = dialect_.meaning(changes);
     return meaning ? meaning->strategy : "";
@@ -121,7 +121,7 @@ class SpaceMaker {
     add(step.name, choices_[step.name]);
   }
 
-  // Of choices that were skipped for their own sake nothing more is said.
+  // Combines choices. If one of them was skipped, the combination is omitted without a message.
   void add_combination(const std::string& name) {
     Changes changes;
     for (const std::string& part : split(name, '+')) {
@@ -138,7 +138,7 @@ class SpaceMaker {
   const std::map<std::string, std::string>& releases_;
   const Dialect dialect_;
   std::map<std::string, Changes> choices_;    // by name
-  std::map<std::string, std::string> known_;  // names by identity
+  std::map<std::string, std::string> known_;  // variant names by identity
   Space space_;
 };
 

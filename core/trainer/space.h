@@ -1,6 +1,5 @@
-// Every memory setting that a trainer has, as configs made from the user's own: its settings, exclusions and what is
-// known to do nothing are data, profiles/trainers/*.json. A sweep of the user's command runs the variants in this
-// order.
+// All memory settings of a trainer as variants of the user's config. Settings, exclusions and settings without effect
+// are data, profiles/trainers/*.json. A sweep of the user's command runs the variants in this order.
 #pragma once
 
 #include <map>
@@ -10,12 +9,11 @@
 namespace memtune::trainer {
 
 struct Variant {
-  std::string name;                    // of what it changes: "checkpoint-full+compile"; "own"
-  std::string config;                  // the whole file; "" where there is no config file
-  std::vector<std::string> arguments;  // the same as words of a command line, behind the user's own
-  std::vector<std::string> parts;      // of a combination what makes one of its changes each, "own" aside; a variant's
-                                       // name, or one of what is skipped as it does nothing alone
-  std::string like;                    // memtune's own strategy that does nearly the same; "": none is known
+  std::string name;                    // names its changes: "checkpoint-full+compile"; "own"
+  std::string config;                  // the whole file; "" without a config file
+  std::vector<std::string> arguments;  // the same changes as words to append to the user's command
+  std::vector<std::string> parts;      // variants of a combination's single changes, without "own"; may be skipped
+  std::string like;                    // memtune's most similar strategy; "": none
 };
 
 struct Skipped {
@@ -23,21 +21,22 @@ struct Skipped {
 };
 
 struct Space {
-  std::string file_name;          // for the configs; "": there are none
-  std::vector<Variant> variants;  // first the user's own, as it is; then what changes one thing, then what changes more
-  std::vector<Skipped> skipped;   // not to be run, and why: excluded, without effect, the same as another
+  std::string file_name;          // for the configs; "": no config file
+  std::vector<Variant> variants;  // the user's own first, then single changes, then combinations
+  std::vector<Skipped> skipped;   // not run, with the reason: excluded, no effect, equal to another
 };
 
 struct SpaceSettings {
-  bool optimizer = false;  // other optimizers may be tried, which changes training
-  // The user's command: settings among its words are known; they win over a config's, so what they fix is not tried.
+  bool optimizer = false;  // allows other optimizers, which change training
+  // The user's command. Settings among its words take precedence over the config, so variants do not change them.
   std::vector<std::string> command = {};
-  // "transformers": "5.24.0", where they are known to be others than the profile's. Keys come and go with releases.
+  // "transformers": "5.24.0", if different from the profile's. Keys depend on the release.
   std::map<std::string, std::string> releases = {};
 };
 
-// `own_text` is the config named `own_name` (.yaml, .yml or .json); both "": the settings go into the command line.
-// UsageError, one line: an unknown trainer (with the nearest), a config that is none, a key of the wrong kind.
+// `own_text` is the config and `own_name` its file name (.yaml, .yml or .json). If both are "", settings become
+// arguments. Throws a one-line UsageError for an unknown trainer (with the nearest), an unreadable config, or a key of
+// the wrong kind.
 Space make_space(const std::string& trainer, const std::string& own_text, const std::string& own_name,
                  const SpaceSettings& settings);
 

@@ -17,13 +17,13 @@ namespace {
 using nlohmann::json;
 using TomlKeys = std::vector<std::string>;
 
-// A line that begins a table or a setting, with those that go on with it; else comments and blanks.
+// The lines of one table head or setting. Comments and blank lines are entries without a path.
 struct Entry {
-  size_t begin = 0, end = 0;        // lines
-  TomlKeys path;                    // of the setting, its table's keys first; of a head the table's
-  std::string value;                // as it stands there
+  size_t begin = 0, end = 0;        // lines, `end` excluded
+  TomlKeys path;                    // of the setting, including its table's keys; of a head, the table's
+  std::string value;                // raw text
   bool head = false, many = false;  // "[table]"; "[[table]]"
-  size_t table = 0;                 // keys of the path that its head has
+  size_t table = 0;                 // number of leading keys of `path` that come from its table's head
 };
 
 TomlKeys toml_lines(const std::string& text) {
@@ -32,7 +32,7 @@ TomlKeys toml_lines(const std::string& text) {
   return lines;
 }
 
-// Where the value's first line ends: at a comment that is in no text. Brackets that stay open are counted.
+// Scans a value's first line: finds the start of a comment outside strings, and counts open brackets.
 struct Scan {
   explicit Scan(const std::string& text) {
     for (size_t at = 0; at < text.size(); ++at) {
@@ -81,7 +81,7 @@ bool starts_with(const TomlKeys& path, const TomlKeys& begin) {
   return path.size() >= begin.size() && std::equal(begin.begin(), begin.end(), path.begin());
 }
 
-// How many lines the value takes that begins in `first`, behind "=".
+// Number of lines of the value that begins in line `first`.
 size_t lines_taken(const TomlKeys& lines, size_t first, const std::string& value, const std::string& name) {
   for (const std::string mark : {"\"\"\"", "'''"}) {
     if (!value.starts_with(mark)) continue;
@@ -97,7 +97,7 @@ size_t lines_taken(const TomlKeys& lines, size_t first, const std::string& value
   return at - first + 1;
 }
 
-// They stand side by side.
+// Tables in a list may repeat keys, so each [[table]] resets its keys.
 void forget_below(std::set<TomlKeys>& seen, const TomlKeys& table) {
   for (auto at = seen.lower_bound(table); at != seen.end() && starts_with(*at, table);) at = seen.erase(at);
 }
@@ -137,7 +137,7 @@ std::vector<Entry> parse(const TomlKeys& lines, const std::string& name) {
   return entries;
 }
 
-// As in YAML where it is a scalar or in brackets, but that a word without quotes is nothing, and "=" stands in braces.
+// Scalars and lists are read as in YAML, inline tables with "=". Text of several lines stays text.
 json value_of(const Entry& entry) {
   if (entry.end > entry.begin + 1) return entry.value;
   return read_value(entry.value, '=');
@@ -156,8 +156,8 @@ std::string put_line(const std::string& text, const TomlKeys& path, const std::o
   TomlKeys lines = toml_lines(text);
   const TomlKeys table(path.begin(), path.end() - 1);
   const std::vector<Entry> entries = parse(lines, name);
-  std::optional<size_t> behind;   // of the table's last setting
-  const Entry* dotted = nullptr;  // the last that makes the table without a head: "table.key = value"
+  std::optional<size_t> behind;   // after the table's last setting
+  const Entry* dotted = nullptr;  // the last "table.key = value", which makes the table without a head
   bool in_table = table.empty();
   if (in_table) behind = 0;
   for (const Entry& entry : entries) {
@@ -236,7 +236,7 @@ std::optional<json> read_toml(const std::string& text, std::span<const std::stri
 std::string put_in_toml(const std::string& text, std::span<const std::string> path, const std::optional<json>& value,
                         const std::string& name) {
   const std::string written = put_line(text, TomlKeys(path.begin(), path.end()), value, name);
-  // Keys with dots and tables written twice may say otherwise than lines do: then nothing is written.
+  // Dotted keys and tables written twice may defeat the edit by lines. Throws instead of returning such text.
   if (read_toml(written, path, name) != value)
     throw UsageError(name + ": " + join(TomlKeys(path.begin(), path.end()), ".") +
                      " cannot be set where it stands: write it there by hand");

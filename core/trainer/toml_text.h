@@ -1,4 +1,4 @@
-// TOML as a person wrote it: settings in tables of lines are read and put, all else stays as it is.
+// Reads and edits settings in TOML text. Edits keep all other lines unchanged.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,18 +8,18 @@
 
 namespace memtune::trainer {
 
-// What text of one line does not tell (dates, text of several lines) comes as that text. UsageError naming `name`, the
-// file, for a line that is none of TOML.
+// Values that one line does not define (dates, multi-line text) are returned as text. Throws UsageError with `name`,
+// the file, for a line that is not TOML.
 nlohmann::json read_whole_toml(const std::string& text, const std::string& name);
-// nullptr: there is no such setting.
+// nullptr if the setting is missing.
 const nlohmann::json* find_in_toml(const nlohmann::json& whole, std::span<const std::string> path,
                                    const std::string& name);
 std::optional<nlohmann::json> read_toml(const std::string& text, std::span<const std::string> path,
                                         const std::string& name);
 
-// The last key of `path` in the table of the others: in its place, else behind the last of that table, else in a table
-// of its own at the end; no value: it is taken out. UsageError as read_whole_toml(), and where a value is no scalar or
-// list of them, or the table is written in braces.
+// Sets `path` to `value`: in place, else after its table's last setting, else in a new table at the end. No value
+// removes the setting. Throws UsageError like read_whole_toml(), for a value that is neither a scalar nor a list of
+// scalars, and for a table in braces.
 std::string put_in_toml(const std::string& text, std::span<const std::string> path,
                         const std::optional<nlohmann::json>& value, const std::string& name);
 

@@ -21,7 +21,7 @@ using report::Report;
 using result::Measurement;
 using result::Row;
 
-// Every variant of a run in the words of one trainer.
+// Exports any trial of a run to one trainer.
 class Exporter {
  public:
   Exporter(const std::string& name, const Report& report, const ExportSettings& settings)
@@ -88,7 +88,7 @@ class Exporter {
   }
   const std::string& read_release() const { return known_.profile.releases.at(known_.package); }
 
-  // What the trainer can do and was measured as that, at the row's batch and sequence.
+  // The rows that the trainer has exact keys for, at the batch and sequence of `row`.
   std::vector<const Row*> expressible(const Row& row) const {
     std::vector<const Row*> rows;
     for (const Row* other : result::choices(report_.rows))
@@ -96,7 +96,7 @@ class Exporter {
     return rows;
   }
 
-  // "torchtune has no keys for it"; of a strategy that only this config or release excludes, what does.
+  // Why the strategy has no keys: the config or release that excludes it, else "torchtune has no keys for it".
   std::string why_not(const Row& row) const {
     std::string why;
     exact(row, why);
@@ -115,7 +115,8 @@ class Exporter {
                      least.measurement.strategy + " with " + format_bytes(peak(least)));
   }
 
-  // Of those that keep the budget, or need no more than the row where there is none, the best.
+  // The best exportable row within the budget, or, without a budget, within the peak of `row`. If none is, the smallest
+  // peak.
   const Row& instead_of(const Row& row) const {
     const std::vector<const Row*> rows = expressible(row);
     std::vector<const Row*> fitting;
@@ -134,7 +135,7 @@ class Exporter {
                      "): export a strategy that did");
   }
 
-  // What the row amounts to, where that was measured itself.
+  // The row that measured `strategy` itself, or nullptr.
   const Row* measured_as(const std::string& strategy, const Row& row) const {
     const auto found = std::ranges::find_if(report_.rows, [&](const Row& other) {
       return worked(other) && other.measurement.strategy == strategy && same_axes(other, row);
@@ -154,7 +155,7 @@ class Exporter {
                      "; without --strategy the best that keeps it is written");
   }
 
-  // Why it is not the one that was asked for, and what that gives away.
+  // Comments why another row is written than the one asked for, and the cost of that.
   void put_instead(const Row& asked, const Row& row, Comments& comments) {
     const Measurement& m = asked.measurement;
     if (&asked == &row && !did_less(m)) return;
@@ -195,7 +196,7 @@ class Exporter {
     config.notes.insert(config.notes.end(), sharding.notes.begin(), sharding.notes.end());
   }
 
-  // Of what was measured on several ranks: when parameters are freed, and where shards are.
+  // For several ranks: keys for when parameters are freed and where shards are stored.
   void put_sharding(const Row& row, Config& config) const {
     if (report_.reshard.empty()) return;
     config.notes.push_back("measured on " + std::to_string(row.measurement.ranks.size()) +
@@ -211,7 +212,7 @@ class Exporter {
     put_known(report_.shards_on_host ? "on-host" : "on-device", report_.shards_on_host ? "--shard-offload" : "");
   }
 
-  // The keys of saving behind the others, their notes behind theirs.
+  // Appends the keys and notes of saving.
   void put_saving(const ChosenSaving& chosen, Config& config, Comments& comments) const {
     comments.put("saving:    ", chosen.text);
     config.notes.insert(config.notes.end(), chosen.notes.begin(), chosen.notes.end());
@@ -247,7 +248,7 @@ class Exporter {
   std::vector<std::string> said_;
 };
 
-// A config whose lines all end in "\r\n" is written so.
+// Uses "\r\n" if all lines of the user's config end with it.
 std::string with_line_ends_of(const std::string& own, const std::string& text) {
   bool all = own.find('\n') != std::string::npos;
   for (size_t at = own.find('\n'); at != std::string::npos; at = own.find('\n', at + 1))

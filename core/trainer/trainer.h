@@ -1,5 +1,6 @@
-// A trial as the keys of the trainer in use. Only keys that the release named really acts on, and only of what was
-// measured; where it has no counterpart the best measured one that fits is written, and what that gives away is said.
+// Exports a trial as keys of a trainer's config. Writes only keys that this release of the trainer supports, for a
+// measured strategy. If a strategy has no counterpart, exports the best measured one that fits, and reports what that
+// costs.
 #pragma once
 
 #include <map>
@@ -14,24 +15,25 @@ namespace memtune::trainer {
 std::span<const std::string> trainers();  // "torchtune", "axolotl", ...
 
 struct ExportSettings {
-  std::map<std::string, std::string> releases = {};  // by package, "" for the trainer itself; else the profile's
-  std::string text = {}, name = {};                  // the user's own config, which is written with the keys in it
+  std::map<std::string, std::string> releases = {};  // by package, "" for the trainer itself; default: the profile's
+  std::string text = {}, name = {};                  // the user's own config, into which the keys are put
 };
 
 struct Export {
   std::string text;
-  std::vector<std::string> said;     // what the person should know at once: a line each
-  bool for_file = true;              // of keys, into which they can be put; else arguments, or lines of a program
-  const result::Row* row = nullptr;  // of the report, that the keys amount to; nullptr: they are of saving alone
+  std::vector<std::string> said;     // messages for the user, one per line
+  bool for_file = true;              // keys for a config file; otherwise arguments or lines of a program
+  const result::Row* row = nullptr;  // of the report: the row that the keys amount to; nullptr: only keys of saving
 };
 
-// In the form of the trainer's configuration: comments on what was measured (but in JSON, which has none: they are
-// among what is said), then the keys. `row` is one of the report's. Keys are written for a strategy that was measured,
-// that they amount to exactly, that the trainer takes beside what the user's own config says, and that keeps the
-// report's budget: the row's own, else the best of the others at its batch and sequence. A trial of which a
-// part did nothing is written as what it amounts to. UsageError for an unknown trainer, a config that it does not read,
-// a trial that failed and where nothing can be written so, with the way out. Where saves were measured and a rate of
-// failures is known, the keys of saving follow; where nothing else can be written, they are all.
+// Returns comments about the measurement, then the keys, in the form of the trainer's config. JSON has no comments, so
+// they are in `said`. `row` must be one of the report's.
+// The keys are for a measured strategy that they match exactly, that the trainer accepts with the user's config, and
+// that fits the report's budget. This is the row's own strategy, else the best other one at its batch and sequence. A
+// trial with parts without effect is exported as its effective strategy. If saves were measured and a failure rate is
+// known, keys of saving follow. They are the only keys if no strategy can be written.
+// Throws UsageError, with the way out, for an unknown trainer, an unreadable config, a failed trial, and if nothing can
+// be written.
 Export export_config(const std::string& trainer, const result::Row& row, const report::Report& report,
                      const ExportSettings& settings = {});
 

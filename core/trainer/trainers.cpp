@@ -1,4 +1,4 @@
-// The table of trainers, with the keys of saving of each.
+// The table of trainers, with the function that writes each one's keys of saving.
 #include <algorithm>
 #include <array>
 
@@ -12,7 +12,7 @@ namespace {
 
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
 
-// save_strategy, save_steps and save_total_limit, as transformers and what is built on it have them.
+// Keys of transformers and trainers built on it.
 void save_by_steps(const Saving& saving, Config& to) {
   to.changes["save_strategy"] = quoted("steps");
   to.changes["save_steps"] = std::to_string(saving.every_steps);
@@ -31,7 +31,7 @@ void save_axolotl(const Saving& saving, Config& to) {
     to.notes.push_back("axolotl keeps 4 saves where save_total_limit is missing or 0, and has no word for all");
 }
 
-// It saves when an epoch ends, and keeps what it saved.
+// torchtune saves at the end of an epoch and keeps all saves.
 void save_torchtune(const Saving& saving, Config& to) {
   const std::string steps = std::to_string(saving.every_steps);
   to.changes["enable_async_checkpointing"] = saving.mode > 0 ? "true" : "false";
@@ -42,7 +42,7 @@ void save_torchtune(const Saving& saving, Config& to) {
                      "no key for how many are kept");
 }
 
-constexpr std::array kTorchtitanModes = {"disabled", "async", "async_with_pinned_mem"};  // as config::kSaveModes
+constexpr std::array kTorchtitanModes = {"disabled", "async", "async_with_pinned_mem"};  // order of config::kSaveModes
 
 void save_torchtitan(const Saving& saving, Config& to) {
   const int64_t kept = saving.keep_last == 1 ? 2 : saving.keep_last;

@@ -18,10 +18,10 @@ using config::OpFacts;
 using config::OpPlacement;
 using config::Place;
 
-// Python has two tiers.
+// Python offloads to host memory only, so disk becomes host.
 Place tier(Place place) { return place == Place::disk ? Place::host : place; }
 
-// It makes memory of its own or writes into another's, so that Python counts it. `measured`: what did not run has no
+// Whether Python counts the call: it creates memory or writes in place. `measured`: an op that did not run has no
 // bytes.
 bool is_counted(const OpFacts& op, bool measured) {
   if (measured && op.output_bytes.empty()) return false;
@@ -30,7 +30,7 @@ bool is_counted(const OpFacts& op, bool measured) {
   return !op.view && op.op_class != config::OpClass::host && !op.outputs.empty();
 }
 
-// As a person writes it: "add_" of "aten::add_.Tensor".
+// The function's name in user code: "add_" of "aten::add_.Tensor".
 std::string function_of(const std::string& op) {
   std::string name = op.substr(op.rfind(':') + 1);
   name = name.substr(0, name.find('.'));
@@ -122,8 +122,8 @@ class Reader {
     if (places.own != Place::keep) outside_bytes_ += op.private_bytes;
   }
 
-  // What blocks take from outside and hand to it. Python moves the hidden state of the first block, the largest of its
-  // inputs, and sees only what blocks themselves save; a hidden state that stays is among what they leave.
+  // Handles tensors that cross the border of the blocks. Python offloads only the first block's hidden state, its
+  // largest input, and sees only what blocks themselves save. A hidden state that stays counts as kept by the blocks.
   void read_borders() {
     std::vector<bool> taken(facts_.ops.size()), used_in_block(facts_.ops.size());
     for (const OpFacts& op : facts_.ops)
@@ -151,7 +151,7 @@ class Reader {
     if (!moves_input_) left_bytes_ += kept_hidden;
   }
 
-  // The places of most functions are the others'.
+  // Shortens the map: the most frequent places become `others`.
   static Treatment shortest(const PlacesByFunction& functions, const std::vector<int>& blocks) {
     std::map<FunctionPlaces, int> count;
     for (const auto& [name, places] : functions) ++count[places];

@@ -1,5 +1,5 @@
-// A plan as a program in Python can follow it: what becomes of the values of a block, by the functions of torch that
-// make them.
+// Translates a plan to what a Python program can follow: a place for the saved tensors of each torch function within a
+// block.
 #pragma once
 
 #include <array>
@@ -13,32 +13,32 @@
 
 namespace memtune::trainer {
 
-// Places of what a function returns, and of what it saves for its own backward.
+// Places of the tensors that a function returns, and of those that it saves for its own backward.
 struct FunctionPlaces {
   config::Place result = config::Place::keep, own = config::Place::keep;
   auto operator<=>(const FunctionPlaces&) const = default;
 };
 
-// "self_attn.q_proj/linear#0": module path within the block, function, how many of that name ran there before.
+// "self_attn.q_proj/linear#0": module path within the block, function, number of earlier calls of that function there.
 using PlacesByFunction = std::map<std::string, FunctionPlaces>;
 
 struct Treatment {
-  std::vector<int> blocks;     // that are treated alike
-  FunctionPlaces others = {};  // of functions that are not in the map
+  std::vector<int> blocks;     // with the same policy
+  FunctionPlaces others = {};  // for functions that are not in the map
   PlacesByFunction functions = {};
 };
 
 struct TreatedProgram {
   std::vector<Treatment> treatments;
-  std::vector<std::string> regions = {};  // module paths within blocks that functions are named by
-  bool moves_input = false;               // of the first block
-  int64_t most_moved_bytes = 0;           // of one block
+  std::vector<std::string> regions = {};  // module paths within blocks, part of the functions' names
+  bool moves_input = false;               // offloads the first block's input
+  int64_t most_moved_bytes = 0;           // the largest of any block
   int64_t moved_bytes = 0;                // of all blocks
-  int64_t left_bytes = 0;                 // that all blocks save and the device keeps; 0 where nothing was measured
-  std::vector<std::string> notes = {};    // what of the plan is done otherwise, or not
+  int64_t left_bytes = 0;                 // saved by all blocks and kept on the device; 0: not measured
+  std::vector<std::string> notes = {};    // how the Python plan deviates from this plan
 };
 
-// UsageError where no blocks were found, and for a plan of another model.
+// Throws UsageError if the model has no blocks, and for a plan of another model.
 TreatedProgram treat(const config::Plan& plan, const config::ProgramFacts& facts);
 
 }  // namespace memtune::trainer

@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// A setting that is to be what it is by itself is written out where nobody sees what else is in the config; below a
-// mapping, which is replaced whole, it need not be.
+// Without the user's config, a removed top-level key is written with its default, because the config may set it. Nested
+// keys are omitted, because their mapping is replaced whole.
 Changes stated(const Changes& changes, const OwnSettings& own) {
   Changes all = changes;
   for (auto& [key, value] : all)

@@ -1,4 +1,4 @@
-// Settings in the form of a trainer's configuration: put into the user's own, or a text of their own.
+// Writes settings in the form of a trainer's config: into the user's own, or as a new text.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Written {
   bool takes_comments = true;
 };
 
-// UsageError as OwnSettings::with().
+// Throws UsageError like OwnSettings::with().
 Written write_settings(const KnownTrainer& trainer, const OwnSettings& own, const Changes& changes,
                        const std::vector<std::string>& comments);
 

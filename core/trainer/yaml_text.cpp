@@ -27,7 +27,7 @@ Lines yaml_lines(const std::string& text) {
   return lines;
 }
 
-// Where YAML's readers end a line and no line feed is; npos: nowhere.
+// Position of a line end that YAML readers accept but that is no line feed; npos: none.
 size_t other_line_end(const std::string& text) {
   size_t first = text.find('\r');
   while (first != std::string::npos && text.compare(first, 2, "\r\n") == 0) first = text.find('\r', first + 1);
@@ -43,7 +43,7 @@ size_t indent_of(const std::string& line) { return std::min(line.find_first_not_
 
 bool is_blank_in_line(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
 
-// Behind the key that a line begins with, which may be quoted; npos: it begins with something else.
+// Position of the colon after the key that a line begins with, which may be quoted; npos: no key.
 size_t colon_of(const std::string& line) {
   const size_t first = line.find_first_not_of(" \t");
   if (first == std::string::npos) return first;
@@ -57,7 +57,7 @@ size_t colon_of(const std::string& line) {
   return at;
 }
 
-// Nothing where the line begins with something else.
+// None if the line does not begin with a key.
 std::optional<std::string> key_of(const std::string& line) {
   const size_t colon = colon_of(line);
   if (colon == 0 || colon == std::string::npos) return {};
@@ -78,7 +78,7 @@ bool is_told_by_the_way(const std::string& line) {
   return first == std::string::npos || line[first] == '#';
 }
 
-// It goes on with what a line at `indent` began: deeper, an item of a list, or the end of a list in brackets.
+// Whether the line continues the value that began at `indent`: deeper, a list item, or a closing bracket.
 bool goes_on(const std::string& line, size_t indent) {
   if (indent_of(line) != indent) return indent_of(line) > indent;
   const char first = line[indent];
@@ -86,7 +86,7 @@ bool goes_on(const std::string& line, size_t indent) {
          line.compare(indent, 2, "- ") == 0;
 }
 
-// "---", whatever blanks, line end or comment stand behind it.
+// "---", optionally followed by blanks, a line end or a comment.
 bool is_document_start(const std::string& line) {
   const std::string rest = line.starts_with("---") ? trim(line.substr(3)) : "no";
   return rest.empty() || (rest.starts_with("#") && line[3] != '#');
@@ -101,7 +101,7 @@ YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name
       loose.push_back(line);
     } else if (goes_on(line, indent) && open) {
       Lines& value = document.entries.back().lines;
-      value.insert(value.end(), loose.begin(), loose.end());  // within the value, where they may be text
+      value.insert(value.end(), loose.begin(), loose.end());  // inside the value, so they may be text
       value.push_back(line);
       loose.clear();
     } else if (is_document_start(line) && document.entries.empty()) {
@@ -117,7 +117,7 @@ YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name
   return document;
 }
 
-// What stands behind the key in its own line, and where a comment begins there.
+// The first line of an entry: key, value on the same line, comment.
 struct FirstLine {
   explicit FirstLine(const std::string& line) {
     const size_t colon = colon_of(line);
@@ -138,7 +138,7 @@ struct FirstLine {
   std::string head, value, comment;
 };
 
-// The lines behind the first, without comments, where they are not a mapping in blocks.
+// The lines after the first, without comments and blank lines.
 Lines content_of(const YamlEntry& entry) {
   Lines content(entry.lines.begin() + 1, entry.lines.end());
   std::erase_if(content, is_told_by_the_way);
@@ -157,7 +157,7 @@ YamlDocument inside(const YamlEntry& entry, const std::string& name) {
   return parse_at({entry.lines.begin() + 1, entry.lines.end()}, indent_of(content_of(entry).front()), name);
 }
 
-// A value in its own line and those behind it, as flow text.
+// The value on the key's line and on the following lines, as flow text.
 std::string flow_of(const YamlEntry& entry) {
   std::string text = entry.lines.front().substr(colon_of(entry.lines.front()) + 1);
   for (size_t i = 1; i < entry.lines.size(); ++i) text += "\n" + entry.lines[i];
@@ -184,7 +184,7 @@ json value_of(const YamlEntry& entry, const std::string& name, int depth = 0) {
   return list;
 }
 
-// "key: value", and of a mapping its members in lines of their own.
+// "key: value"; a mapping has its members on separate lines.
 Lines written(const std::string& head, const json& value, size_t indent) {
   if (!value.is_object() || value.empty()) return {head + " " + write_value(value, false)};
   Lines lines = {head};
@@ -203,7 +203,7 @@ json nested(KeySpan path, json value) {
 void put(YamlDocument& document, size_t indent, KeySpan path, const std::optional<json>& value,
          const std::string& name);
 
-// Into the mapping that an entry holds; an entry that holds nothing becomes one.
+// Puts the setting into the entry's mapping. An empty entry becomes a mapping.
 void put_inside(YamlEntry& entry, size_t indent, KeySpan path, const std::optional<json>& value,
                 const std::string& name) {
   const FirstLine first(entry.lines.front());
@@ -344,7 +344,7 @@ std::string put_in_yaml(const std::string& text, KeySpan path, const std::option
   YamlDocument document = parse_yaml(text, name);
   put(document, 0, path, value, name);
   std::string written = document.text();
-  // What a person wrote may be YAML that lines do not tell from other YAML: then nothing is written.
+  // Editing by lines may fail for some YAML. Throws instead of returning such text.
   if (read_yaml(written, path, name) != value)
     throw UsageError(name + ": " + join(std::vector<std::string>(path.begin(), path.end()), ".") +
                      " cannot be set where it stands: write it there by hand");

@@ -1,5 +1,5 @@
-// YAML as a person wrote it: entries of lines, of which single settings are read and put, at any depth; comments,
-// order, quotes and whatever is not understood stay where they are.
+// Reads and edits single settings in YAML text, at any depth. Comments, order, quotes and unknown syntax stay
+// unchanged.
 #pragma once
 
 #include <memory>
@@ -13,30 +13,30 @@ namespace memtune::trainer {
 
 using Lines = std::vector<std::string>;
 
-// A key with its value, and before it the comments and blank lines above.
+// A key with its value, and the comments and blank lines above it.
 struct YamlEntry {
   Lines above;
-  std::string key;  // "": the document's beginning, "---"
+  std::string key;  // "": the document start, "---"
   Lines lines;
 };
 
 struct YamlDocument {
   std::string mark;  // kByteOrderMark, or ""
   std::vector<YamlEntry> entries;
-  Lines below;  // comments behind the last
+  Lines below;  // comments after the last entry
 
   std::string text() const;
 };
 
-// UsageError naming `name`, the file, where it is no YAML document with one key a line at its top, or has other ends of
-// lines than line feeds, with or without a carriage return before them.
+// Throws UsageError with `name`, the file, if the top level is not YAML with one key per line. Lines may end in "\n" or
+// "\r\n"; any other line end throws too.
 YamlDocument parse_yaml(const std::string& text, const std::string& name);
 
-// The entry of that key, nullptr where there is none; UsageError where there are two.
+// The entry of `key`, or nullptr. Throws UsageError if there are two.
 YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std::string& name);
 
-// A document's keys at its top with their values, each worked out when it is first asked for, since many are and few
-// matter. UsageError as of parse_yaml().
+// The top-level keys of a document. Each value is parsed when it is first read, because most are never used. Throws
+// UsageError like parse_yaml().
 class YamlValues {
  public:
   YamlValues(const std::string& text, std::string name);
@@ -44,7 +44,7 @@ class YamlValues {
   YamlValues(const YamlValues&) = delete;
   YamlValues& operator=(const YamlValues&) = delete;
 
-  // nullptr: there is none; UsageError where there are two.
+  // nullptr if the key is missing; UsageError if it occurs twice.
   const nlohmann::json* find(const std::string& key);
   std::vector<std::string> keys() const;  // each once
 
@@ -53,12 +53,12 @@ class YamlValues {
   std::unique_ptr<State> state_;
 };
 
-// Nothing: there is no such setting. What text alone does not tell (an alias, a tag) comes as that text.
+// None if the setting is missing. A value that needs more than its text (an alias, a tag) is returned as text.
 std::optional<nlohmann::json> read_yaml(const std::string& text, std::span<const std::string> path,
                                         const std::string& name);
 
-// As put_in_flow() does it, in blocks and in braces. UsageError also for a value that has an anchor: others may have
-// it too.
+// Like put_in_flow(), for mappings in lines and in braces. Also throws UsageError for a value with an anchor, because
+// other settings may refer to it.
 std::string put_in_yaml(const std::string& text, std::span<const std::string> path,
                         const std::optional<nlohmann::json>& value, const std::string& name);
 

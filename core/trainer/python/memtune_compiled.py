@@ -1,4 +1,4 @@
-"""How Plan compiles blocks, and what then moves. Export writes this into memtune_plan.py, from the mark on."""
+"""How Plan compiles blocks and chooses what to offload. Export puts this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
 from collections import Counter
@@ -17,7 +17,7 @@ class Plan(memtune_plan.Plan):
     # --- compiled blocks ---
 
     def compile(self, second: bool, graph: Any, inputs: Any) -> Any:
-        """Two backends: inductor, whose partitioner gets one of the two budgets that are chosen for the graph."""
+        """The backend of torch.compile: inductor under one of the two activation memory budgets of the graph."""
         from unittest import mock
 
         import torch._functorch.config as functorch
@@ -30,9 +30,9 @@ class Plan(memtune_plan.Plan):
                     return original(*args, **options)
 
             if self.index > 0 and not second and not self.known:
-                self.second = None  # the first block is not as the others: its input needs no gradient, say
+                self.second = None  # the first block may differ: its input may need no gradient
             for node in filter(draws, args[0].graph.nodes):
-                node.meta["recompute"] = CheckpointPolicy.MUST_SAVE  # again it would draw others
+                node.meta["recompute"] = CheckpointPolicy.MUST_SAVE  # recomputed it would draw other numbers
             if not second or graph.code not in self.budgets:
                 graphs = {tenths / 10: under(tenths / 10) for tenths in range(10, 0, -1)}
                 self.budgets[graph.code] = self.choose_budgets(partitions(graphs, inputs, options["num_fwd_outputs"]))
@@ -44,13 +44,13 @@ class Plan(memtune_plan.Plan):
             return compile_fx.compile_fx(graph, inputs)
 
     def kinds(self, seconds: int) -> list[bool]:
-        """Which blocks get the second budget: so many, between the others, and never the first block."""
+        """Which blocks get the second budget: `seconds` blocks, evenly spread, never the first block."""
         count = len(self.blocks)
         return [block * seconds // count != (block + 1) * seconds // count for block in range(count)]
 
     def choose_budgets(self, found: dict[float, Partition]) -> tuple[float, float]:
-        """Two budgets, and once how many blocks get the second, that cost least of a step: made again and waited for.
-        What a block saves is dear to shrink a little and cheap to shrink to the least: so few blocks do that."""
+        """The two budgets with the least recomputation and exposed copy time. The first call also chooses how many
+        blocks get the second. Per byte, the least budget is cheaper than a slightly smaller one: few blocks get it."""
         count, hidden, ways = len(self.blocks), max(self.plan["compile"]["hidden_bytes"], 1), []
         for pair in combinations_with_replacement(found, 2):
             for seconds in range(count if pair[0] != pair[1] else 1) if self.second is None else [len(self.second)]:
@@ -76,8 +76,8 @@ class Plan(memtune_plan.Plan):
         return -budgets[0], -budgets[1]
 
     def choose(self, sizes: dict[tuple[int, int], int]) -> tuple[set[tuple[int, int]], float]:
-        """What moves, and bytes that are waited for: copies that the blocks' forward does not hide. As much of each
-        block but the last, from the first one on; of each the narrow values first: wide ones hold others up."""
+        """Returns the keys to offload, and the bytes of exposed copies. Takes equal amounts from all blocks, from the
+        last block only at the end. Small tensors come first within a block, because large ones delay the others."""
         last, over = len(self.blocks) - 1, sum(sizes.values()) - self.plan["compile"]["left_bytes"]
         room, moved = self.plan["compile"]["hidden_bytes"] / len(self.blocks), Counter[int]()
         before, sums, moves = dict[tuple[int, int], int](), Counter[int](), set[tuple[int, int]]()
@@ -109,9 +109,9 @@ class Plan(memtune_plan.Plan):
         return moves, waited() + max(over, 0)
 
     def placed(self, t: Tensor) -> Value:
-        """A new value: a parameter stays, of others the choice tells."""
+        """A new Value. Parameters and buffers are kept; `moves` decides about the others."""
         moves = False
-        if not self.fixed:  # not before the block runs: FSDP2 gathers then
+        if not self.fixed:  # only now: FSDP2 gathers when the block runs
             block = self.blocks[self.index]
             self.fixed = {storage_of(p) for p in [*block.parameters(), *block.buffers()] if is_plain(p)}
         if not isinstance(t, nn.Parameter) and storage_of(t) not in self.fixed:

@@ -1,4 +1,4 @@
-"""How Plan sees what an eager block runs. Export writes this into memtune_plan.py, from the mark on."""
+"""How Plan intercepts the functions of eager blocks. Export puts this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
 import weakref
@@ -16,28 +16,28 @@ class Plan(memtune_plan.Plan):
     # --- functions of the blocks ---
 
     def name_modules(self, block: nn.Module) -> None:
-        """From now on the module that runs is known, by its path in the block."""
+        """Adds hooks that track the running module by its path in the block."""
         known = set(self.plan["regions"].split())
         for name, module in list(block.named_modules())[1:]:
-            while known and name and name not in known:  # adapters, activations: as the module around
+            while known and name and name not in known:  # adapters, activations: the enclosing module
                 name = name.rpartition(".")[0]
             enter = module.register_forward_pre_hook(lambda *_, name=name: self.region.append(name))
             leave = module.register_forward_hook(lambda *_: self.region.__delitem__(-1), always_call=True)
             self.undo += [enter.remove, leave.remove]
 
     def cast_dtype(self) -> torch.dtype | None:
-        """Autocast's, where it is on."""
+        """Autocast's dtype, or None if autocast is off."""
         kind = self.streams.device.type
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """A function that a block runs, named as a person writes it: what it makes gets its place."""
+        """Runs a function of a block and gives the tensors that it creates their places."""
         kwargs, name = kwargs or {}, getattr(func, "__name__", "").split(".")[0]
         inputs, get_state = tensors_in([args, kwargs]), self.streams.generator.get_state
         if name == "__get__" or not all(map(is_plain, inputs)):
-            return func(*args, **kwargs)  # an attribute; others' memory is theirs
+            return func(*args, **kwargs)  # an attribute, or a tensor subclass with its own memory
         writes = kwargs.get("inplace") or name.endswith("_") and not name.endswith("__")
-        name = ALIASES.get(name.strip("_"), name.strip("_")) + "_" * bool(writes)  # of __imul__ mul_
+        name = ALIASES.get(name.strip("_"), name.strip("_")) + "_" * bool(writes)  # __imul__: mul_
         (ops, others), where = self.places[self.index], f"{self.region[-1]}/{name}"
         key = f"{where}#{self.seen[where]}"
         places = ops.get(key, others)
@@ -55,7 +55,7 @@ class Plan(memtune_plan.Plan):
         finally:
             saved, self.saved = self.saved, None
         if state is not None and torch.equal(state, get_state()):
-            state = None  # it drew nothing
+            state = None  # it drew no random numbers
         made: dict[int, tuple[str, int, Tensor]] = {}
         found = {"result": tensors_in(result), "written": written.values(), "saved": [t for _, t in saved]}
         for what, tensors in found.items():
@@ -65,7 +65,7 @@ class Plan(memtune_plan.Plan):
         self.seen[where] += bool(made)
         self.missing -= {key} if made else set()
         again = again and len(olds) == len(written) and all(v.is_there() or v.node for v in olds.values()) and \
-            shapes == [t.size() for t in written.values()]  # squeeze_ would squeeze what it has squeezed
+            shapes == [t.size() for t in written.values()]  # squeeze_ would squeeze twice
         node = None
         for what, i, t in made.values():
             own, count = what == "saved", nbytes(t) if t.device == self.streams.device else 0
@@ -84,7 +84,7 @@ class Plan(memtune_plan.Plan):
         return result
 
     def cast_again(self, t: Tensor, inputs: list[Tensor], place: str) -> bool:
-        """Autocast's copy of an input goes with the input, a weight's with the result, and is cast again."""
+        """Recomputes autocast's copy of an input, or of a weight, unless the input, or else the result, is kept."""
         of = [a for a in inputs if a.dtype != t.dtype and a.numel() * t.itemsize == nbytes(t) and a.is_contiguous()]
         if t.dtype != self.cast_dtype() or len(of) != 1 or getattr(self.find(of[0]), "place", place) == "keep":
             return False

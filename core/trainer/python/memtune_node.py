@@ -1,4 +1,4 @@
-"""What can run again. Export writes this into memtune_plan.py, from the mark on."""
+"""Functions that backward can recompute. Export puts this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
 import contextlib
@@ -14,20 +14,20 @@ from memtune_values import Value, View, is_plain, storage_of, tensors_in, whole
 if TYPE_CHECKING:
     from memtune_plan import Plan
 
-# --- functions that run again -----------------------------------------------------------------------------------------
+# --- recomputed functions ---------------------------------------------------------------------------------------------
 
-# What Python calls the functions that a plan names.
+# Python's names of functions, each with the plan's name.
 ALIASES = dict(pair.split(":") for pair in (
     "float:to half:to bfloat16:to double:to type:to type_as:to rdiv:div truediv:div rtruediv:div true_divide:div "
     "radd:add rmul:mul multiply:mul rpow:pow subtract:sub getitem:index concat:cat concatenate:cat contiguous:clone "
     "iadd:add_ isub:sub_ imul:mul_ idiv:div_ itruediv:div_ ipow:pow_ setitem:copy_").split())
-# Functions of these modules may run again, but for those that move averages or whose memory is filled unseen.
+# Functions of these modules can be recomputed. ONCE are exceptions: they update averages, or others fill their memory.
 AGAIN = (None, "torch", "torch._C._nn", "torch._tensor", "torch.functional", "torch.nn.functional", "torch._ops.aten")
 ONCE = ("batch_norm", "instance_norm", "empty", "new_", "zeros", "ones", "full")
 
 
 def replaced(a: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """With what is of that kind in it changed."""
+    """A copy of `a` with every element of that kind changed."""
     if isinstance(a, dict):
         return {k: replaced(v, kind, change) for k, v in a.items()}
     if type(a) in (list, tuple):
@@ -36,15 +36,15 @@ def replaced(a: Any, kind: type, change: Callable[[Any], Any]) -> Any:
 
 
 class Node:
-    """A function of the forward that can run again: the same arguments, modes and random numbers, nothing else."""
+    """A function of the forward that can be recomputed, with the same arguments, modes and random numbers."""
 
     def __init__(self, run: Plan, func: Any, args: Any, olds: dict[int, Value], state: Tensor | None = None) -> None:
         self.func, self.olds, self.state, self.streams = func, olds, state, run.streams
-        # One of each, for functions that ask whether q is k.
+        # One View per tensor, because some functions check whether q is k.
         views = {id(t): View(run, t, olds.get(storage_of(t)) or run.needed(t)) for t in tensors_in(args)}
         self.args, self.views = replaced(args, Tensor, lambda t: views[id(t)]), list(views.values())
         self.grad, self.cast = torch.is_grad_enabled() and not olds, run.cast_dtype()
-        self.makes: list[tuple[str, int, weakref.ref[Value]]] = []  # by what it is: see rerun
+        self.makes: list[tuple[str, int, weakref.ref[Value]]] = []  # key and index in `made` of rerun
 
     def rerun(self) -> None:
         kind, generator, saved = self.streams.device.type, self.streams.generator, list[Tensor]()

@@ -1,4 +1,4 @@
-"""What the compiler would save. Export writes this into memtune_plan.py, from the mark on."""
+"""What the compiler saves under a budget. Export puts this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -12,23 +12,23 @@ from memtune_values import nbytes, storage_of
 
 
 class Partition(NamedTuple):
-    """Of a block's graph under a budget: bytes of what it saves for backward, parameters apart, of what all blocks
-    share of that, as masks, and the part of its floating-point operations that backward repeats."""
+    """A block's graph under a budget: sizes of what it saves for backward without parameters, sizes of saved inputs
+    that all blocks share (masks), and the share of its FLOPs that backward recomputes."""
     own: list[int]
     shared: list[int]
     again: float
 
 
 def partitions(graphs: dict[float, Any], inputs: Any, outputs: int) -> dict[float, Partition]:
-    """Of forward and backward under each budget, by the largest of those that come to the same. The first repeats
-    nothing."""
+    """The partition under each budget. Of budgets with equal partitions only the largest is kept. The first one
+    recomputes nothing."""
     found: dict[float, Partition] = {}
     whole = backward_flops = 0
     for budget, (forward, backward) in graphs.items():
         sizes: tuple[dict[int, int], dict[int, int]] = {}, {}
         saved = forward.graph.find_nodes(op="output")[0].args[0][outputs:]
         if any(isinstance(node.meta.get("val"), (list, tuple)) for node in saved):
-            continue  # no code can be made of it
+            continue  # the compiler cannot generate code for it
         for node in saved:
             number = int(node.name.split("_")[1]) - 1 if node.op == "placeholder" else len(inputs)
             t, given = node.meta.get("val"), inputs[number] if number < len(inputs) else None
@@ -44,15 +44,15 @@ def partitions(graphs: dict[float, Any], inputs: Any, outputs: int) -> dict[floa
 
 
 def draws(node: Any) -> bool:
-    """Random numbers, attention's where it drops out. The compiler's budgets know some of these functions, and not the
-    seeds that it makes of them."""
+    """Whether a node draws random numbers; attention does only with dropout. The compiler's partitioner knows only some
+    of these functions, and not the seeds that it creates for them."""
     given = [*node.args, node.kwargs.get("dropout_p")]
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and (
         "attention" not in str(node.target) or any(isinstance(a, float) and a > 0 for a in given))
 
 
 def known(count: Any) -> int:
-    """Of a symbol the number that it stands for now: a comparison of it would guard the graph."""
+    """The current value of a symbolic size. A comparison of the symbol would add a guard to the graph."""
     return count if isinstance(count, int) else count.node.hint or 0
 
 

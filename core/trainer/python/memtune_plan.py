@@ -1,19 +1,19 @@
-"""A memory plan for PyTorch: what the repeated blocks save for backward stays, is made again, or waits in host memory.
+"""A memory plan for PyTorch. It keeps, recomputes or offloads to CPU memory what repeated blocks save for backward.
 
     import memtune_plan
     plan = memtune_plan.apply(model)    # before the first step
-    plan.remove()                       # the model is as it was
+    plan.remove()                       # restores the model
 
 TRL and the Trainer of transformers: callbacks=[memtune_plan.PlanCallback()]. axolotl, in its YAML:
-plugins: [memtune_plan.AxolotlPlugin]. Their own gradient checkpointing and activation offloading stay off.
+plugins: [memtune_plan.AxolotlPlugin]. Turn off their own gradient checkpointing and activation offloading.
 
 # [eager]
-How: while a block runs, a TorchFunctionMode sees each function of torch, and saved_tensors_hooks what autograd saves.
-What a function makes is a Value, found by its storage. PLAN gives each a place: "keep"; "host"; or "recompute": the
-Node of its function makes it again, of the values that the function has read.
+How: while a block runs, a TorchFunctionMode sees each torch function, and saved_tensors_hooks see what autograd saves.
+Each storage that a function creates is a Value. PLAN gives each Value a place: "keep", "host" or "recompute". To
+recompute it, the function's Node calls the function again with the same inputs.
 # [compiled]
-How: apply compiles blocks under one of two budgets for what the compiler may save. Of that, which saved_tensors_hooks
-see, so much waits in host memory that the device holds no more than the plan would leave there.
+How: apply compiles each block under one of two activation memory budgets. saved_tensors_hooks see what it saves. They
+offload part of it to host memory, until the device holds no more than under the plan.
 # [end]
 """
 from __future__ import annotations
@@ -46,12 +46,12 @@ from torch.overrides import TorchFunctionMode
 # --- data: written by memtune export ----------------------------------------------------------------------------------
 PLAN: dict[str, Any] = {
     "name": "example", "path": "layers", "blocks": 2, "parameters": 0,
-    "input": "keep",  # of the first block
-    "regions": "",  # module paths that ops are named by; "": all
-    # "module path/function#occurrence", by the places of what it returns and of what it saves for itself.
+    "input": "keep",  # place of the first block's input
+    "regions": "",  # module paths in the names of ops; "": all
+    # "module path/function#occurrence", by two places: of its result, and of what it saves for its own backward.
     "treatments": [{"blocks": [0, 1], "others": "recompute keep", "ops": {"host keep": "attn/linear#0"}}],
     "min_bytes": 1 << 20, "saved_min_bytes": 1 << 20, "stash_bytes": 1 << 29, "prefetch_blocks": 1,
-    # What all compiled blocks together may leave on the device, and what can move while a forward runs.
+    # Bytes that all compiled blocks may keep on the device, and bytes that can be offloaded during a forward.
     "compile": {"left_bytes": 1 << 30, "hidden_bytes": 1 << 30}, "peak_bytes": 0,
 }
 # --- end of data ------------------------------------------------------------------------------------------------------
@@ -67,11 +67,11 @@ PLAN: dict[str, Any] = {
 
 # [eager]
 class Plan(TorchFunctionMode):
-    """The plan at work on a model, whose forwards run one at a time: sees each function of torch that a block runs."""
+    """Applies the plan to a model, one forward at a time. It sees each torch function that a block calls."""
 # [compiled]
 class Plan:
-    """The plan at work on a model, whose forwards run one at a time. The compiler says what a block saves, by the
-    budget that it is given here, and of that values move, until what is left is no more than the plan leaves."""
+    """Applies the plan to a model, one forward at a time. The compiler chooses what a block saves, under a budget set
+    here. Part of that is offloaded, until the device keeps no more than the plan allows."""
 # [end]
 
     def __init__(self, model: nn.Module, plan: dict[str, Any]) -> None:
@@ -79,27 +79,27 @@ class Plan:
         self.streams, self.index = Streams(next(self.blocks[0].parameters()).device), 0
         self.thread, self.running = 0, False
         # [moves]
-        self.stash: list[weakref.ref[Value]] = []  # moved, and still on the device
-        self.groups: list[list[weakref.ref[Value]]] = [[]]  # moved, by the blocks that ran last
+        self.stash: list[weakref.ref[Value]] = []  # offloaded, but still on the device
+        self.groups: list[list[weakref.ref[Value]]] = [[]]  # offloaded, a list for each recent block
         # [eager]
-        self.region, self.seen = [""], Counter[str]()  # the module that runs; what has run there
-        self.saved: list[tuple[View, Tensor]] | None = None  # by autograd, for the function that runs
+        self.region, self.seen = [""], Counter[str]()  # path of the running module; calls so far
+        self.saved: list[tuple[View, Tensor]] | None = None  # by autograd, for the running function
         self.places = {i: ({op: places.split() for places, ops in t["ops"].items() for op in ops.split()},
                            t["others"].split()) for t in plan["treatments"] for i in t["blocks"]}
-        # In-place forms may stand in branches that are never taken.
+        # Without in-place functions, which may be in branches that never run.
         self.missing = {op for ops, _ in self.places.values() for op in ops if "_#" not in op}
-        name, run = "forward", torch.compiler.disable(self.forward)  # apart from a model that is compiled around it
+        name, run = "forward", torch.compiler.disable(self.forward)  # eager in a compiled model
         # [compiled]
-        self.sizes: dict[tuple[int, int], int] = {}  # of what a forward saves, by block and number
-        self.moves: set[tuple[int, int]] | None = None  # of these; None: all
-        self.known: dict[tuple[int, int], int] = {}  # sizes that moves are for
+        self.sizes: dict[tuple[int, int], int] = {}  # saved by a forward: (block, index) -> bytes
+        self.moves: set[tuple[int, int]] | None = None  # keys to offload; None: all
+        self.known: dict[tuple[int, int], int] = {}  # the sizes that moves was chosen for
         self.hooks = torch.compiler.disable(self.pack), torch.compiler.disable(self.unpack)
-        self.budgets: dict[str, tuple[float, float]] = {}  # of graphs
-        self.graphs: list[list[Partition]] = []  # of the block that runs, compiled before in it
-        self.second: dict[int, Any] | None = None  # what blocks of the second budget run
+        self.budgets: dict[str, tuple[float, float]] = {}  # by graph code
+        self.graphs: list[list[Partition]] = []  # earlier ones of the running block
+        self.second: dict[int, Any] | None = None  # calls compiled under it, by block
         self.backends = [partial(self.compile, second) for second in (False, True)]
         self.undo.append(self.backends.clear)
-        config = torch._dynamo.config  # 8 for all blocks: two budgets, evaluation and some lengths are more
+        config = torch._dynamo.config  # its default 8 is too small: two budgets, evaluation, lengths
         self.undo.append(partial(setattr, config, "cache_size_limit", config.cache_size_limit))
         config.cache_size_limit = max(config.cache_size_limit, 64)
         name, run = "_compiled_call_impl", self.forward
@@ -116,7 +116,7 @@ class Plan:
                              setattr(block, name, before) if before else block.__dict__.pop(name))
 
     def remove(self) -> None:
-        """The model is as it was before."""
+        """Restores the model."""
         while self.undo:
             self.undo.pop()()
 
@@ -137,7 +137,7 @@ class Plan:
         last = index == len(self.blocks) - 1
         # [eager]
         if any(c.__name__ == "FSDPModule" for c in type(self.blocks[index]).__mro__):
-            for value in filter(None, map(self.find, tensors_in(result))):  # parameters that make it are gone by then
+            for value in filter(None, map(self.find, tensors_in(result))):  # its parameters are freed by then
                 value.place = "keep" if value.place == "recompute" else value.place
         if last and self.missing:
             warnings.warn("memtune_plan: the blocks run none of " + ", ".join(sorted(self.missing)) +
@@ -159,7 +159,7 @@ class Plan:
         if device != self.streams.device:
             if index > 0:
                 raise PlanError(f"the blocks are on {self.streams.device} and {device}: the plan is for one device")
-            self.streams = Streams(device)  # moved since the plan was applied
+            self.streams = Streams(device)  # the model moved after apply
         self.thread, self.running, self.index = thread, True, index
         # [moves]
         self.groups = [*(self.groups if index else []), []][-1 - self.plan["prefetch_blocks"]:]
@@ -177,7 +177,7 @@ class Plan:
 
     # [moves]
     def release(self, limit: int) -> None:
-        """Drops sources that are copied; beyond `limit` bytes the compute stream waits for the oldest."""
+        """Frees tensors whose copies have ended. Above `limit` bytes the compute stream waits for the oldest copies."""
         held = [v for ref in self.stash if (v := ref()) is not None and v.kept is not None]
         count = sum(v.count for v in held)
         for value in held:
@@ -203,7 +203,7 @@ class Plan:
 
     def pack(self, t: Tensor) -> View | tuple[Tensor, int]:
         with torch._C.DisableTorchFunction():
-            t = t if t.grad_fn is None else t.detach()  # a function's result would hold itself through its node
+            t = t if t.grad_fn is None else t.detach()  # a result would keep itself alive through its grad_fn
             if not is_plain(t):
                 return t, t._version
             view = View(self, t)
@@ -240,7 +240,7 @@ class Plan:
 
 
 class Forward:
-    """What a block runs under the plan. A copy of the block runs what was there before."""
+    """Replaces the forward of a block. A deep copy of the block gets the original forward."""
 
     def __init__(self, index: int, inner: Any, run: Any) -> None:
         self.index, self.inner, self.run = index, inner, run
@@ -265,11 +265,11 @@ def find_blocks(model: nn.Module, plan: dict[str, Any]) -> list[nn.Module]:
 
 
 def apply(model: nn.Module, *, check: bool = True) -> Plan:
-    """Puts the plan to work. check=False: also on a model with another number of parameters."""
+    """Applies the plan. check=False also accepts another number of parameters. Raises PlanError if it does not fit."""
     modules, torch_is = list(model.modules()), tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
     every = sum(p.numel() for p in model.parameters())
-    count = sum(p.numel() for name, p in model.named_parameters() if "lora_" not in name)  # an adapter's or not
-    packed = any(not p.is_floating_point() for p in model.parameters())  # several to an element
+    count = sum(p.numel() for name, p in model.named_parameters() if "lora_" not in name)  # without adapters
+    packed = any(not p.is_floating_point() for p in model.parameters())  # quantized, several per element
     for wrong, why in (
             (torch_is < (2, 6), f"the plan needs torch 2.6 or newer (made for 2.11), this is {torch.__version__}"),
             (any(hasattr(m, "_fsdp_wrapped_module") for m in modules),
@@ -289,9 +289,9 @@ def apply(model: nn.Module, *, check: bool = True) -> Plan:
 
 
 def __getattr__(name: str) -> Any:
-    """PlanCallback and AxolotlPlugin, made when somebody asks for them: then their trainer is there."""
+    """Creates PlanCallback and AxolotlPlugin on access, because they import their trainer."""
     def begin(self: Any, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        end(self)  # of a training that was stopped
+        end(self)  # the plan of a training that was interrupted
         self.plan = apply(model)
 
     def end(self: Any, *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a block makes and autograd saves, by storage. Export writes this into memtune_plan.py, from the mark on."""
+"""Tensors that a block creates or saves, by storage. Export puts this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
 import weakref
@@ -16,7 +16,7 @@ CHANGED = "a tensor that backward needs has been changed in place since it was s
 
 
 class PlanError(RuntimeError):
-    """The model, or this torch, is not what the plan was made for."""
+    """The plan does not fit this model or this version of torch."""
 
 
 def tensors_in(a: Any) -> list[Tensor]:
@@ -39,39 +39,39 @@ def storage_of(t: Tensor) -> int:
 
 
 def whole(t: Tensor) -> Tensor:
-    """The storage that it is in, as bytes."""
+    """The whole storage of a tensor, as bytes."""
     return torch.empty(0, dtype=torch.uint8, device=t.device).set_(t.untyped_storage(), 0, (nbytes(t),), (1,))
 
 
 class Streams:
     # [moves]
-    """Copies beside the compute stream, and pinned memory for them, used again; without CUDA they are plain copies."""
+    """Side streams for copies, with reusable pinned host memory. Without CUDA, copies are synchronous."""
     # [stays]
-    """Of a device, with no copies beside the computation."""
+    """The device and its random generator. This plan makes no copies."""
     # [end]
 
     def __init__(self, device: torch.device) -> None:
-        self.device, self.cuda, self.moved_bytes = device, device.type == "cuda", 0  # out, so far
+        self.device, self.cuda, self.moved_bytes = device, device.type == "cuda", 0  # offloaded so far
         # [eager]
         self.generator = torch.cuda.default_generators[device.index or 0] if self.cuda else torch.default_generator
         # [moves]
         self.out, self.back = [torch.cuda.Stream(device) if self.cuda else None for _ in range(2)]
-        self.free: dict[int, list[Tensor]] = {}  # by their size
+        self.free: dict[int, list[Tensor]] = {}  # unused host memory by size
 
     def take(self, count: int) -> Tensor:
-        """Host memory of that size, or the smallest larger; else the largest goes for it: steps of many lengths hold
-        what the longest needs, not a set for each."""
+        """Returns the smallest unused host memory that fits. If none fits, frees the largest and allocates, so that
+        steps of different lengths share memory."""
         size = min((n for n in list(self.free) if n >= count), default=max(self.free, default=0))
         host = self.free[size].pop() if size else None
         if size and not self.free[size]:
             del self.free[size]
         if host is None or size < count:
-            host = None  # before there is more
+            host = None  # freed before the allocation
             host = torch.empty(count, dtype=torch.uint8, pin_memory=self.cuda)
         return host
 
     def copy(self, stream: Any, target: Tensor, source: Tensor) -> Any:
-        """Behind what the compute stream has got so far; the event of its end."""
+        """Copies after the work queued on the compute stream. Returns the event at its end."""
         if not self.cuda:
             target.copy_(source)
             return None
@@ -81,23 +81,23 @@ class Streams:
         return stream.record_event()
 
     def wait(self, event: Any) -> None:
-        """The compute stream waits, not the host."""
+        """Makes the compute stream wait, not the host."""
         if event is not None:
             torch.cuda.current_stream(self.device).wait_event(event)
         # [end]
 
 
 class Value:
-    """What a storage holds from one write to the next, and where that is once backward needs it."""
+    """The content of a storage between two writes, and its place until backward needs it."""
 
     def __init__(self, run: Plan, place: str, t: Tensor) -> None:
         self.run, self.place, self.version, self.count = run, place, t._version, nbytes(t)
         self.kept: Any = None  # a tensor on the device
         # [moves]
         self.memory: Any = None  # a tensor on the host
-        self.copied: Any = None  # the end of its last copy
+        self.copied: Any = None  # event at the end of its last copy
         # [eager]
-        self.node: Any = None  # the Node that makes it again
+        self.node: Any = None  # the Node that recomputes it
         # [end]
         t.untyped_storage().memtune = self  # type: ignore[attr-defined]
 
@@ -105,7 +105,7 @@ class Value:
         self.kept, self.version = t.detach(), t._version
 
     def use(self, t: Tensor) -> None:
-        """Backward will need it: it lives as long as its users now, not as long as the storage."""
+        """Called when backward will need it. From now on its users keep it alive, not its storage."""
         if self.place == "recompute":
             return
         if not self.is_there():
@@ -139,14 +139,14 @@ class Value:
 
     def restore(self) -> None:
         if self.kept is None:
-            target = torch.empty(self.count, dtype=torch.uint8, device=self.streams.device)  # of the compute stream
+            target = torch.empty(self.count, dtype=torch.uint8, device=self.streams.device)  # on the compute stream
             self.hold(target)
             self.copied = self.streams.copy(self.streams.back, whole(target), self.memory[:self.count])
 
     def __del__(self) -> None:
         if self.memory is not None:
             if self.kept is not None:
-                self.streams.wait(self.copied)  # who gets the memory next, here or on the host, comes behind the copy
+                self.streams.wait(self.copied)  # both memories may be reused only after the copy
             self.streams.free.setdefault(len(self.memory), []).append(self.memory)
 
     # [end]
@@ -165,7 +165,7 @@ class Value:
 
     # [eager]
     def overwrite(self) -> None:
-        """Somebody is about to write into the storage: who needs what is in it finds that elsewhere."""
+        """Called before a write into the storage. Keeps the old content elsewhere for backward."""
         # [eager moves]
         if self.memory is not None:
             return self.leave()
@@ -176,7 +176,7 @@ class Value:
 
 
 class View:
-    """A tensor as a part of a value: what autograd holds in its place, and a function that may run again."""
+    """A tensor as a view of a Value. Autograd and recomputable functions hold it instead of the tensor."""
 
     def __init__(self, run: Plan, t: Tensor, value: Any = None) -> None:
         self.value, self.count, self.grad = value, nbytes(t), t.requires_grad
